@@ -27,5 +27,6 @@ pub mod request;
 pub mod response;
 pub mod rows;
 pub mod schema;
+pub mod statement_shape;
 pub mod storage;
 pub mod trace;

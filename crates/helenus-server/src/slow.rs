@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use helenus_query::statement_shape::without_values;
 use helenus_query::trace::{Work, shorten};
 
 use crate::log_rate_limit::LogRateLimiter;
@@ -15,6 +16,8 @@ pub(crate) struct SlowRequest {
     /// Values bound to its markers.
     pub values: usize,
     pub client: SocketAddr,
+    /// The keyspace and the name of the table that it was about last, if it is about any.
+    pub table: Option<(String, String)>,
     pub work: Work,
     pub stage_times: StageTimes,
 }
@@ -23,14 +26,17 @@ pub(crate) struct SlowRequest {
 #[derive(Debug)]
 pub(crate) struct SlowLog {
     timeout: Option<Duration>,
+    /// Whether statements are shown with the values that are written into them.
+    shows_values: bool,
     limit: LogRateLimiter,
 }
 
 impl SlowLog {
     /// Requests that take longer are slow; none are without a timeout.
-    pub fn new(timeout: Option<Duration>) -> SlowLog {
+    pub fn new(timeout: Option<Duration>, shows_values: bool) -> SlowLog {
         SlowLog {
             timeout,
+            shows_values,
             limit: LogRateLimiter::default(),
         }
     }
@@ -48,17 +54,28 @@ impl SlowLog {
             statement,
             values,
             client,
+            table,
             work: Work {
                 statement: read,
                 store,
             },
             stage_times,
         } = slow;
+        let statement = match self.shows_values {
+            true => shorten(statement).to_owned(),
+            false => without_values(shorten(statement)),
+        };
+        let (keyspace, table) = table.clone().unwrap_or_default();
+        // Of a request that was passed on.
+        let owner = read.owner.map(|owner| owner.to_string()).unwrap_or_default();
         tracing::warn!(
             total_ms = rounded_ms(total),
             stages_ms = %format_args!("{stage_times}, send {:.1}", sending.as_secs_f64() * 1e3),
             %client,
-            statement = shorten(statement),
+            keyspace,
+            table,
+            owner,
+            statement,
             values,
             live_rows = read.live_rows,
             tombstones = read.tombstones,

@@ -58,7 +58,7 @@ mod work;
 
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
-pub use bucket::metered_object_store::BucketStats;
+pub use bucket::metered_object_store::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};
 pub use bucket::restore_copy::CopyRestore;
 pub use bucket::store_documents::StoreDocuments;
 pub use cache::disk::DiskCacheStats;

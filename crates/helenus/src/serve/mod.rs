@@ -5,6 +5,7 @@ mod config;
 mod descriptors;
 mod host_id;
 mod log_filter;
+mod log_lines;
 mod read_only;
 pub mod settings;
 #[cfg(test)]
@@ -30,11 +31,13 @@ use helenus_server::tls::ClientTls;
 use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 
 use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config};
 use self::log_filter::LogFilter;
+use self::log_lines::KeepLines;
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
@@ -118,7 +121,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_filter(filter);
-    tracing_subscriber::registry().with(lines).init();
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(KeepLines.with_filter(LevelFilter::INFO))
+        .init();
     crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");
