@@ -32,11 +32,19 @@ mod tests {
     #[test]
     fn constants_are_left_out() {
         assert_eq!(
-            without_values("SELECT * FROM s.\"T\" WHERE k = 1 AND name IN ('it''s', $$x$$) AND b = 0xff AND d = -1.5e3 LIMIT 10"),
+            without_values(
+                "SELECT * FROM s.\"T\" WHERE k = 1 AND name IN ('it''s', $$x$$) AND b = 0xff AND d = -1.5e3 LIMIT 10"
+            ),
             "SELECT * FROM s.\"T\" WHERE k = ? AND name IN (?, ?) AND b = ? AND d = ? LIMIT ?"
         );
-        assert_eq!(without_values("INSERT INTO t (k) VALUES (?)"), "INSERT INTO t (k) VALUES (?)");
+        assert_eq!(
+            without_values("INSERT INTO t (k) VALUES (?)"),
+            "INSERT INTO t (k) VALUES (?)"
+        );
         let cut = without_values("INSERT INTO t (k, v) VALUES (1, 'a secret that was cu");
-        assert!(!cut.contains("secret") && cut.starts_with("INSERT INTO t (k, v) VALUES (?, "), "{cut}");
+        assert!(
+            !cut.contains("secret") && cut.starts_with("INSERT INTO t (k, v) VALUES (?, "),
+            "{cut}"
+        );
     }
 }

@@ -29,7 +29,11 @@ pub(crate) fn write_statements(text: &mut String, figures: &Figures) {
         let shown = UPPER_BOUNDS.iter().filter(|bound| **bound > BOUND_FIRST_US);
         for bound in shown.step_by(BOUND_STEP) {
             let count = snapshot.count_up_to(*bound);
-            let _ = writeln!(text, "{STATEMENTS}_bucket{{{labels},le=\"{}\"}} {count}", seconds(*bound));
+            let _ = writeln!(
+                text,
+                "{STATEMENTS}_bucket{{{labels},le=\"{}\"}} {count}",
+                seconds(*bound)
+            );
         }
         let count = snapshot.count;
         let _ = writeln!(text, "{STATEMENTS}_bucket{{{labels},le=\"+Inf\"}} {count}");
@@ -39,7 +43,8 @@ pub(crate) fn write_statements(text: &mut String, figures: &Figures) {
 
 /// Adds the metrics of the tables that were asked most.
 pub(crate) fn write_tables(text: &mut String, figures: &Figures, schema: &Schema) {
-    let help = "Latency of statements about one of the 20 tables that this node's clients have asked most, by kind";
+    let help =
+        "Latency of statements about one of the 20 tables that this node's clients have asked most, by kind";
     head(text, TABLE_STATEMENTS, "summary", help);
     let mut tables: Vec<_> = schema
         .stored_tables()
@@ -86,11 +91,17 @@ fn bucket_latency(text: &mut String, kind: &str, latency: &BucketLatency) {
     for (bound_ms, more) in BUCKET_LATENCY_MS.iter().zip(latency.buckets) {
         count += more;
         let bound = *bound_ms as f64 / 1e3;
-        let _ = writeln!(text, "{BUCKET_DURATION}_bucket{{kind=\"{kind}\",le=\"{bound}\"}} {count}");
+        let _ = writeln!(
+            text,
+            "{BUCKET_DURATION}_bucket{{kind=\"{kind}\",le=\"{bound}\"}} {count}"
+        );
     }
     let BucketLatency { count, sum_us, .. } = latency;
     let sum = *sum_us as f64 / 1e6;
-    let _ = writeln!(text, "{BUCKET_DURATION}_bucket{{kind=\"{kind}\",le=\"+Inf\"}} {count}");
+    let _ = writeln!(
+        text,
+        "{BUCKET_DURATION}_bucket{{kind=\"{kind}\",le=\"+Inf\"}} {count}"
+    );
     let _ = writeln!(text, "{BUCKET_DURATION}_sum{{kind=\"{kind}\"}} {sum}");
     let _ = writeln!(text, "{BUCKET_DURATION}_count{{kind=\"{kind}\"}} {count}");
 }

@@ -24,6 +24,7 @@ use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 use crate::node::AdminApi;
 use crate::node_commands::NodeCommands;
 use crate::node_report::NodeReporter;
+use crate::table_report;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -80,6 +81,7 @@ impl HttpServer {
         tokio::spawn(upkeep(prometheus.clone(), stopped.clone()));
         tokio::spawn(reporter.clone().watch_health(stopped.clone()));
         let up = Arc::new(AtomicBool::new(true));
+        let engine = reporter.engine.clone();
         let context = Context {
             prometheus,
             record_stats,
@@ -94,6 +96,7 @@ impl HttpServer {
             .with_state(context)
             .merge(reporter.router(up.clone()))
             .merge(commands.router())
+            .merge(table_report::router(engine))
             .merge(control.map(AdminApi::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;

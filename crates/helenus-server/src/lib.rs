@@ -25,6 +25,7 @@ pub mod rpc;
 mod server_state;
 mod slow;
 mod stage_times;
+mod table_report;
 pub mod tls;
 mod working_memory;
 

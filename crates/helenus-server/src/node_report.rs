@@ -143,7 +143,10 @@ impl NodeReporter {
             };
             match (was_ready, troubles.is_empty()) {
                 (true, false) => {
-                    tracing::warn!(troubles = troubles.join("; "), "the node is not ready: clients should ask others");
+                    tracing::warn!(
+                        troubles = troubles.join("; "),
+                        "the node is not ready: clients should ask others"
+                    );
                 }
                 (false, true) => tracing::info!("the node is ready again"),
                 _ => {}

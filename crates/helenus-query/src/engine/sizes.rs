@@ -98,7 +98,8 @@ fn sum<'s>(files: impl Iterator<Item = &'s FileSummary>) -> BTreeMap<TableId, Ta
 
 /// The table that a key begins with.
 fn table_of(key: &[u8]) -> Option<TableId> {
-    key.first_chunk().map(|number| TableId(u32::from_be_bytes(*number)))
+    key.first_chunk()
+        .map(|number| TableId(u32::from_be_bytes(*number)))
 }
 
 impl FileSummary {

@@ -54,7 +54,9 @@ impl Timing {
                 };
                 self.enter(context, side, kind, [plan.table().id]);
             }
-            Plan::Batch(plan) => self.enter(context, side, StatementKind::Batch, tables(plan.modifications())),
+            Plan::Batch(plan) => {
+                self.enter(context, side, StatementKind::Batch, tables(plan.modifications()))
+            }
             Plan::Select(_) | Plan::Direct(_) => {}
         }
     }

@@ -84,7 +84,9 @@ impl std::fmt::Debug for Histogram {
 impl Histogram {
     /// Enters a value, which weighs `weight` in the recent ones. `exact` is the value in the unit of the sum.
     pub fn record(&self, value: u64, exact: u64, weight: u64) {
-        let Some(shard) = self.shards.get(shard_of_thread()) else { return };
+        let Some(shard) = self.shards.get(shard_of_thread()) else {
+            return;
+        };
         let shard = shard.get_or_init(Shard::new);
         let bucket = UPPER_BOUNDS.partition_point(|bound| *bound < value);
         shard.count.fetch_add(1, Ordering::Relaxed);
@@ -244,7 +246,10 @@ mod tests {
 
     #[test]
     fn the_buckets_are_those_of_cassandra() {
-        assert_eq!(UPPER_BOUNDS[..14], [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24]);
+        assert_eq!(
+            UPPER_BOUNDS[..14],
+            [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24]
+        );
         assert!(UPPER_BOUNDS[BOUNDS - 1] > 20_000_000);
     }
 
@@ -254,7 +259,10 @@ mod tests {
         (1..=100).for_each(|value| histogram.record(value, value, 1));
         let snapshot = histogram.snapshot();
         assert_eq!((snapshot.count, snapshot.sum), (100, 5050));
-        assert_eq!((snapshot.quantile(0.5), snapshot.min(), snapshot.max()), (50, 0, 103));
+        assert_eq!(
+            (snapshot.quantile(0.5), snapshot.min(), snapshot.max()),
+            (50, 0, 103)
+        );
         assert_eq!((snapshot.count_up_to(10), snapshot.count_up_to(60)), (10, 60));
         assert_eq!(Histogram::default().snapshot().quantile(0.99), 0);
     }
@@ -267,6 +275,9 @@ mod tests {
         assert_eq!(histogram.snapshot().quantile(0.9), 10);
         histogram.rescale(1000);
         let snapshot = histogram.snapshot();
-        assert_eq!((snapshot.quantile(1.0), snapshot.max(), snapshot.count), (10, 10, 110));
+        assert_eq!(
+            (snapshot.quantile(1.0), snapshot.max(), snapshot.count),
+            (10, 10, 110)
+        );
     }
 }

@@ -77,7 +77,10 @@ impl Tablet {
             (info.stats_offset, info.stats_len),
             (info.index_offset, info.index_len),
         ];
-        let ends = parts.iter().filter(|(_, len)| *len > 0).map(|(offset, _)| *offset);
+        let ends = parts
+            .iter()
+            .filter(|(_, len)| *len > 0)
+            .map(|(offset, _)| *offset);
         Ok(FileBlocks {
             open,
             end: ends.min().unwrap_or_default(),

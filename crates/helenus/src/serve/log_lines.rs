@@ -1,4 +1,4 @@
-//! Keeps the lines of the log for `system_views.system_logs`: those of INFO and above, whatever the filter of the log is.
+//! Keeps the lines of the log for `system_views.system_logs`: those of Helenus itself of INFO and above, whatever the filter of the log is.
 
 use std::fmt::{Debug, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,8 +15,8 @@ pub struct KeepLines;
 impl<S: Subscriber> Layer<S> for KeepLines {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
-        // Other libraries tell at INFO what no operator looks for.
-        if !metadata.target().starts_with("helenus") && *metadata.level() > tracing::Level::WARN {
+        // Other libraries tell what no operator looks for; what matters of them the crates of Helenus say.
+        if !metadata.target().starts_with("helenus") {
             return;
         }
         let mut text = Text::default();

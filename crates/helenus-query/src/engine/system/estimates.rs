@@ -93,6 +93,34 @@ pub(crate) async fn complete<'r>(
     Ok(())
 }
 
+/// What a sample tells of a table's partitions.
+#[derive(Clone, Debug, Default)]
+pub struct PartitionEstimate {
+    /// How many there are on this node, about.
+    pub partitions: u64,
+    /// The bytes of those that were read, in memory's form, ascending.
+    pub sizes: Vec<u64>,
+}
+
+impl Engine {
+    /// Reads the first partitions of a table, up to 256 of them or 4 MiB.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn estimate_partitions(&self, table: &Table) -> Result<PartitionEstimate, CqlError> {
+        let tablets = self.context.store.tablets();
+        let sample = Sample::take(table, &tablets).await?;
+        let counts = tablets
+            .iter()
+            .enumerate()
+            .map(|(place, tablet)| sample.partitions_in(place, tablet.token_range()));
+        let partitions = counts.map(|count| u64::try_from(count).unwrap_or(0)).sum();
+        let mut sizes = sample.sizes;
+        sizes.sort_unstable();
+        Ok(PartitionEstimate { partitions, sizes })
+    }
+}
+
 /// What was read of a table.
 #[derive(Debug, Default)]
 struct Sample {
@@ -100,6 +128,8 @@ struct Sample {
     whole: Vec<u64>,
     partitions: u64,
     bytes: u64,
+    /// The bytes of each partition that was read, the last perhaps in part.
+    sizes: Vec<u64>,
     /// How many tokens lie on the stretch that was read.
     width: f64,
 }
@@ -146,12 +176,17 @@ impl Sample {
                     return Ok(Some(last));
                 }
                 self.partitions += 1;
+                self.sizes.push(0);
                 last = key::token_of(&key).unwrap_or(last);
                 current = Some(prefix);
             } else if is_enough {
                 return Ok(Some(last));
             }
-            self.bytes += (key.len() + packed.len()) as u64;
+            let bytes = (key.len() + packed.len()) as u64;
+            self.bytes += bytes;
+            if let Some(size) = self.sizes.last_mut() {
+                *size += bytes;
+            }
         }
         Ok(None)
     }

@@ -9,23 +9,17 @@ use super::row::{bigint, double, row, text};
 use crate::engine::Engine;
 use crate::figures::histogram::{Histogram, Snapshot};
 use crate::figures::{StatementKind, TableFigures};
-use crate::schema::Table;
+use crate::schema::{Table, TableKind};
 
 /// What a table is about, and whether it is a latency.
 type Figure = (fn(&TableFigures, bool) -> Snapshot, bool);
 
 fn read(figures: &TableFigures, is_clustered: bool) -> Snapshot {
-    figures
-        .local(is_clustered)
-        .of(StatementKind::Read)
-        .snapshot()
+    figures.local(is_clustered).of(StatementKind::Read).snapshot()
 }
 
 fn scan(figures: &TableFigures, is_clustered: bool) -> Snapshot {
-    figures
-        .local(is_clustered)
-        .of(StatementKind::Range)
-        .snapshot()
+    figures.local(is_clustered).of(StatementKind::Range).snapshot()
 }
 
 fn figure(table: &Table) -> Option<Figure> {
@@ -77,7 +71,8 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         }
         row(table, values)
     };
-    schema.stored_tables().map(shown).collect()
+    let tables = schema.stored_tables().filter(|of| of.kind != TableKind::Index);
+    tables.map(shown).collect()
 }
 
 /// To three places, as Cassandra has it.

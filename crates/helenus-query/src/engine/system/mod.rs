@@ -8,8 +8,8 @@ pub(crate) mod latencies;
 pub(crate) mod local;
 pub(crate) mod nodes;
 pub(crate) mod row;
-pub(crate) mod schema_tables;
 pub(crate) mod running;
+pub(crate) mod schema_tables;
 pub(crate) mod settings;
 pub(crate) mod sizes;
 pub(crate) mod traces;
@@ -25,6 +25,7 @@ use crate::schema::{Keyspace, Table};
 use crate::storage::VirtualTables;
 
 pub use definition::SYSTEM_KEYSPACES;
+pub use estimates::PartitionEstimate;
 pub(crate) use local::{ring, storage_port};
 
 /// A value for each of [`Table::columns`].

@@ -8,7 +8,7 @@ use super::Row;
 use super::row::{bigint, get_text, row, set, text};
 use crate::engine::Engine;
 use crate::engine::sizes::TableSize;
-use crate::schema::Table;
+use crate::schema::{Table, TableKind};
 
 type Size = fn(&TableSize) -> u64;
 
@@ -29,7 +29,8 @@ pub(crate) fn is_mine(table: &Table) -> bool {
 /// A row for each table, still without its size.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
-    let of = schema.stored_tables().map(|of| {
+    let tables = schema.stored_tables().filter(|of| of.kind != TableKind::Index);
+    let of = tables.map(|of| {
         row(
             table,
             [
