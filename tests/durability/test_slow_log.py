@@ -14,9 +14,9 @@ KEYSPACE = "CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 're
 
 
 @contextlib.contextmanager
-def table(folder, timeout, columns):
+def table(folder, timeout, columns, *args):
     """A node with that timeout and a table s.t, and a session with it."""
-    node = helenus.Node(folder, args=["--set", f"slow_request_log_timeout={timeout}"]).start()
+    node = helenus.Node(folder, args=["--set", f"slow_request_log_timeout={timeout}", *args]).start()
     try:
         session = node.connect()
         session.execute(KEYSPACE)
@@ -42,17 +42,28 @@ def test_a_slow_request_is_logged(tmp_path):
             nonlocal asked
             session.execute("SELECT * FROM s.t WHERE k = 1 AND c >= 10")
             asked += 1
-            return [l for l in slow_lines(node) if "SELECT * FROM s.t WHERE k = 1 AND c >= 10" in l]
+            return [l for l in slow_lines(node) if "SELECT * FROM s.t WHERE k = ? AND c >= ?" in l]
 
         lines = helenus.wait_until(logged, what="the line")
         assert len(lines) <= asked, lines
         assert "live_rows=40" in lines[0] and "tombstones=0" in lines[0] and "client=127.0.0.1:" in lines[0]
+        assert 'keyspace="s" table="t"' in lines[0]
         total = float(re.search(r"total_ms=([0-9.]+)", lines[0])[1])
         stages = dict(part.split() for part in re.search(r"stages_ms=(.*?) client=", lines[0])[1].split(", "))
-        assert stages.keys() <= {"receive", "wait", "parse", "lock", "admission", "log", "read", "run", "send"}, stages
+        assert stages.keys() <= {"receive", "wait", "parse", "lock", "admission", "log", "read", "owner", "run", "send"}, stages
         assert total > 1 and abs(total - sum(map(float, stages.values()))) < 0.1 * len(stages) + 0.5, lines[0]
         metrics = node.http("/metrics")[1]
         assert int(re.search(r"^helenus_slow_requests_total (\d+)", metrics, re.M)[1]) >= 1
+
+
+def test_values_are_shown_on_request(tmp_path):
+    with table(tmp_path, "1ms", "k int PRIMARY KEY, v text", "--set", "slow_request_log_values=true") as (node, session):
+
+        def logged():
+            session.execute("INSERT INTO s.t (k, v) VALUES (1, 'a text')")
+            return [l for l in slow_lines(node) if "INSERT INTO s.t (k, v) VALUES (1, 'a text')" in l]
+
+        helenus.wait_until(logged, what="the line")
 
 
 def test_lines_are_limited_and_the_others_counted(tmp_path):

@@ -31,6 +31,12 @@ pub struct StatementWork {
     pub lock_ns: u64,
     pub live_rows: u64,
     pub tombstones: u64,
+    /// Waiting for the node that owns what the request is about.
+    pub owner_ns: u64,
+    /// That node, if it is another one.
+    pub owner: Option<Uuid>,
+    /// The id of the table that the request was about last.
+    pub table: Option<Uuid>,
 }
 
 /// What a request has done so far. While the request is polled it lies in the thread, where those who do the work find it.
@@ -47,6 +53,9 @@ thread_local! {
             lock_ns: 0,
             live_rows: 0,
             tombstones: 0,
+            owner_ns: 0,
+            owner: None,
+            table: None,
         })
     };
 }
@@ -84,6 +93,24 @@ pub(crate) fn read(live_rows: usize, tombstones: usize) {
         work.tombstones += tombstones as u64;
     });
     step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
+}
+
+/// Rows and tombstones that the request of this thread has read so far.
+pub(crate) fn rows_read() -> (u64, u64) {
+    CURRENT.with_borrow(|work| (work.live_rows, work.tombstones))
+}
+
+/// Counts time spent in waiting for the answer of the node that owns what the request is about, and remembers which one that was.
+pub(crate) fn waited_for_owner(owner: Uuid, time: Duration) {
+    count(|work| {
+        work.owner_ns += nanos(time);
+        work.owner = Some(owner);
+    });
+}
+
+/// Notes which table a request is about.
+pub(crate) fn about(table: Uuid) {
+    count(|work| work.table = Some(table));
 }
 
 /// As much of a statement as a line of the log shows, without a password.

@@ -117,6 +117,17 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// How many requests may run at a time.
+    fn show_running_max(&self, _requests: usize) {}
+
+    /// How many requests wait.
+    fn show_waiting(&self, _requests: usize) {}
+
+    /// The keyspace and the name of the table of that id, if it is there.
+    fn table_name(&self, _id: Uuid) -> Option<(String, String)> {
+        None
+    }
+
     /// Schema changes as they happen.
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange>;
 

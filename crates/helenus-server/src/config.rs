@@ -55,6 +55,8 @@ pub struct ServerConfig {
     pub startup_timeout: Duration,
     /// The duration above which a request is logged, with the time of each stage (`slow_query_log_timeout`).
     pub slow_request_log_timeout: Option<Duration>,
+    /// Whether those lines show the values that are written into statements.
+    pub slow_request_log_values: bool,
     /// The time for which requests may still run when the server stops.
     pub shutdown_timeout: Duration,
     /// The encryption of connections, if any.
@@ -86,6 +88,7 @@ impl ServerConfig {
             idle_timeout: None,
             startup_timeout: Duration::from_secs(30),
             slow_request_log_timeout: Some(Duration::from_millis(500)),
+            slow_request_log_values: false,
             shutdown_timeout: Duration::from_secs(10),
             tls: None,
         }

@@ -150,6 +150,20 @@ impl Backend for Arc<Engine> {
         Some(self.client_memory.clone())
     }
 
+    fn show_running_max(&self, requests: usize) {
+        self.figures.transport.set_running_max(requests);
+    }
+
+    fn show_waiting(&self, requests: usize) {
+        self.figures.transport.set_waiting(requests);
+    }
+
+    fn table_name(&self, id: Uuid) -> Option<(String, String)> {
+        let schema = self.schema();
+        let table = schema.stored_tables().find(|table| table.id == id)?;
+        Some((table.keyspace.clone(), table.name.clone()))
+    }
+
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange> {
         self.subscribe()
     }

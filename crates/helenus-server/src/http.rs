@@ -18,10 +18,13 @@ use tokio::sync::watch;
 
 pub use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::figure_metrics;
+use crate::metric_help;
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 use crate::node::AdminApi;
 use crate::node_commands::NodeCommands;
 use crate::node_report::NodeReporter;
+use crate::table_report;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -37,6 +40,10 @@ pub fn install_recorder() -> Result<PrometheusHandle, String> {
             builder.set_buckets_for_metric(stages, &LATENCY_BUCKETS_S)
         })
         .and_then(PrometheusBuilder::install_recorder)
+        .inspect(|_| {
+            metric_help::describe();
+            metrics_process::Collector::default().describe();
+        })
         .map_err(|error| error.to_string())
 }
 
@@ -72,7 +79,9 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(upkeep(prometheus.clone(), stopped.clone()));
+        tokio::spawn(reporter.clone().watch_health(stopped.clone()));
         let up = Arc::new(AtomicBool::new(true));
+        let engine = reporter.engine.clone();
         let context = Context {
             prometheus,
             record_stats,
@@ -87,6 +96,7 @@ impl HttpServer {
             .with_state(context)
             .merge(reporter.router(up.clone()))
             .merge(commands.router())
+            .merge(table_report::router(engine))
             .merge(control.map(AdminApi::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;
@@ -151,6 +161,16 @@ fn as_json(body: &Value) -> impl IntoResponse + use<> {
 
 async fn metrics(State(context): State<Context>) -> impl IntoResponse {
     (context.record_stats)();
-    let text = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (text, context.prometheus.render())
+    metrics_process::Collector::default().collect();
+    let is_ready = context.up.load(Ordering::Relaxed) && context.reporter.troubles().is_empty();
+    ::metrics::gauge!("helenus_ready").set(f64::from(u8::from(is_ready)));
+    let mut text = context.prometheus.render();
+    let engine = &context.reporter.engine;
+    figure_metrics::write_statements(&mut text, &engine.figures);
+    figure_metrics::write_tables(&mut text, &engine.figures, &engine.schema());
+    if let Some(bucket) = engine.store().bucket_stats() {
+        figure_metrics::write_bucket(&mut text, &bucket);
+    }
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, text)
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -16,6 +16,7 @@ use helenus_query::engine::Engine;
 use helenus_query::engine::clients::Client;
 use helenus_tablet::{StoreStats, TabletStats, machine_memory_bytes, resident_memory_bytes};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::bucket_cost::{BucketCost, BucketCostMeter};
 use crate::metrics::Metrics;
@@ -33,6 +34,9 @@ pub struct NodeReporter {
     /// When the process began.
     pub started: Instant,
 }
+
+/// How often the node looks at its own health.
+const HEALTH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The state of a handler: the reporter, and whether clients are served.
 type Served = (NodeReporter, Arc<AtomicBool>);
@@ -118,6 +122,37 @@ impl NodeReporter {
         let mut troubles = self.engine.store().troubles();
         troubles.extend(self.unready());
         troubles
+    }
+
+    /// Logs at WARN, once, that the node is not ready, and at INFO that it is again, until told to stop.
+    pub(crate) async fn watch_health(self, mut stopped: watch::Receiver<bool>) {
+        let mut was_ready = true;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(HEALTH_INTERVAL) => {}
+                _ = stopped.changed() => return,
+            }
+            // What a node that leaves on purpose says is no trouble.
+            let leaves = self
+                .agent
+                .as_ref()
+                .is_some_and(|agent| matches!(agent.state(), AgentState::Leaving | AgentState::Left));
+            let troubles = match leaves {
+                true => Vec::new(),
+                false => self.troubles(),
+            };
+            match (was_ready, troubles.is_empty()) {
+                (true, false) => {
+                    tracing::warn!(
+                        troubles = troubles.join("; "),
+                        "the node is not ready: clients should ask others"
+                    );
+                }
+                (false, true) => tracing::info!("the node is ready again"),
+                _ => {}
+            }
+            was_ready = troubles.is_empty();
+        }
     }
 
     /// Why the node serves no tablets at present, in words; `None` while it does.

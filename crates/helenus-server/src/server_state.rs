@@ -60,10 +60,11 @@ impl<B: Backend> ServerState<B> {
         long_requests: LongRequestPool,
     ) -> ServerState<B> {
         let memory = backend.client_memory();
+        backend.show_running_max(config.requests_running_max);
         ServerState {
             memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
             working_memory: WorkingMemory::new(config.node_in_flight_bytes),
-            slow: Arc::new(SlowLog::new(config.slow_request_log_timeout)),
+            slow: Arc::new(SlowLog::new(config.slow_request_log_timeout, config.slow_request_log_values)),
             refusals: LogRateLimiter::default(),
             backend,
             config,
@@ -127,6 +128,7 @@ impl<B: Backend> ServerState<B> {
         let requests = change(&self.waiting_requests, before.requests, now.requests);
         self.memory.change(before.bytes, now.bytes);
         self.metrics.waiting(requests);
+        self.backend.show_waiting(requests);
     }
 
     /// The id of a new trace: a time UUID.

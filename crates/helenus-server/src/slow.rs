@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use helenus_query::statement_shape::without_values;
 use helenus_query::trace::{Work, shorten};
 
 use crate::log_rate_limit::LogRateLimiter;
@@ -16,6 +17,8 @@ pub(crate) struct SlowRequest {
     /// Values bound to its markers.
     pub values: usize,
     pub client: SocketAddr,
+    /// The keyspace and the name of the table that it was about last, if it is about any.
+    pub table: Option<(String, String)>,
     pub work: Work,
     pub stage_times: StageTimes,
 }
@@ -25,6 +28,8 @@ pub(crate) struct SlowRequest {
 pub(crate) struct SlowLog {
     /// In microseconds; [`NEVER`] without a timeout.
     timeout_us: AtomicU64,
+    /// Whether statements are shown with the values that are written into them.
+    shows_values: bool,
     limit: LogRateLimiter,
 }
 
@@ -32,9 +37,10 @@ const NEVER: u64 = u64::MAX;
 
 impl SlowLog {
     /// Requests that take longer are slow; none are without a timeout.
-    pub fn new(timeout: Option<Duration>) -> SlowLog {
+    pub fn new(timeout: Option<Duration>, shows_values: bool) -> SlowLog {
         let log = SlowLog {
             timeout_us: AtomicU64::new(NEVER),
+            shows_values,
             limit: LogRateLimiter::default(),
         };
         log.set_timeout(timeout);
@@ -62,17 +68,28 @@ impl SlowLog {
             statement,
             values,
             client,
+            table,
             work: Work {
                 statement: read,
                 store,
             },
             stage_times,
         } = slow;
+        let statement = match self.shows_values {
+            true => shorten(statement).to_owned(),
+            false => without_values(shorten(statement)),
+        };
+        let (keyspace, table) = table.clone().unwrap_or_default();
+        // Of a request that was passed on.
+        let owner = read.owner.map(|owner| owner.to_string()).unwrap_or_default();
         tracing::warn!(
             total_ms = rounded_ms(total),
             stages_ms = %format_args!("{stage_times}, send {:.1}", sending.as_secs_f64() * 1e3),
             %client,
-            statement = shorten(statement),
+            keyspace,
+            table,
+            owner,
+            statement,
             values,
             live_rows = read.live_rows,
             tombstones = read.tombstones,

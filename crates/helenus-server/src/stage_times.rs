@@ -31,12 +31,14 @@ pub(crate) enum RequestStage {
     Log,
     /// Waiting for blocks of SSTables.
     Read,
+    /// Waiting for the node that owns what the request is about.
+    Owner,
     /// Everything else: computing, and waiting for a core.
     Run,
 }
 
 impl RequestStage {
-    pub const ALL: [RequestStage; 8] = [
+    pub const ALL: [RequestStage; 9] = [
         RequestStage::Receive,
         RequestStage::Wait,
         RequestStage::Parse,
@@ -44,6 +46,7 @@ impl RequestStage {
         RequestStage::Admission,
         RequestStage::Log,
         RequestStage::Read,
+        RequestStage::Owner,
         RequestStage::Run,
     ];
 
@@ -56,6 +59,7 @@ impl RequestStage {
             RequestStage::Admission => "admission",
             RequestStage::Log => "log",
             RequestStage::Read => "read",
+            RequestStage::Owner => "owner",
             RequestStage::Run => "run",
         }
     }
@@ -76,9 +80,10 @@ impl StageTimes {
             store.admission_ns,
             store.log_ns,
             store.read_wait_ns,
+            statement.owner_ns,
         ]
         .map(Duration::from_nanos);
-        let [parse, lock, admission, log, read] = known;
+        let [parse, lock, admission, log, read, owner] = known;
         let ran = answered.saturating_duration_since(arrival.begun);
         StageTimes {
             stages: [
@@ -89,6 +94,7 @@ impl StageTimes {
                 admission,
                 log,
                 read,
+                owner,
                 ran.saturating_sub(known.iter().sum()),
             ],
         }

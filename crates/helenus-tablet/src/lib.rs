@@ -59,7 +59,7 @@ mod work;
 
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
-pub use bucket::metered_object_store::BucketStats;
+pub use bucket::metered_object_store::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};
 pub use bucket::restore_copy::CopyRestore;
 pub use bucket::store_documents::StoreDocuments;
 pub use cache::disk::DiskCacheStats;
@@ -80,6 +80,7 @@ pub use store::Store;
 pub use store::bucket::{Copied, LogMove, RefreshRound, TabletEvent, compact, log_place, migrate};
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;
+pub use tablet::extents::{FileBlocks, TableFile};
 pub use tablet::late_writes::LateWrites;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};

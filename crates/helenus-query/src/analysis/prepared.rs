@@ -20,7 +20,7 @@ pub struct Prepared {
     pub keyspace: Option<String>,
     /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
     pub id: [u8; 16],
-    pub query: String,
+    pub query: Arc<str>,
     pub(crate) parsed: ast::ParsedStatement,
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod prepared;
 mod read_only;
 pub(crate) mod security;
 pub(crate) mod serve;
+pub mod sizes;
 mod status;
 pub mod system;
 
@@ -26,8 +27,11 @@ use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source};
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::execution::routing::{self, coordinate};
+use crate::execution::timing::Timing;
 use crate::execution::{self, DirectStatements};
 use crate::failure::{at_consistency, read_timeout, store_error};
+use crate::figures::running::{RunningStatements, StatementText};
+use crate::figures::{Figures, Side};
 use crate::index::building::Backfills;
 use crate::index::posting_lists::PostingLists;
 use crate::index::splitting;
@@ -44,6 +48,7 @@ use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
 use prepared::PreparedStatements;
+use sizes::FileSizes;
 use system::SystemTables;
 
 pub use crate::analysis::Prepared;
@@ -117,6 +122,10 @@ pub struct Engine {
     pub(crate) events: broadcast::Sender<SchemaChange>,
     /// Of requests that asked to be traced.
     pub traces: Arc<Traces>,
+    /// Latencies and what reads meet.
+    pub figures: Arc<Figures>,
+    /// Of the SSTables, as far as they were asked for.
+    pub(crate) file_sizes: FileSizes,
     /// Who is connected.
     pub clients: Clients,
     /// What they hold.
@@ -154,6 +163,8 @@ impl Engine {
         timestamps.raise(store.clock_us());
         store.keep_clock_beyond(timestamps.last_us());
         let traces = Arc::new(Traces::default());
+        let figures = Arc::new(Figures::default());
+        figures.begin_ticks();
         let client_memory = ClientMemory::new(config.limits.client_memory_bytes);
         let stale = Arc::new(StaleCounts::default());
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
@@ -170,6 +181,8 @@ impl Engine {
                 counter_queues: Arc::default(),
                 conditional_queues: Arc::default(),
                 traces: traces.clone(),
+                figures: figures.clone(),
+                running: RunningStatements::default(),
                 client_memory: client_memory.clone(),
                 answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
                 writes: SchemaEpochs::default(),
@@ -193,6 +206,8 @@ impl Engine {
                 ddl_queue: DdlQueue::default(),
                 events: broadcast::channel(EVENTS_MAX).0,
                 traces,
+                figures,
+                file_sizes: FileSizes::default(),
                 clients: Clients::default(),
                 client_memory,
                 stale,
@@ -402,15 +417,26 @@ impl Engine {
             Plan::Select(plan) => plan.timeout(),
             Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
         };
-        let run = self.run_anywhere(client, keyspace, source, planned, options);
-        let Some(timeout) = timeout else {
-            return run.await;
+        let text = match source {
+            Source::Text(text) => StatementText::Text(trace::shorten(text).into()),
+            Source::Prepared(prepared) => StatementText::Prepared(prepared.query.clone()),
+            Source::Batch(..) => StatementText::Batch,
         };
-        // It may compute for that long, and wait.
-        scope::limit_time(timeout, false);
-        tokio::time::timeout(timeout, run)
-            .await
-            .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
+        let _running = self.context.running.begin(text);
+        let timing = Timing::begin();
+        let run = self.run_anywhere(client, keyspace, source, planned, options);
+        let ran = match timeout {
+            None => run.await,
+            Some(timeout) => {
+                // It may compute for that long, and wait.
+                scope::limit_time(timeout, false);
+                tokio::time::timeout(timeout, run)
+                    .await
+                    .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
+            }
+        };
+        timing.end(&self.context, Side::Coordinator, planned);
+        ran
     }
 
     async fn run_anywhere(
@@ -464,8 +490,27 @@ impl Engine {
         for planned in batch.planned() {
             self.authorize(client, keyspace, planned)?;
         }
+        let _running = self.context.running.begin(StatementText::Batch);
+        let timing = Timing::begin();
+        let ran = self
+            .run_batch(client, kind, keyspace, statements, &batch, options)
+            .await;
+        timing.end_batch(&self.context, Side::Coordinator, &batch);
+        ran
+    }
+
+    /// Runs a BATCH message that is planned and permitted.
+    async fn run_batch(
+        self: &Arc<Self>,
+        client: &ClientState,
+        kind: ast::BatchKind,
+        keyspace: Option<&str>,
+        statements: &[BatchStatement],
+        batch: &PlannedBatch,
+        options: &QueryOptions,
+    ) -> Result<Outcome, CqlError> {
         let Some(cluster) = self.cluster() else {
-            let outcome = execution::modification::run_batch_message(&self.context, &batch, options).await;
+            let outcome = execution::modification::run_batch_message(&self.context, batch, options).await;
             let kind = crate::analysis::modification::batch::write_type(kind);
             return outcome
                 .map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
@@ -475,7 +520,7 @@ impl Engine {
             client,
             keyspace,
             source: Source::Batch(kind, statements),
-            work: routing::request::RequestWork::Batch(&batch),
+            work: routing::request::RequestWork::Batch(batch),
             options,
         };
         coordinate::run(&self.context, cluster.as_ref(), request).await

@@ -99,7 +99,7 @@ impl Engine {
         let warning = (!is_qualified).then(|| use_warning(keyspace, keyspace, &id));
         let prepared = Arc::new(Prepared {
             id,
-            query: text.to_owned(),
+            query: text.into(),
             keyspace: keyspace.map(str::to_owned),
             first_result: planned.result.clone().unwrap_or_default(),
             is_write: writes(&parsed.statement),

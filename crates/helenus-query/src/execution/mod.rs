@@ -4,6 +4,7 @@ pub(crate) mod backfill;
 pub(crate) mod modification;
 pub(crate) mod routing;
 pub(crate) mod select;
+pub(crate) mod timing;
 pub(crate) mod views;
 pub(crate) mod writes;
 

@@ -14,6 +14,8 @@ use super::{
 };
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
+use crate::figures::Figures;
+use crate::figures::running::RunningStatements;
 use crate::index::building::Backfills;
 use crate::index::posting_lists::PostingLists;
 use crate::index::stale_entry::StaleCounts;
@@ -41,6 +43,10 @@ pub struct ExecutionContext {
     pub(crate) conditional_queues: Arc<WriteQueues<Outcome>>,
     /// Of requests that asked to be traced.
     pub(crate) traces: Arc<Traces>,
+    /// Latencies and what reads meet.
+    pub(crate) figures: Arc<Figures>,
+    /// The statements of clients that run now.
+    pub(crate) running: RunningStatements,
     /// The memory that clients' requests and answers hold.
     pub(crate) client_memory: Arc<ClientMemory>,
     /// The memory that answers may take.

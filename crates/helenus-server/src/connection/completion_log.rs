@@ -44,6 +44,10 @@ impl<B: Backend> Connection<B> {
             statement,
             values,
             client: self.peer,
+            table: work
+                .statement
+                .table
+                .and_then(|id| self.server.backend.table_name(id)),
             work: *work,
             stage_times: StageTimes::new(&info.arrival, work, answered.at),
         });

@@ -114,11 +114,11 @@ pub(super) fn known_result(forwarded: &Forwarded<'_>) -> Option<Arc<ResultMetada
 
 fn batch_entry(statement: &BatchStatement) -> BatchEntry {
     let (text, values) = match statement {
-        BatchStatement::Text(text, values) => (text, values),
-        BatchStatement::Prepared(prepared, values) => (&prepared.query, values),
+        BatchStatement::Text(text, values) => (text.as_str(), values),
+        BatchStatement::Prepared(prepared, values) => (prepared.query.as_ref(), values),
     };
     BatchEntry {
-        statement: StatementRef::Query(text.clone()),
+        statement: StatementRef::Query(text.to_owned()),
         values: values.clone(),
     }
 }

@@ -32,6 +32,67 @@ pub struct BucketStats {
     pub deletes: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
+    /// Requests that failed, those apart that say that an object is there or not, or has changed.
+    pub get_errors: u64,
+    pub put_errors: u64,
+    /// From a request to the beginning of its answer, retries included.
+    pub get_latency: BucketLatency,
+    pub put_latency: BucketLatency,
+}
+
+/// Upper bounds of the buckets of [`BucketLatency`], in milliseconds.
+pub const BUCKET_LATENCY_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_000];
+
+/// How long requests to a bucket take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BucketLatency {
+    /// How many took at most as long as each of [`BUCKET_LATENCY_MS`], and longer than the one before.
+    pub buckets: [u64; BUCKET_LATENCY_MS.len()],
+    pub count: u64,
+    pub sum_us: u64,
+}
+
+/// The counters of a [`BucketLatency`].
+#[derive(Debug, Default)]
+struct LatencyCounters {
+    buckets: [AtomicU64; BUCKET_LATENCY_MS.len()],
+    count: AtomicU64,
+    sum_us: AtomicU64,
+}
+
+impl LatencyCounters {
+    fn record(&self, began: Instant) {
+        let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let at = BUCKET_LATENCY_MS.partition_point(|bound_ms| bound_ms * 1000 < us);
+        if let Some(bucket) = self.buckets.get(at) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> BucketLatency {
+        BucketLatency {
+            buckets: std::array::from_fn(|at| {
+                self.buckets
+                    .get(at)
+                    .map_or(0, |bucket| bucket.load(Ordering::Relaxed))
+            }),
+            count: self.count.load(Ordering::Relaxed),
+            sum_us: self.sum_us.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// False of answers that say how things are.
+fn is_failure(error: &Error) -> bool {
+    !matches!(
+        error,
+        Error::NotFound { .. }
+            | Error::AlreadyExists { .. }
+            | Error::Precondition { .. }
+            | Error::NotModified { .. }
+    )
 }
 
 /// Counters of one bucket, or of two that belong together.
@@ -44,6 +105,10 @@ pub(crate) struct Requests {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     bandwidth: OnceLock<Arc<Throttle>>,
+    get_errors: AtomicU64,
+    put_errors: AtomicU64,
+    get_latency: LatencyCounters,
+    put_latency: LatencyCounters,
 }
 
 impl Requests {
@@ -79,6 +144,10 @@ impl Requests {
             deletes: get(&self.deletes),
             read_bytes: get(&self.read_bytes),
             written_bytes: get(&self.written_bytes),
+            get_errors: get(&self.get_errors),
+            put_errors: get(&self.put_errors),
+            get_latency: self.get_latency.read(),
+            put_latency: self.put_latency.read(),
         }
     }
 
@@ -91,6 +160,20 @@ impl Requests {
     fn put(&self, bytes: usize) {
         self.puts.fetch_add(1, Ordering::Relaxed);
         self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn get_answered(&self, began: Instant, error: Option<&Error>) {
+        self.get_latency.record(began);
+        if error.is_some_and(is_failure) {
+            self.get_errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn put_answered(&self, began: Instant, error: Option<&Error>) {
+        self.put_latency.record(began);
+        if error.is_some_and(is_failure) {
+            self.put_errors.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn listed(&self) {
@@ -153,6 +236,7 @@ impl ObjectStore for MeteredObjectStore {
         };
         let result = client.put_opts(location, payload, opts).await;
         trace("PUT", location, began, result.as_ref().err());
+        self.requests.put_answered(began, result.as_ref().err());
         result
     }
 
@@ -184,6 +268,7 @@ impl ObjectStore for MeteredObjectStore {
         let result = self.inner.get_opts(location, options).await;
         let kind = if head { "HEAD" } else { "GET" };
         trace(kind, location, began, result.as_ref().err());
+        self.requests.get_answered(began, result.as_ref().err());
         let bytes = match &result {
             // Bytes that the reader leaves unread are counted too.
             Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
@@ -198,7 +283,9 @@ impl ObjectStore for MeteredObjectStore {
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.requests.admit(location, 0).await;
+        let began = Instant::now();
         let result = self.inner.get_ranges(location, ranges).await;
+        self.requests.get_answered(began, result.as_ref().err());
         let parts = result.as_deref().unwrap_or_default();
         self.requests
             .got(parts.iter().map(|part| part.len() as u64).sum());

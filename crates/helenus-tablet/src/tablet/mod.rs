@@ -1,6 +1,7 @@
 //! One tablet: a range of tokens in one SlateDB database, read through the row cache.
 
 mod dead_front;
+pub(crate) mod extents;
 pub(crate) mod flush;
 mod followed_scan;
 pub(crate) mod late_writes;

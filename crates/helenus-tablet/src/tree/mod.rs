@@ -17,7 +17,7 @@ mod read_ahead;
 mod rows;
 mod runs;
 pub(crate) mod sst_filter;
-mod sstable;
+pub(crate) mod sstable;
 
 use std::sync::Arc;
 

@@ -10,13 +10,16 @@ mod describecluster;
 mod describering;
 mod drain;
 mod flush;
+mod formats;
 mod health;
+mod histograms;
 mod info;
 mod logging;
 mod output;
 mod reloadconfig;
 mod ring;
 mod status;
+mod tablestats;
 mod tablets;
 mod version;
 
@@ -25,6 +28,7 @@ use std::process::ExitCode;
 use clap::{ArgAction, Args, Command as ClapCommand, Subcommand};
 
 use self::client::NodeClient;
+use self::tablestats::TableStatsArgs;
 
 // Cassandra's nodetool takes a host by -h.
 #[derive(Args, Debug)]
@@ -78,6 +82,17 @@ enum Command {
         /// Tables share the memtables of a tablet: all are flushed, these among them
         tables: Vec<String>,
     },
+    /// Figures of tables: sizes, counts and latencies
+    #[command(visible_alias = "cfstats")]
+    Tablestats(TableStatsArgs),
+    /// Percentiles of the latencies and the partition sizes of tables
+    #[command(visible_alias = "cfhistograms")]
+    Tablehistograms {
+        /// KEYSPACE TABLE or KEYSPACE.TABLE; all without any
+        tables: Vec<String>,
+    },
+    /// Percentiles of the latencies of this node's clients
+    Proxyhistograms,
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -120,6 +135,9 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Describering { keyspace: _ } => describering::run(node),
         Command::Clientstats { all } => clientstats::run(node, *all),
         Command::Flush { tables: _ } => flush::run(node),
+        Command::Tablestats(args) => tablestats::run(node, args),
+        Command::Tablehistograms { tables } => histograms::run_tables(node, tables),
+        Command::Proxyhistograms => histograms::run_proxy(node),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),

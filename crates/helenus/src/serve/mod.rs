@@ -6,6 +6,7 @@ mod descriptors;
 mod host_id;
 mod live;
 mod log_filter;
+mod log_lines;
 mod read_only;
 pub mod settings;
 pub mod settings_file;
@@ -35,6 +36,7 @@ use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 
 use self::cluster::Identity;
@@ -42,6 +44,7 @@ use self::config::{CASSANDRA_VERSION, Config};
 use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
 use self::settings::{Given, Sources};
+use self::log_lines::KeepLines;
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
@@ -152,7 +155,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_filter(filter);
-    tracing_subscriber::registry().with(lines).init();
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(KeepLines.with_filter(LevelFilter::INFO))
+        .init();
     crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");

@@ -96,6 +96,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "idle_timeout", about: "the time after which an idle connection is closed", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.idle_timeout, or_off(v, time)) },
     Setting { name: "startup_timeout", about: "the time after which a connection that has not logged in is closed", allowed: TIME, set: |c, v| put(&mut c.server.startup_timeout, time(v)) },
     Setting { name: "slow_request_log_timeout", about: "the duration above which a request is logged, with the time of each stage", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.slow_request_log_timeout, or_off(v, time)) },
+    Setting { name: "slow_request_log_values", about: "whether those lines show the values that are written into statements, not ? in their place", allowed: "true or false", set: |c, v| put(&mut c.server.slow_request_log_values, v.parse().map_err(|_| "neither".to_owned())) },
     Setting { name: "shutdown_timeout", about: "the time for which requests may still run when the node stops", allowed: TIME, set: |c, v| put(&mut c.server.shutdown_timeout, time(v)) },
 
     Setting { name: "statement_len_max", about: "the greatest length of a statement, in bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.statement_len_max, size(v)) },

@@ -373,6 +373,9 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
     if are_roles_new {
         engine.end_strangers();
     }
+    let exists = engine.schema();
+    let ids: std::collections::HashSet<_> = exists.stored_tables().map(|table| table.id).collect();
+    engine.figures.retain(|id| ids.contains(&id));
     engine.context.installed.notify_waiters();
     true
 }

@@ -15,7 +15,7 @@ use helenus_row::{TableId, key};
 use helenus_tablet::{Tablet, TokenRange};
 
 use super::Row;
-use super::row::{bigint, row, text};
+use super::row::{bigint, get_text as get, row, set, text};
 use crate::engine::Engine;
 use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
@@ -63,19 +63,6 @@ fn before(tokens: TokenRange) -> String {
     tokens.first.saturating_sub(1).to_string()
 }
 
-fn set(row: &mut Row, table: &Table, name: &str, value: Option<Bytes>) {
-    let cell = table.column(name).and_then(|(at, _)| row.get_mut(at));
-    if let Some(cell) = cell {
-        *cell = value;
-    }
-}
-
-fn get<'r>(row: &'r Row, table: &Table, name: &str) -> &'r str {
-    let cell = table.column(name).and_then(|(at, _)| row.get(at));
-    let bytes = cell.and_then(Option::as_deref).unwrap_or_default();
-    std::str::from_utf8(bytes).unwrap_or_default()
-}
-
 /// Puts the estimates into rows.
 pub(crate) async fn complete<'r>(
     engine: &Engine,
@@ -106,6 +93,34 @@ pub(crate) async fn complete<'r>(
     Ok(())
 }
 
+/// What a sample tells of a table's partitions.
+#[derive(Clone, Debug, Default)]
+pub struct PartitionEstimate {
+    /// How many there are on this node, about.
+    pub partitions: u64,
+    /// The bytes of those that were read, in memory's form, ascending.
+    pub sizes: Vec<u64>,
+}
+
+impl Engine {
+    /// Reads the first partitions of a table, up to 256 of them or 4 MiB.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn estimate_partitions(&self, table: &Table) -> Result<PartitionEstimate, CqlError> {
+        let tablets = self.context.store.tablets();
+        let sample = Sample::take(table, &tablets).await?;
+        let counts = tablets
+            .iter()
+            .enumerate()
+            .map(|(place, tablet)| sample.partitions_in(place, tablet.token_range()));
+        let partitions = counts.map(|count| u64::try_from(count).unwrap_or(0)).sum();
+        let mut sizes = sample.sizes;
+        sizes.sort_unstable();
+        Ok(PartitionEstimate { partitions, sizes })
+    }
+}
+
 /// What was read of a table.
 #[derive(Debug, Default)]
 struct Sample {
@@ -113,6 +128,8 @@ struct Sample {
     whole: Vec<u64>,
     partitions: u64,
     bytes: u64,
+    /// The bytes of each partition that was read, the last perhaps in part.
+    sizes: Vec<u64>,
     /// How many tokens lie on the stretch that was read.
     width: f64,
 }
@@ -159,12 +176,17 @@ impl Sample {
                     return Ok(Some(last));
                 }
                 self.partitions += 1;
+                self.sizes.push(0);
                 last = key::token_of(&key).unwrap_or(last);
                 current = Some(prefix);
             } else if is_enough {
                 return Ok(Some(last));
             }
-            self.bytes += (key.len() + packed.len()) as u64;
+            let bytes = (key.len() + packed.len()) as u64;
+            self.bytes += bytes;
+            if let Some(size) = self.sizes.last_mut() {
+                *size += bytes;
+            }
         }
         Ok(None)
     }

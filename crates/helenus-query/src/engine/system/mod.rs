@@ -4,11 +4,14 @@
 pub(crate) mod auth;
 pub(crate) mod definition;
 pub(crate) mod estimates;
+pub(crate) mod latencies;
 pub(crate) mod local;
 pub(crate) mod nodes;
 pub(crate) mod row;
+pub(crate) mod running;
 pub(crate) mod schema_tables;
 pub(crate) mod settings;
+pub(crate) mod sizes;
 pub(crate) mod traces;
 pub(crate) mod views;
 
@@ -22,6 +25,7 @@ use crate::schema::{Keyspace, Table};
 use crate::storage::VirtualTables;
 
 pub use definition::SYSTEM_KEYSPACES;
+pub use estimates::PartitionEstimate;
 pub(crate) use local::{ring, storage_port};
 
 /// A value for each of [`Table::columns`].
@@ -51,9 +55,13 @@ impl VirtualTables for SystemTables {
     }
 
     async fn complete(&self, table: &Table, rows: &mut [&mut Row]) -> Result<(), CqlError> {
-        match estimates::is_mine(table) {
-            true => estimates::complete(&*self.engine()?, table, rows.iter_mut().map(|row| &mut **row)).await,
-            false => Ok(()),
+        let rows = rows.iter_mut().map(|row| &mut **row);
+        if estimates::is_mine(table) {
+            estimates::complete(&*self.engine()?, table, rows).await
+        } else if sizes::is_mine(table) {
+            sizes::complete(&*self.engine()?, table, rows).await
+        } else {
+            Ok(())
         }
     }
 }
@@ -66,6 +74,8 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
         "system" => local::rows(engine, table),
         "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
         "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
+        "system_views" if latencies::is_mine(table) => latencies::rows(engine, table),
+        "system_views" if sizes::is_mine(table) => sizes::rows(engine, table),
         "system_views" => views::rows(engine, table),
         "system_auth" => auth::rows(&engine.schema(), table),
         "system_traces" => traces::rows(engine, table),

@@ -55,3 +55,18 @@ fn compare_keys(table: &Table, left: &Row, right: &Row) -> Ordering {
     }
     Ordering::Equal
 }
+
+/// Sets a column of a row, if the table has it.
+pub(crate) fn set(row: &mut Row, table: &Table, name: &str, value: Option<Bytes>) {
+    let cell = table.column(name).and_then(|(at, _)| row.get_mut(at));
+    if let Some(cell) = cell {
+        *cell = value;
+    }
+}
+
+/// The text in a column of a row; empty if it has none.
+pub(crate) fn get_text<'r>(row: &'r Row, table: &Table, name: &str) -> &'r str {
+    let cell = table.column(name).and_then(|(at, _)| row.get(at));
+    let bytes = cell.and_then(Option::as_deref).unwrap_or_default();
+    std::str::from_utf8(bytes).unwrap_or_default()
+}

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use helenus_tablet::RowCacheStats;
 
-use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
-use super::{Row, settings, storage_port};
+use super::row::{bigint, boolean, double, inet, int, row, set, text, text_map};
+use super::{Row, running, settings, storage_port};
 use crate::engine::Engine;
 use crate::engine::clients::Client;
 use crate::index::kinds::sai::is_storage_attached;
-use crate::schema::{Table, TableKind, is_text};
+use crate::schema::{Table, is_text};
 
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     match table.name.as_str() {
@@ -19,7 +19,9 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         "sai_column_indexes" => sai_column_indexes(engine, table),
         "gossip_info" => vec![gossip_info(engine, table)],
         "caches" => caches(engine, table),
-        "disk_usage" | "max_partition_size" => sizes(engine, table),
+        "queries" => running::queries(engine, table),
+        "thread_pools" => running::thread_pools(engine, table),
+        "system_logs" => running::system_logs(table),
         _ => Vec::new(),
     }
 }
@@ -158,7 +160,8 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
     )
 }
 
-/// Cassandra's caches. There is a row cache; caches of counters and of keys are empty. The rates of the last minutes are not kept.
+/// Cassandra's caches. The row cache is there, and the block cache as that of chunks, of which the entries are not counted; caches of counters
+/// and of keys are empty. The rates of the last minutes are not kept.
 fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let stats = engine.store_stats();
     let cache = |name: &str, cached: RowCacheStats, hits: u64, misses: u64| {
@@ -177,7 +180,15 @@ fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         )
     };
     let totals = stats.totals;
+    let blocks = RowCacheStats {
+        capacity_bytes: stats.block_cache_bytes,
+        ..RowCacheStats::default()
+    };
+    let mut chunks = cache("chunks", blocks, stats.block_cache_hits, stats.block_cache_misses);
+    set(&mut chunks, table, "entry_count", None);
+    set(&mut chunks, table, "size_bytes", None);
     vec![
+        chunks,
         cache("counters", RowCacheStats::default(), 0, 0),
         cache("keys", RowCacheStats::default(), 0, 0),
         cache(
@@ -187,23 +198,4 @@ fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             totals.row_cache_misses,
         ),
     ]
-}
-
-/// All tables share the tablets' files, so that a table has no size of its own.
-fn sizes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let schema = engine.schema();
-    schema
-        .stored_tables()
-        .filter(|of| of.kind == TableKind::Stored)
-        .map(|of| {
-            row(
-                table,
-                [
-                    ("keyspace_name", text(&of.keyspace)),
-                    ("table_name", text(&of.name)),
-                    ("mebibytes", bigint(0)),
-                ],
-            )
-        })
-        .collect()
 }

@@ -14,7 +14,9 @@ use crate::cluster::{Backoff, Cluster, Forwarded, Owner, RemoteError};
 use crate::execution::modification::run_batch_message;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::run_here;
+use crate::execution::timing::Timing;
 use crate::failure::{ExecutionError, read_timeout, says_undone, unavailable, write_timeout};
+use crate::figures::Side;
 use crate::request::{Place, QueryOptions};
 use crate::response::{Outcome, PassedOn, Response};
 use crate::schema::TableKind;
@@ -69,11 +71,18 @@ impl Request<'_> {
                 ..self.options.clone()
             }),
         };
+        let timing = Timing::begin();
         match self.work {
             RequestWork::Statement { planned, values } => {
-                run_here(context, self.direct, self.client, planned, values, &options).await
+                let ran = run_here(context, self.direct, self.client, planned, values, &options).await;
+                timing.end(context, Side::Local, planned);
+                ran
             }
-            RequestWork::Batch(batch) => run_batch_message(context, batch, &options).await,
+            RequestWork::Batch(batch) => {
+                let ran = run_batch_message(context, batch, &options).await;
+                timing.end_batch(context, Side::Local, batch);
+                ran
+            }
         }
     }
 
@@ -218,7 +227,10 @@ async fn forward(
         options: &options,
         schema_version: context.schema().document_version,
     };
-    match cluster.execute(node, &forwarded, deadline).await {
+    let asked = std::time::Instant::now();
+    let answer = cluster.execute(node, &forwarded, deadline).await;
+    trace::waited_for_owner(node, asked.elapsed());
+    match answer {
         Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
         Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),

@@ -1,0 +1,147 @@
+//! What tables and partitions take on disk. All tables share the SSTables of the tablets; their indexes tell where the blocks of each begin.
+//!
+//! Sizes are exact to the block, which has 4 KiB: a block that two tables or partitions share belongs to the one that begins it. What lies in
+//! memory and in the log alone is not counted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{TableId, key};
+use helenus_tablet::{FileBlocks, Tablet, TokenRange};
+use parking_lot::Mutex;
+
+use super::Engine;
+use crate::failure::store_error;
+
+/// Partitions that are remembered of an SSTable, the largest.
+const LARGEST: usize = 32;
+
+/// What a table takes on disk.
+#[derive(Clone, Debug, Default)]
+pub struct TableSize {
+    pub bytes: u64,
+    /// SSTables that have some of it.
+    pub files: u64,
+    /// The bytes of its largest partition.
+    pub largest_partition: u64,
+    /// The most bytes that one SSTable has of it.
+    pub largest_file: u64,
+}
+
+/// What an SSTable holds.
+#[derive(Debug, Default)]
+struct FileSummary {
+    tables: BTreeMap<TableId, u64>,
+    /// By the prefix of their keys.
+    partitions: Vec<(Bytes, u64)>,
+}
+
+/// The summaries of the SSTables, which do not change: each is read once.
+#[derive(Debug, Default)]
+pub(crate) struct FileSizes {
+    known: Mutex<HashMap<(u32, u128), Arc<FileSummary>>>,
+}
+
+impl Engine {
+    /// What each table takes on the disk of this node, or of a shared store in the tablets that this node owns, by the number of the table.
+    /// The first call after a file was written reads its index.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn table_sizes(&self) -> Result<BTreeMap<TableId, TableSize>, CqlError> {
+        let mut known = HashMap::new();
+        for tablet in self.context.store.tablets().iter() {
+            for file in tablet.files() {
+                let found = self.file_sizes.known.lock().get(&file.id()).cloned();
+                let summary = match found {
+                    Some(found) => found,
+                    None => match tablet.file_blocks(&file).await {
+                        Ok(blocks) => Arc::new(FileSummary::new(&blocks, tablet)),
+                        // A compaction has replaced it.
+                        Err(_) if !tablet.files().iter().any(|now| now.id() == file.id()) => continue,
+                        Err(error) => return Err(store_error(error)),
+                    },
+                };
+                known.insert(file.id(), summary);
+            }
+        }
+        let sizes = sum(known.values().map(Arc::as_ref));
+        // Of files that are gone nothing is kept.
+        *self.file_sizes.known.lock() = known;
+        Ok(sizes)
+    }
+}
+
+fn sum<'s>(files: impl Iterator<Item = &'s FileSummary>) -> BTreeMap<TableId, TableSize> {
+    let mut sizes = BTreeMap::<TableId, TableSize>::new();
+    let mut partitions = HashMap::<&Bytes, u64>::new();
+    for file in files {
+        for (table, bytes) in &file.tables {
+            let size = sizes.entry(*table).or_default();
+            size.bytes += bytes;
+            size.files += 1;
+            size.largest_file = size.largest_file.max(*bytes);
+        }
+        for (prefix, bytes) in &file.partitions {
+            *partitions.entry(prefix).or_default() += bytes;
+        }
+    }
+    for (prefix, bytes) in partitions {
+        if let Some(size) = table_of(prefix).and_then(|table| sizes.get_mut(&table)) {
+            size.largest_partition = size.largest_partition.max(bytes);
+        }
+    }
+    sizes
+}
+
+/// The table that a key begins with.
+fn table_of(key: &[u8]) -> Option<TableId> {
+    key.first_chunk()
+        .map(|number| TableId(u32::from_be_bytes(*number)))
+}
+
+impl FileSummary {
+    fn new(blocks: &FileBlocks, tablet: &Tablet) -> FileSummary {
+        let tokens = tablet.token_range();
+        let mut summary = FileSummary::default();
+        let mut current: (&[u8], u64) = (&[], 0);
+        for (key, bytes) in blocks.iter().filter(|(key, _)| is_within(tokens, key)) {
+            if let Some(table) = table_of(key) {
+                *summary.tables.entry(table).or_default() += bytes;
+            }
+            // A key of the index may end within the partition's.
+            let prefix = key::partition_prefix_len(key).and_then(|len| key.get(..len));
+            match prefix {
+                Some(prefix) if prefix == current.0 => current.1 += bytes,
+                prefix => {
+                    summary.enter(current);
+                    current = (prefix.unwrap_or_default(), bytes);
+                }
+            }
+        }
+        summary.enter(current);
+        summary.partitions.shrink_to_fit();
+        summary
+    }
+
+    /// Remembers a partition, if it is one of the largest.
+    fn enter(&mut self, (prefix, bytes): (&[u8], u64)) {
+        if prefix.is_empty() {
+            return;
+        }
+        if self.partitions.len() < LARGEST {
+            return self.partitions.push((Bytes::copy_from_slice(prefix), bytes));
+        }
+        let smallest = self.partitions.iter_mut().min_by_key(|(_, bytes)| *bytes);
+        if let Some(smallest) = smallest.filter(|(_, least)| *least < bytes) {
+            *smallest = (Bytes::copy_from_slice(prefix), bytes);
+        }
+    }
+}
+
+/// False of what a tablet does not see of the files that it shares with another.
+fn is_within(tokens: TokenRange, key: &[u8]) -> bool {
+    key::token_of(key).is_none_or(|token| tokens.contains(token))
+}

@@ -1,0 +1,96 @@
+//! Enters the latency of a statement, and what it has read, into the [`crate::figures`].
+
+use std::time::Instant;
+
+use helenus_cql::error::WriteType;
+use uuid::Uuid;
+
+use crate::analysis::modification::ModificationPlan;
+use crate::analysis::{Plan, Planned, PlannedBatch};
+use crate::figures::{Side, StatementKind};
+use crate::schema::TableKind;
+use crate::storage::ExecutionContext;
+use crate::trace;
+
+/// A statement that runs.
+pub(crate) struct Timing {
+    began: Instant,
+    /// Rows and tombstones that its request had read before.
+    read_before: (u64, u64),
+}
+
+impl Timing {
+    pub fn begin() -> Timing {
+        Timing {
+            began: Instant::now(),
+            read_before: trace::rows_read(),
+        }
+    }
+
+    /// The statement has run.
+    pub fn end(self, context: &ExecutionContext, side: Side, planned: &Planned) {
+        match &planned.plan {
+            Plan::Select(plan) if plan.table().kind != TableKind::Virtual => {
+                let kind = match plan.reads_range() {
+                    true => StatementKind::Range,
+                    false => StatementKind::Read,
+                };
+                self.enter(context, side, kind, [plan.table().id]);
+                // The owner has read them, not the node that passes the request on.
+                if side == Side::Local || context.cluster().is_none() {
+                    let (rows, tombstones) = trace::rows_read();
+                    let (rows_before, tombstones_before) = self.read_before;
+                    context.figures.read_of(
+                        plan.table().id,
+                        rows.saturating_sub(rows_before),
+                        tombstones.saturating_sub(tombstones_before),
+                    );
+                }
+            }
+            Plan::Modification(plan) => {
+                let kind = match plan.write_type() {
+                    WriteType::Cas => StatementKind::Lwt,
+                    _ => StatementKind::Write,
+                };
+                self.enter(context, side, kind, [plan.table().id]);
+            }
+            Plan::Batch(plan) => {
+                self.enter(context, side, StatementKind::Batch, tables(plan.modifications()))
+            }
+            Plan::Select(_) | Plan::Direct(_) => {}
+        }
+    }
+
+    /// A BATCH message has run.
+    pub fn end_batch(self, context: &ExecutionContext, side: Side, batch: &PlannedBatch) {
+        self.enter(context, side, StatementKind::Batch, tables(batch.modifications()));
+    }
+
+    fn enter(
+        &self,
+        context: &ExecutionContext,
+        side: Side,
+        kind: StatementKind,
+        tables: impl IntoIterator<Item = Uuid>,
+    ) {
+        let took = self.began.elapsed();
+        if side == Side::Coordinator {
+            context.figures.statement(kind, took);
+        }
+        for table in tables {
+            trace::about(table);
+            context.figures.statement_of(table, side, kind, took);
+        }
+    }
+}
+
+/// The tables of a batch, each once.
+fn tables<'p>(modifications: impl Iterator<Item = &'p ModificationPlan>) -> Vec<Uuid> {
+    let mut tables: Vec<Uuid> = Vec::new();
+    for plan in modifications {
+        if !tables.contains(&plan.table().id) {
+            tables.push(plan.table().id);
+        }
+    }
+    tables
+}

@@ -1,0 +1,84 @@
+//! The statements of clients that run at this moment, for `system_views.queries`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+/// Parts of the register, of which a statement locks one.
+const SHARDS: usize = 16;
+
+/// The text of a statement that runs.
+#[derive(Clone, Debug)]
+pub enum StatementText {
+    Text(Box<str>),
+    Prepared(Arc<str>),
+    /// A BATCH message.
+    Batch,
+}
+
+impl fmt::Display for StatementText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StatementText::Text(text) => write!(f, "QUERY {text}"),
+            StatementText::Prepared(text) => write!(f, "EXECUTE {text}"),
+            StatementText::Batch => f.write_str("BATCH"),
+        }
+    }
+}
+
+/// A statement that runs.
+#[derive(Clone, Debug)]
+pub struct RunningStatement {
+    pub id: u64,
+    pub text: StatementText,
+    pub began: Instant,
+}
+
+/// The statements that run.
+#[derive(Debug, Default)]
+pub struct RunningStatements {
+    next: AtomicU64,
+    shards: [Mutex<HashMap<u64, RunningStatement>>; SHARDS],
+}
+
+/// A statement is in the register as long as this is there.
+pub(crate) struct Running<'r> {
+    id: u64,
+    shard: &'r Mutex<HashMap<u64, RunningStatement>>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.shard.lock().remove(&self.id);
+    }
+}
+
+impl RunningStatements {
+    /// A statement begins to run.
+    pub(crate) fn begin(&self, text: StatementText) -> Option<Running<'_>> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let shard = self.shards.get(id as usize % SHARDS)?;
+        let began = Instant::now();
+        shard.lock().insert(id, RunningStatement { id, text, began });
+        Some(Running { id, shard })
+    }
+
+    /// The statements that run now, oldest first.
+    pub fn list(&self) -> Vec<RunningStatement> {
+        let shards = self.shards.iter();
+        let mut list: Vec<RunningStatement> = shards
+            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
+            .collect();
+        list.sort_by_key(|running| running.id);
+        list
+    }
+
+    /// Statements that have begun since the node began.
+    pub fn begun(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+}

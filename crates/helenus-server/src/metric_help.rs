@@ -1,0 +1,280 @@
+//! What each metric means, as `/metrics` says it.
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+
+const GAUGES: &[(&str, &str)] = &[
+    (
+        "helenus_block_cache_bytes",
+        "Memory of the cache of blocks of SSTables",
+    ),
+    (
+        "helenus_build_info",
+        "1, with the version of the program as a label",
+    ),
+    (
+        "helenus_cluster_document_version",
+        "Version of the cluster document that this node has seen last",
+    ),
+    (
+        "helenus_cluster_lease_valid",
+        "1 as long as this node may serve its tablets by its own clock",
+    ),
+    ("helenus_cluster_nodes", "Nodes of the cluster"),
+    ("helenus_cluster_nodes_alive", "Nodes whose lease has not run out"),
+    (
+        "helenus_cluster_nodes_leaving",
+        "Nodes that hand their tablets over before they end",
+    ),
+    (
+        "helenus_cluster_serving",
+        "1 as long as this node is a full member of the cluster",
+    ),
+    ("helenus_cluster_tablets", "Tablets of the store"),
+    (
+        "helenus_cluster_tablets_moving",
+        "Tablets that are handed from one node to another",
+    ),
+    ("helenus_cluster_tablets_owned", "Tablets that this node owns"),
+    (
+        "helenus_cluster_tablets_without_owner",
+        "Tablets that no node owns, so that nobody can read or write them",
+    ),
+    ("helenus_connections", "Connections of clients"),
+    (
+        "helenus_disk_cache_bytes",
+        "Bytes of files of the bucket that the disk cache holds",
+    ),
+    (
+        "helenus_disk_cache_capacity_bytes",
+        "Bytes that the disk cache may hold",
+    ),
+    (
+        "helenus_log_bytes",
+        "Bytes of the log whose writes are not all in SSTables yet",
+    ),
+    (
+        "helenus_log_segments",
+        "Files or objects of the log whose writes are not all in SSTables yet",
+    ),
+    (
+        "helenus_read_only_age_seconds",
+        "Time since which a node that only reads has read nothing new from the bucket",
+    ),
+    (
+        "helenus_ready",
+        "1 if clients should be sent to this node, 0 if /health/ready says why not",
+    ),
+    (
+        "helenus_request_in_flight_bytes",
+        "Bytes of the requests that run",
+    ),
+    ("helenus_requests_running", "Requests that run"),
+    (
+        "helenus_requests_waiting",
+        "Requests that were read and wait for others to end",
+    ),
+    ("helenus_row_cache_bytes", "Bytes of the rows in the row cache"),
+    ("helenus_row_cache_rows", "Rows in the row cache"),
+    (
+        "helenus_scan_parts_running",
+        "Parts of whole-table aggregates that are read beside their requests",
+    ),
+    (
+        "helenus_store_compactions_running",
+        "Compactions that run on this node",
+    ),
+    (
+        "helenus_store_data_bytes",
+        "Bytes of the SSTables of this node's tablets",
+    ),
+    (
+        "helenus_store_disk_free_bytes",
+        "Free bytes of the disk that holds the data",
+    ),
+    (
+        "helenus_store_in_flight_bytes",
+        "Bytes of writes that are not acknowledged yet",
+    ),
+    (
+        "helenus_store_level0_files",
+        "SSTables of level 0, which no compaction has merged yet",
+    ),
+    (
+        "helenus_store_memtable_bytes",
+        "Bytes of writes in memory that are in no SSTable yet",
+    ),
+    (
+        "helenus_store_sorted_runs",
+        "Sorted runs below level 0; a read looks into each that may have its key",
+    ),
+    ("helenus_store_tablets", "Tablets that are open on this node"),
+];
+
+const COUNTERS: &[(&str, &str)] = &[
+    (
+        "helenus_block_cache_hits_total",
+        "Blocks, indexes and filters of SSTables that were found in memory",
+    ),
+    (
+        "helenus_block_cache_misses_total",
+        "Blocks, indexes and filters of SSTables that were read from files",
+    ),
+    (
+        "helenus_bucket_read_bytes_total",
+        "Bytes that were read from the bucket",
+    ),
+    (
+        "helenus_bucket_requests_total",
+        "Requests to the bucket by kind; retries count once",
+    ),
+    (
+        "helenus_bucket_written_bytes_total",
+        "Bytes that were written to the bucket",
+    ),
+    (
+        "helenus_cluster_document_requests_total",
+        "Requests for the cluster document by kind",
+    ),
+    (
+        "helenus_cluster_expulsions_total",
+        "Nodes that this node has expelled because their lease had run out",
+    ),
+    (
+        "helenus_cluster_lease_renewals_total",
+        "Renewals of this node's lease",
+    ),
+    (
+        "helenus_cluster_leases_lost_total",
+        "Times that this node's lease has run out",
+    ),
+    (
+        "helenus_cluster_remote_total",
+        "Requests to other nodes by kind and outcome",
+    ),
+    (
+        "helenus_cluster_tablets_closed_total",
+        "Tablets that this node has closed",
+    ),
+    (
+        "helenus_cluster_tablets_opened_total",
+        "Tablets that this node has opened",
+    ),
+    (
+        "helenus_cluster_tablets_reshaped_total",
+        "Tablets that this node has split or merged",
+    ),
+    (
+        "helenus_connections_refused_total",
+        "Connections that were refused because there were too many",
+    ),
+    (
+        "helenus_disk_cache_errors_total",
+        "Reads and writes of the disk cache that failed",
+    ),
+    (
+        "helenus_disk_cache_hits_total",
+        "Parts of files that the disk cache held",
+    ),
+    (
+        "helenus_disk_cache_inserted_total",
+        "Parts of files that were put into the disk cache",
+    ),
+    (
+        "helenus_disk_cache_misses_total",
+        "Parts of files that were read from the bucket",
+    ),
+    (
+        "helenus_index_entries_removed_total",
+        "Index entries removed because they stood for nothing",
+    ),
+    (
+        "helenus_index_entries_stale_total",
+        "Index entries that readers found to stand for nothing",
+    ),
+    (
+        "helenus_log_failures_total",
+        "Groups of the log that could not be written",
+    ),
+    (
+        "helenus_log_groups_total",
+        "Groups of records that were written to the log at once",
+    ),
+    ("helenus_log_records_total", "Records of the log"),
+    ("helenus_log_syncs_total", "Times that the log was synced"),
+    ("helenus_log_written_bytes_total", "Bytes written to the log"),
+    ("helenus_received_bytes_total", "Bytes received from clients"),
+    (
+        "helenus_request_errors_total",
+        "Requests that were answered with an error, by its kind",
+    ),
+    (
+        "helenus_requests_shed_total",
+        "Requests that were refused unparsed for having waited too long",
+    ),
+    (
+        "helenus_row_cache_hits_total",
+        "Rows that the row cache held, those known to be absent too",
+    ),
+    (
+        "helenus_row_cache_misses_total",
+        "Rows that had to be read from memtables and SSTables",
+    ),
+    ("helenus_sent_bytes_total", "Bytes sent to clients"),
+    (
+        "helenus_slice_dead_rows_total",
+        "Rows that reads of slices stepped over because nothing of them is alive",
+    ),
+    ("helenus_slice_live_rows_total", "Rows that reads of slices gave"),
+    ("helenus_slices_total", "Reads of slices of partitions"),
+    (
+        "helenus_slow_requests_total",
+        "Requests that took longer than slow_request_log_timeout",
+    ),
+    (
+        "helenus_store_back_pressure_total",
+        "Times that writes waited for memtables to be flushed",
+    ),
+    (
+        "helenus_store_batches_total",
+        "Batches that were written to the LSM trees",
+    ),
+    (
+        "helenus_store_compacted_bytes_total",
+        "Bytes that compactions have written",
+    ),
+    (
+        "helenus_store_flushes_total",
+        "Memtables that were written to SSTables",
+    ),
+    ("helenus_store_gets_total", "Reads of single rows"),
+    (
+        "helenus_store_operands_total",
+        "Changes of rows that were written",
+    ),
+    ("helenus_store_scans_total", "Reads of ranges of keys"),
+];
+
+const HISTOGRAMS: &[(&str, &str)] = &[
+    (
+        "helenus_request_duration_seconds",
+        "From the last byte of a request to the moment at which its answer was ready, by kind of message",
+    ),
+    (
+        "helenus_request_stage_seconds",
+        "Where the time of requests goes, of one in 16",
+    ),
+];
+
+/// Sets the help texts, and the metrics that never change.
+pub(crate) fn describe() {
+    GAUGES
+        .iter()
+        .for_each(|(name, help)| describe_gauge!(*name, *help));
+    COUNTERS
+        .iter()
+        .for_each(|(name, help)| describe_counter!(*name, *help));
+    HISTOGRAMS
+        .iter()
+        .for_each(|(name, help)| describe_histogram!(*name, *help));
+    metrics::gauge!("helenus_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+}

@@ -1,0 +1,139 @@
+"""What a node says of its tables: `system_views`, and `nodetool tablestats`, `tablehistograms` and `proxyhistograms` in Cassandra's formats."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+import helenus
+
+pytestmark = pytest.mark.process
+
+LARGE, ROWS = 40, 100
+# The lines of a table in Cassandra 5.0.5's tablestats.
+LABELS = """
+SSTable count|Old SSTable count|Max SSTable size|Space used (live)|Space used (total)|Space used by snapshots (total)|Off heap memory used (total)|
+SSTable Compression Ratio|Number of partitions (estimate)|Memtable cell count|Memtable data size|Memtable off heap memory used|Memtable switch count|
+Speculative retries|Local read count|Local read latency|Local write count|Local write latency|Local read/write ratio|Pending flushes|Percent repaired|
+Bytes repaired|Bytes unrepaired|Bytes pending repair|Bloom filter false positives|Bloom filter false ratio|Bloom filter space used|
+Bloom filter off heap memory used|Index summary off heap memory used|Compression metadata off heap memory used|Compacted partition minimum bytes|
+Compacted partition maximum bytes|Compacted partition mean bytes|Average live cells per slice (last five minutes)|
+Maximum live cells per slice (last five minutes)|Average tombstones per slice (last five minutes)|Maximum tombstones per slice (last five minutes)|
+Droppable tombstone ratio
+""".replace("\n", "").split("|")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    """A node with a partition of 4 MB beside small ones, all flushed; each is read."""
+    node = helenus.Node(tmp_path_factory.mktemp("tables")).start()
+    session = node.connect()
+    session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE shop.carts (customer int, item int, v blob, PRIMARY KEY (customer, item))")
+    session.execute("CREATE TABLE shop.idle (k int PRIMARY KEY)")
+    insert = session.prepare("INSERT INTO shop.carts (customer, item, v) VALUES (?, ?, ?)")
+    for item in range(LARGE):
+        session.execute(insert, (1, item, os.urandom(100_000)))
+    for customer in range(ROWS - LARGE):
+        session.execute(insert, (customer + 2, 0, b"small"))
+    session.execute("DELETE FROM shop.carts WHERE customer = 1 AND item = 3")
+    session.execute("UPDATE shop.carts SET v = 0x01 WHERE customer = 2 AND item = 0 IF v = 0x02")
+    assert len(list(session.execute("SELECT item FROM shop.carts WHERE customer = 1"))) == LARGE - 1
+    list(session.execute("SELECT * FROM shop.carts"))
+    assert run(node, "flush").returncode == 0
+    yield node
+    node.close()
+
+
+def run(node, *args):
+    command = [str(helenus.binary()), "nodetool", "-h", node.host, "-p", str(node.http_port), *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def view(node, name):
+    rows = node.connect().execute(f"SELECT * FROM system_views.{name}")
+    return {row.table_name: row for row in rows if row.keyspace_name == "shop"}
+
+
+def test_sizes_are_those_of_the_files(node):
+    for name in ("disk_usage", "max_partition_size", "max_sstable_size"):
+        rows = view(node, name)
+        # A block of SSTables is compressed, random bytes are not; rounded up.
+        assert rows["carts"].mebibytes in (4, 5), (name, rows)
+        assert rows["idle"].mebibytes == 0
+
+
+def test_latencies_and_what_reads_meet(node):
+    for side in ("local", "coordinator"):
+        reads, writes, scans = (view(node, f"{side}_{kind}_latency") for kind in ("read", "write", "scan"))
+        assert (reads["carts"].count, writes["carts"].count) == (1, ROWS + 2)
+        assert scans["carts"].count >= 1 and reads["idle"].count == writes["idle"].count == 0
+        assert 0 < reads["carts"].p50th_ms <= reads["carts"].p99th_ms <= reads["carts"].max_ms
+    rows, tombstones = view(node, "rows_per_read")["carts"], view(node, "tombstones_per_read")["carts"]
+    assert rows.count == tombstones.count >= 2 and rows.max >= LARGE - 1 and tombstones.max >= 1
+
+
+def test_what_runs_is_seen(node):
+    session = node.connect()
+    queries = list(session.execute("SELECT * FROM system_views.queries"))
+    assert [q.task for q in queries] == ["QUERY SELECT * FROM system_views.queries"] and queries[0].running_micros >= 0
+    pools = {pool.name: pool for pool in session.execute("SELECT * FROM system_views.thread_pools")}
+    requests = pools["Native-Transport-Requests"]
+    assert requests.active_tasks == 1 and requests.active_tasks_limit > 1 and requests.completed_tasks > ROWS
+    assert pools["MemtableFlushWriter"].completed_tasks >= 1
+    caches = {cache.name: cache for cache in session.execute("SELECT * FROM system_views.caches")}
+    metrics = node.metrics()
+    assert caches["chunks"].capacity_bytes == metrics["helenus_block_cache_bytes"]
+    assert caches["chunks"].hit_count <= metrics["helenus_block_cache_hits_total"]
+    lines = list(session.execute("SELECT * FROM system_views.system_logs"))
+    assert any("POST /node/flush" in line.message and line.level == "INFO" for line in lines), lines
+
+
+def test_tablestats(node):
+    done = run(node, "tablestats", "shop.carts")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["Total number of tables: 1", "----------------", "Keyspace: shop"]
+    assert re.fullmatch(r"\tRead Count: \d+", lines[3]) and re.fullmatch(r"\tRead Latency: [0-9.]+ ms", lines[4])
+    assert lines[8] == "\t\tTable: carts" and lines[-2:] == ["", "----------------"]
+    figures = dict(line.strip().split(": ", 1) for line in lines[9:-2])
+    assert list(figures) == LABELS
+    assert int(figures["Space used (live)"]) > (LARGE - 1) * 100_000 and int(figures["Local write count"]) == ROWS + 2
+    assert int(figures["Number of partitions (estimate)"]) > 1 and figures["Max SSTable size"].endswith("MiB")
+    # The alias, and all tables.
+    assert run(node, "cfstats", "shop.idle").stdout.splitlines()[8] == "\t\tTable: idle"
+    assert run(node, "tablestats").stdout.startswith("Total number of tables: 2\n")
+
+
+def test_tablestats_in_other_formats(node):
+    values = json.loads(run(node, "tablestats", "-F", "json").stdout)
+    assert values["total_number_of_tables"] == 2
+    carts = values["shop"]["tables"]["carts"]
+    assert carts["local_write_count"] == ROWS + 2 and carts["compacted_partition_maximum_bytes"] > (LARGE - 1) * 100_000
+    assert re.fullmatch(r"\d+\.\d{3}", carts["local_read_latency_ms"]) and carts["space_used_live"].isdigit()
+    lines = run(node, "tablestats", "-F", "yaml").stdout.splitlines()
+    assert {"shop:", "  tables:", "    carts:", f"      local_write_count: {ROWS + 2}", "total_number_of_tables: 2"} <= set(lines), lines
+    assert any(re.fullmatch(r"      local_read_latency_ms: '\d+\.\d{3}'", line) for line in lines)
+    sorted_ = run(node, "tablestats", "-s", "writes", "-t", "1").stdout.splitlines()
+    assert sorted_[0] == "Total number of tables: 2 (showing top 1 by writes)" and sorted_[2] == "\tTable: shop.carts"
+    assert "MiB" in run(node, "tablestats", "-H", "shop.carts").stdout
+    for args, why in ((["-F", "xml"], "arguments for -F are json,yaml only."), (["nope"], "Unknown keyspaces"), (["shop.x"], "Unknown tables")):
+        refused = run(node, "tablestats", *args)
+        assert refused.returncode == 1 and why in refused.stderr, refused
+
+
+def test_histograms(node):
+    for args in (["shop", "carts"], ["shop.carts"]):
+        lines = run(node, "tablehistograms", *args).stdout.splitlines()
+        assert lines[0] == "shop/carts histograms"
+        assert lines[1] == "Percentile      Read Latency     Write Latency          SSTables    Partition Size        Cell Count"
+        assert lines[2] == "                    (micros)          (micros)                             (bytes)                  "
+        assert [line.split()[0] for line in lines[3:10]] == ["50%", "75%", "95%", "98%", "99%", "Min", "Max"]
+        assert float(lines[3].split()[1]) > 0 and int(lines[9].split()[4]) > (LARGE - 1) * 100_000
+    assert "No SSTables exists" in run(node, "tablehistograms", "shop.idle").stdout
+    assert run(node, "tablehistograms", "shop.x").returncode == 1
+    lines = run(node, "proxyhistograms").stdout.splitlines()
+    assert lines[0] == "proxy histograms" and lines[1].split()[:3] == ["Percentile", "Read", "Latency"]
+    assert len(lines[1]) == 10 + 6 * 19 and float(lines[3].split()[1]) > 0 and float(lines[3].split()[5]) > 0
