@@ -21,6 +21,7 @@ pub use metrics_exporter_prometheus::PrometheusHandle;
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 use crate::node::AdminApi;
 use crate::node_commands::NodeCommands;
+use crate::node_facts;
 use crate::node_report::NodeReporter;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
@@ -85,6 +86,7 @@ impl HttpServer {
             .route("/health/ready", get(ready))
             .route("/metrics", get(metrics))
             .with_state(context)
+            .merge(node_facts::router(reporter.engine.clone()))
             .merge(reporter.router(up.clone()))
             .merge(commands.router())
             .merge(control.map(AdminApi::router).unwrap_or_default());

@@ -18,6 +18,7 @@ mod long_requests;
 pub mod metrics;
 pub mod node;
 pub mod node_commands;
+mod node_facts;
 pub mod node_report;
 pub mod reader;
 pub mod rpc;

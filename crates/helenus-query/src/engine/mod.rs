@@ -9,7 +9,7 @@ pub(crate) mod prepared;
 mod read_only;
 pub(crate) mod security;
 pub(crate) mod serve;
-mod status;
+pub mod status;
 pub mod system;
 
 use std::sync::{Arc, OnceLock};

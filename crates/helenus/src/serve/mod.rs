@@ -188,6 +188,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     let connections_max = descriptors::connections_max(config.server.connections_max, descriptors);
     log_start(&config, descriptors, connections_max);
     let certificates = Arc::new(Notify::new());
+    let stop_requested = Arc::new(Notify::new());
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let bucket_cost = BucketCostMeter::start(engine.store(), config.bucket_prices).map(Arc::new);
@@ -227,6 +228,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         agent: node.as_ref().map(|node| node.agent().clone()),
         bucket_cost,
         metrics: server.metrics().clone(),
+        transport: server.transport(),
         started: began,
     };
     let http = match config.http {
@@ -235,6 +237,8 @@ async fn serve(start: Start) -> anyhow::Result<()> {
                 engine.clone(),
                 log_filter,
                 live,
+                server.transport(),
+                stop_requested.clone(),
                 node.as_ref().map(ClusterNode::secret),
             );
             Some(serve_http(address, prometheus, node.as_ref(), reporter, commands).await?)
@@ -249,6 +253,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
+        () = stop_requested.notified() => "nodetool",
         () = cluster::leaves(node.as_ref()) => "the node leaves the cluster",
     };
     tracing::info!(reason, "stopping");
