@@ -242,7 +242,7 @@ fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units
         .into_iter()
-        .find(|(shift, _)| bytes >= 1 << shift && bytes % (1 << shift) == 0);
+        .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
     unit.map_or_else(
         || bytes.to_string(),
         |(shift, unit)| format!("{}{unit}", bytes >> shift),
