@@ -64,7 +64,7 @@ def test_info(node):
 
 
 def test_describering(node):
-    shape = lambda text: {re.sub(r"-?\d+(\.\d+)*|[0-9a-f-]{36}", "N", line) for line in text.splitlines()}
+    shape = lambda text: {re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|-?\d+(\.\d+)*", "N", line) for line in text.splitlines()}
     assert shape(answer(node, "describering", "shop")) == shape(formats.recorded("describering.txt"))
 
 
