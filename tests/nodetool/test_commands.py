@@ -12,8 +12,10 @@ import pytest
 
 import formats
 import helenus
+from tool import nodetool
 
 pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def node():
@@ -21,11 +23,6 @@ def node():
     node.start()
     yield node
     node.close()
-
-
-def nodetool(node, *args, binary=None, env=None):
-    command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
 
 
 # Commands that end the node or turn clients away, which have tests of their own.

@@ -7,7 +7,7 @@ import pytest
 
 import formats
 import helenus
-from test_commands import nodetool
+from tool import nodetool
 
 pytestmark = pytest.mark.process
 

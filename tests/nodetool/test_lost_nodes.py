@@ -7,7 +7,7 @@ import pytest
 
 import helenus
 from minio import Minio
-from test_commands import nodetool
+from tool import nodetool
 
 pytestmark = pytest.mark.process
 
