@@ -1,37 +1,20 @@
 """`helenus nodetool` on a node with a folder: every command of Cassandra's nodetool is known."""
 
+import json
 import os
 import re
+import socket
 import subprocess
 import urllib.error
 import urllib.request
 
 import pytest
 
+import formats
 import helenus
+from tool import nodetool
 
 pytestmark = pytest.mark.process
-
-# The commands that `nodetool help` of Cassandra 5.0.5 lists.
-CASSANDRA = """
-abortbootstrap assassinate bootstrap cidrfilteringstats cleanup clearsnapshot clientstats compact compactionhistory compactionstats datapaths
-decommission describecluster describering disableauditlog disableautocompaction disablebackup disablebinary disablefullquerylog disablegossip
-disablehandoff disablehintsfordc disableoldprotocolversions drain dropcidrgroup enableauditlog enableautocompaction enablebackup enablebinary
-enablefullquerylog enablegossip enablehandoff enablehintsfordc enableoldprotocolversions failuredetector flush forcecompact garbagecollect
-gcstats getauditlog getauthcacheconfig getbatchlogreplaythrottle getcidrgroupsofip getcolumnindexsize getcompactionthreshold
-getcompactionthroughput getconcurrency getconcurrentcompactors getconcurrentviewbuilders getdefaultrf getendpoints getfullquerylog
-getinterdcstreamthroughput getlogginglevels getmaxhintwindow getseeds getsnapshotthrottle getsstables getstreamthroughput gettimeout
-gettraceprobability gossipinfo help import info invalidatecidrpermissionscache invalidatecountercache invalidatecredentialscache
-invalidatejmxpermissionscache invalidatekeycache invalidatenetworkpermissionscache invalidatepermissionscache invalidaterolescache
-invalidaterowcache join listcidrgroups listpendinghints listsnapshots move netstats pausehandoff profileload proxyhistograms rangekeysample
-rebuild rebuild_index recompress_sstables refresh refreshsizeestimates reloadcidrgroupscache reloadlocalschema reloadseeds reloadssl
-reloadtriggers relocatesstables removenode repair repair_admin replaybatchlog resetfullquerylog resetlocalschema resumehandoff ring scrub
-setauthcacheconfig setbatchlogreplaythrottle setcachecapacity setcachekeystosave setcolumnindexsize setcompactionthreshold
-setcompactionthroughput setconcurrency setconcurrentcompactors setconcurrentviewbuilders setdefaultrf sethintedhandoffthrottlekb
-setinterdcstreamthroughput setlogginglevel setmaxhintwindow setsnapshotthrottle setstreamthroughput settimeout settraceprobability sjk snapshot
-sstablerepairedset status statusautocompaction statusbackup statusbinary statusgossip statushandoff stop stopdaemon tablehistograms tablestats
-toppartitions tpstats truncatehints updatecidrgroup upgradesstables verify version viewbuildstatus
-""".split()
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +25,44 @@ def node():
     node.close()
 
 
-def nodetool(node, *args, binary=None, env=None):
-    command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+# Commands that end the node or turn clients away, which have tests of their own.
+ENDING = {"drain", "decommission", "stopdaemon", "disablebinary"}
+# Those that do not do what they are asked, and say so: a script that relies on them must not go on.
+REFUSED = {"clearsnapshot", "import", "listsnapshots", "refresh", "setcachecapacity", "setconcurrentcompactors", "snapshot", "stop"}
+# What they need to be run.
+ARGUMENTS = {
+    "assassinate": ["10.9.8.7"],
+    "describering": ["run"],
+    "getendpoints": ["run", "t", "1"],
+    "gettimeout": ["read"],
+    "removenode": ["status"],
+    "setcompactionthroughput": ["64"],
+    "settimeout": ["read", "5000"],
+    "viewbuildstatus": ["run", "v"],
+    "tablehistograms": ["run", "t"],
+    "toppartitions": ["run", "t", "100"],
+    "profileload": ["run", "t", "100"],
+}
 
 
-def test_every_command_of_cassandras_is_known(node):
-    for command in CASSANDRA:
-        if command in ("drain", "decommission"):
+def test_every_command_of_cassandras_is_run(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE run WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE run.t (k int PRIMARY KEY, w int)")
+    session.execute("CREATE MATERIALIZED VIEW run.v AS SELECT * FROM run.t WHERE w IS NOT NULL AND k IS NOT NULL PRIMARY KEY (w, k)")
+    listed = formats.commands()
+    assert len(listed) > 140 and {"status", "repair", "help"} <= set(listed), listed
+    for command in listed:
+        if command in ENDING:
             continue
-        arguments = ["shop"] if command == "describering" else []
-        ended = nodetool(node, command, *arguments)
+        ended = nodetool(node, command, *ARGUMENTS.get(command, []))
         assert "no command" not in ended.stderr, (command, ended.stderr)
-        assert ended.returncode == 0 or "is not there yet" in ended.stderr, (command, ended)
+        if command in REFUSED:
+            assert ended.returncode == 1 and f"nodetool {command}: " in ended.stderr, (command, ended)
+        elif command == "assassinate":
+            assert ended.returncode == 1 and "no node at 10.9.8.7" in ended.stderr, ended
+        else:
+            assert ended.returncode == 0 or "is not there yet" in ended.stderr, (command, ended)
 
 
 def test_what_has_nothing_to_do_here_succeeds_with_a_reason_whatever_its_arguments(node):
@@ -66,16 +74,6 @@ def test_what_has_nothing_to_do_here_succeeds_with_a_reason_whatever_its_argumen
 def test_a_misspelt_command_is_answered_with_the_nearest(node):
     ended = nodetool(node, "statsu")
     assert ended.returncode == 1 and "did you mean status?" in ended.stderr, ended.stderr
-
-
-def test_status_ring_and_describecluster_of_a_node_with_a_folder(node):
-    status = nodetool(node, "status").stdout.splitlines()
-    lines = [line for line in status if line.split()[:1] == ["UN"]]
-    assert len(lines) == 1 and f"{node.host}:{node.port}" in lines[0] and "100.0%" in lines[0], status
-    ring = nodetool(node, "ring").stdout
-    assert str(2**63 - 1) in ring, ring
-    described = nodetool(node, "describecluster").stdout
-    assert re.search(r"Nodes +1 \(1 up\)", described), described
 
 
 def test_the_version_is_that_of_cassandra(node):
@@ -164,3 +162,107 @@ def test_commands_of_a_page_in_a_browser_are_refused(node):
     request = urllib.request.Request(f"http://{node.host}:{node.http_port}/node/flush", data=b"", headers={"Origin": "http://example.org"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(request, timeout=10)
+
+
+def test_options_of_cassandras_tool_are_taken(node):
+    version = nodetool(node, "-u", "cassandra", "-pw", "secret", "version", "-v").stdout.splitlines()
+    assert version[0] == "ReleaseVersion: 5.0.5" and version[1].startswith("HelenusVersion: "), version
+    assert nodetool(node, "-pwf", "/no/such/file", "-pp", "status").stdout.count(f"{node.host}:{node.port} ") == 1
+
+
+def test_the_owner_of_a_partition_is_told(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE owned WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE owned.t (a int, b text, v int, PRIMARY KEY ((a, b)))")
+    assert nodetool(node, "getendpoints", "owned", "t", "1:x/y").stdout == f"{node.host}\n"
+    session.execute("INSERT INTO owned.t (a, b, v) VALUES (1, 'x/y', 1)")
+    token = session.execute("SELECT token(a, b) AS t FROM owned.t").one().t
+    assert json.loads(node.http("/node/token/owned/t/1%3Ax%2Fy")[1]) == {"token": str(token)}
+    for arguments, why in ((["owned", "t", "1"], "has 2 components, and 1 are given"), (["owned", "none", "1"], "Unknown table 'none'"),
+                           (["none", "t", "1"], "Unknown keyspace 'none'")):
+        refused = nodetool(node, "getendpoints", *arguments)
+        assert refused.returncode == 1 and why in refused.stderr, refused
+
+
+def test_a_keyspace_that_is_not_there_is_refused(node):
+    for command in ("status", "ring", "describering"):
+        refused = nodetool(node, command, "nowhere")
+        assert refused.returncode == 1 and "The keyspace nowhere, does not exist" in refused.stderr, refused
+        assert nodetool(node, command, "system_schema").returncode == 0
+
+
+def test_timeouts_and_the_throughput_of_compactions_are_changed(node):
+    assert nodetool(node, "gettimeout", "range").stdout == "Current timeout for type range: 10000 ms\n"
+    assert nodetool(node, "settimeout", "range", "12345").returncode == 0
+    assert nodetool(node, "gettimeout", "range").stdout == "Current timeout for type range: 12345 ms\n"
+    refused = nodetool(node, "gettimeout", "nonsense")
+    assert refused.returncode == 1 and formats.recorded("gettimeout-wrong.txt").splitlines()[0].removeprefix("nodetool: ") in refused.stderr
+    assert nodetool(node, "setcompactionthroughput", "16").returncode == 0
+    assert nodetool(node, "getcompactionthroughput").stdout == "Current compaction throughput: 16 MB/s\n"
+    assert nodetool(node, "getcompactionthroughput", "-d").stdout == "Current compaction throughput: 16.0 MiB/s\n"
+    assert nodetool(node, "setcompactionthroughput", "0").returncode == 0
+    assert nodetool(node, "getcompactionthroughput").stdout == "Current compaction throughput: 0 MB/s\n"
+
+
+def test_a_compaction_makes_one_run_of_the_files(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE compacted WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE compacted.t (k int PRIMARY KEY, v blob)")
+    figures = lambda: json.loads(node.http("/node")[1])["compactions"]
+    for part in range(3):
+        for k in range(100):
+            session.execute("INSERT INTO compacted.t (k, v) VALUES (%s, %s)", (k, bytes(1000 + part)))
+        assert nodetool(node, "flush").returncode == 0
+    before = figures()
+    compacted = nodetool(node, "compact", "-st", "1", "--split-output", "compacted", "t")
+    assert (compacted.returncode, compacted.stdout, compacted.stderr) == (0, "", ""), compacted
+    helenus.wait_until(lambda: figures()["level0_files"] == 0, what="no file at level 0")
+    after = figures()
+    tablets = len(json.loads(node.http("/cluster")[1])["tablets"])
+    assert after["ended"] > before["ended"] and after["sorted_runs"] <= tablets, (before, after)
+    assert len(list(session.execute("SELECT k FROM compacted.t"))) == 100
+
+
+def test_clients_are_turned_away_and_let_in_again(tmp_path):
+    node = helenus.Node(tmp_path / "node", args=["--set", "tablet_count=1"]).start()
+    try:
+        node.connect().execute("SELECT key FROM system.local")
+        assert nodetool(node, "statusbinary").stdout == "running\n"
+        assert nodetool(node, "disablebinary").returncode == 0
+        assert nodetool(node, "statusbinary").stdout == "not running\n"
+        assert "Native Transport active: false" in nodetool(node, "info").stdout
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((node.host, node.port), timeout=10)
+        status, body = node.http("/health/ready")
+        assert status == 503 and "disablebinary" in body, body
+        helenus.wait_until(lambda: json.loads(node.http("/node/clients")[1]) == [], what="no client")
+        assert nodetool(node, "enablebinary").returncode == 0
+        assert nodetool(node, "statusbinary").stdout == "running\n"
+        node.close_clients()
+        node.connect().execute("SELECT key FROM system.local")
+        assert node.http("/health/ready")[0] == 200
+    finally:
+        node.close()
+
+
+@pytest.mark.parametrize("command", ["drain", "stopdaemon"])
+def test_a_node_that_is_alone_flushes_and_ends(tmp_path, command):
+    node = helenus.Node(tmp_path / "node", args=["--set", "tablet_count=1"]).start()
+    try:
+        refused = nodetool(node, "decommission")
+        assert refused.returncode == 1 and "is alone" in refused.stderr, refused
+        assert nodetool(node, command).returncode == 0
+        assert node.process.wait(30) == 0
+    finally:
+        node.close()
+
+
+def test_a_view_that_is_built_is_told(node):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE viewed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE viewed.t (k int PRIMARY KEY, w int)")
+    session.execute("CREATE MATERIALIZED VIEW viewed.v AS SELECT * FROM viewed.t WHERE w IS NOT NULL AND k IS NOT NULL PRIMARY KEY (w, k)")
+    for words in (["viewed", "v"], ["viewed.v"]):
+        helenus.wait_until(lambda: nodetool(node, "viewbuildstatus", *words).stdout == "viewed.v has finished building\n", what="a view")
+    refused = nodetool(node, "viewbuildstatus", "viewed", "none")
+    assert refused.returncode == 1 and "no view viewed.none" in refused.stderr, refused

@@ -18,6 +18,8 @@ use crate::reshape_policy::{ReshapeInput, ReshapeLimits, ReshapeStep, is_busy};
 const BALANCE_TOLERANCE_PERCENT: u64 = 25;
 /// Moves that one round of balancing begins.
 const BALANCE_MOVES_MAX: usize = 4;
+/// How long a lost node is shown, if nobody has it forgotten before.
+pub(crate) const LOST_SHOWN_MS: i64 = 24 * 3600 * 1000;
 
 /// What a node knows when it decides.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +48,8 @@ pub(crate) struct DecisionInput<'a> {
     pub mergeable: &'a BTreeSet<TabletId>,
     /// Whether it is time to balance, split and merge, should that be this node's task.
     pub rebalance_due: bool,
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,9 +142,10 @@ fn change(document: &mut ClusterDocument, input: &DecisionInput, joins: bool) ->
     let is_previous_incarnation = |member: &Member| joins && member.host_id == me.host_id;
     for member in input.dead {
         if document.has(*member) && !is_previous_incarnation(member) {
-            document.expel(*member)?;
+            document.lose(*member, input.now_ms)?;
         }
     }
+    document.forget_lost_before(input.now_ms.saturating_sub(LOST_SHOWN_MS));
     if joins {
         document.join(input.me.clone());
     }

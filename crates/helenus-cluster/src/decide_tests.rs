@@ -54,6 +54,7 @@ impl Known {
             loads: &self.loads,
             mergeable: &self.mergeable,
             rebalance_due: self.rebalance_due,
+            now_ms: NOW_MS,
         };
         decide(document, &input).unwrap()
     }
@@ -65,6 +66,9 @@ impl Known {
         }
     }
 }
+
+/// The time at which nodes decide, in milliseconds since 1970.
+const NOW_MS: i64 = 1_700_000_500_000;
 
 fn owners(document: &ClusterDocument, number: u128) -> usize {
     document.tablets_of(host(number)).count()
@@ -120,6 +124,7 @@ fn another_clusters_store_is_refused() {
         loads: &known.loads,
         mergeable: &known.mergeable,
         rebalance_due: false,
+        now_ms: NOW_MS,
     };
     let error = decide(Some(&document), &input).unwrap_err();
     assert!(matches!(error, ClusterError::WrongCluster { .. }), "{error}");
@@ -314,4 +319,29 @@ fn only_the_eldest_balances_and_only_when_all_is_calm() {
     );
     eldest.suspected.insert(host(2));
     assert_eq!(eldest.decide(Some(&document)), Decision::Keep);
+}
+
+#[test]
+fn a_dead_node_is_remembered_until_it_comes_back_or_a_day_has_passed() {
+    let mut survivor = node(1);
+    survivor.dead = [record(2).member()].into();
+    let document = survivor.next(&cluster(2, 4));
+    let lost = |document: &ClusterDocument| -> Vec<_> {
+        document
+            .lost
+            .iter()
+            .map(|lost| (lost.host_id, lost.lost_at_ms))
+            .collect()
+    };
+    assert_eq!(lost(&document), [(host(2), NOW_MS)]);
+    assert_eq!((document.nodes.len(), owners(&document, 1)), (1, 4));
+    assert_eq!(node(1).decide(Some(&document)), Decision::Keep);
+
+    let mut again = node(2);
+    again.joined = false;
+    assert_eq!(lost(&again.next(&document)), []);
+
+    let mut old = document;
+    old.lost[0].lost_at_ms = NOW_MS - LOST_SHOWN_MS - 1;
+    assert_eq!(lost(&node(1).next(&old)), []);
 }

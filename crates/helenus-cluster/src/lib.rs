@@ -14,6 +14,7 @@ mod error;
 mod heartbeat;
 mod ids;
 mod lease_monitor;
+mod loads;
 mod node;
 mod placement;
 mod reconcile;
@@ -32,6 +33,7 @@ pub use environment::{
 };
 pub use error::{ClusterError, DocumentError, HostError};
 pub use ids::{Epoch, HostId, Incarnation, LeaseTerm, Member, TabletId, TokenRange, Version};
+pub use loads::loads;
 pub use node::NodeDescription;
 pub use reshape_policy::{MERGE_AFTER_DEFAULT, ReshapeLimits};
-pub use view::{ClusterView, NodeInfo, NodeState, NodeStatus, TabletInfo, TabletState};
+pub use view::{ClusterView, LostNode, NodeInfo, NodeState, NodeStatus, TabletInfo, TabletState};

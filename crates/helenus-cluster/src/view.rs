@@ -36,6 +36,15 @@ impl NodeInfo {
     }
 }
 
+/// A node whose lease has ended. It owns nothing any more, and is shown until it comes back or is forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostNode {
+    pub host_id: HostId,
+    pub description: NodeDescription,
+    /// Milliseconds since 1970.
+    pub lost_at_ms: i64,
+}
+
 /// What a tablet is going through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TabletState {
@@ -85,6 +94,7 @@ pub struct ClusterView {
     cluster_name: String,
     nodes: Vec<Arc<NodeInfo>>,
     tablets: Vec<TabletInfo>,
+    lost: Vec<LostNode>,
 }
 
 impl ClusterView {
@@ -101,7 +111,13 @@ impl ClusterView {
             cluster_name: cluster_name.into(),
             nodes: nodes.into_iter().map(Arc::new).collect(),
             tablets,
+            lost: Vec::new(),
         }
+    }
+
+    /// The same with nodes that were lost.
+    pub(crate) fn with_lost(self, lost: Vec<LostNode>) -> Self {
+        ClusterView { lost, ..self }
     }
 
     /// The version of the cluster document; 0 before the node has read it.
@@ -116,6 +132,11 @@ impl ClusterView {
     /// In the order in which they joined.
     pub fn nodes(&self) -> &[Arc<NodeInfo>] {
         &self.nodes
+    }
+
+    /// Nodes whose leases have ended and that have not come back, nor been forgotten; in the order in which they were lost.
+    pub fn lost(&self) -> &[LostNode] {
+        &self.lost
     }
 
     pub fn node(&self, host_id: HostId) -> Option<&Arc<NodeInfo>> {

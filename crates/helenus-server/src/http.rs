@@ -23,6 +23,7 @@ use crate::metric_help;
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
 use crate::node::AdminApi;
 use crate::node_commands::NodeCommands;
+use crate::node_facts;
 use crate::node_report::NodeReporter;
 use crate::table_report;
 
@@ -94,6 +95,7 @@ impl HttpServer {
             .route("/health/ready", get(ready))
             .route("/metrics", get(metrics))
             .with_state(context)
+            .merge(node_facts::router(reporter.engine.clone()))
             .merge(reporter.router(up.clone()))
             .merge(commands.router())
             .merge(table_report::router(engine))

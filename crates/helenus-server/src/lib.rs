@@ -20,6 +20,7 @@ mod metric_help;
 pub mod metrics;
 pub mod node;
 pub mod node_commands;
+mod node_facts;
 pub mod node_report;
 pub mod reader;
 pub mod rpc;

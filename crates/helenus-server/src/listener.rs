@@ -3,12 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use helenus_cql::frame::response::Event;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Mutex, broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::backend::Backend;
@@ -24,11 +24,14 @@ use crate::tls::Stream;
 /// How long accepting pauses when the machine has no descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long the requests of connections may take that are closed because the transport is disabled.
+const DISABLE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A running native transport. Dropped without [`Server::stop`], it goes on until the runtime ends.
 pub struct Server {
     address: SocketAddr,
-    stop: watch::Sender<Stopping>,
-    accepting: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    transport: Transport,
     connections: Arc<AtomicUsize>,
     shutdown_timeout: Duration,
     events: Arc<EventBroadcaster>,
@@ -77,14 +80,23 @@ impl Server {
             LongRequestPool::start()?,
         ));
         let slow = SlowRequestLog(server.slow.clone());
-        let (stop, stopped) = watch::channel(Stopping::No);
-        tokio::spawn(forward_schema_changes(changes, events.clone(), stopped.clone()));
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(forward_schema_changes(changes, events.clone(), stopped));
         let connections = Arc::new(AtomicUsize::new(0));
-        let accepting = tokio::spawn(accept(listener, server, connections.clone(), stopped));
+        let begin = {
+            let connections = connections.clone();
+            move |listener| Listening::begin(listener, server.clone(), connections.clone())
+        };
+        let transport = Transport {
+            address,
+            is_enabled: Arc::new(AtomicBool::new(true)),
+            listening: Arc::new(Mutex::new(Some(begin(listener)))),
+            begin: Arc::new(begin),
+        };
         Ok(Server {
             address,
             stop,
-            accepting,
+            transport,
             connections,
             shutdown_timeout,
             events,
@@ -96,6 +108,11 @@ impl Server {
     /// Where it listens, with the port that was chosen if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// For commands that have clients turned away for a while.
+    pub fn transport(&self) -> Transport {
+        self.transport.clone()
     }
 
     /// The metrics of its requests.
@@ -120,12 +137,17 @@ impl Server {
 
     /// The same, but what comes on the connections that there are is still served until this is done and then for that time, unless they
     /// end before: each does when nothing is running of it.
-    pub async fn stop_after(mut self, done: impl Future<Output = ()>, patience: Duration) {
-        let _ = self.stop.send(Stopping::WhenIdle);
-        let _ = (&mut self.accepting).await;
+    pub async fn stop_after(self, done: impl Future<Output = ()>, patience: Duration) {
+        self.stop.send_replace(true);
+        let stop = match self.transport.listening.lock().await.take() {
+            Some(listening) => Some(listening.end().await),
+            None => None,
+        };
         done.await;
         self.ended_within(patience).await;
-        let _ = self.stop.send(Stopping::Now);
+        if let Some(stop) = stop {
+            stop.send_replace(Stopping::Now);
+        }
         self.ended_within(self.shutdown_timeout).await;
         let left = self.connections.load(Ordering::Acquire);
         if left > 0 {
@@ -142,10 +164,80 @@ impl Server {
     }
 }
 
+/// Whether a server's port is open to clients (Cassandra's `nodetool enablebinary`, `disablebinary`, `statusbinary`).
+#[derive(Clone)]
+pub struct Transport {
+    address: SocketAddr,
+    is_enabled: Arc<AtomicBool>,
+    /// None while it is disabled, and once the server has stopped.
+    listening: Arc<Mutex<Option<Listening>>>,
+    begin: Arc<dyn Fn(TcpListener) -> Listening + Send + Sync>,
+}
+
+impl Transport {
+    /// True while clients can connect.
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
+    }
+
+    /// Opens the port, if it is closed.
+    ///
+    /// # Errors
+    /// The address can't be bound.
+    pub async fn enable(&self) -> io::Result<()> {
+        let mut listening = self.listening.lock().await;
+        if listening.is_none() {
+            *listening = Some((self.begin)(TcpListener::bind(self.address).await?));
+            self.is_enabled.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Closes the port, and the connections once what runs of them has been answered, or after a second.
+    pub async fn disable(&self) {
+        let mut listening = self.listening.lock().await;
+        if let Some(listening) = listening.take() {
+            self.is_enabled.store(false, Ordering::Relaxed);
+            let stop = listening.end().await;
+            tokio::spawn(async move {
+                tokio::time::sleep(DISABLE_PATIENCE).await;
+                stop.send_replace(Stopping::Now);
+            });
+        }
+    }
+}
+
+/// A port that is open, and its connections.
+struct Listening {
+    stop: watch::Sender<Stopping>,
+    accepting: JoinHandle<()>,
+}
+
+impl Listening {
+    fn begin<B: Backend>(
+        listener: TcpListener,
+        server: Arc<ServerState<B>>,
+        connections: Arc<AtomicUsize>,
+    ) -> Listening {
+        let (stop, stopped) = watch::channel(Stopping::No);
+        Listening {
+            stop,
+            accepting: tokio::spawn(accept(listener, server, connections, stopped)),
+        }
+    }
+
+    /// Closes the port; connections end when nothing runs of them. Tells them more by what is returned.
+    async fn end(self) -> watch::Sender<Stopping> {
+        self.stop.send_replace(Stopping::WhenIdle);
+        let _ = self.accepting.await;
+        self.stop
+    }
+}
+
 async fn forward_schema_changes(
     mut changes: broadcast::Receiver<helenus_cql::frame::response::SchemaChange>,
     events: Arc<EventBroadcaster>,
-    mut stopped: watch::Receiver<Stopping>,
+    mut stopped: watch::Receiver<bool>,
 ) {
     loop {
         tokio::select! {

@@ -1,4 +1,5 @@
-//! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, and `POST /node/log_level` with a body of
+//! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, `POST /node/compact`, `POST /node/binary` with
+//! a body of `on` or `off` for the port of CQL clients, `POST /node/stop`, and `POST /node/log_level` with a body of
 //! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with. What is authorised is method, path and body.
 //!
 //! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
@@ -14,7 +15,9 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use helenus_query::engine::Engine;
 use serde_json::json;
+use tokio::sync::Notify;
 
+use crate::listener::Transport;
 use crate::live_settings::{self, LiveSettings};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
@@ -45,21 +48,27 @@ pub struct NodeCommands {
     engine: Arc<Engine>,
     log_levels: Arc<dyn LogLevels>,
     settings: Arc<dyn LiveSettings>,
+    transport: Transport,
+    stop_requested: Arc<Notify>,
     authenticator: AdminAuthenticator,
 }
 
 impl NodeCommands {
-    /// `secret` is the cluster's, of a node among others.
+    /// `secret` is the cluster's, of a node among others; `stop_requested` is told when the node is to end.
     pub fn new(
         engine: Arc<Engine>,
         log_levels: Arc<dyn LogLevels>,
         settings: Arc<dyn LiveSettings>,
+        transport: Transport,
+        stop_requested: Arc<Notify>,
         secret: Option<Secret>,
     ) -> NodeCommands {
         NodeCommands {
             engine,
             log_levels,
             settings,
+            transport,
+            stop_requested,
             authenticator: AdminAuthenticator::new(secret.unwrap_or_else(Secret::random)),
         }
     }
@@ -69,6 +78,9 @@ impl NodeCommands {
         Router::new()
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
+            .route("/node/compact", post(compact))
+            .route("/node/binary", post(set_binary))
+            .route("/node/stop", post(stop))
             .route("/node/log_level", get(log_levels).post(set_log_level))
             .with_state(self)
             .merge(settings)
@@ -95,6 +107,45 @@ async fn flush(
     let flushed = commands.engine.store().flush().await;
     flushed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
     Ok("flushed\n")
+}
+
+async fn compact(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<&'static str, Refusal> {
+    commands.check("POST /node/compact", peer, &headers)?;
+    let compacted = commands.engine.store().compact().await;
+    compacted.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
+    Ok("compacted\n")
+}
+
+async fn set_binary(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    commands.check(format!("POST /node/binary {body}").trim_end(), peer, &headers)?;
+    match body.trim() {
+        "on" => {
+            let enabled = commands.transport.enable().await;
+            enabled.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
+        }
+        "off" => commands.transport.disable().await,
+        _ => return Err((StatusCode::BAD_REQUEST, "the body is not on or off\n".to_owned())),
+    }
+    Ok("set\n")
+}
+
+async fn stop(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<&'static str, Refusal> {
+    commands.check("POST /node/stop", peer, &headers)?;
+    commands.stop_requested.notify_one();
+    Ok("stopping\n")
 }
 
 async fn log_levels(State(commands): State<NodeCommands>) -> impl IntoResponse {

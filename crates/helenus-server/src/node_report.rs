@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::bucket_cost::{BucketCost, BucketCostMeter};
+use crate::listener::Transport;
 use crate::metrics::Metrics;
 
 /// The parts of a node that its report is made from.
@@ -31,6 +32,7 @@ pub struct NodeReporter {
     pub bucket_cost: Option<Arc<BucketCostMeter>>,
     /// Of the native transport.
     pub metrics: Arc<Metrics>,
+    pub transport: Transport,
     /// When the process began.
     pub started: Instant,
 }
@@ -48,7 +50,9 @@ impl NodeReporter {
             .route("/node", get(show))
             .route("/node/clients", get(show_clients));
         if self.agent.is_none() && !self.engine.store().is_read_only() {
-            router = router.route("/cluster", get(show_single));
+            router = router
+                .route("/cluster", get(show_single))
+                .route("/cluster/loads", get(show_single_load));
         }
         router.with_state((self, serves_clients))
     }
@@ -87,20 +91,24 @@ impl NodeReporter {
             "schema_version": self.engine.schema().version.to_string(),
             "state": if serves_clients { "serving" } else { "leaving" },
             "nodes": [here],
+            "lost": [],
             "tablets": tablets.iter().map(tablet).collect::<Vec<Value>>(),
         })
     }
 
-    fn report(&self, serves_clients: bool) -> Value {
+    fn report(&self, is_up: bool) -> Value {
         let node = self.engine.node();
         let stats = self.engine.store_stats();
+        let serves_clients = is_up && self.transport.is_enabled();
         let tokens: Vec<String> = self.engine.tokens().iter().map(i64::to_string).collect();
         json!({
             "host_id": node.host_id.to_string(),
             "data_center": node.data_center,
             "rack": node.rack,
             "release_version": node.release_version,
+            "software_version": env!("CARGO_PKG_VERSION"),
             "in_cluster": self.is_in_cluster(),
+            "state": self.state(is_up),
             "serves_clients": serves_clients,
             "read_only": self.engine.store().is_read_only(),
             "generation_s": self.engine.generation_s(),
@@ -109,6 +117,7 @@ impl NodeReporter {
             "memory_bytes_max": machine_memory_bytes(),
             "data_bytes": sum(&stats, |tablet| tablet.data_bytes),
             "server_errors": self.metrics.server_errors(),
+            "compactions": compactions(&stats),
             "row_cache": row_cache(&stats),
             "block_cache": block_cache(&stats),
             // As text: JSON's numbers lose such large ones.
@@ -120,6 +129,9 @@ impl NodeReporter {
     /// Why clients should not be sent to this node at present, in words. None, as long as all is well.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let mut troubles = self.engine.store().troubles();
+        if !self.transport.is_enabled() {
+            troubles.push("clients are turned away: nodetool disablebinary".to_owned());
+        }
         troubles.extend(self.unready());
         troubles
     }
@@ -169,6 +181,17 @@ impl NodeReporter {
         }
     }
 
+    /// The mode of the node, as Cassandra's tools name it.
+    fn state(&self, is_up: bool) -> &'static str {
+        match self.agent.as_ref().map(AgentHandle::state) {
+            Some(AgentState::Joining(_) | AgentState::Failed(_)) => "JOINING",
+            Some(AgentState::Leaving) => "LEAVING",
+            Some(AgentState::Left) => "DECOMMISSIONED",
+            None | Some(AgentState::Serving) if is_up => "NORMAL",
+            None | Some(AgentState::Serving) => "DRAINING",
+        }
+    }
+
     /// Whether the node has a valid lease. A node alone needs none.
     fn is_in_cluster(&self) -> bool {
         self.agent.as_ref().is_none_or(AgentHandle::may_serve)
@@ -208,6 +231,12 @@ async fn show_single(State((reporter, serves_clients)): State<Served>) -> impl I
     as_json(&reporter.single(serves_clients.load(Ordering::Relaxed)))
 }
 
+async fn show_single_load(State((reporter, _)): State<Served>) -> impl IntoResponse {
+    let bytes = sum(&reporter.engine.store_stats(), |tablet| tablet.data_bytes);
+    let here = reporter.engine.node().host_id.to_string();
+    as_json(&json!({ here: bytes }))
+}
+
 /// An answer in JSON that people read, too.
 pub(crate) fn as_json(value: &Value) -> impl IntoResponse + use<> {
     let json = [(header::CONTENT_TYPE, "application/json")];
@@ -216,6 +245,18 @@ pub(crate) fn as_json(value: &Value) -> impl IntoResponse + use<> {
 
 fn sum(stats: &StoreStats, field: fn(&TabletStats) -> u64) -> u64 {
     stats.tablets.iter().map(field).sum()
+}
+
+fn compactions(stats: &StoreStats) -> Value {
+    json!({
+        "running": stats.compactions_running,
+        "ended": sum(stats, |tablet| tablet.compactions_ended),
+        "bytes": stats.compacted_bytes,
+        // Tablets with files that wait to be joined.
+        "pending": stats.tablets.iter().filter(|tablet| tablet.level0_files > 0).count(),
+        "sorted_runs": sum(stats, |tablet| tablet.sorted_runs),
+        "flushes": stats.flushes,
+    })
 }
 
 fn row_cache(stats: &StoreStats) -> Value {

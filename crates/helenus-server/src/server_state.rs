@@ -64,7 +64,10 @@ impl<B: Backend> ServerState<B> {
         ServerState {
             memory: memory.unwrap_or_else(|| ClientMemory::new(config.node_in_flight_bytes)),
             working_memory: WorkingMemory::new(config.node_in_flight_bytes),
-            slow: Arc::new(SlowLog::new(config.slow_request_log_timeout, config.slow_request_log_values)),
+            slow: Arc::new(SlowLog::new(
+                config.slow_request_log_timeout,
+                config.slow_request_log_values,
+            )),
             refusals: LogRateLimiter::default(),
             backend,
             config,

@@ -65,7 +65,10 @@ fn arguments() -> Vec<OsString> {
     if is_nodetool {
         arguments.splice(0..1, ["helenus".into(), "nodetool".into()]);
     }
-    arguments
+    match arguments.get(1).is_some_and(|command| command == "nodetool") {
+        true => nodetool::normalized(arguments),
+        false => arguments,
+    }
 }
 
 fn main() -> ExitCode {

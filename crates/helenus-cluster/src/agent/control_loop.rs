@@ -202,6 +202,7 @@ impl ControlLoop {
             loads: &self.loads,
             mergeable: &self.stability.mergeable(self.context.now(), &config.limits),
             rebalance_due: self.rebalance_due,
+            now_ms: self.context.clock.wall_ms(),
         })
     }
 
@@ -306,6 +307,7 @@ impl ControlLoop {
                 next.begin_split(tablet, middle.unwrap_or(record.tokens.first))
             }),
             MembershipChange::Merge { left } => next.begin_merge(left),
+            MembershipChange::Forget { node } => next.forget_lost(node),
         };
         let result = match result {
             Ok(()) => match self.write(next).await {

@@ -45,6 +45,7 @@ pub(super) enum MembershipChange {
     Move { tablet: TabletId, to: HostId },
     Split { tablet: TabletId },
     Merge { left: TabletId },
+    Forget { node: HostId },
 }
 
 /// What an agent has done since it started.
@@ -373,6 +374,11 @@ impl AgentHandle {
     /// [`AgentHandle::move_tablet`].
     pub async fn merge_tablet(&self, left: TabletId) -> Result<(), ClusterError> {
         self.change(MembershipChange::Merge { left }).await
+    }
+
+    /// Forgets a node whose lease has ended, otherwise as [`AgentHandle::move_tablet`].
+    pub async fn forget_node(&self, node: HostId) -> Result<(), ClusterError> {
+        self.change(MembershipChange::Forget { node }).await
     }
 
     async fn change(&self, change: MembershipChange) -> Result<(), ClusterError> {

@@ -241,6 +241,31 @@ fn an_expelled_node_leaves_nothing_half_done() {
 }
 
 #[test]
+fn a_lost_node_is_forgotten_on_demand_or_when_another_has_its_address() {
+    let mut document = cluster(3, 3);
+    assert!(
+        document
+            .forget_lost(host(2))
+            .unwrap_err()
+            .to_string()
+            .contains("is in the cluster")
+    );
+    document.lose(record(2).member(), 5).unwrap();
+    document.lose(record(3).member(), 6).unwrap();
+    document.validate().unwrap();
+    assert_eq!(ClusterDocument::decode(&document.encode()).unwrap(), document);
+    document.forget_lost(host(2)).unwrap();
+    assert_eq!(
+        document.forget_lost(host(2)),
+        Err(ClusterError::UnknownNode(host(2)))
+    );
+    let mut heir = record(4);
+    heir.description.rpc_address = record(3).description.rpc_address;
+    document.join(heir);
+    assert_eq!(document.lost, []);
+}
+
+#[test]
 fn a_node_that_comes_back_keeps_its_tablets_at_a_new_epoch() {
     let mut document = cluster(2, 4);
     let mut again = record(1);

@@ -1,15 +1,19 @@
 //! Transitions by which nodes join and leave.
 
-use super::{ClusterDocument, NodeRecord};
+use super::{ClusterDocument, LostRecord, NodeRecord};
 use crate::error::ClusterError;
 use crate::ids::{HostId, Member};
 use crate::view::NodeState;
 
 impl ClusterDocument {
-    /// Adds a node. If it is there with another incarnation, it replaces its old self and keeps its tablets; the caller knows then that
+    /// Adds a node, which takes the place of a lost one of its id or its address. If it is there with another incarnation, it replaces its old self and keeps its tablets; the caller knows then that
     /// the old self's lease has ended.
     pub fn join(&mut self, node: NodeRecord) {
         let host_id = node.host_id;
+        let replaces = |lost: &LostRecord| {
+            lost.host_id == host_id || lost.description.rpc_address == node.description.rpc_address
+        };
+        self.lost.retain(|lost| !replaces(lost));
         if self.node(host_id).is_some() {
             self.undo_reshapes_of(host_id);
             for tablet in &mut self.tablets {
@@ -33,6 +37,39 @@ impl ClusterDocument {
         }
         self.remove(member.host_id);
         Ok(())
+    }
+
+    /// The same, and remembers the node as lost at that time, in milliseconds since 1970.
+    pub fn lose(&mut self, member: Member, now_ms: i64) -> Result<(), ClusterError> {
+        let lost = self.node(member.host_id).map(|node| LostRecord {
+            host_id: node.host_id,
+            description: node.description.clone(),
+            lost_at_ms: now_ms,
+        });
+        self.expel(member)?;
+        self.lost.retain(|other| other.host_id != member.host_id);
+        self.lost.extend(lost);
+        Ok(())
+    }
+
+    /// Forgets a lost node.
+    pub fn forget_lost(&mut self, host_id: HostId) -> Result<(), ClusterError> {
+        if self.node(host_id).is_some() {
+            return Err(ClusterError::Refused(format!(
+                "node {host_id} is in the cluster: drain it, or stop it and wait until its lease has ended"
+            )));
+        }
+        let before = self.lost.len();
+        self.lost.retain(|lost| lost.host_id != host_id);
+        match self.lost.len() < before {
+            true => Ok(()),
+            false => Err(ClusterError::UnknownNode(host_id)),
+        }
+    }
+
+    /// Forgets the nodes that were lost before that time, in milliseconds since 1970.
+    pub fn forget_lost_before(&mut self, time_ms: i64) {
+        self.lost.retain(|lost| lost.lost_at_ms >= time_ms);
     }
 
     /// The node takes no tablets any more. Moves to it are called off.

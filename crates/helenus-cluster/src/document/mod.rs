@@ -20,7 +20,7 @@ use crate::environment::TabletSpec;
 use crate::error::ClusterError;
 use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
 use crate::node::NodeDescription;
-use crate::view::{ClusterView, NodeInfo, NodeState, TabletInfo, TabletState};
+use crate::view::{ClusterView, LostNode, NodeInfo, NodeState, TabletInfo, TabletState};
 
 pub use restore::adopt;
 
@@ -48,6 +48,9 @@ pub(crate) struct ClusterDocument {
     pub reshapes: Vec<Reshape>,
     /// Tablets that were split, merged or given up half made, whose data may still be there.
     pub retired: Vec<TabletId>,
+    /// Nodes whose leases have ended and that have not come back, for people to see. An older binary loses them, which harms nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +68,16 @@ pub(crate) struct NodeRecord {
     pub credentials: Option<Credentials>,
 }
 
+/// A node that was expelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LostRecord {
+    pub host_id: HostId,
+    #[serde(flatten)]
+    pub description: NodeDescription,
+    /// Milliseconds since 1970, by the clock of the node that expelled it.
+    pub lost_at_ms: i64,
+}
+
 impl NodeRecord {
     pub fn member(&self) -> Member {
         Member {
@@ -80,6 +93,16 @@ impl NodeRecord {
             description: self.description.clone(),
             state: self.state,
             alive,
+        }
+    }
+}
+
+impl LostRecord {
+    fn info(&self) -> LostNode {
+        LostNode {
+            host_id: self.host_id,
+            description: self.description.clone(),
+            lost_at_ms: self.lost_at_ms,
         }
     }
 }
@@ -131,6 +154,7 @@ impl ClusterDocument {
             tablets,
             reshapes: Vec::new(),
             retired: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -209,7 +233,8 @@ impl ClusterDocument {
             .iter()
             .map(|tablet| self.tablet_info(tablet))
             .collect();
-        Arc::new(ClusterView::new(version, &self.cluster_name, nodes, tablets))
+        let lost = self.lost.iter().map(LostRecord::info).collect();
+        Arc::new(ClusterView::new(version, &self.cluster_name, nodes, tablets).with_lost(lost))
     }
 
     fn tablet_info(&self, tablet: &TabletRecord) -> TabletInfo {

@@ -35,5 +35,6 @@ impl ClusterDocument {
             tablet.give(None);
         }
         self.nodes.clear();
+        self.lost.clear();
     }
 }

@@ -10,7 +10,7 @@ mod read_only;
 pub(crate) mod security;
 pub(crate) mod serve;
 pub mod sizes;
-mod status;
+pub mod status;
 pub mod system;
 
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,5 @@
-//! The cluster over HTTP, for `nodetool`: `GET /cluster` shows it in JSON, `POST /cluster/drain` has this node hand its tablets over and
-//! leave.
+//! The cluster over HTTP, for `nodetool`: `GET /cluster` shows it in JSON, `GET /cluster/loads` the bytes of
+//! each node, `POST /cluster/drain` has this node hand its tablets over and leave, `POST /cluster/forget` forgets a node that is gone.
 //!
 //! Whose commands are taken is told in [`admin_auth`](super::admin_auth).
 
@@ -12,10 +12,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 
-use helenus_cluster::{AgentHandle, AgentState, HostId, NodeState, TabletInfo};
+use helenus_cluster::{AgentHandle, AgentState, HostId, LostNode, NodeState, TabletInfo, loads};
 use helenus_query::engine::Engine;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
+use super::StoreDocuments;
 use super::admin_auth::{AdminAuthenticator, Refusal};
 use crate::rpc::secret::Secret;
 
@@ -25,15 +27,18 @@ pub struct AdminApi {
     agent: AgentHandle,
     here: HostId,
     engine: Arc<Engine>,
+    documents: Arc<StoreDocuments>,
     authenticator: AdminAuthenticator,
 }
 
 impl AdminApi {
     pub(super) fn new(agent: AgentHandle, here: HostId, engine: Arc<Engine>, secret: Secret) -> AdminApi {
+        let documents = Arc::new(StoreDocuments::new(engine.store().clone()));
         AdminApi {
             agent,
             here,
             engine,
+            documents,
             authenticator: AdminAuthenticator::new(secret),
         }
     }
@@ -41,17 +46,58 @@ impl AdminApi {
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route("/cluster", get(show))
+            .route("/cluster/loads", get(show_loads))
             .route("/cluster/challenge", get(challenge))
+            .route("/cluster/forget", post(forget))
             .route("/cluster/drain", post(drain))
             .with_state(self)
     }
 }
 
+fn as_json(value: &Value) -> impl IntoResponse + use<> {
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (json, format!("{value:#}\n"))
+}
+
 async fn show(State(control): State<AdminApi>) -> impl IntoResponse {
     let version = control.engine.schema().version.to_string();
-    let report = report(&control.agent, control.here, &version);
-    let json = [(header::CONTENT_TYPE, "application/json")];
-    (json, format!("{report:#}\n"))
+    as_json(&report(&control.agent, control.here, &version))
+}
+
+/// The bytes that the tablets of each node have, as the nodes' heartbeats say; each is asked for in the store.
+async fn show_loads(State(control): State<AdminApi>) -> Result<impl IntoResponse, Refusal> {
+    let view = control.agent.view();
+    let loads = loads(control.documents.as_ref(), &view).await;
+    let loads = loads.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")))?;
+    let bytes = |host_id: HostId| -> u64 {
+        let tablets = view.tablets_of(host_id);
+        tablets
+            .filter_map(|tablet| loads.get(&tablet.id))
+            .map(|load| load.bytes)
+            .sum()
+    };
+    let nodes = view.nodes().iter();
+    let report: Map<String, Value> = nodes
+        .map(|node| (node.host_id.to_string(), bytes(node.host_id).into()))
+        .collect();
+    Ok(as_json(&report.into()))
+}
+
+/// Forgets a node whose lease has ended: the body is its host id.
+async fn forget(
+    State(control): State<AdminApi>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    let command = format!("POST /cluster/forget {body}");
+    control.authenticator.check(command.trim_end(), peer, &headers)?;
+    let refused = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n"));
+    let id = Uuid::parse_str(body.trim()).map_err(|_| refused(format!("{:?} is no host id", body.trim())))?;
+    tracing::info!(%peer, command, "a command is carried out");
+    let forgotten = control.agent.forget_node(HostId(id)).await;
+    forgotten.map_err(|error| refused(error.to_string()))?;
+    Ok("forgotten\n")
 }
 
 async fn challenge(State(control): State<AdminApi>) -> String {
@@ -105,7 +151,26 @@ fn report(agent: &AgentHandle, here: HostId, schema_version: &str) -> Value {
         "schema_version": schema_version,
         "state": state(&agent.state()),
         "nodes": nodes,
+        "lost": view.lost().iter().map(lost).collect::<Vec<Value>>(),
         "tablets": view.tablets().iter().map(tablet).collect::<Vec<Value>>(),
+    })
+}
+
+/// A node whose lease has ended.
+fn lost(node: &LostNode) -> Value {
+    json!({
+        "host_id": node.host_id.to_string(),
+        "name": node.description.name,
+        "alive": false,
+        "state": "normal",
+        "cql_address": node.description.cql_address.to_string(),
+        "rpc_address": node.description.rpc_address,
+        "data_center": node.description.data_center,
+        "rack": node.description.rack,
+        "software_version": node.description.software_version,
+        "lost_at_ms": node.lost_at_ms,
+        "tablets": 0,
+        "owns": 0.0,
     })
 }
 

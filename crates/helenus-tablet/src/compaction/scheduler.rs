@@ -3,6 +3,7 @@
 //! - *Requested by reads* that pass too many dead rows: level 0 and the young runs that are not much larger are joined. That purges the
 //!   tombstones whose keys the older runs lack.
 //! - *Covered*: when the young runs cover enough of the older rows, or hold enough tombstones that reads pass, all runs are joined.
+//! - *Forced* by an operator: level 0 and all runs are joined.
 //! - *At rest*: files of level 0 that have not been joined for a while are joined, so that the rows that they cover are counted.
 
 use std::sync::Arc;
@@ -97,6 +98,11 @@ impl CompactionScheduler for Scheduler {
 
 impl Scheduler {
     fn clean(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
+        if self.compactions.take_forced()
+            && let Some(spec) = tree.join_everything()
+        {
+            return Some(spec);
+        }
         if self.compactions.take_requested_young()
             && let Some(spec) = tree.join_young()
         {
@@ -267,6 +273,15 @@ impl<'a> Levels<'a> {
             vec![SourceId::SortedRun(oldest.id)],
             oldest.id,
         ))
+    }
+
+    /// Level 0 and all runs, which become one. A single run is written anew, which purges what can be purged by now.
+    fn join_everything(&self) -> Option<CompactionSpec> {
+        let level0 = self.level0.iter().map(|(source, ..)| *source);
+        let runs = self.runs.iter().map(|run| SourceId::SortedRun(run.id));
+        let sources: Vec<SourceId> = level0.chain(runs).collect();
+        let destination = self.runs.last().map_or(0, |oldest| oldest.id);
+        (!sources.is_empty()).then(|| CompactionSpec::new(sources, destination))
     }
 
     /// All runs, which become one.

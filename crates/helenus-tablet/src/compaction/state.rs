@@ -107,6 +107,8 @@ pub(crate) struct CompactionState {
     /// Reads pass too many dead rows: young runs are to be compacted, and then perhaps all.
     requested_young: AtomicBool,
     requested_all: AtomicBool,
+    /// An operator has asked for all files to become one run.
+    forced: AtomicBool,
     requested: Notify,
     /// No more compactions are to be begun.
     is_stopped: watch::Sender<bool>,
@@ -164,6 +166,28 @@ impl CompactionState {
         self.requested.notify_one();
     }
 
+    /// Requests that all files become one run, whatever there is to gain.
+    pub fn force(&self) {
+        self.forced.store(true, Ordering::Release);
+        self.requested.notify_one();
+    }
+
+    /// True once after it was asked for.
+    pub fn take_forced(&self) -> bool {
+        if !self.forced.load(Ordering::Acquire) {
+            return false;
+        }
+        // Before it is taken back: whoever waits for it must not find the tablet at rest in between.
+        self.set_idle(false);
+        self.forced.swap(false, Ordering::AcqRel)
+    }
+
+    /// True from a request by [`CompactionState::force`] until its compaction has ended, or none will be begun any more.
+    pub fn is_forced(&self) -> bool {
+        let is_under_way = self.forced.load(Ordering::Acquire) || !self.is_idle() || self.has_jobs();
+        is_under_way && !*self.is_stopped.borrow()
+    }
+
     /// Waits until compactions are requested.
     pub async fn requested(&self) {
         self.requested.notified().await;
@@ -193,7 +217,8 @@ impl CompactionState {
     }
 
     pub fn is_requested(&self) -> bool {
-        self.requested_young.load(Ordering::Acquire) || self.requested_all.load(Ordering::Acquire)
+        let is_set = |request: &AtomicBool| request.load(Ordering::Acquire);
+        is_set(&self.requested_young) || is_set(&self.requested_all) || is_set(&self.forced)
     }
 
     /// True while a compaction is scheduled or under way, as far as the owner has seen.

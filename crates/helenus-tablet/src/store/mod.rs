@@ -4,6 +4,7 @@ mod assemble;
 mod background;
 pub(crate) mod bucket;
 mod dispatch;
+mod forced_compaction;
 mod late_writes;
 pub(crate) mod local;
 mod statistics;

@@ -32,6 +32,8 @@ pub struct TabletStats {
     /// Files and bytes of the LSM tree, as of its manifest.
     pub level0_files: u64,
     pub sorted_runs: u64,
+    /// Compactions that have ended since the tablet was opened.
+    pub compactions_ended: u64,
     pub data_bytes: u64,
     /// Reads of slices of partitions, the rows that they gave, and the rows that they stepped over because nothing of them is alive.
     pub slices: u64,
@@ -86,6 +88,7 @@ impl Tablet {
             scans: get(&self.counters.scans),
             level0_files: manifest.map_or(0, |manifest| manifest.l0().len()) as u64,
             sorted_runs: runs as u64,
+            compactions_ended: self.compactions.ended(),
             data_bytes: manifest.map_or(0, data_bytes),
             slices: get(&self.compactions.reads.slices),
             rows_live: get(&self.compactions.reads.live),

@@ -1,5 +1,6 @@
 //! The commands of Cassandra 5.0's nodetool (`org.apache.cassandra.tools.NodeTool`) that have no command of their own here: those that have
-//! nothing to do succeed with a line that says why, so that the jobs that call them go on, and those that are missing are refused by name.
+//! nothing to do succeed with a line that says why, so that the jobs that call them go on, those that can't do what is asked are refused with a
+//! reason, and those that are missing are refused by name.
 
 use std::process::ExitCode;
 
@@ -10,11 +11,13 @@ use anyhow::bail;
 enum Outcome {
     /// It succeeds without doing anything, for this reason.
     NothingToDo(&'static str),
+    /// It is refused for this reason: whoever calls it relies on what it would do.
+    Refused(&'static str),
     /// It is refused: it would do something, but is not there.
     Missing,
 }
 
-use Outcome::{Missing, NothingToDo};
+use Outcome::{Missing, NothingToDo, Refused};
 
 const NO_REPLICAS: &str =
     "a partition has one owner and one copy in the store, so there are no replicas that could differ";
@@ -32,70 +35,87 @@ const ALWAYS_CURRENT: &str = "each node follows the schema in the store and keep
 const ROW_CACHE: &str = "the row cache follows every write, so it is never stale";
 const ROLES: &str = "roles and permissions are kept in memory, which follows every change of them";
 
+const NO_CIDR: &str = "there is no CIDR filtering: firewalls decide who may connect";
+const NO_BACKUPS: &str = "there are no incremental backups: files are never changed once they are written";
+const ALWAYS_COMPACTS: &str = "the compaction of tablets, which all tables share, is always on";
+const ALL_PROTOCOLS: &str = "all versions of the protocol that there are here are served";
+const NO_COLUMN_INDEX: &str = "partitions have no index of their own: rows are found in blocks by their keys";
+const NO_THRESHOLDS: &str = "tablets are compacted by sizes and garbage, not by numbers of files";
+const NO_STAGES: &str =
+    "stages have no threads of their own: requests share those of the node (worker_threads)";
+const ONE_BUILDER: &str = "a view is built by one task of one node";
+const ONE_COPY: &str = "a partition has one owner and one copy in the store, whatever the replication factor";
+const ON_REQUEST: &str = "those requests are traced whose clients ask for it";
+const SHARED_FILES: &str = "files belong to tablets, which all tables share; see nodetool tablets";
+const NO_ESTIMATES: &str = "estimates are made when they are read";
+const OTHER_FILES: &str =
+    "files of Cassandra can't be read; copy the rows by CQL, for example by COPY of the shell";
+const COMPACTORS: &str =
+    "the setting background_threads says how many parts of compactions run at a time, and takes a restart";
+const SNAPSHOTS: &str = "there are no snapshots yet; docs/operations.md says how a store is copied";
+
 /// By name, in alphabetical order.
 const COMMANDS: &[(&str, Outcome)] = &[
     ("abortbootstrap", NothingToDo(NO_STREAMS)),
-    ("assassinate", NothingToDo(NO_GOSSIP)),
     ("bootstrap", NothingToDo(NO_STREAMS)),
-    ("cidrfilteringstats", Missing),
+    ("checktokenmetadata", NothingToDo(NO_GOSSIP)),
+    ("cidrfilteringstats", NothingToDo(NO_CIDR)),
     (
         "cleanup",
         NothingToDo("a node keeps no data of tablets that it does not own"),
     ),
-    ("clearsnapshot", Missing),
-    ("compact", Missing),
-    ("compactionhistory", Missing),
-    ("compactionstats", Missing),
-    ("datapaths", Missing),
+    ("clearsnapshot", Refused(SNAPSHOTS)),
+    ("datapaths", NothingToDo(SHARED_FILES)),
     ("disableauditlog", Missing),
-    ("disableautocompaction", Missing),
-    ("disablebackup", Missing),
-    ("disablebinary", Missing),
+    ("disableautocompaction", NothingToDo(ALWAYS_COMPACTS)),
+    ("disablebackup", NothingToDo(NO_BACKUPS)),
     ("disablefullquerylog", Missing),
     ("disablegossip", NothingToDo(NO_GOSSIP)),
     ("disablehandoff", NothingToDo(NO_HINTS)),
     ("disablehintsfordc", NothingToDo(NO_HINTS)),
-    ("disableoldprotocolversions", Missing),
-    ("dropcidrgroup", Missing),
+    ("disableoldprotocolversions", NothingToDo(ALL_PROTOCOLS)),
+    ("dropcidrgroup", NothingToDo(NO_CIDR)),
     ("enableauditlog", Missing),
-    ("enableautocompaction", Missing),
-    ("enablebackup", Missing),
-    ("enablebinary", Missing),
+    ("enableautocompaction", NothingToDo(ALWAYS_COMPACTS)),
+    ("enablebackup", NothingToDo(NO_BACKUPS)),
     ("enablefullquerylog", Missing),
     ("enablegossip", NothingToDo(NO_GOSSIP)),
     ("enablehandoff", NothingToDo(NO_HINTS)),
     ("enablehintsfordc", NothingToDo(NO_HINTS)),
-    ("enableoldprotocolversions", Missing),
-    ("failuredetector", Missing),
-    ("forcecompact", Missing),
-    ("garbagecollect", Missing),
+    ("enableoldprotocolversions", NothingToDo(ALL_PROTOCOLS)),
+    (
+        "forcecompact",
+        NothingToDo(
+            "a tombstone goes once nothing is left that it shadows; nodetool compact compacts all files",
+        ),
+    ),
     (
         "gcstats",
         NothingToDo("there is no garbage collector that could stop the process"),
     ),
     ("getauditlog", Missing),
-    ("getauthcacheconfig", Missing),
+    ("getauthcacheconfig", NothingToDo(ROLES)),
     ("getbatchlogreplaythrottle", NothingToDo(NO_BATCHLOG)),
-    ("getcidrgroupsofip", Missing),
-    ("getcolumnindexsize", Missing),
-    ("getcompactionthreshold", Missing),
-    ("getcompactionthroughput", Missing),
-    ("getconcurrency", Missing),
-    ("getconcurrentcompactors", Missing),
-    ("getconcurrentviewbuilders", Missing),
-    ("getdefaultrf", Missing),
-    ("getendpoints", Missing),
+    ("getcidrgroupsofip", NothingToDo(NO_CIDR)),
+    ("getcolumnindexsize", NothingToDo(NO_COLUMN_INDEX)),
+    ("getcompactionthreshold", NothingToDo(NO_THRESHOLDS)),
+    ("getconcurrency", NothingToDo(NO_STAGES)),
+    ("getconcurrentcompactors", NothingToDo(COMPACTORS)),
+    ("getconcurrentviewbuilders", NothingToDo(ONE_BUILDER)),
+    ("getdefaultrf", NothingToDo(ONE_COPY)),
     ("getfullquerylog", Missing),
+    ("getguardrailsconfig", Missing),
     ("getinterdcstreamthroughput", NothingToDo(NO_STREAMS)),
     ("getmaxhintwindow", NothingToDo(NO_HINTS)),
     ("getseeds", NothingToDo(NO_GOSSIP)),
-    ("getsnapshotthrottle", Missing),
-    ("getsstables", Missing),
+    (
+        "getsnapshotthrottle",
+        NothingToDo("there are no snapshots whose making could be slowed down"),
+    ),
+    ("getsstables", NothingToDo(SHARED_FILES)),
     ("getstreamthroughput", NothingToDo(NO_STREAMS)),
-    ("gettimeout", Missing),
-    ("gettraceprobability", Missing),
-    ("gossipinfo", Missing),
-    ("import", Missing),
+    ("gettraceprobability", NothingToDo(ON_REQUEST)),
+    ("import", Refused(OTHER_FILES)),
     ("invalidatecidrpermissionscache", NothingToDo(ROLES)),
     ("invalidatecountercache", NothingToDo(NO_CACHE)),
     ("invalidatecredentialscache", NothingToDo(ROLES)),
@@ -106,29 +126,31 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("invalidaterolescache", NothingToDo(ROLES)),
     ("invalidaterowcache", NothingToDo(ROW_CACHE)),
     ("join", NothingToDo("a node joins when it starts")),
-    ("listcidrgroups", Missing),
+    ("listcidrgroups", NothingToDo(NO_CIDR)),
     ("listpendinghints", NothingToDo(NO_HINTS)),
-    ("listsnapshots", Missing),
+    ("listsnapshots", Refused(SNAPSHOTS)),
     (
         "move",
         NothingToDo("tablets are split and moved by load, not by tokens of nodes"),
     ),
-    ("netstats", Missing),
     ("pausehandoff", NothingToDo(NO_HINTS)),
     ("profileload", Missing),
-    ("rangekeysample", Missing),
+    ("rangekeysample", NothingToDo(SHARED_FILES)),
     ("rebuild", NothingToDo(NO_STREAMS)),
-    ("rebuild_index", Missing),
-    ("recompress_sstables", Missing),
-    ("refresh", Missing),
-    ("refreshsizeestimates", Missing),
-    ("reloadcidrgroupscache", Missing),
+    (
+        "rebuild_index",
+        NothingToDo(
+            "an entry of an index is written in one log record with its row, and a build that was interrupted goes on by itself",
+        ),
+    ),
+    ("recompress_sstables", NothingToDo(ONE_FORMAT)),
+    ("refresh", Refused(OTHER_FILES)),
+    ("refreshsizeestimates", NothingToDo(NO_ESTIMATES)),
+    ("reloadcidrgroupscache", NothingToDo(NO_CIDR)),
     ("reloadlocalschema", NothingToDo(ALWAYS_CURRENT)),
     ("reloadseeds", NothingToDo(NO_GOSSIP)),
-    ("reloadssl", Missing),
-    ("reloadtriggers", Missing),
+    ("reloadtriggers", NothingToDo("there are no triggers")),
     ("relocatesstables", NothingToDo(NO_DIRECTORIES)),
-    ("removenode", Missing),
     ("repair", NothingToDo(NO_REPLICAS)),
     ("repair_admin", NothingToDo(NO_REPLICAS)),
     ("replaybatchlog", NothingToDo(NO_BATCHLOG)),
@@ -136,41 +158,46 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("resetlocalschema", NothingToDo(ALWAYS_CURRENT)),
     ("resumehandoff", NothingToDo(NO_HINTS)),
     ("scrub", NothingToDo(CHECKSUMS)),
-    ("setauthcacheconfig", Missing),
+    ("setauthcacheconfig", NothingToDo(ROLES)),
     ("setbatchlogreplaythrottle", NothingToDo(NO_BATCHLOG)),
-    ("setcachecapacity", Missing),
+    (
+        "setcachecapacity",
+        Refused(
+            "the sizes of caches are settings (row_cache_bytes, block_cache_bytes), which take a restart",
+        ),
+    ),
     ("setcachekeystosave", NothingToDo("caches are not saved")),
-    ("setcolumnindexsize", Missing),
-    ("setcompactionthreshold", Missing),
-    ("setcompactionthroughput", Missing),
-    ("setconcurrency", Missing),
-    ("setconcurrentcompactors", Missing),
-    ("setconcurrentviewbuilders", Missing),
-    ("setdefaultrf", Missing),
+    ("setcolumnindexsize", NothingToDo(NO_COLUMN_INDEX)),
+    ("setcompactionthreshold", NothingToDo(NO_THRESHOLDS)),
+    ("setconcurrency", NothingToDo(NO_STAGES)),
+    ("setconcurrentcompactors", Refused(COMPACTORS)),
+    ("setconcurrentviewbuilders", NothingToDo(ONE_BUILDER)),
+    ("setdefaultrf", NothingToDo(ONE_COPY)),
+    ("setguardrailsconfig", Missing),
     ("sethintedhandoffthrottlekb", NothingToDo(NO_HINTS)),
     ("setinterdcstreamthroughput", NothingToDo(NO_STREAMS)),
     ("setmaxhintwindow", NothingToDo(NO_HINTS)),
-    ("setsnapshotthrottle", Missing),
+    (
+        "setsnapshotthrottle",
+        NothingToDo("there are no snapshots whose making could be slowed down"),
+    ),
     ("setstreamthroughput", NothingToDo(NO_STREAMS)),
-    ("settimeout", Missing),
-    ("settraceprobability", Missing),
+    ("settraceprobability", NothingToDo(ON_REQUEST)),
     ("sjk", NothingToDo(NO_JMX)),
-    ("snapshot", Missing),
+    ("snapshot", Refused(SNAPSHOTS)),
     ("sstablerepairedset", NothingToDo(NO_REPLICAS)),
-    ("statusautocompaction", Missing),
-    ("statusbackup", Missing),
-    ("statusbinary", Missing),
-    ("statusgossip", NothingToDo(NO_GOSSIP)),
+    ("statusautocompaction", NothingToDo(ALWAYS_COMPACTS)),
+    ("statusbackup", NothingToDo(NO_BACKUPS)),
     ("statushandoff", NothingToDo(NO_HINTS)),
-    ("stop", Missing),
-    ("stopdaemon", Missing),
+    (
+        "stop",
+        Refused("compactions can't be stopped; nodetool setcompactionthroughput slows them down"),
+    ),
     ("toppartitions", Missing),
-    ("tpstats", Missing),
     ("truncatehints", NothingToDo(NO_HINTS)),
-    ("updatecidrgroup", Missing),
+    ("updatecidrgroup", NothingToDo(NO_CIDR)),
     ("upgradesstables", NothingToDo(ONE_FORMAT)),
-    ("verify", Missing),
-    ("viewbuildstatus", Missing),
+    ("verify", NothingToDo(CHECKSUMS)),
 ];
 
 /// Runs a command that has no file of its own.
@@ -184,6 +211,7 @@ pub(super) fn run(name: &str) -> anyhow::Result<ExitCode> {
             println!("nodetool {name}: nothing to do: {why}.");
             Ok(ExitCode::SUCCESS)
         }
+        Ok(Refused(why)) => bail!("nodetool {name}: {why}"),
         Ok(Missing) => bail!("nodetool {name} is not there yet; see `helenus nodetool help` for what is"),
         Err(_) => bail!("{}", unknown(name)),
     }
@@ -224,8 +252,13 @@ mod tests {
     #[test]
     fn what_has_nothing_to_do_succeeds_and_what_is_missing_is_refused() {
         assert_eq!(run("repair").unwrap(), ExitCode::SUCCESS);
-        let refused = run("tpstats").unwrap_err().to_string();
-        assert!(refused.contains("tpstats is not there"), "{refused}");
+        let refused = run("toppartitions").unwrap_err().to_string();
+        assert!(refused.contains("toppartitions is not there"), "{refused}");
+        let refused = run("import").unwrap_err().to_string();
+        assert!(
+            refused.starts_with("nodetool import: files of Cassandra"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use helenus_server::node::admin_auth::authorization;
 use helenus_server::rpc::secret::Secret;
@@ -34,6 +34,18 @@ pub(super) struct NodeClient {
     /// The port of --http, which is not the port of JMX
     #[arg(short, long, value_name = "PORT", global = true)]
     port: Option<u16>,
+    /// The user of JMX, which there is not: accepted so that scripts go on
+    #[arg(short, long, value_name = "NAME", global = true, hide = true)]
+    username: Option<String>,
+    /// The password of JMX, which there is not: accepted so that scripts go on (also -pw)
+    #[arg(long, value_name = "PASSWORD", global = true, hide = true)]
+    password: Option<String>,
+    /// The file of the password of JMX: accepted so that scripts go on (also -pwf)
+    #[arg(long, value_name = "FILE", global = true, hide = true)]
+    password_file: Option<String>,
+    /// Show the ports of nodes (also -pp)
+    #[arg(long, global = true)]
+    pub print_port: bool,
     /// The cluster's secret, for commands to a node on another machine
     #[arg(
         long,
@@ -85,9 +97,22 @@ impl NodeClient {
     /// What every node answers at a path.
     pub fn ask(&self, path: &str) -> anyhow::Result<Value> {
         let url = self.url(path);
-        let answer = agent(TIMEOUT).get(&url).call();
+        let answer = agent_for_any_status(TIMEOUT).get(&url).call();
         let mut answer = answer.with_context(|| format!("no report from {url}"))?;
-        self.parse(path, &answer.body_mut().read_to_string()?)
+        let text = answer.body_mut().read_to_string()?;
+        match answer.status().is_success() {
+            true => self.parse(path, &text),
+            false if text.is_empty() => bail!("no report from {url}: {}", answer.status()),
+            false => bail!("{}", text.trim_end()),
+        }
+    }
+
+    /// The rows of a table that the node computes.
+    pub fn rows(&self, table: &str) -> anyhow::Result<Vec<Value>> {
+        match self.ask(&format!("/node/tables/{table}"))? {
+            Value::Array(rows) => Ok(rows),
+            _ => bail!("the node at {} has answered something else", self.address()),
+        }
     }
 
     /// Sends a command, which a node on another machine takes with the cluster's secret alone; the answer. `challenge` is the path of the challenges
@@ -169,6 +194,10 @@ mod tests {
             http: http.to_owned(),
             host: host.map(str::to_owned),
             port,
+            username: None,
+            password: None,
+            password_file: None,
+            print_port: false,
             secret: None,
         };
         client.address()

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::client::NodeClient;
 use super::output::{columns, text};
 
-const HEADS: [&str; 10] = [
+const HEADS: [&str; 11] = [
     "Address",
     "SSL",
     "Cipher",
@@ -20,20 +20,34 @@ const HEADS: [&str; 10] = [
     "Requests",
     "Driver-Name",
     "Driver-Version",
+    "Client-Options",
 ];
 
-pub(super) fn run(node: &NodeClient, all: bool) -> anyhow::Result<ExitCode> {
+/// Which connections are listed beside their count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    None,
+    All,
+    /// With the options of STARTUP.
+    Options,
+}
+
+pub(super) fn run(node: &NodeClient, listing: Listing) -> anyhow::Result<ExitCode> {
     let clients = node.clients()?;
-    print!("{}", page(clients.as_array().map_or(&[], Vec::as_slice), all));
+    print!("{}", page(clients.as_array().map_or(&[], Vec::as_slice), listing));
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(clients: &[Value], all: bool) -> String {
+fn page(clients: &[Value], listing: Listing) -> String {
     let mut page = String::new();
-    if all && !clients.is_empty() {
+    if listing != Listing::None && !clients.is_empty() {
         let mut rows = vec![HEADS.map(str::to_owned)];
         rows.extend(clients.iter().map(row));
-        let _ = writeln!(page, "{}", columns(&rows));
+        let table = match listing {
+            Listing::Options => columns(&rows),
+            _ => columns(&rows.into_iter().map(without_options).collect::<Vec<_>>()),
+        };
+        let _ = writeln!(page, "{table}");
     }
     let mut by_user = BTreeMap::<String, usize>::new();
     for client in clients {
@@ -43,6 +57,22 @@ fn page(clients: &[Value], all: bool) -> String {
     let mut rows = vec![["User", "Connections"].map(str::to_owned)];
     rows.extend(by_user.into_iter().map(|(user, count)| [user, count.to_string()]));
     page + &columns(&rows)
+}
+
+fn without_options(row: [String; HEADS.len()]) -> [String; HEADS.len() - 1] {
+    let mut cells = row.into_iter();
+    std::array::from_fn(|_| cells.next().unwrap_or_default())
+}
+
+/// The options of STARTUP as Java writes a map.
+fn options(client: &Value) -> String {
+    let options = client.get("options").and_then(Value::as_object);
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let options = options.into_iter().flatten();
+    let options: Vec<String> = options
+        .map(|(name, value)| format!("{name}={}", text(value)))
+        .collect();
+    options.join(", ")
 }
 
 fn row(client: &Value) -> [String; HEADS.len()] {
@@ -62,6 +92,7 @@ fn row(client: &Value) -> [String; HEADS.len()] {
         text(client, "requests"),
         or("driver_name", "undefined"),
         or("driver_version", "undefined"),
+        options(client),
     ]
 }
 
@@ -77,14 +108,15 @@ mod tests {
             json!({
                 "address": "127.0.0.1", "port": port, "ssl_protocol": null, "ssl_cipher_suite": null, "protocol_version": 5,
                 "user": user, "keyspace": "shop", "requests": 7, "driver_name": "DataStax Python Driver", "driver_version": "3.29.1",
+                "options": {"CQL_VERSION": "3.4.7"},
             })
         };
         let clients = [client(4001, "anna"), client(4002, "anna"), client(4003, "bob")];
         assert_eq!(
-            page(&clients, false),
+            page(&clients, Listing::None),
             "Total connected clients: 3\n\nUser Connections\nanna 2          \nbob  1          \n"
         );
-        let all = page(&clients, true);
+        let all = page(&clients, Listing::All);
         let lines: Vec<&str> = all.lines().collect();
         assert!(
             lines[0].starts_with("Address         SSL   Cipher    Protocol "),
@@ -95,5 +127,11 @@ mod tests {
             "{all}"
         );
         assert_eq!(lines[4], "");
+        assert!(lines[0].trim_end().ends_with("Driver-Version"), "{all}");
+        let options = page(&clients, Listing::Options);
+        assert!(
+            options.contains("Client-Options") && options.contains("CQL_VERSION=3.4.7"),
+            "{options}"
+        );
     }
 }

@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::client::NodeClient;
 use super::output::{host, list, owner_of, text};
+use super::topology::check_keyspace;
 
-pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
+pub(super) fn run(node: &NodeClient, keyspace: &str) -> anyhow::Result<ExitCode> {
+    check_keyspace(node, Some(keyspace))?;
     print!("{}", page(&node.cluster()?));
     Ok(ExitCode::SUCCESS)
 }

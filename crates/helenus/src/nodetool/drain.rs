@@ -1,14 +1,30 @@
-//! `nodetool drain` and `nodetool decommission`.
+//! `nodetool drain`, `nodetool decommission` and `nodetool stopdaemon`.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 
-use super::client::NodeClient;
+use super::client::{NodeClient, TIMEOUT};
 
 /// How long a node may take to hand its tablets over.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Has a node end in order: a node of a cluster hands its tablets over.
+pub(super) fn stop(node: &NodeClient) -> anyhow::Result<ExitCode> {
+    node.command("/node/stop", "", "/node/challenge", TIMEOUT)?;
+    println!("The node stops.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A node that is alone has nobody to hand its tablets to: it flushes them and ends.
+pub(super) fn drain(node: &NodeClient) -> anyhow::Result<ExitCode> {
+    let cluster = node.cluster()?;
+    match cluster.get("version").is_some_and(serde_json::Value::is_null) {
+        true => stop(node),
+        false => run(node),
+    }
+}
 
 pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
     node.command("/cluster/drain", "", "/cluster/challenge", DRAIN_TIMEOUT)

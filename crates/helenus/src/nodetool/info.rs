@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::client::NodeClient;
-use super::output::{file_size, list, text};
+use super::output::{file_size, list, number, text};
 
 pub(super) fn run(node: &NodeClient, all_tokens: bool) -> anyhow::Result<ExitCode> {
     print!("{}", page(&node.report()?, all_tokens));
@@ -19,6 +19,7 @@ fn page(report: &Value, all_tokens: bool) -> String {
     state(&mut page, report);
     caches(&mut page, report);
     tokens(&mut page, report, all_tokens);
+    membership(&mut page, report);
     if let Some(bucket) = report.get("bucket").filter(|bucket| bucket.is_object()) {
         bucket_cost(&mut page, bucket);
     }
@@ -50,6 +51,8 @@ fn state(page: &mut Page, report: &Value) {
     };
     let memory = format!("{} / {}", mib("memory_bytes"), mib("memory_bytes_max"));
     page.line("Heap Memory (MB)", memory);
+    // All memory of the process is in the line before.
+    page.line("Off Heap Memory (MB)", "0.00");
     page.line("Data Center", text(report, "data_center"));
     page.line("Rack", text(report, "rack"));
     page.line("Exceptions", text(report, "server_errors"));
@@ -110,6 +113,18 @@ fn tokens(page: &mut Page, report: &Value, all: bool) {
     }
 }
 
+fn membership(page: &mut Page, report: &Value) {
+    let state = text(report, "state");
+    let bootstrap = match state.as_str() {
+        "JOINING" => "IN_PROGRESS",
+        _ => "COMPLETED",
+    };
+    page.line("Bootstrap state", bootstrap);
+    page.line("Bootstrap failed", false);
+    page.line("Decommissioning", state == "LEAVING");
+    page.line("Decommission failed", false);
+}
+
 /// Dashes in the first seconds, when the rates are not known yet.
 fn bucket_cost(page: &mut Page, bucket: &Value) {
     let rates = bucket.get("requests_per_second");
@@ -128,10 +143,6 @@ fn bucket_cost(page: &mut Page, bucket: &Value) {
 
 fn decimals(value: Option<f64>, places: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.places$}"))
-}
-
-fn number(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ Load                   : 104.33 KiB
 Generation No          : 1763000000
 Uptime (seconds)       : 61
 Heap Memory (MB)       : 1.50 / 8192.00
+Off Heap Memory (MB)   : 0.00
 Data Center            : datacenter1
 Rack                   : rack1
 Exceptions             : 2
@@ -39,6 +40,10 @@ Counter Cache          : entries 0, size 0 bytes, capacity 0 bytes, 0 hits, 0 re
 Chunk Cache            : capacity 384 MiB, 0 misses, 0 requests, NaN recent hit rate
 Percent Repaired       : 100.0%
 Token                  : (invoke with -T/--tokens to see all 2 tokens)
+Bootstrap state        : COMPLETED
+Bootstrap failed       : false
+Decommissioning        : false
+Decommission failed    : false
 ";
 
 #[test]
@@ -75,13 +80,15 @@ fn tokens_are_shown_on_demand() {
     let mut report = report();
     let shown = page(&report, true);
     assert!(
-        shown.ends_with("Token                  : -1\nToken                  : 9223372036854775807\n"),
+        shown.contains(
+            "Token                  : -1\nToken                  : 9223372036854775807\nBootstrap state"
+        ),
         "{shown}"
     );
     report["tokens"] = json!([]);
     let none = page(&report, false);
     assert!(
-        none.ends_with(": (node is not joined to the cluster)\n"),
+        none.contains(": (node is not joined to the cluster)\nBootstrap state"),
         "{none}"
     );
 }

@@ -3,32 +3,46 @@
 //! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an arm
 //! of [`run`]. Cassandra's other commands are in [`cassandra_commands`]. [`client`] has the requests to the node, [`output`] the tables.
 
+mod binary;
 mod cassandra_commands;
 mod client;
 mod clientstats;
+mod compactions;
 mod describecluster;
 mod describering;
 mod drain;
 mod flush;
 mod formats;
+mod getendpoints;
+mod gossipinfo;
 mod health;
 mod histograms;
 mod info;
 mod logging;
+mod netstats;
 mod output;
 mod reloadconfig;
+mod removenode;
 mod ring;
+mod settings;
 mod status;
 mod tablestats;
 mod tablets;
+mod topology;
+mod tpstats;
 mod version;
+mod viewbuildstatus;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{ArgAction, Args, Command as ClapCommand, Subcommand};
 
 use self::client::NodeClient;
+use self::clientstats::Listing;
+use self::output::Format;
 use self::tablestats::TableStatsArgs;
+use self::topology::Naming;
 
 // Cassandra's nodetool takes a host by -h.
 #[derive(Args, Debug)]
@@ -43,13 +57,39 @@ pub struct NodetoolArgs {
     command: Command,
 }
 
+/// How nodes are named in a command's answer.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+struct NamingArgs {
+    /// Show the names of nodes instead of their addresses
+    #[arg(short, long)]
+    resolve_ip: bool,
+}
+
+/// The form of an answer for scripts.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+struct FormatArgs {
+    /// Write a document
+    #[arg(short = 'F', long, value_name = "FORMAT")]
+    format: Option<Format>,
+}
+
 /// The registry of commands.
 #[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
 enum Command {
     /// The nodes: whether they are up, where they are, what they own
-    Status,
+    Status {
+        #[command(flatten)]
+        naming: NamingArgs,
+        /// Any keyspace: a node owns as much of each
+        keyspace: Option<String>,
+    },
     /// The tokens at which tablets end, and whose they are
-    Ring,
+    Ring {
+        #[command(flatten)]
+        naming: NamingArgs,
+        /// Any keyspace: all have the same ranges
+        keyspace: Option<String>,
+    },
     /// The tablets: ranges, owners, what they go through
     Tablets,
     /// The cluster as a whole
@@ -60,22 +100,90 @@ enum Command {
         #[arg(short = 'T', long)]
         tokens: bool,
     },
+    /// What each node says of itself in the store, which takes the place of gossip
+    Gossipinfo {
+        #[command(flatten)]
+        naming: NamingArgs,
+    },
+    /// The other nodes, and whether their leases are valid
+    Failuredetector,
     /// Whether the node serves; exits with 1 if not
     Health,
-    /// Hand this node's tablets over and end it
+    /// Hand this node's tablets over and end it; a node that is alone flushes them and ends
     Drain,
-    /// The same as drain: a node keeps nothing that would have to be moved
-    Decommission,
+    /// Hand this node's tablets over and end it: a node keeps nothing that would have to be moved
+    Decommission {
+        /// Not needed: there are no copies whose number could fall
+        #[arg(short, long, hide = true)]
+        force: bool,
+    },
+    /// End this node in order
+    Stopdaemon,
+    /// Show a node no more that is gone
+    Removenode {
+        /// The host id of the node, or status, or force
+        node: String,
+    },
+    /// The same as removenode, by the node's address
+    Assassinate {
+        /// The address of the node
+        address: String,
+    },
     /// The ranges of tokens and their owners
     Describering {
         /// Any keyspace: all have the same ranges
         keyspace: String,
+    },
+    /// The node that owns a partition
+    Getendpoints {
+        keyspace: String,
+        table: String,
+        /// The partition key; colons part the components of a composite one
+        key: String,
     },
     /// The clients of this node by user
     Clientstats {
         /// List every connection
         #[arg(long)]
         all: bool,
+        /// List every connection with its options of STARTUP
+        #[arg(long)]
+        client_options: bool,
+    },
+    /// The pools of tasks of this node: what runs, waits and has ended
+    Tpstats {
+        #[command(flatten)]
+        format: FormatArgs,
+    },
+    /// The compactions of this node
+    Compactionstats {
+        /// Write sizes with units
+        #[arg(short = 'H', long)]
+        human_readable: bool,
+        /// The same: the table is `system_views.sstable_tasks`
+        #[arg(short = 'V', long, hide = true)]
+        vtable: bool,
+    },
+    /// The compactions of this node that have ended
+    Compactionhistory {
+        #[command(flatten)]
+        format: FormatArgs,
+        /// Write sizes with units
+        #[arg(short = 'H', long)]
+        human_readable: bool,
+    },
+    /// Flush this node's tablets and make one sorted run of the files of each
+    #[command(visible_alias = "garbagecollect")]
+    Compact {
+        /// Tables share tablets: all are compacted, these among them. Options of Cassandra's are taken and change nothing
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        tables: Vec<String>,
+    },
+    /// The mode of this node. It streams nothing and repairs nothing
+    Netstats {
+        /// The same: there is no size to write
+        #[arg(short = 'H', long, hide = true)]
+        human_readable: bool,
     },
     /// Write the memtables of this node to SSTables
     Flush {
@@ -93,6 +201,39 @@ enum Command {
     },
     /// Percentiles of the latencies of this node's clients
     Proxyhistograms,
+    /// A timeout: read, range, write, counterwrite, cascontention, truncate or misc
+    Gettimeout { kind: String },
+    /// Set a timeout of this node until it ends, or reloads its settings
+    Settimeout {
+        /// read, range, write, counterwrite, cascontention, truncate or misc
+        kind: String,
+        milliseconds: u64,
+    },
+    /// The limit of what compactions write
+    Getcompactionthroughput {
+        /// With a decimal
+        #[arg(short = 'd', long)]
+        precise_mib: bool,
+    },
+    /// Limit what the compactions of this node write until it ends, or reloads its settings
+    Setcompactionthroughput {
+        /// MiB per second of all tablets together; 0 for no limit
+        mib: u32,
+    },
+    /// Open the port for CQL clients
+    Enablebinary,
+    /// Close the port for CQL clients, and their connections
+    Disablebinary,
+    /// Whether the port for CQL clients is open
+    Statusbinary,
+    /// Whether the node takes part in the cluster
+    Statusgossip,
+    /// Whether a view is built; exits with 1 if not
+    Viewbuildstatus {
+        /// The keyspace, or KEYSPACE.VIEW
+        keyspace: String,
+        view: Option<String>,
+    },
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -104,9 +245,14 @@ enum Command {
         level: Option<String>,
     },
     /// Read this node's file of settings and its certificates again
+    #[command(visible_alias = "reloadssl")]
     Reloadconfig,
     /// The version that drivers and tools are told
-    Version,
+    Version {
+        /// With the version of Helenus
+        #[arg(short, long)]
+        verbose: bool,
+    },
     /// Any other command of Cassandra's nodetool, with its arguments
     #[command(external_subcommand)]
     Other(Vec<String>),
@@ -115,33 +261,92 @@ enum Command {
 /// The names of the commands above.
 fn command_names() -> Vec<String> {
     let registry = Command::augment_subcommands(ClapCommand::new("nodetool"));
-    let names = registry
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned());
+    let names = registry.get_subcommands().flat_map(|command| {
+        let aliases = command.get_visible_aliases().map(str::to_owned);
+        std::iter::once(command.get_name().to_owned()).chain(aliases.collect::<Vec<_>>())
+    });
     names.collect()
+}
+
+/// The arguments of the command with Cassandra's options of one dash and several letters in the form that is understood here.
+pub fn normalized(arguments: Vec<OsString>) -> Vec<OsString> {
+    let known = [
+        ("-pw", "--password"),
+        ("-pwf", "--password-file"),
+        ("-pp", "--print-port"),
+    ];
+    let normalized = |argument: OsString| {
+        let found = known.into_iter().find(|(short, _)| argument == *short);
+        found.map_or(argument, |(_, long)| long.into())
+    };
+    arguments.into_iter().map(normalized).collect()
 }
 
 /// Runs a command.
 pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
     let node = &args.node;
+    let named = |naming: &NamingArgs| Naming {
+        by_name: naming.resolve_ip,
+        with_port: node.print_port,
+    };
+    let by_address = Naming {
+        by_name: false,
+        with_port: node.print_port,
+    };
     match &args.command {
-        Command::Status => status::run(node),
-        Command::Ring => ring::run(node),
+        Command::Status { naming, keyspace } => status::run(node, keyspace.as_deref(), named(naming)),
+        Command::Ring { naming, keyspace } => ring::run(node, keyspace.as_deref(), named(naming)),
         Command::Tablets => tablets::run(node),
-        Command::Describecluster => describecluster::run(node),
+        Command::Describecluster => describecluster::run(node, by_address),
         Command::Info { tokens } => info::run(node, *tokens),
+        Command::Gossipinfo { naming } => gossipinfo::run(node, named(naming)),
+        Command::Failuredetector => gossipinfo::failure_detector(node, by_address),
         Command::Health => health::run(node),
-        Command::Drain | Command::Decommission => drain::run(node),
-        Command::Describering { keyspace: _ } => describering::run(node),
-        Command::Clientstats { all } => clientstats::run(node, *all),
+        Command::Drain => drain::drain(node),
+        Command::Decommission { force: _ } => drain::run(node),
+        Command::Stopdaemon => drain::stop(node),
+        Command::Removenode { node: what } => removenode::run(node, what),
+        Command::Assassinate { address } => removenode::by_address(node, address),
+        Command::Describering { keyspace } => describering::run(node, keyspace),
+        Command::Getendpoints { keyspace, table, key } => {
+            getendpoints::run(node, keyspace, table, key, by_address)
+        }
+        Command::Clientstats { all, client_options } => {
+            let listing = match (all, client_options) {
+                (_, true) => Listing::Options,
+                (true, false) => Listing::All,
+                (false, false) => Listing::None,
+            };
+            clientstats::run(node, listing)
+        }
+        Command::Tpstats { format } => tpstats::run(node, format.format),
+        Command::Compactionstats {
+            human_readable,
+            vtable: _,
+        } => compactions::stats(node, *human_readable),
+        Command::Compactionhistory {
+            format,
+            human_readable,
+        } => compactions::history(node, format.format, *human_readable),
+        Command::Compact { tables: _ } => compactions::compact(node),
+        Command::Netstats { human_readable: _ } => netstats::run(node),
         Command::Flush { tables: _ } => flush::run(node),
         Command::Tablestats(args) => tablestats::run(node, args),
         Command::Tablehistograms { tables } => histograms::run_tables(node, tables),
         Command::Proxyhistograms => histograms::run_proxy(node),
+        Command::Gettimeout { kind } => settings::show_timeout(node, kind),
+        Command::Settimeout { kind, milliseconds } => settings::set_timeout(node, kind, *milliseconds),
+        Command::Getcompactionthroughput { precise_mib } => settings::show_throughput(node, *precise_mib),
+        Command::Setcompactionthroughput { mib } => settings::set_throughput(node, *mib),
+        Command::Enablebinary => binary::switch(node, true),
+        Command::Disablebinary => binary::switch(node, false),
+        Command::Statusbinary => binary::status(node),
+        Command::Statusgossip => binary::gossip(node),
+        Command::Viewbuildstatus { keyspace, view } => viewbuildstatus::run(node, keyspace, view.as_deref()),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),
-        Command::Version => version::run(node),
+        Command::Version { verbose } => version::run(node, *verbose),
         Command::Other(words) => cassandra_commands::run(words.first().map_or("", String::as_str)),
     }
 }

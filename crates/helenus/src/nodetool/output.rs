@@ -1,5 +1,6 @@
 //! Fields of a node's answer as text, and tables of them.
 
+use clap::ValueEnum;
 use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::settings::{Padding, Style};
@@ -26,12 +27,87 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
     println!("{}", builder.build().with(Style::blank()));
 }
 
-/// Rows in columns as wide as their longest value, each followed by a space, as Cassandra's tools write them (`TableBuilder`).
+/// Rows in columns as wide as their longest value, with a space between, as Cassandra's tools write them (`TableBuilder`).
 pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    columns_with(rows, Padding::zero())
+}
+
+/// The same with two spaces between columns.
+pub(super) fn columns_apart<const N: usize>(rows: &[[String; N]]) -> String {
+    let apart = columns_with(rows, Padding::new(0, 1, 0, 0));
+    // The last column has none after it.
+    apart
+        .lines()
+        .map(|line| format!("{}\n", line.strip_suffix(' ').unwrap_or(line)))
+        .collect()
+}
+
+fn columns_with<const N: usize>(rows: &[[String; N]], padding: Padding) -> String {
     let mut builder = Builder::default();
     rows.iter().for_each(|row| builder.push_record(row));
     let mut table = builder.build();
-    format!("{}\n", table.with(Style::blank()).with(Padding::zero()))
+    format!("{}\n", table.with(Style::blank()).with(padding))
+}
+
+/// The forms in which a command writes a document for scripts (`-F`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Json,
+    Yaml,
+}
+
+impl Format {
+    pub fn text(self, document: &Value) -> String {
+        match self {
+            Format::Json => format!("{document:#}\n"),
+            Format::Yaml => {
+                let mut text = String::new();
+                yaml(&mut text, document, 0);
+                text
+            }
+        }
+    }
+}
+
+/// Maps and lists in YAML's block style, the rest as JSON, which YAML includes.
+fn yaml(text: &mut String, value: &Value, depth: usize) {
+    let indent = "  ".repeat(depth);
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                *text += &format!("{indent}{}:", yaml_key(key));
+                match value {
+                    Value::Object(map) if !map.is_empty() => {
+                        text.push('\n');
+                        yaml(text, value, depth + 1);
+                    }
+                    Value::Array(list) if !list.is_empty() => {
+                        text.push('\n');
+                        yaml(text, value, depth);
+                    }
+                    other => *text += &format!(" {other}\n"),
+                }
+            }
+        }
+        Value::Array(list) if !list.is_empty() => {
+            for value in list {
+                let mut item = String::new();
+                yaml(&mut item, value, depth + 1);
+                *text += &format!("{indent}- {}", item.trim_start());
+            }
+        }
+        other => *text += &format!("{indent}{other}\n"),
+    }
+}
+
+/// A name that nothing in YAML could be taken for, or one in quotes.
+fn yaml_key(key: &str) -> String {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
+    match key.starts_with(|character: char| character.is_ascii_alphabetic()) && key.chars().all(is_plain) {
+        true => key.to_owned(),
+        false => Value::from(key).to_string(),
+    }
 }
 
 /// The host of an address with a port.
@@ -53,6 +129,20 @@ pub(super) fn letters(node: &Value) -> String {
         "N"
     };
     format!("{up}{state}")
+}
+
+/// The same in words.
+pub(super) fn up_or_down(node: &Value) -> [&'static str; 2] {
+    match letters(node).as_str() {
+        "UN" => ["Up", "Normal"],
+        "UL" => ["Up", "Leaving"],
+        "DL" => ["Down", "Leaving"],
+        _ => ["Down", "Normal"],
+    }
+}
+
+pub(super) fn number(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
 pub(super) fn share(value: &Value, name: &str) -> String {

@@ -1,39 +1,49 @@
-//! `nodetool status`.
+//! `nodetool status`, in the format of Cassandra's (`org.apache.cassandra.tools.nodetool.Status`).
 
 use std::process::ExitCode;
 
 use serde_json::Value;
 
 use super::client::NodeClient;
-use super::output::{letters, list, share, table, text};
+use super::output::{columns_apart, letters, share, text};
+use super::topology::{Naming, Topology, check_keyspace};
 
-pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    let cluster = node.cluster()?;
+pub(super) fn run(node: &NodeClient, keyspace: Option<&str>, naming: Naming) -> anyhow::Result<ExitCode> {
+    check_keyspace(node, keyspace)?;
+    print!("{}", page(&Topology::ask(node)?, naming));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The nodes of each data center. A partition has one owner, so a node owns as much of every keyspace.
+fn page(topology: &Topology, naming: Naming) -> String {
+    let heads = [
+        "--",
+        "Address",
+        "Load",
+        "Tokens",
+        "Owns (effective)",
+        "Host ID",
+        "Rack",
+    ];
     let row = |node: &Value| {
         [
             letters(node),
-            text(node, "cql_address"),
+            topology.name(node, naming),
+            topology.load(node),
             text(node, "tablets"),
             share(node, "owns"),
             text(node, "host_id"),
-            text(node, "data_center"),
             text(node, "rack"),
-            text(node, "name"),
         ]
     };
-    println!("Up/Down, Normal/Leaving");
-    table(
-        [
-            "",
-            "Address",
-            "Tablets",
-            "Owns",
-            "Host ID",
-            "Data center",
-            "Rack",
-            "Name",
-        ],
-        list(&cluster, "nodes").iter().map(row),
-    );
-    Ok(ExitCode::SUCCESS)
+    let mut page = String::new();
+    for (center, nodes) in topology.by_data_center() {
+        let title = format!("Datacenter: {center}");
+        page += &format!("{title}\n{}\n", "=".repeat(title.len()));
+        page += "Status=Up/Down\n|/ State=Normal/Leaving/Joining/Moving\n";
+        let mut rows = vec![heads.map(str::to_owned)];
+        rows.extend(nodes.into_iter().map(row));
+        page += &format!("{}\n", columns_apart(&rows));
+    }
+    page
 }

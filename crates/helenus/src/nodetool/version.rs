@@ -5,7 +5,12 @@ use std::process::ExitCode;
 use super::client::NodeClient;
 use super::output::text;
 
-pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    println!("ReleaseVersion: {}", text(&node.report()?, "release_version"));
+/// `verbose` adds the version of Helenus, where Cassandra has that of its sources.
+pub(super) fn run(node: &NodeClient, verbose: bool) -> anyhow::Result<ExitCode> {
+    let report = node.report()?;
+    println!("ReleaseVersion: {}", text(&report, "release_version"));
+    if verbose {
+        println!("HelenusVersion: {}", text(&report, "software_version"));
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -43,8 +43,8 @@ use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config};
 use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
-use self::settings::{Given, Sources};
 use self::log_lines::KeepLines;
+use self::settings::{Given, Sources};
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
@@ -196,6 +196,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     let connections_max = descriptors::connections_max(config.server.connections_max, descriptors);
     log_start(&config, descriptors, connections_max);
     let certificates = Arc::new(Notify::new());
+    let stop_requested = Arc::new(Notify::new());
     let identity = cluster::identity(&config)?;
     let engine = open_engine(&config, &identity).await?;
     let bucket_cost = BucketCostMeter::start(engine.store(), config.bucket_prices).map(Arc::new);
@@ -235,6 +236,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         agent: node.as_ref().map(|node| node.agent().clone()),
         bucket_cost,
         metrics: server.metrics().clone(),
+        transport: server.transport(),
         started: began,
     };
     let http = match config.http {
@@ -243,6 +245,8 @@ async fn serve(start: Start) -> anyhow::Result<()> {
                 engine.clone(),
                 log_filter,
                 live,
+                server.transport(),
+                stop_requested.clone(),
                 node.as_ref().map(ClusterNode::secret),
             );
             Some(serve_http(address, prometheus, node.as_ref(), reporter, commands).await?)
@@ -257,6 +261,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
+        () = stop_requested.notified() => "nodetool",
         () = cluster::leaves(node.as_ref()) => "the node leaves the cluster",
     };
     tracing::info!(reason, "stopping");

@@ -70,7 +70,7 @@ pub(crate) fn thread_pools(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         Pool {
             name: "ScanParts",
             active: Some(engine.scan_parts_running() as u64),
-            limit: Some(engine.context.limits.scan_concurrency as u64),
+            limit: Some(engine.context.limits.load().scan_concurrency as u64),
             pending: None,
             completed: None,
         },

@@ -245,7 +245,11 @@ async fn first_live_row(
 }
 
 /// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
-pub(super) fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
+pub(super) fn holds(
+    table: &Table,
+    request: &Request<'_>,
+    current: &PreconditionRows,
+) -> Result<bool, CqlError> {
     if let Some(condition) = &request.statics
         && !row_holds(table, condition, current.statics.as_ref())?
     {

@@ -71,10 +71,7 @@ pub(super) async fn execute(
     let queued = || QueuedWrite::new(planned, &bound.eval, None, now_s, WriteType::Cas);
     loop {
         let table = bound.plan.table.number;
-        let answer = match context
-            .conditional_queues
-            .join(table, &partition.bytes, queued)
-        {
+        let answer = match context.conditional_queues.join(table, &partition.bytes, queued) {
             QueueRole::Alone => return Ok(Grouped::Alone(None)),
             QueueRole::Follows(answer) => answer,
             QueueRole::Leads(lead) => {
@@ -121,7 +118,10 @@ async fn lock(
     bound: &BoundModification<'_>,
 ) -> Result<Arc<PartitionGuard>, ExecutionError> {
     let table = bound.plan.table.number;
-    let partitions = bound.partitions.iter().map(|key| (table, key.token, Access::Alone));
+    let partitions = bound
+        .partitions
+        .iter()
+        .map(|key| (table, key.token, Access::Alone));
     let guard = context.lock_partitions(partitions).await?;
     require_own(context, std::slice::from_ref(bound))?;
     Ok(guard)
@@ -181,17 +181,23 @@ impl<'g> GroupRun<'g> {
         let bounds = std::slice::from_ref(&bound);
         let (table, partition, request) = cas::gather(bounds)?;
         let Some(clustering) = request.rows.keys().next() else {
-            return Err(CqlError::Server("a transaction without a row was queued".to_owned()));
+            return Err(CqlError::Server(
+                "a transaction without a row was queued".to_owned(),
+            ));
         };
         let stored = self.row(&bound, clustering).await?;
         let newest_us = stored.as_ref().map(StoredRow::newest_us).transpose()?;
-        let live = stored.map(|row| OwnedRow::of(row, one.now_s)).transpose()?.flatten();
+        let live = stored
+            .map(|row| OwnedRow::of(row, one.now_s))
+            .transpose()?
+            .flatten();
         let current = PreconditionRows::of_row(clustering, live);
         if !cas::holds(table, &request, &current)? {
             return cas::failure(table, &partition, bounds, &request, &current, false);
         }
         // Those before it may be dated ahead of the clock.
-        let timestamp_us = cas::timestamp_after(self.context, newest_us).max(self.newest_us.saturating_add(1));
+        let timestamp_us =
+            cas::timestamp_after(self.context, newest_us).max(self.newest_us.saturating_add(1));
         self.newest_us = timestamp_us;
         let written = self.writes.rows.len();
         let added = self

@@ -1,0 +1,62 @@
+"""A node that has died is shown as down until it comes back or is removed."""
+
+import json
+import re
+
+import pytest
+
+import helenus
+from minio import Minio
+from tool import nodetool
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Two nodes of a cluster."""
+    minio = Minio(tmp_path / "minio").start()
+    store = f"s3://{minio.bucket('nodetool')}/store"
+    made = [helenus.Node(tmp_path / name, store=store, env=minio.environment(), host=host, args=["--set", "tablet_count=4"])
+            for name, host in (("first", "127.0.0.1"), ("second", "127.0.0.2"))]
+    try:
+        yield [node.start() for node in made]
+    finally:
+        for node in made:
+            node.close()
+        minio.close()
+
+
+def states(node):
+    """The letters of each node of `nodetool status`, by its address."""
+    lines = nodetool(node, "status").stdout.splitlines()
+    return {line.split()[1]: line.split()[0] for line in lines if re.match(r"[UD][NLJM] ", line)}
+
+
+def test_a_node_that_has_died_is_down_until_it_is_back_or_removed(nodes):
+    first, second = nodes
+    both_up = {"127.0.0.1": "UN", "127.0.0.2": "UN"}
+    down = {"127.0.0.1": "UN", "127.0.0.2": "DN"}
+    owned = lambda node: sum(tablet["owner"] == json.loads(node.http("/node")[1])["host_id"] for tablet in json.loads(node.http("/cluster")[1])["tablets"])
+    helenus.wait_until(lambda: states(first) == both_up, what="two nodes up")
+    second.kill()
+    # All of its tablets have another owner by then: it is out of the cluster, and still shown.
+    helenus.wait_until(lambda: owned(first) == 4, what="all tablets")
+    assert states(first) == down
+    described = nodetool(first, "describecluster").stdout
+    assert "#Nodes: 2 #Down: 1" in described and re.search(r"^\tUnreachable: 1$", described, re.M), described
+    assert re.search(r"^\t\tUNREACHABLE: \[127\.0\.0\.2\]$", described, re.M), described
+
+    second.start()
+    helenus.wait_until(lambda: states(first) == both_up, what="the node to be back")
+    present = {node["cql_address"]: node["host_id"] for node in json.loads(first.http("/cluster")[1])["nodes"]}
+    host_id = present[f"127.0.0.2:{second.port}"]
+    refused = nodetool(first, "removenode", host_id)
+    assert refused.returncode == 1 and "is in the cluster" in refused.stderr, refused
+
+    second.kill()
+    helenus.wait_until(lambda: states(first) == down and owned(first) == 4, what="the node to be down")
+    refused = nodetool(first, "removenode", "11111111-1111-1111-1111-111111111111")
+    assert refused.returncode == 1 and "there is no node" in refused.stderr, refused
+    assert nodetool(first, "removenode", host_id).returncode == 0
+    assert states(first) == {"127.0.0.1": "UN"}
