@@ -50,7 +50,7 @@ impl NodeReporter {
     }
 
     /// The cluster that this node is alone, in the shape of that of several.
-    fn single(&self, serves_clients: bool) -> Value {
+    pub(crate) fn single(&self, serves_clients: bool) -> Value {
         let node = self.engine.node();
         let tablets = self.engine.store_stats().tablets;
         let here = json!({
@@ -87,7 +87,8 @@ impl NodeReporter {
         })
     }
 
-    fn report(&self, serves_clients: bool) -> Value {
+    /// This node's state.
+    pub(crate) fn report(&self, serves_clients: bool) -> Value {
         let node = self.engine.node();
         let stats = self.engine.store_stats();
         let tokens: Vec<String> = self.engine.tokens().iter().map(i64::to_string).collect();

@@ -38,6 +38,12 @@ impl AdminApi {
         }
     }
 
+    /// What `GET /cluster` answers.
+    pub(crate) fn report(&self) -> Value {
+        let version = self.engine.schema().version.to_string();
+        report(&self.agent, self.here, &version)
+    }
+
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route("/cluster", get(show))
@@ -48,8 +54,7 @@ impl AdminApi {
 }
 
 async fn show(State(control): State<AdminApi>) -> impl IntoResponse {
-    let version = control.engine.schema().version.to_string();
-    let report = report(&control.agent, control.here, &version);
+    let report = control.report();
     let json = [(header::CONTENT_TYPE, "application/json")];
     (json, format!("{report:#}\n"))
 }
