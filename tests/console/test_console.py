@@ -139,7 +139,7 @@ def test_charts_add_up_to_the_metrics(fleet, browser):
 def test_the_prompt_runs_statements(fleet, browser):
     browser.open(fleet[1], "cql")
     browser.section("cql")
-    assert "1 rows" in browser.run("SELECT id, items FROM shop.carts WHERE id = 7")
+    assert "1 row," in browser.run("SELECT id, items FROM shop.carts WHERE id = 7")
     assert browser.texts("#result th") == ["id", "items"] and browser.texts("#result td") == ["7", "x" * 200]
     assert "in keyspace shop" in (browser.run("USE shop"), browser.text("main"))[1]
     assert "<b>&" in browser.run("INSERT INTO carts (id, items) VALUES (-1, '<b>&') ;") + browser.run("SELECT items FROM carts WHERE id = -1")

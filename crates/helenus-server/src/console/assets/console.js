@@ -9,7 +9,7 @@ const main = byId("main");
 /* An element with properties and children. */
 function el(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return made;
 }
 
@@ -26,7 +26,7 @@ const joined = ([value, unit]) => (unit ? `${value} ${unit}` : value);
 const FORMATS = {
   bytes: (v) => joined(scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB"])),
   "bytes/s": (v) => joined(scaled(v, 1024, ["B/s", "KiB/s", "MiB/s", "GiB/s"])),
-  ms: (v) => (v >= 1000 ? `${(v / 1000).toFixed(2)} s` : `${v.toFixed(v < 10 ? 2 : 1)} ms`),
+  ms: (v) => (v === 0 ? "0 ms" : v >= 1000 ? `${(v / 1000).toFixed(2)} s` : `${v.toFixed(v < 10 ? 2 : 1)} ms`),
   "%": (v) => `${v.toFixed(1)} %`,
   "dollars/month": (v) => `$${v.toFixed(2)}`,
 };
@@ -111,7 +111,7 @@ function sumOf(history, prefix) {
   const values = Object.keys(history.columns).filter((name) => name.startsWith(prefix)).map((name) => lastOf(history, name)).filter(known);
   return values.length ? values.reduce((sum, value) => sum + value, 0) : null;
 }
-const sinceText = "rate.helenus_request_duration_seconds.";
+const REQUESTS = "rate.helenus_request_duration_seconds.";
 
 function overviewFigures({ node, cluster }, history) {
   const alive = cluster.nodes.filter((one) => one.alive).length;
@@ -120,13 +120,13 @@ function overviewFigures({ node, cluster }, history) {
     figure("Nodes alive", `${alive} of ${cluster.nodes.length}`, "nodes"),
     figure("Tablets of the cluster", cluster.tablets.length, "tablets"),
     figure("Moves, splits, merges", moving, "moving"),
-    figure("Requests/s at this node", shown(sumOf(history, sinceText)), "requests"),
+    figure("Requests/s at this node", shown(sumOf(history, REQUESTS)), "requests"),
     figure("Errors/s", shown(sumOf(history, "rate.helenus_request_errors_total.") ?? 0), "errors"),
     figure("Connections", shown(lastOf(history, "gauge.helenus_connections")), "connections"),
-    figure("Data of this node's tablets", shown(node.data_bytes, "bytes"), "data"),
+    figure("Data at this node", shown(node.data_bytes, "bytes"), "data"),
     figure("Memory in use", shown(node.memory_bytes, "bytes"), "memory"),
     figure("Uptime", duration(node.uptime_s), "uptime"),
-    node.bucket && figure("Bucket requests, per month", shown(node.bucket.dollars_per_month, "dollars/month"), "dollars"));
+    node.bucket && figure("Bucket requests a month", shown(node.bucket.dollars_per_month, "dollars/month"), "dollars"));
 }
 function nodesTable(cluster) {
   const state = (node) => el("span", { className: node.alive ? "good" : "bad" }, node.alive ? node.state : "no lease");
@@ -234,6 +234,8 @@ function furtherCharts(columns) {
     title: `${metric.replace(/^helenus_|_seconds$/g, "").replaceAll("_", " ")}, 99th percentile`, unit: "ms", prefix: `latency.${metric}`, suffix: ".p99",
   }));
 }
+/* Distances of grid lines that are round in bytes. */
+const POWERS_OF_TWO = Array.from({ length: 45 }, (_, n) => 2 ** n);
 function style(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 function plot(chart, history, width, place) {
   const series = seriesOf(chart, history.columns);
@@ -244,7 +246,7 @@ function plot(chart, history, width, place) {
     cursor: { sync: { key: "charts" }, points: { size: 6 } },
     scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
     axes: [{ ...axis, values: (_, times) => times.map((at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: chartSeconds > 900 ? undefined : "2-digit" })), space: 70 },
-      { ...axis, size: 72, values: (_, values) => values.map((v) => shown(v, chart.unit)) }],
+      { ...axis, size: 72, ...(chart.unit.startsWith("bytes") ? { incrs: POWERS_OF_TWO } : {}), values: (_, values) => values.map((v) => shown(v, chart.unit)) }],
     series: [{ value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") },
       ...series.map(([label], n) => ({ label, stroke: COLOURS[n % COLOURS.length], width: 1.5, value, spanGaps: true, points: { show: history.times.length < 3 } }))],
   };
@@ -265,7 +267,8 @@ async function charts(show) {
   });
   plots.forEach((old) => old.destroy());
   plots = [];
-  const words = `This node, since ${history.interval_s === 5 ? "its start at most 6 hours ago; a point is 5 s" : `its start; a point is the mean of ${history.interval_s} s, of latencies the highest`}.`;
+  const words = history.interval_s === 5 ? "This node; a point is 5 s."
+    : `This node; a point is the mean of ${history.interval_s} s, of latencies the highest.`;
   show(el("div", { className: "row" }, choices, el("span", { className: "unit" }, words)), el("div", { className: "charts" }, places));
   wanted.forEach((chart, n) => plots.push(plot(chart, history, Math.max(200, places[n].clientWidth - 32), places[n])));
 }
@@ -351,7 +354,7 @@ async function prompt(show) {
     try {
       const found = await cql(input.value.trim().replace(/;$/, ""), keyspace);
       if (found.kind === "keyspace") { keyspace = found.keyspace; used.textContent = `in keyspace ${keyspace}`; }
-      const count = found.kind === "rows" ? `${found.rows.length} rows${found.has_more ? ", there are more" : ""}, ` : "Done, ";
+      const count = found.kind === "rows" ? `${found.rows.length} ${found.rows.length === 1 ? "row" : "rows"}${found.has_more ? ", there are more" : ""}, ` : "Done, ";
       result.replaceChildren(note(`${count}${shown(found.took_ms, "ms")}`), ...found.warnings.map((words) => el("p", { className: "bad" }, words)),
         ...(found.kind === "rows" ? [resultTable(found)] : []));
     } catch (failure) {
