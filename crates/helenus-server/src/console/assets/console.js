@@ -123,7 +123,7 @@ function overviewFigures({ node, cluster }, history) {
     figure("Requests/s at this node", shown(sumOf(history, REQUESTS)), "requests"),
     figure("Errors/s", shown(sumOf(history, "rate.helenus_request_errors_total.") ?? 0), "errors"),
     figure("Connections", shown(lastOf(history, "gauge.helenus_connections")), "connections"),
-    figure("Data at this node", shown(node.data_bytes, "bytes"), "data"),
+    figure("Data in this node's files", shown(node.data_bytes, "bytes"), "data"),
     figure("Memory in use", shown(node.memory_bytes, "bytes"), "memory"),
     figure("Uptime", duration(node.uptime_s), "uptime"),
     node.bucket && figure("Bucket requests a month", shown(node.bucket.dollars_per_month, "dollars/month"), "dollars"));
@@ -234,6 +234,12 @@ function furtherCharts(columns) {
     title: `${metric.replace(/^helenus_|_seconds$/g, "").replaceAll("_", " ")}, 99th percentile`, unit: "ms", prefix: `latency.${metric}`, suffix: ".p99",
   }));
 }
+/* A kind has one colour in all charts. */
+const colours = new Map();
+function colourOf(label) {
+  if (!colours.has(label)) colours.set(label, COLOURS[colours.size % COLOURS.length]);
+  return colours.get(label);
+}
 /* Distances of grid lines that are round in bytes. */
 const POWERS_OF_TWO = Array.from({ length: 45 }, (_, n) => 2 ** n);
 function style(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
@@ -248,7 +254,7 @@ function plot(chart, history, width, place) {
     axes: [{ ...axis, values: (_, times) => times.map((at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: chartSeconds > 900 ? undefined : "2-digit" })), space: 70 },
       { ...axis, size: 72, ...(chart.unit.startsWith("bytes") ? { incrs: POWERS_OF_TWO } : {}), values: (_, values) => values.map((v) => shown(v, chart.unit)) }],
     series: [{ value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") },
-      ...series.map(([label], n) => ({ label, stroke: COLOURS[n % COLOURS.length], width: 1.5, value, spanGaps: true, points: { show: history.times.length < 3 } }))],
+      ...series.map(([label], n) => ({ label, stroke: chart.prefix ? colourOf(label) : COLOURS[n % COLOURS.length], width: 1.5, value, spanGaps: true, points: { show: history.times.length < 3 } }))],
   };
   return new uPlot(options, [history.times, ...series.map(([, name]) => history.columns[name])], place);
 }
