@@ -30,6 +30,7 @@ def pytest_addoption(parser):
     parser.addoption("--replay", metavar="FILE", default=None, help="the histories of a differential test that differed")
     parser.addoption("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the cluster's nodes; may be given several times")
     parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay")
+    parser.addoption("--pictures", metavar="FOLDER", default=None, help="where the test of the console leaves pictures of it")
 
 
 def pytest_collection_modifyitems(config, items):

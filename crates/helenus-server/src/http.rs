@@ -1,4 +1,4 @@
-//! HTTP: `/health`, `/metrics` and `/node`, and `/cluster` for a node among others.
+//! HTTP: `/health`, `/metrics`, `/node` and the console, and `/cluster` for a node among others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 pub use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::console::Console;
 use crate::figure_metrics;
 use crate::metric_help;
 use crate::metrics::{LATENCY_BUCKETS_S, REQUEST_DURATION, STAGE_DURATION};
@@ -83,6 +84,12 @@ impl HttpServer {
         tokio::spawn(reporter.clone().watch_health(stopped.clone()));
         let up = Arc::new(AtomicBool::new(true));
         let engine = reporter.engine.clone();
+        let console = Console::new(reporter.clone(), control.clone(), up.clone(), address.port());
+        tokio::spawn(
+            console
+                .clone()
+                .sample(prometheus.clone(), record_stats.clone(), stopped.clone()),
+        );
         let context = Context {
             prometheus,
             record_stats,
@@ -99,6 +106,7 @@ impl HttpServer {
             .merge(reporter.router(up.clone()))
             .merge(commands.router())
             .merge(table_report::router(engine))
+            .merge(console.router())
             .merge(control.map(AdminApi::router).unwrap_or_default());
         tokio::spawn(async move {
             let mut stopped = stopped;

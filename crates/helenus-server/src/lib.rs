@@ -2,12 +2,14 @@
 //!
 //! [`listener::Server`] accepts connections; each is one task, [`connection`], which reads requests, runs them
 //! side by side and sends answers as they come. What runs a statement is behind [`backend::Backend`], so that
-//! the transport can be tested without a store. [`http`] answers `/health`, `/metrics` and `/node`.
+//! the transport can be tested without a store. [`http`] answers `/health`, `/metrics` and `/node`, and
+//! serves the web [`console`].
 
 pub mod backend;
 pub mod bucket_cost;
 pub mod config;
 mod connection;
+mod console;
 mod engine;
 mod events;
 mod figure_metrics;

@@ -58,7 +58,7 @@ impl NodeReporter {
     }
 
     /// The cluster that this node is alone, in the shape of that of several.
-    fn single(&self, serves_clients: bool) -> Value {
+    pub(crate) fn single(&self, serves_clients: bool) -> Value {
         let node = self.engine.node();
         let tablets = self.engine.store_stats().tablets;
         let here = json!({
@@ -96,7 +96,8 @@ impl NodeReporter {
         })
     }
 
-    fn report(&self, is_up: bool) -> Value {
+    /// This node's state.
+    pub(crate) fn report(&self, is_up: bool) -> Value {
         let node = self.engine.node();
         let stats = self.engine.store_stats();
         let serves_clients = is_up && self.transport.is_enabled();

@@ -43,6 +43,12 @@ impl AdminApi {
         }
     }
 
+    /// What `GET /cluster` answers.
+    pub(crate) fn report(&self) -> Value {
+        let version = self.engine.schema().version.to_string();
+        report(&self.agent, self.here, &version)
+    }
+
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route("/cluster", get(show))
@@ -60,8 +66,7 @@ fn as_json(value: &Value) -> impl IntoResponse + use<> {
 }
 
 async fn show(State(control): State<AdminApi>) -> impl IntoResponse {
-    let version = control.engine.schema().version.to_string();
-    as_json(&report(&control.agent, control.here, &version))
+    as_json(&control.report())
 }
 
 /// The bytes that the tablets of each node have, as the nodes' heartbeats say; each is asked for in the store.

@@ -1,0 +1,263 @@
+"""The web console in a real browser: three nodes on MinIO under load, and one node with authentication."""
+
+import http.client
+import json
+import pathlib
+import re
+import shutil
+import threading
+
+import pytest
+
+import helenus
+import minio as minio_server
+from browser import Browser
+
+pytestmark = pytest.mark.process
+
+NODES = 3
+PASSWORD = "troy-has-walls"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+class Load:
+    """Writes and reads of one client until it is closed."""
+
+    def __init__(self, node):
+        session = node.connect()
+        session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE shop.carts (id int PRIMARY KEY, items text)")
+        self.insert = session.prepare("INSERT INTO shop.carts (id, items) VALUES (?, ?)")
+        self.select = session.prepare("SELECT items FROM shop.carts WHERE id = ?")
+        self.session, self.ended = session, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        number = 0
+        # The pause is what makes the load a small one.
+        while not self.ended.wait(0.005):
+            number += 1
+            self.session.execute(self.insert, (number % 500, "x" * 200))
+            self.session.execute(self.select, (number % 500,))
+
+    def close(self):
+        self.ended.set()
+        self.thread.join()
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("console")
+    store = minio_server.Minio(folder / "minio").start()
+    url = f"s3://{store.bucket('console')}/store"
+    nodes = []
+    for number in range(1, NODES + 1):
+        args = ["--name", f"node{number}", "--rack", f"rack{number}", "--set", "tablet_count=12"]
+        nodes.append(helenus.Node(folder / f"node{number}", store=url, env=store.environment(), args=args, host=f"127.0.0.{number}"))
+    for node in nodes:
+        node.start()
+    helenus.wait_until(lambda: all(is_settled(node) for node in nodes), 60, "all nodes and tablets at rest", 0.1)
+    load = Load(nodes[0])
+    yield nodes
+    load.close()
+    for node in nodes:
+        node.close()
+    store.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def cluster_of(node):
+    return json.loads(node.http("/cluster")[1])
+
+
+def is_settled(node):
+    cluster = cluster_of(node)
+    return (len(cluster["nodes"]) == NODES and all(node["tablets"] > 0 for node in cluster["nodes"])
+            and all(tablet["state"] == "stable" and tablet["owner"] for tablet in cluster["tablets"]))
+
+
+def ask(node, method, path, body=None, **headers):
+    """Status, headers and body of a request; headers with - for _."""
+    connection = http.client.HTTPConnection(node.host, node.http_port, timeout=10)
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, f"/console/api/{path}", None if body is None else json.dumps(body), names)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers, json.loads(text)
+
+
+def requests_counted(node):
+    counts = node.metrics().items()
+    return sum(value for name, value in counts if name.startswith("helenus_request_duration_seconds_count"))
+
+
+def history(node):
+    return ask(node, "GET", "history?seconds=900")[2]
+
+
+def test_the_cluster_at_a_glance_is_what_the_node_says(fleet, browser):
+    node = fleet[0]
+    browser.open(node)
+    browser.wait(lambda: browser.figure("nodes") == f"{NODES} of {NODES}", "all nodes")
+    cluster = cluster_of(node)
+    assert browser.figure("tablets") == str(len(cluster["tablets"]))
+    assert len(browser.texts(".tablet")) == len(cluster["tablets"])
+    elsewhere = [tablet for tablet in cluster["tablets"] if tablet["owner"] != next(n["host_id"] for n in cluster["nodes"] if n["here"])]
+    assert len(browser.texts(".tablet.elsewhere")) == len(elsewhere)
+    shown = lambda: browser.figure("connections") == str(int(node.metrics()["helenus_connections"]))
+    browser.wait(shown, "the connections of /metrics")
+    for one in cluster["nodes"]:
+        assert one["name"] in browser.text("table") and one["cql_address"] in browser.text("table")
+
+
+def test_charts_add_up_to_the_metrics(fleet, browser):
+    node = fleet[0]
+    total = lambda column: sum(value or 0 for value in column) * 5
+    prefix = "rate.helenus_request_duration_seconds."
+    charted = lambda: sum(total(c) for name, c in history(node)["columns"].items() if name.startswith(prefix))
+    helenus.wait_until(lambda: len(history(node)["times"]) > 4 and charted() > 200, 40, "figures of the load", 0.5)
+    before, drawn = requests_counted(node), charted()
+    # What was asked since the last sample is in the metrics, not yet in the chart.
+    assert 0.5 * before < drawn < 1.2 * before, (before, drawn)
+    browser.section("charts")
+    browser.wait(lambda: len(browser.texts(".chart canvas")) > 10, "charts")
+    titles = browser.texts(".chart h2")
+    for title in ("Requests", "Latency, 99th percentile", "Log", "Bucket requests", "Cost of bucket requests", "Flushes", "Compaction"):
+        assert any(shown.startswith(title) for shown in titles), (title, titles)
+    p99 = [v for v in history(node)["columns"]["latency.helenus_request_duration_seconds.execute.p99"] if v]
+    assert p99 and all(0 < v < 10_000 for v in p99), p99
+
+
+def test_the_prompt_runs_statements(fleet, browser):
+    browser.open(fleet[1], "cql")
+    browser.section("cql")
+    assert "1 row," in browser.run("SELECT id, items FROM shop.carts WHERE id = 7")
+    assert browser.texts("#result th") == ["id", "items"] and browser.texts("#result td") == ["7", "x" * 200]
+    assert "in keyspace shop" in (browser.run("USE shop"), browser.text("main"))[1]
+    assert "<b>&" in browser.run("INSERT INTO carts (id, items) VALUES (-1, '<b>&') ;") + browser.run("SELECT items FROM carts WHERE id = -1")
+    assert "carrots" in browser.run("SELECT * FROM carrots")
+
+
+def test_sections_show_what_tables_hold(fleet, browser):
+    node = fleet[0]
+    browser.open(node, "clients")
+    browser.wait(lambda: "Python Driver" in browser.text("table"), "the driver among the clients")
+    browser.section("settings")
+    browser.wait(lambda: "cluster_name" in browser.text("table"), "settings")
+    browser.section("tables")
+    browser.wait(lambda: "carts" in browser.text("table"), "tables")
+    browser.section("slow")
+    browser.section("schema")
+    browser.script("[...document.querySelectorAll('.browser button')].find((b) => b.innerText === 'carts').click()")
+    browser.wait(lambda: "CREATE TABLE shop.carts" in browser.text("pre"), "the table's definition")
+    assert browser.complaints() == []
+
+
+def test_a_phone_needs_no_scrolling_sideways(fleet, browser):
+    browser.size(390, 844)
+    try:
+        for section in ("overview", "charts", "tables", "clients", "settings", "cql"):
+            browser.open(fleet[0], section)
+            browser.section(section)
+            width = browser.script("return document.documentElement.scrollWidth")
+            assert width <= 390, (section, width)
+    finally:
+        browser.size(1280, 900)
+
+
+def test_pages_of_other_sites_can_send_no_command(fleet):
+    node = fleet[0]
+    token = ask(node, "GET", "session")[2]["token"]
+    statement = {"statement": "SELECT key FROM system.local"}
+    assert ask(node, "POST", "cql", statement, x_helenus_token=token)[0] == 200
+    assert ask(node, "POST", "cql", statement)[0] == 403
+    assert ask(node, "POST", "cql", statement, x_helenus_token="0" * 64)[0] == 403
+    assert ask(node, "POST", "cql", statement, x_helenus_token=token, origin="http://evil.example")[0] == 403
+    for method, path in (("GET", "session"), ("GET", "cluster"), ("POST", "cql")):
+        status, _, body = ask(node, method, path, statement, x_helenus_token=token, host=f"evil.example:{node.http_port}")
+        assert status == 403 and "token" not in body, path
+    headers = ask(node, "GET", "session")[1]
+    assert "default-src 'none'" in headers["content-security-policy"] and headers["x-frame-options"] == "DENY"
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    from cassandra.auth import PlainTextAuthProvider
+
+    node = helenus.Node(tmp_path_factory.mktemp("guarded"), args=AUTHENTICATION)
+    node.start()
+    session = node.connect(auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
+    session.execute(f"CREATE ROLE helen WITH PASSWORD = '{PASSWORD}' AND LOGIN = true")
+    session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE shop.carts (id int PRIMARY KEY)")
+    session.execute("CREATE TABLE shop.prices (id int PRIMARY KEY)")
+    session.execute("GRANT SELECT ON shop.carts TO helen")
+    yield node
+    node.close()
+
+
+AUTHENTICATION = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=CassandraAuthorizer"]
+
+
+def log_in(browser, password):
+    browser.type("#login [name=user]", "helen")
+    browser.type("#login [name=password]", password)
+    browser.click("#login button")
+
+
+def test_a_role_logs_in_and_may_what_it_may(guarded, browser):
+    browser.open(guarded)
+    browser.wait(lambda: "Log in" in browser.text("#login"), "the login")
+    log_in(browser, "wrong")
+    browser.wait(lambda: browser.text("#login-error"), "the refusal")
+    log_in(browser, PASSWORD)
+    browser.wait(lambda: browser.text("#user") == "helen" and browser.figure("nodes") == "1 of 1", "the overview")
+    cookie = next(c for c in browser.driver.get_cookies() if c["name"].startswith("helenus-console"))
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and cookie["path"] == "/console"
+    browser.section("cql")
+    assert "No rows" in browser.run("SELECT * FROM shop.carts")
+    assert "helen has no SELECT permission" in browser.run("SELECT * FROM shop.prices")
+    # The session is worth nothing without its token, and ends with the logout.
+    session = {"cookie": f"{cookie['name']}={cookie['value']}"}
+    assert ask(guarded, "GET", "cluster", **session)[0] == 200
+    assert ask(guarded, "POST", "cql", {"statement": "SELECT * FROM shop.carts"}, **session)[0] == 403
+    browser.click("#logout")
+    browser.wait(lambda: "Log in" in browser.text("#login"), "the login again")
+    assert ask(guarded, "GET", "cluster", **session)[0] == 401
+    assert browser.complaints() == []
+
+
+def test_without_a_login_nothing_is_told_and_guesses_are_limited(guarded):
+    for path in ("cluster", "history"):
+        assert ask(guarded, "GET", path)[0] == 401
+    token = ask(guarded, "GET", "session")[2]["token"]
+    assert ask(guarded, "POST", "cql", {"statement": "SELECT key FROM system.local"}, x_helenus_token=token)[0] == 401
+    guess = lambda: ask(guarded, "POST", "login", {"user": "helen", "password": "guess"}, x_helenus_token=token)[0]
+    statuses = [guess() for _ in range(6)]
+    assert statuses[0] == 401 and statuses[-1] == 429, statuses
+    right = ask(guarded, "POST", "login", {"user": "helen", "password": PASSWORD}, x_helenus_token=token)
+    assert right[0] == 429
+
+
+def test_pictures_for_the_documentation(fleet, browser, request):
+    folder = request.config.getoption("--pictures")
+    if folder is None:
+        return
+    folder = pathlib.Path(folder).resolve()
+    for scheme, section, (width, height) in (("light", "overview", (1280, 900)), ("dark", "charts", (1280, 900)), ("light", "overview", (390, 844))):
+        browser.scheme(scheme)
+        browser.size(width, height)
+        browser.open(fleet[0], section)
+        browser.section(section)
+        browser.wait(lambda: re.search(r"\d", browser.text("main")), "figures")
+        name = "phone" if width < 700 else scheme
+        browser.picture(folder / f"console-{name}.png")
