@@ -65,7 +65,7 @@ impl History {
             .times
             .partition_point(|at| *at <= latest.saturating_sub(seconds));
         let step = (self.times.len() - first).div_ceil(POINTS_MAX).max(1);
-        // Intervals begin at the same times, whenever they are asked for.
+        // As long as nothing is dropped, intervals begin at the same times whenever they are asked for.
         let first = first.next_multiple_of(step).min(self.times.len());
         let times: Vec<i64> = self.times.iter().skip(first).step_by(step).copied().collect();
         let points = |(name, column): (&String, &VecDeque<f32>)| {
