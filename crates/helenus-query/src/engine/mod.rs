@@ -4,6 +4,7 @@ pub mod access;
 pub mod clients;
 pub mod ddl;
 pub mod describe;
+pub(crate) mod guardrails;
 pub(crate) mod identity;
 pub(crate) mod prepared;
 mod read_only;
@@ -21,7 +22,7 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
-use crate::analysis::{BatchStatement, DirectPlan, Plan, Planned, PlannedBatch, consistency};
+use crate::analysis::{BatchStatement, DirectPlan, EvalContext, Plan, Planned, PlannedBatch, consistency};
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source};
 use crate::execution::backfill::{self, SchemaChanges};
@@ -34,8 +35,9 @@ use crate::index::splitting;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
+use crate::limits::guardrails::Guard;
 use crate::limits::scope;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::{ExecutionContext, HeaderTables, LiveTables, PartitionLocks, RowHooks, SchemaEpochs};
@@ -47,7 +49,7 @@ use prepared::PreparedStatements;
 use system::SystemTables;
 
 pub use crate::analysis::Prepared;
-pub use crate::limits::{Limits, Timeouts};
+pub use crate::limits::{Limits, Timeouts, guardrails as guardrail_settings};
 pub use access::AccessControl;
 pub use serve::ServedScan;
 
@@ -399,8 +401,22 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
+        let guard = self.guard_of(client);
+        let warnings = match guard {
+            Some(mut guard) => {
+                guardrails::requests::check(
+                    &mut guard,
+                    &planned.plan,
+                    &self.eval(&values, options),
+                    options,
+                )?;
+                guard.warnings
+            }
+            None => Vec::new(),
+        };
         let Some(cluster) = self.cluster() else {
-            return self.run_alone(client, planned, &values, options).await;
+            let answer = self.run_alone(client, planned, &values, options).await;
+            return guardrails::with_warnings(warnings, answer);
         };
         let request = routing::request::Request {
             direct: self,
@@ -413,7 +429,26 @@ impl Engine {
             },
             options,
         };
-        coordinate::run(&self.context, cluster.as_ref(), request).await
+        let answer = coordinate::run(&self.context, cluster.as_ref(), request).await;
+        guardrails::with_warnings(warnings, answer)
+    }
+
+    /// What guards the requests of a client, if anything does.
+    fn guard_of(&self, client: &ClientState) -> Option<Guard<'_>> {
+        let guardrails = &self.context.limits.guardrails;
+        // Most nodes have none, and need no look at the schema.
+        if guardrails.is_empty() {
+            return None;
+        }
+        guardrails::guard_of(guardrails, &self.context.schema.load(), client.user.as_deref())
+    }
+
+    fn eval<'v>(&'v self, values: &'v [BoundValue], options: &QueryOptions) -> EvalContext<'v> {
+        EvalContext {
+            values,
+            clock: self.context.clock.as_ref(),
+            protocol_version: options.protocol_version,
+        }
     }
 
     /// Runs a BATCH message.
@@ -441,11 +476,19 @@ impl Engine {
         for planned in batch.planned() {
             self.authorize(client, keyspace, planned)?;
         }
+        let warnings = match self.guard_of(client) {
+            Some(mut guard) => {
+                guardrails::requests::check_batch(&mut guard, &batch, &self.eval(&[], options), options)?;
+                guard.warnings
+            }
+            None => Vec::new(),
+        };
         let Some(cluster) = self.cluster() else {
             let outcome = execution::modification::run_batch_message(&self.context, &batch, options).await;
             let kind = crate::analysis::modification::batch::write_type(kind);
-            return outcome
-                .map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
+            let answer =
+                outcome.map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
+            return guardrails::with_warnings(warnings, answer);
         };
         let request = routing::request::Request {
             direct: self,
@@ -455,7 +498,8 @@ impl Engine {
             work: routing::request::RequestWork::Batch(&batch),
             options,
         };
-        coordinate::run(&self.context, cluster.as_ref(), request).await
+        let answer = coordinate::run(&self.context, cluster.as_ref(), request).await;
+        guardrails::with_warnings(warnings, answer)
     }
 
     /// Plans the statements of a BATCH message, which come prepared or as text.

@@ -3,9 +3,11 @@
 mod cluster;
 mod config;
 mod descriptors;
+mod guardrail_settings;
 mod host_id;
 mod log_filter;
 mod read_only;
+mod setting;
 pub mod settings;
 #[cfg(test)]
 mod settings_tests;

@@ -90,6 +90,13 @@ impl Default for TableOptions {
 }
 
 impl TableOptions {
+    /// False if `compression` is switched off, which is stored and has no effect.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression
+            .get("enabled")
+            .is_none_or(|enabled| enabled != "false")
+    }
+
     /// True if `compaction` names compaction by levels, which has another default for `bloom_filter_fp_chance`.
     fn is_leveled(&self) -> bool {
         let class = self.compaction.get("class");
