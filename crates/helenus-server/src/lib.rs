@@ -4,6 +4,7 @@
 //! side by side and sends answers as they come. What runs a statement is behind [`backend::Backend`], so that
 //! the transport can be tested without a store. [`http`] answers `/health`, `/metrics` and `/node`.
 
+pub mod audit;
 pub mod backend;
 pub mod bucket_cost;
 pub mod config;

@@ -1,5 +1,5 @@
 //! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, and `POST /node/log_level` with a body of
-//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with. What is authorised is method, path and body.
+//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. What is authorised is method, path and body.
 //!
 //! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
 //! own machine alone.
@@ -15,6 +15,7 @@ use axum::routing::{get, post};
 use helenus_query::engine::Engine;
 use serde_json::json;
 
+use crate::audit::{AuditLog, AuditPatch};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
 use crate::rpc::secret::Secret;
@@ -43,15 +44,22 @@ pub trait LogLevels: Send + Sync {
 pub struct NodeCommands {
     engine: Arc<Engine>,
     log_levels: Arc<dyn LogLevels>,
+    audit: Arc<AuditLog>,
     authenticator: AdminAuthenticator,
 }
 
 impl NodeCommands {
     /// `secret` is the cluster's, of a node among others.
-    pub fn new(engine: Arc<Engine>, log_levels: Arc<dyn LogLevels>, secret: Option<Secret>) -> NodeCommands {
+    pub fn new(
+        engine: Arc<Engine>,
+        log_levels: Arc<dyn LogLevels>,
+        audit: Arc<AuditLog>,
+        secret: Option<Secret>,
+    ) -> NodeCommands {
         NodeCommands {
             engine,
             log_levels,
+            audit,
             authenticator: AdminAuthenticator::new(secret.unwrap_or_else(Secret::random)),
         }
     }
@@ -61,6 +69,9 @@ impl NodeCommands {
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
             .route("/node/log_level", get(log_levels).post(set_log_level))
+            .route("/node/audit_log", get(audit_log))
+            .route("/node/audit_log/enable", post(enable_audit_log))
+            .route("/node/audit_log/disable", post(disable_audit_log))
             .with_state(self)
     }
 
@@ -85,6 +96,36 @@ async fn flush(
     let flushed = commands.engine.store().flush().await;
     flushed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
     Ok("flushed\n")
+}
+
+async fn audit_log(State(commands): State<NodeCommands>) -> impl IntoResponse {
+    let options = commands.audit.options().by_name();
+    let option = |(name, value)| json!({ "name": name, "value": value });
+    as_json(&options.into_iter().map(option).collect())
+}
+
+/// The body has a line `name=value` for each option that shall not be as the settings say.
+async fn enable_audit_log(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    let command = format!("POST /node/audit_log/enable {body}");
+    commands.check(command.trim_end(), peer, &headers)?;
+    let enabled = AuditPatch::parse(&body).and_then(|patch| commands.audit.enable(patch));
+    enabled.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
+    Ok("enabled\n")
+}
+
+async fn disable_audit_log(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<&'static str, Refusal> {
+    commands.check("POST /node/audit_log/disable", peer, &headers)?;
+    commands.audit.disable();
+    Ok("disabled\n")
 }
 
 async fn log_levels(State(commands): State<NodeCommands>) -> impl IntoResponse {

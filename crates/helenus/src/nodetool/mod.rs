@@ -3,6 +3,7 @@
 //! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an arm
 //! of [`run`]. Cassandra's other commands are in [`cassandra_commands`]. [`client`] has the requests to the node, [`output`] the tables.
 
+mod auditlog;
 mod cassandra_commands;
 mod client;
 mod clientstats;
@@ -77,6 +78,12 @@ enum Command {
         /// Tables share the memtables of a tablet: all are flushed, these among them
         tables: Vec<String>,
     },
+    /// The options of the audit log
+    Getauditlog,
+    /// Note the requests and log-ins of clients in the audit log
+    Enableauditlog(auditlog::AuditLogArgs),
+    /// Switch the audit log off
+    Disableauditlog,
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -117,6 +124,9 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Describering { keyspace: _ } => describering::run(node),
         Command::Clientstats { all } => clientstats::run(node, *all),
         Command::Flush { tables: _ } => flush::run(node),
+        Command::Getauditlog => auditlog::show(node),
+        Command::Enableauditlog(args) => auditlog::enable(node, args),
+        Command::Disableauditlog => auditlog::disable(node),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Version => version::run(node),

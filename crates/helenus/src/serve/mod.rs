@@ -1,5 +1,6 @@
 //! `helenus serve`: one node.
 
+mod audit_settings;
 mod cluster;
 mod config;
 mod descriptors;
@@ -23,6 +24,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
+use helenus_server::audit::AuditLog;
 use helenus_server::bucket_cost::BucketCostMeter;
 use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
@@ -159,8 +161,11 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().follow_files(config.tls_reload, hangup));
     }
+    let audit = AuditLog::new(config.audit.clone()).map_err(|error| anyhow!("audit log: {error}"))?;
+    let audit = Arc::new(audit);
     let server_config = ServerConfig {
         tls,
+        audit: audit.clone(),
         connections_max: descriptors::connections_max(config.server.connections_max, descriptors),
         ..config.server.clone()
     };
@@ -177,7 +182,16 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
     let http = match config.http {
         Some(address) => {
             let log_levels = Arc::new(log_filter);
-            Some(serve_http(address, prometheus, node.as_ref(), reporter, log_levels).await?)
+            Some(
+                serve_http(
+                    address,
+                    prometheus,
+                    node.as_ref(),
+                    reporter,
+                    (log_levels, audit.clone()),
+                )
+                .await?,
+            )
         }
         None => None,
     };
@@ -216,6 +230,8 @@ async fn serve(config: Config, log_filter: LogFilter, began: Instant) -> anyhow:
     if let Some(http) = http {
         http.stop();
     }
+    // What waits for the file is written.
+    audit.disable();
     tracing::info!("stopped");
     Ok(())
 }
@@ -226,7 +242,7 @@ async fn serve_http(
     prometheus: PrometheusHandle,
     node: Option<&ClusterNode>,
     reporter: NodeReporter,
-    log_levels: Arc<LogFilter>,
+    (log_levels, audit): (Arc<LogFilter>, Arc<AuditLog>),
 ) -> anyhow::Result<HttpServer> {
     let engine = reporter.engine.clone();
     let bucket_cost = reporter.bucket_cost.clone();
@@ -241,7 +257,12 @@ async fn serve_http(
         }
     });
     let control = node.map(|node| node.control(&reporter.engine));
-    let commands = NodeCommands::new(reporter.engine.clone(), log_levels, node.map(ClusterNode::secret));
+    let commands = NodeCommands::new(
+        reporter.engine.clone(),
+        log_levels,
+        audit,
+        node.map(ClusterNode::secret),
+    );
     HttpServer::start(address, prometheus, record, reporter, commands, control)
         .await
         .with_context(|| format!("http = \"{address}\": cannot listen there"))

@@ -14,8 +14,8 @@ use helenus_cql::frame::MAX_BODY_LEN;
 use helenus_tablet::{SaslMechanism, StoreUrl, TopicUrl};
 
 use super::config::Config;
-use super::guardrail_settings;
 use super::setting::{Setting, count, put, size, time};
+use super::{audit_settings, guardrail_settings};
 
 const ADDRESS: &str = "HOST:PORT";
 const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
@@ -125,7 +125,10 @@ const SETTINGS: &[Setting] = &[
 
 /// All settings, guardrails last.
 fn all() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().chain(guardrail_settings::all())
+    SETTINGS
+        .iter()
+        .chain(audit_settings::SETTINGS)
+        .chain(guardrail_settings::all())
 }
 
 /// A topic, or a place for objects.
