@@ -1,10 +1,12 @@
 //! Settings of the transport.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::frame::MAX_BODY_LEN;
 
+use crate::audit::AuditLog;
 use crate::tls::ClientTls;
 
 /// The conditions under which a waiting request is refused with OVERLOADED. All of them must hold.
@@ -61,6 +63,8 @@ pub struct ServerConfig {
     pub shutdown_timeout: Duration,
     /// The encryption of connections, if any.
     pub tls: Option<ClientTls>,
+    /// Where requests and log-ins are noted (`audit_logging_options`).
+    pub audit: Arc<AuditLog>,
 }
 
 impl ServerConfig {
@@ -91,6 +95,7 @@ impl ServerConfig {
             slow_request_log_values: false,
             shutdown_timeout: Duration::from_secs(10),
             tls: None,
+            audit: Arc::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! the transport can be tested without a store. [`http`] answers `/health`, `/metrics` and `/node`, and
 //! serves the web [`console`].
 
+pub mod audit;
 pub mod backend;
 pub mod bucket_cost;
 pub mod config;

@@ -1,6 +1,6 @@
 //! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, `POST /node/compact`, `POST /node/binary` with
 //! a body of `on` or `off` for the port of CQL clients, `POST /node/stop`, and `POST /node/log_level` with a body of
-//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with. What is authorised is method, path and body.
+//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. What is authorised is method, path and body.
 //!
 //! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
 //! own machine alone.
@@ -17,6 +17,7 @@ use helenus_query::engine::Engine;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use crate::audit::{AuditLog, AuditPatch};
 use crate::listener::Transport;
 use crate::live_settings::{self, LiveSettings};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
@@ -48,6 +49,7 @@ pub struct NodeCommands {
     engine: Arc<Engine>,
     log_levels: Arc<dyn LogLevels>,
     settings: Arc<dyn LiveSettings>,
+    audit: Arc<AuditLog>,
     transport: Transport,
     stop_requested: Arc<Notify>,
     authenticator: AdminAuthenticator,
@@ -59,6 +61,7 @@ impl NodeCommands {
         engine: Arc<Engine>,
         log_levels: Arc<dyn LogLevels>,
         settings: Arc<dyn LiveSettings>,
+        audit: Arc<AuditLog>,
         transport: Transport,
         stop_requested: Arc<Notify>,
         secret: Option<Secret>,
@@ -67,6 +70,7 @@ impl NodeCommands {
             engine,
             log_levels,
             settings,
+            audit,
             transport,
             stop_requested,
             authenticator: AdminAuthenticator::new(secret.unwrap_or_else(Secret::random)),
@@ -82,6 +86,9 @@ impl NodeCommands {
             .route("/node/binary", post(set_binary))
             .route("/node/stop", post(stop))
             .route("/node/log_level", get(log_levels).post(set_log_level))
+            .route("/node/audit_log", get(audit_log))
+            .route("/node/audit_log/enable", post(enable_audit_log))
+            .route("/node/audit_log/disable", post(disable_audit_log))
             .with_state(self)
             .merge(settings)
     }
@@ -146,6 +153,36 @@ async fn stop(
     commands.check("POST /node/stop", peer, &headers)?;
     commands.stop_requested.notify_one();
     Ok("stopping\n")
+}
+
+async fn audit_log(State(commands): State<NodeCommands>) -> impl IntoResponse {
+    let options = commands.audit.options().by_name();
+    let option = |(name, value)| json!({ "name": name, "value": value });
+    as_json(&options.into_iter().map(option).collect())
+}
+
+/// The body has a line `name=value` for each option that shall not be as the settings say.
+async fn enable_audit_log(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    let command = format!("POST /node/audit_log/enable {body}");
+    commands.check(command.trim_end(), peer, &headers)?;
+    let enabled = AuditPatch::parse(&body).and_then(|patch| commands.audit.enable(patch));
+    enabled.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
+    Ok("enabled\n")
+}
+
+async fn disable_audit_log(
+    State(commands): State<NodeCommands>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<&'static str, Refusal> {
+    commands.check("POST /node/audit_log/disable", peer, &headers)?;
+    commands.audit.disable();
+    Ok("disabled\n")
 }
 
 async fn log_levels(State(commands): State<NodeCommands>) -> impl IntoResponse {

@@ -7,6 +7,7 @@ use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use helenus_query::limits::client_memory::ClientMemory;
 use uuid::Uuid;
 
+use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::events::EventBroadcaster;
@@ -39,6 +40,7 @@ pub(crate) struct ServerState<B> {
     pub metrics: Arc<Metrics>,
     pub events: Arc<EventBroadcaster>,
     pub slow: Arc<SlowLog>,
+    pub audit: Arc<AuditLog>,
     /// Limits the lines about clients that are refused.
     pub refusals: LogRateLimiter,
     pub long_requests: Arc<LongRequestPool>,
@@ -68,6 +70,7 @@ impl<B: Backend> ServerState<B> {
                 config.slow_request_log_timeout,
                 config.slow_request_log_values,
             )),
+            audit: config.audit.clone(),
             refusals: LogRateLimiter::default(),
             backend,
             config,

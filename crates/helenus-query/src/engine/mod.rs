@@ -4,6 +4,7 @@ pub mod access;
 pub mod clients;
 pub mod ddl;
 pub mod describe;
+pub(crate) mod guardrails;
 pub(crate) mod identity;
 pub(crate) mod prepared;
 mod read_only;
@@ -22,7 +23,7 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
-use crate::analysis::{BatchStatement, DirectPlan, Plan, Planned, PlannedBatch, consistency};
+use crate::analysis::{BatchStatement, DirectPlan, EvalContext, Plan, Planned, PlannedBatch, consistency};
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source};
 use crate::execution::backfill::{self, SchemaChanges};
@@ -38,8 +39,9 @@ use crate::index::splitting;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
+use crate::limits::guardrails::Guard;
 use crate::limits::scope;
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
 use crate::storage::{ExecutionContext, HeaderTables, LiveTables, PartitionLocks, RowHooks, SchemaEpochs};
@@ -52,9 +54,10 @@ use sizes::FileSizes;
 use system::SystemTables;
 
 pub use crate::analysis::Prepared;
-pub use crate::limits::{Limits, Timeouts};
+pub use crate::limits::{Limits, Timeouts, guardrails as guardrail_settings};
 pub use access::AccessControl;
 pub use serve::ServedScan;
+pub use system::settings::of_guardrails as guardrails_shown;
 
 /// The documents of the store that the nodes of a cluster share and keep in memory: the schema and the tables with partition headers.
 /// [`Engine::load_newest`] reads them again.
@@ -193,6 +196,7 @@ impl Engine {
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
+                guardrails: config.limits.guardrails.clone(),
                 limits: ArcSwap::from_pointee(config.limits),
             };
             Engine {
@@ -448,8 +452,22 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
+        let guard = self.guard_of(client);
+        let warnings = match guard {
+            Some(mut guard) => {
+                guardrails::requests::check(
+                    &mut guard,
+                    &planned.plan,
+                    &self.eval(&values, options),
+                    options,
+                )?;
+                guard.warnings
+            }
+            None => Vec::new(),
+        };
         let Some(cluster) = self.cluster() else {
-            return self.run_alone(client, planned, &values, options).await;
+            let answer = self.run_alone(client, planned, &values, options).await;
+            return guardrails::with_warnings(warnings, answer);
         };
         let request = routing::request::Request {
             direct: self,
@@ -462,7 +480,26 @@ impl Engine {
             },
             options,
         };
-        coordinate::run(&self.context, cluster.as_ref(), request).await
+        let answer = coordinate::run(&self.context, cluster.as_ref(), request).await;
+        guardrails::with_warnings(warnings, answer)
+    }
+
+    /// What guards the requests of a client, if anything does.
+    fn guard_of(&self, client: &ClientState) -> Option<Guard<'_>> {
+        let guardrails = &self.context.guardrails;
+        // Most nodes have none, and need no look at the schema.
+        if guardrails.is_empty() {
+            return None;
+        }
+        guardrails::guard_of(guardrails, &self.context.schema.load(), client.user.as_deref())
+    }
+
+    fn eval<'v>(&'v self, values: &'v [BoundValue], options: &QueryOptions) -> EvalContext<'v> {
+        EvalContext {
+            values,
+            clock: self.context.clock.as_ref(),
+            protocol_version: options.protocol_version,
+        }
     }
 
     /// Runs a BATCH message.
@@ -490,13 +527,20 @@ impl Engine {
         for planned in batch.planned() {
             self.authorize(client, keyspace, planned)?;
         }
+        let warnings = match self.guard_of(client) {
+            Some(mut guard) => {
+                guardrails::requests::check_batch(&mut guard, &batch, &self.eval(&[], options), options)?;
+                guard.warnings
+            }
+            None => Vec::new(),
+        };
         let _running = self.context.running.begin(StatementText::Batch);
         let timing = Timing::begin();
         let ran = self
             .run_batch(client, kind, keyspace, statements, &batch, options)
             .await;
         timing.end_batch(&self.context, Side::Coordinator, &batch);
-        ran
+        guardrails::with_warnings(warnings, ran)
     }
 
     /// Runs a BATCH message that is planned and permitted.

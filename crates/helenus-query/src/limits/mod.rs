@@ -2,6 +2,7 @@
 
 pub mod answers;
 pub mod client_memory;
+pub mod guardrails;
 pub mod scope;
 pub(crate) mod timeouts;
 
@@ -32,6 +33,8 @@ pub struct Limits {
     pub answers_bytes_max: usize,
     /// Parts of whole-table aggregates that are read at a time, by all requests together.
     pub scan_concurrency: usize,
+    /// What clients that are no superusers are warned of and refused.
+    pub guardrails: guardrails::Guardrails,
 }
 
 impl Default for Limits {
@@ -51,6 +54,7 @@ impl Default for Limits {
             answers_bytes_max: 512 << 20,
             scan_concurrency: std::thread::available_parallelism()
                 .map_or(1, |cores| (cores.get() / 2).max(1)),
+            guardrails: guardrails::Guardrails::default(),
         }
     }
 }

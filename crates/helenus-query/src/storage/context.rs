@@ -22,6 +22,7 @@ use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
+use crate::limits::guardrails::Guardrails;
 use crate::response::Outcome;
 use crate::schema::Schema;
 use crate::trace::Traces;
@@ -31,6 +32,8 @@ pub struct ExecutionContext {
     pub(crate) store: Arc<Store>,
     /// Replaced as a whole when settings change.
     pub(crate) limits: ArcSwap<Limits>,
+    /// Those that the node began with.
+    pub(crate) guardrails: Guardrails,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timestamps: TimestampSource,
     pub(crate) schema: ArcSwap<Schema>,

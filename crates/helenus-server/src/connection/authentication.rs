@@ -112,13 +112,20 @@ async fn run_log_in<B: Backend>(
     token: Bytes,
     found: oneshot::Sender<Arc<User>>,
 ) -> StatementOutcome<B::Prepared> {
+    let user = given_name(&token);
     let result = server.backend.log_in(address, token).await.map(|user| {
         // The connection may be gone.
         let _ = found.send(user);
         Response::AuthSuccess(AuthSuccess::default()).into()
     });
     StatementOutcome {
-        summary: StatementSummary::Unknown,
+        summary: StatementSummary::Login { user },
         result,
     }
+}
+
+/// The name in a token of SASL PLAIN: an identity to act as, the name and the password, with zeros between.
+fn given_name(token: &[u8]) -> String {
+    let name = token.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }

@@ -7,6 +7,7 @@
 //! Reading stops while too many bytes are in flight or the client does not read its responses: then TCP makes the client wait.
 
 mod admission_queue;
+mod audited;
 mod authentication;
 mod completion_log;
 mod handshake;

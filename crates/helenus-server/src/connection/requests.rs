@@ -10,6 +10,7 @@ use helenus_cql::frame::{Envelope, Request, RequestMessage, Response, ResponseMe
 use helenus_query::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::trace::Work;
 
+use super::audited::AuditedRequest;
 use super::in_flight::{self, AdmittedRequest, InFlightRequest, ReadyResponse, RequestInfo, ResponseNotes};
 use super::large_messages::{encode_if_long, is_long};
 use super::memory::overloaded;
@@ -147,8 +148,17 @@ impl<B: Backend> Connection<B> {
         let encoder = self.output.encoder;
         // Futures hold what they wait for twice: a large one lies apart.
         let run = Box::pin(run);
+        let audited = self.server.audit.running().map(|log| AuditedRequest {
+            log,
+            client: self.session.client.clone(),
+            peer: self.peer,
+            is_prepare: info.kind == RequestKind::Prepare,
+        });
         let answer = async move {
             let StatementOutcome { summary, result } = run.await;
+            if let Some(audited) = audited {
+                audited.record(&server, &summary, result.as_ref().err());
+            }
             let mut message = result.unwrap_or_else(ResponseMessage::error);
             let at = Instant::now();
             let traced = traced.map(|traced| traced.finish(&server, at));

@@ -21,14 +21,24 @@ pub(super) enum StatementSummary<P> {
         statements: usize,
         first: Option<StatementRef>,
         values: usize,
+        /// All statements, if the audit log is on.
+        audited: Vec<StatementRef>,
+    },
+    /// A log-in, by the name that was given.
+    Login {
+        user: String,
     },
     /// A statement that is not known here.
     Unknown,
 }
 
 impl<P> StatementSummary<P> {
-    /// A batch, by its first statement.
-    pub fn batch(batch: &Batch) -> StatementSummary<P> {
+    /// A batch, by its first statement, and with all of them if it `is_audited`.
+    pub fn batch(batch: &Batch, is_audited: bool) -> StatementSummary<P> {
+        let audited = match is_audited {
+            true => batch.statements.iter().map(|one| one.statement.clone()).collect(),
+            false => Vec::new(),
+        };
         let first = batch.statements.first().map(|first| match &first.statement {
             StatementRef::Query(text) => StatementRef::Query(shorten(text).to_owned()),
             StatementRef::Prepared(id) => StatementRef::Prepared(id.clone()),
@@ -37,6 +47,7 @@ impl<P> StatementSummary<P> {
             statements: batch.statements.len(),
             first,
             values: batch.statements.iter().map(|one| one.values.len()).sum(),
+            audited,
         }
     }
 
@@ -46,7 +57,7 @@ impl<P> StatementSummary<P> {
             StatementSummary::Text { values, .. }
             | StatementSummary::Prepared { values, .. }
             | StatementSummary::Batch { values, .. } => *values,
-            StatementSummary::Unknown => 0,
+            StatementSummary::Login { .. } | StatementSummary::Unknown => 0,
         }
     }
 
@@ -68,7 +79,7 @@ impl<P> StatementSummary<P> {
                 };
                 format!("BATCH of {statements} statements: {first}")
             }
-            StatementSummary::Unknown => String::new(),
+            StatementSummary::Login { .. } | StatementSummary::Unknown => String::new(),
         }
     }
 }

@@ -202,7 +202,7 @@ pub(super) async fn run_batch<B: Backend>(
     version: ProtocolVersion,
     batch: Box<Batch>,
 ) -> StatementOutcome<B::Prepared> {
-    let summary = StatementSummary::batch(&batch);
+    let summary = StatementSummary::batch(&batch, server.audit.is_on());
     let Batch {
         kind,
         statements,

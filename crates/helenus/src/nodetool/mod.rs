@@ -3,6 +3,7 @@
 //! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an arm
 //! of [`run`]. Cassandra's other commands are in [`cassandra_commands`]. [`client`] has the requests to the node, [`output`] the tables.
 
+mod auditlog;
 mod binary;
 mod cassandra_commands;
 mod client;
@@ -234,6 +235,12 @@ enum Command {
         keyspace: String,
         view: Option<String>,
     },
+    /// The options of the audit log
+    Getauditlog,
+    /// Note the requests and log-ins of clients in the audit log
+    Enableauditlog(auditlog::AuditLogArgs),
+    /// Switch the audit log off
+    Disableauditlog,
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -343,6 +350,9 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Statusbinary => binary::status(node),
         Command::Statusgossip => binary::gossip(node),
         Command::Viewbuildstatus { keyspace, view } => viewbuildstatus::run(node, keyspace, view.as_deref()),
+        Command::Getauditlog => auditlog::show(node),
+        Command::Enableauditlog(args) => auditlog::enable(node, args),
+        Command::Disableauditlog => auditlog::disable(node),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),

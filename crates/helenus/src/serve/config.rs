@@ -8,6 +8,7 @@ use helenus_cluster::{LEASE_DEFAULT, MERGE_AFTER_DEFAULT};
 use helenus_query::engine::AccessControl;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
+use helenus_server::audit::AuditOptions;
 use helenus_server::bucket_cost::BucketPrices;
 use helenus_server::tls::ClientTlsFiles;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
@@ -54,6 +55,8 @@ pub struct Config {
     pub worker_threads: Option<usize>,
     /// From which the cost of a store in a bucket is estimated.
     pub bucket_prices: BucketPrices,
+    /// What the audit log notes, and where.
+    pub audit: AuditOptions,
     /// A filter of `tracing`.
     pub log: String,
 }
@@ -99,6 +102,7 @@ impl Config {
             rack: "rack1".to_owned(),
             worker_threads: None,
             bucket_prices: BucketPrices::default(),
+            audit: AuditOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. Failures of the disk cache are told by the store, once.
             log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off,rskafka=error".to_owned(),
         }

@@ -1,13 +1,16 @@
 //! `helenus serve`: one node.
 
+mod audit_settings;
 mod cluster;
 mod config;
 mod descriptors;
+mod guardrail_settings;
 mod host_id;
 mod live;
 mod log_filter;
 mod log_lines;
 mod read_only;
+mod setting;
 pub mod settings;
 pub mod settings_file;
 mod settings_live;
@@ -26,6 +29,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
+use helenus_server::audit::AuditLog;
 use helenus_server::bucket_cost::BucketCostMeter;
 use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
@@ -214,8 +218,11 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().follow_files(config.tls_reload, certificates.clone()));
     }
+    let audit = AuditLog::new(config.audit.clone()).map_err(|error| anyhow!("audit log: {error}"))?;
+    let audit = Arc::new(audit);
     let server_config = ServerConfig {
         tls,
+        audit: audit.clone(),
         connections_max,
         ..config.server.clone()
     };
@@ -245,6 +252,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
                 engine.clone(),
                 log_filter,
                 live,
+                audit.clone(),
                 server.transport(),
                 stop_requested.clone(),
                 node.as_ref().map(ClusterNode::secret),
@@ -289,6 +297,8 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     if let Some(http) = http {
         http.stop();
     }
+    // What waits for the file is written.
+    audit.disable();
     tracing::info!("stopped");
     Ok(())
 }

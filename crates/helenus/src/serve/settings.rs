@@ -15,17 +15,9 @@ use helenus_cql::frame::MAX_BODY_LEN;
 use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 
 use super::config::Config;
+use super::setting::{Setting, count, put, size, time};
 use super::settings_shown;
-
-/// One setting.
-pub(super) struct Setting {
-    pub name: &'static str,
-    /// What it is, for `--help`.
-    pub about: &'static str,
-    /// What its value may be, for `--help` and for refusals.
-    pub allowed: &'static str,
-    set: fn(&mut Config, &str) -> Result<(), String>,
-}
+use super::{audit_settings, guardrail_settings};
 
 const ADDRESS: &str = "HOST:PORT";
 const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
@@ -138,6 +130,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
 
+/// All settings, guardrails last.
+pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS
+        .iter()
+        .chain(audit_settings::SETTINGS)
+        .chain(guardrail_settings::all())
+}
+
 /// A topic, or a place for objects.
 fn log_store(config: &mut Config, text: &str) -> Result<(), String> {
     match TopicUrl::parse(text)
@@ -165,11 +165,6 @@ fn sasl_mechanism(text: &str) -> Result<SaslMechanism, String> {
         "SCRAM-SHA-512" => Ok(SaslMechanism::ScramSha512),
         _ => Err("none of these".to_owned()),
     }
-}
-
-fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *target = value?;
-    Ok(())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -223,58 +218,11 @@ fn lease(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("it must be at least 1".to_owned()),
-        Ok(count) => Ok(count),
-        Err(_) => Err("not a whole number".to_owned()),
-    }
-}
-
 fn dollars(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(price) if (0.0..=1e6).contains(&price) => Ok(price),
         Ok(_) => Err("not such an amount".to_owned()),
         Err(_) => Err("not a number".to_owned()),
-    }
-}
-
-/// A number and the unit behind it.
-fn measure<'a>(text: &'a str, what: &str) -> Result<(usize, &'a str), String> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let number = digits.parse().map_err(|_| format!("not {what}"))?;
-    Ok((number, unit.trim()))
-}
-
-fn size(text: &str) -> Result<usize, String> {
-    let (number, unit) = measure(text, "a size")?;
-    let factor: usize = match unit {
-        "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return Err(format!("unknown unit {unit}")),
-    };
-    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let (number, unit) = measure(text, "a time")?;
-    let millis: u64 = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "" => return Err("the unit is missing".to_owned()),
-        _ => return Err(format!("unknown unit {unit}")),
-    };
-    let millis = u64::try_from(number)
-        .ok()
-        .and_then(|number| number.checked_mul(millis));
-    match millis {
-        Some(0) => Err("it must be longer than nothing".to_owned()),
-        Some(millis) => Ok(Duration::from_millis(millis)),
-        None => Err("too long".to_owned()),
     }
 }
 
@@ -294,11 +242,10 @@ fn wide(value: usize) -> u64 {
 const TYPOS_MAX: usize = 3;
 
 fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
-    if let Some(found) = SETTINGS.iter().find(|known| known.name == setting) {
+    if let Some(found) = all().find(|known| known.name == setting) {
         return Ok(found);
     }
-    let nearest = SETTINGS
-        .iter()
+    let nearest = all()
         .map(|known| (strsim::damerau_levenshtein(known.name, setting), known.name))
         .min()
         .filter(|(typos, _)| *typos <= TYPOS_MAX);
@@ -455,7 +402,7 @@ pub fn help() -> String {
         "Settings, for --set NAME=VALUE, HELENUS_NAME=VALUE and name = \"VALUE\" in the file of --config:\n"
             .to_owned();
     let defaults = Config::new(Config::default_store());
-    for setting in SETTINGS {
+    for setting in all() {
         let default = match settings_shown::default(setting.name, &defaults) {
             none if none.is_empty() => "none".to_owned(),
             default => default,

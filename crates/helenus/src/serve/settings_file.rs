@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::config::Config;
-use super::settings::{SETTINGS, Setting, apply};
+use super::setting::Setting;
+use super::settings::{all, apply};
 use super::{settings_live, settings_shown};
 
 /// A file of settings with each of them commented out, at its default, except for those that are given.
@@ -17,7 +18,7 @@ pub fn text(given: &[(String, String)]) -> anyhow::Result<String> {
         apply(&mut checked, name, value, "command line")?;
     }
     let mut text = FILE_HEADER.to_owned();
-    for setting in SETTINGS {
+    for setting in all() {
         let value = given.iter().find(|(name, _)| name == setting.name);
         describe(
             &mut text,

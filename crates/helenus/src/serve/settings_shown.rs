@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use helenus_query::engine::guardrails_shown;
 use helenus_tablet::{SaslMechanism, StoreUrl};
 
 use super::config::Config;
@@ -159,7 +160,28 @@ pub fn computed() -> impl Iterator<Item = &'static str> {
 /// The value of a setting; empty if it has none.
 pub fn value(name: &str, config: &Config) -> String {
     let found = SHOWN.iter().find(|(known, _)| *known == name);
-    found.map_or_else(String::new, |(_, show)| show(config))
+    match found {
+        Some((_, show)) => show(config),
+        None => guardrail(name, config)
+            .or_else(|| audit_option(name, config))
+            .unwrap_or_default(),
+    }
+}
+
+/// The value of a guardrail's setting, in the form in which it is set.
+fn guardrail(name: &str, config: &Config) -> Option<String> {
+    let mut settings = guardrails_shown(&config.limits.guardrails).into_iter();
+    let (_, value) = settings.find(|(known, _)| known == name)?;
+    Some(value?.trim_matches(['[', ']']).to_owned())
+}
+
+/// The value of an option of the audit log.
+fn audit_option(name: &str, config: &Config) -> Option<String> {
+    let option = name.strip_prefix("audit_logging_options_")?;
+    let mut options = config.audit.by_name().into_iter();
+    options
+        .find(|(known, _)| *known == option)
+        .map(|(_, value)| value)
 }
 
 /// The default of a setting, in words if it depends on the machine; empty if there is none.

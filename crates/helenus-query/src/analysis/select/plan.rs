@@ -53,6 +53,8 @@ pub struct SelectPlan {
     pub(crate) sorts_json: bool,
     /// ORDER BY … ANN OF.
     pub(crate) nearest: Option<AnnOrdering>,
+    /// It says ALLOW FILTERING.
+    pub(crate) allows_filtering: bool,
     pub(crate) restrictions: StatementRestrictions,
 }
 
@@ -147,6 +149,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         selection,
         restrictions,
         aggregation,
+        allows_filtering: statement.allow_filtering,
         is_distinct: statement.distinct,
         is_reversed,
         sorts_json: statement.json && statement.items.is_empty(),

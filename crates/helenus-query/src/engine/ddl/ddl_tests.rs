@@ -133,6 +133,8 @@ impl Replay {
 fn with_warnings(first: String, warnings: Vec<String>) -> Vec<String> {
     let warnings = warnings
         .into_iter()
+        // Cassandra does not say so; the cases are its answers.
+        .filter(|warning| !warning.contains(" no effect in Helenus: "))
         .map(|warning| format!("warning: {}", warning.replace('\n', "\\n")));
     std::iter::once(first).chain(warnings).collect()
 }

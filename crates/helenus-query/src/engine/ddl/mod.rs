@@ -33,6 +33,7 @@ use crate::execution::backfill::{self, SchemaChanges, SchemaFunction};
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::names::{is_replicated_system_name, is_system_name};
+use crate::schema::table_options;
 use crate::schema::{Derivation, Keyspace, Schema, Table};
 use crate::storage::agreement::await_schema_agreement;
 
@@ -204,8 +205,35 @@ pub(crate) fn data_centers(engine: &Engine) -> Vec<String> {
 }
 
 fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
-    use ast::Statement;
     check_system_keyspace(ctx, statement)?;
+    let mut effect = apply_unwarned(ctx, statement)?;
+    if let Effect::Changed(change) = &mut effect {
+        let warning = options_warning(ctx, &change.schema, statement);
+        change.warnings.extend(warning);
+    }
+    Ok(effect)
+}
+
+/// The warning for options of a table or view that was made or altered and that have no effect.
+fn options_warning(ctx: &DdlContext<'_>, changed: &Schema, statement: &ast::Statement) -> Option<String> {
+    use ast::Statement;
+    let (name, properties) = match statement {
+        Statement::CreateTable(statement) => (&statement.table, &statement.properties),
+        Statement::CreateView(statement) => (&statement.view, &statement.properties),
+        Statement::AlterView(statement) => (&statement.view, &statement.properties),
+        Statement::AlterTable(statement) => match &statement.change {
+            ast::TableChange::Properties(properties) => (&statement.table, properties),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let keyspace = changed.keyspace(ctx.keyspace_of(name).ok()?)?;
+    let table = keyspace.tables.get(name.name.as_str())?;
+    table_options::warning(&table.full_name(), properties, &table.options)
+}
+
+fn apply_unwarned(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
+    use ast::Statement;
     match statement {
         Statement::CreateKeyspace(statement) => keyspace::create(ctx, statement),
         Statement::AlterKeyspace(statement) => keyspace::alter(ctx, statement),

@@ -1,5 +1,6 @@
 //! Statements that change the schema and come together are written down together: who finds the way free takes along whoever waits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use helenus_cql::ast;
@@ -11,6 +12,7 @@ use super::{
     Change, ChangeResult, DdlContext, Effect, apply, commit, data_centers, difference, role_changes, truncate,
 };
 use crate::engine::Engine;
+use crate::engine::guardrails;
 use crate::request::{ClientState, User};
 use crate::schema::Schema;
 use crate::storage::agreement::await_schema_agreement;
@@ -148,11 +150,25 @@ fn change(
     if crate::schema::roles::is_about_roles(&waiting.statement) {
         return role_changes::apply(&ctx, &waiting.statement);
     }
-    if let ast::Statement::Truncate(name) = &waiting.statement {
+    let mut statement = Cow::Borrowed(&waiting.statement);
+    let mut guard = guardrails::guard_of(&engine.context.guardrails, schema, waiting.user.as_deref());
+    if let Some(guard) = &mut guard {
+        guardrails::schema_changes::check_statement(guard, statement.to_mut())?;
+    }
+    if let ast::Statement::Truncate(name) = statement.as_ref() {
         let truncated = truncate::truncate(&ctx, name)?;
         return Ok((Some(truncated), ChangeResult::default()));
     }
-    Ok(match apply(&ctx, &waiting.statement)? {
+    let mut effect = apply(&ctx, &statement)?;
+    if let Some(mut guard) = guard {
+        if let Effect::Changed(change) = &effect {
+            let keyspace = waiting.keyspace.as_deref();
+            guardrails::schema_changes::check_outcome(&mut guard, &statement, keyspace, &change.schema)?;
+        }
+        let (Effect::Changed(Change { warnings, .. }) | Effect::Unchanged(warnings)) = &mut effect;
+        warnings.splice(0..0, guard.warnings);
+    }
+    Ok(match effect {
         Effect::Changed(Change {
             mut schema,
             event,

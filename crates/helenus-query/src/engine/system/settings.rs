@@ -7,26 +7,18 @@ use super::local::PARTITIONER;
 use super::row::{row, text};
 use super::{Row, storage_port};
 use crate::engine::Engine;
+use crate::limits::guardrails::{Flag, Guardrails, Threshold, ThresholdKind, Unit, ValueKind};
 use crate::schema::Table;
 
 /// What can be done, and what can't.
-const ALLOWED: [&str; 20] = [
-    "allow_filtering_enabled",
-    "alter_table_enabled",
-    "drop_keyspace_enabled",
-    "drop_truncate_table_enabled",
-    "group_by_enabled",
+const ALLOWED: [&str; 11] = [
     "materialized_views_enabled",
     "non_partition_restricted_index_query_enabled",
     "read_before_write_list_operations_enabled",
-    "secondary_indexes_enabled",
-    "simplestrategy_enabled",
     "start_native_transport",
-    "uncompressed_tables_enabled",
     "sasi_indexes_enabled",
     "use_statements_enabled",
     "user_defined_functions_enabled",
-    "user_timestamps_enabled",
     "vector_type_enabled",
     "zero_ttl_on_twcs_enabled",
     "default_secondary_index_enabled",
@@ -46,42 +38,14 @@ const REFUSED: [&str; 11] = [
     "read_thresholds_enabled",
 ];
 /// Guardrails that don't guard: `…_warn_threshold` and `…_fail_threshold`.
-const UNGUARDED: [&str; 14] = [
-    "columns_per_table",
-    "fields_per_udt",
-    "in_select_cartesian_product",
-    "items_per_collection",
-    "keyspaces",
-    "materialized_views_per_table",
-    "maximum_replication_factor",
-    "minimum_replication_factor",
-    "page_size",
-    "partition_keys_in_select",
-    "partition_tombstones",
-    "secondary_indexes_per_table",
-    "tables",
-    "vector_dimensions",
-];
-/// The same, of sizes and of timestamps.
-const UNMEASURED: [&str; 8] = [
-    "collection_size",
+const UNGUARDED: [&str; 1] = ["partition_tombstones"];
+/// The same, of sizes.
+const UNMEASURED: [&str; 5] = [
     "column_value_size",
     "coordinator_read_size",
     "local_read_size",
-    "maximum_timestamp",
-    "minimum_timestamp",
     "partition_size",
     "row_index_read_size",
-];
-/// Lists of what is warned of or not allowed, which name nothing.
-const EMPTY: [&str; 7] = [
-    "read_consistency_levels_disallowed",
-    "read_consistency_levels_warned",
-    "table_properties_disallowed",
-    "table_properties_ignored",
-    "table_properties_warned",
-    "write_consistency_levels_disallowed",
-    "write_consistency_levels_warned",
 ];
 const FIXED: [(&str, &str); 10] = [
     ("default_keyspace_rf", "1"),
@@ -105,16 +69,57 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(ALLOWED.map(|name| setting(name, Some("true"))));
     rows.extend(REFUSED.map(|name| setting(name, Some("false"))));
-    rows.extend(EMPTY.map(|name| setting(name, Some("[]"))));
     rows.extend(FIXED.map(|(name, value)| setting(name, Some(value))));
     rows.extend(UNGUARDED.iter().flat_map(|name| thresholds(name, Some("-1"))));
     rows.extend(UNMEASURED.iter().flat_map(|name| thresholds(name, None)));
+    let guarded = of_guardrails(&engine.context.guardrails);
+    rows.extend(
+        guarded
+            .iter()
+            .map(|(name, value)| setting(name, value.as_deref())),
+    );
     rows.extend(
         of_node(engine)
             .iter()
             .map(|(name, value)| setting(name, Some(value))),
     );
     rows
+}
+
+/// The settings of guardrails and their values, as Cassandra shows them.
+pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
+    let mut settings = Vec::new();
+    for kind in ThresholdKind::ALL {
+        let Threshold { warn, fail } = guardrails.threshold(kind);
+        for (act, value) in [("warn", warn), ("fail", fail)] {
+            settings.push((
+                format!("{}_{act}_threshold", kind.name()),
+                shown_threshold(kind, value),
+            ));
+        }
+    }
+    for flag in Flag::ALL {
+        settings.push((flag.setting(), Some(guardrails.is_enabled(flag).to_string())));
+    }
+    for kind in ValueKind::ALL {
+        for act in kind.acts() {
+            let values = guardrails.values(kind, *act).join(", ");
+            settings.push((
+                format!("{}_{}", kind.name(), act.suffix()),
+                Some(format!("[{values}]")),
+            ));
+        }
+    }
+    settings
+}
+
+/// A threshold as Cassandra shows it.
+fn shown_threshold(kind: ThresholdKind, value: Option<i64>) -> Option<String> {
+    match (kind.unit(), value) {
+        (Unit::Count, value) => Some(value.unwrap_or(-1).to_string()),
+        (Unit::Bytes, value) => value.and_then(|bytes| usize::try_from(bytes).ok()).map(size),
+        (Unit::Microseconds, value) => value.map(|span| format!("{span}us")),
+    }
 }
 
 /// What holds on this node now.

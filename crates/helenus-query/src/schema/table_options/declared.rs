@@ -9,6 +9,8 @@ use crate::properties;
 
 /// A chance of false positives that stands for the one that suits the compaction.
 const FP_CHANCE_UNSET: f64 = -1.0;
+/// The one that suits compaction by levels.
+pub(super) const FP_CHANCE_LEVELED: f64 = 0.1;
 
 /// The options of what is created with a WITH clause.
 pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
@@ -49,9 +51,8 @@ pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableO
         (option.read)(Declared { properties, name }, &mut options)?;
     }
     if options.bloom_filter_fp_chance == FP_CHANCE_UNSET {
-        let is_leveled = |class: &String| class.ends_with(".LeveledCompactionStrategy");
-        options.bloom_filter_fp_chance = match options.compaction.get("class").is_some_and(is_leveled) {
-            true => 0.1,
+        options.bloom_filter_fp_chance = match options.is_leveled() {
+            true => FP_CHANCE_LEVELED,
             false => 0.01,
         };
     }

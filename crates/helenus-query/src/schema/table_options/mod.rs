@@ -8,6 +8,7 @@ mod declared;
 mod registry;
 mod retry_policy;
 pub(crate) mod values;
+mod without_effect;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use declared::{apply, check_form, of_new, read};
 use registry::REGISTRY;
+pub(crate) use without_effect::warning;
 
 /// The options of a table, with Cassandra 5's defaults. Maps keep the strings that were declared. Stored as it is in the documents of a schema:
 /// an option that a document lacks has its default.
@@ -84,6 +86,21 @@ impl Default for TableOptions {
             read_repair: "BLOCKING".to_owned(),
             speculative_retry: "99p".to_owned(),
         }
+    }
+}
+
+impl TableOptions {
+    /// False if `compression` is switched off, which is stored and has no effect.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression
+            .get("enabled")
+            .is_none_or(|enabled| enabled != "false")
+    }
+
+    /// True if `compaction` names compaction by levels, which has another default for `bloom_filter_fp_chance`.
+    fn is_leveled(&self) -> bool {
+        let class = self.compaction.get("class");
+        class.is_some_and(|class| class.ends_with(".LeveledCompactionStrategy"))
     }
 }
 

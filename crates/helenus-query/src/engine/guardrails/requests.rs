@@ -1,0 +1,219 @@
+//! The guardrails of reads and writes (the calls in Cassandra's `SelectStatement`, `ModificationStatement` and `BatchStatement`).
+
+use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::types::CqlType;
+
+use crate::analysis::modification::ModificationPlan;
+use crate::analysis::modification::operation::Action;
+use crate::analysis::select::SelectPlan;
+use crate::analysis::select::plan::Aggregation;
+use crate::analysis::{EvalContext, Plan, PlannedBatch};
+use crate::limits::guardrails::{Flag, Guard, Threshold, ThresholdKind, ValueKind};
+use crate::request::QueryOptions;
+use crate::schema::Table;
+use crate::schema::names::is_system_name;
+
+/// Checks a statement that is about to run.
+///
+/// # Errors
+/// It is refused.
+pub(crate) fn check(
+    guard: &mut Guard<'_>,
+    plan: &Plan,
+    eval: &EvalContext<'_>,
+    options: &QueryOptions,
+) -> Result<(), CqlError> {
+    match plan {
+        Plan::Select(plan) => check_select(guard, plan, eval, options),
+        Plan::Modification(plan) => {
+            check_levels_of_write(guard, options)?;
+            check_modification(guard, plan, eval, options)
+        }
+        Plan::Batch(batch) => {
+            check_levels_of_write(guard, options)?;
+            if batch.attributes.has_timestamp() {
+                guard.require(Flag::UserTimestamps)?;
+            }
+            batch
+                .modifications()
+                .try_for_each(|plan| check_modification(guard, plan, eval, options))
+        }
+        Plan::Direct(_) => Ok(()),
+    }
+}
+
+/// Checks a BATCH message that is about to run; `eval` has the values of no statement.
+///
+/// # Errors
+/// It is refused.
+pub(crate) fn check_batch(
+    guard: &mut Guard<'_>,
+    batch: &PlannedBatch,
+    eval: &EvalContext<'_>,
+    options: &QueryOptions,
+) -> Result<(), CqlError> {
+    check_levels_of_write(guard, options)?;
+    for (plan, values) in batch.bound() {
+        check_modification(guard, plan, &EvalContext { values, ..*eval }, options)?;
+    }
+    Ok(())
+}
+
+/// A read of a table of the server itself may filter.
+fn is_of_users(table: &Table) -> bool {
+    !is_system_name(&table.keyspace)
+}
+
+fn check_select(
+    guard: &mut Guard<'_>,
+    plan: &SelectPlan,
+    eval: &EvalContext<'_>,
+    options: &QueryOptions,
+) -> Result<(), CqlError> {
+    let table = plan.table();
+    if plan.allows_filtering && is_of_users(table) {
+        guard.require(Flag::AllowFiltering)?;
+    }
+    if matches!(plan.aggregation, Aggregation::Groups(_)) {
+        guard.require(Flag::GroupBy)?;
+    }
+    guard.check_values(
+        ValueKind::ReadConsistencyLevels,
+        &[&options.consistency.to_string()],
+    )?;
+    if let Some(size) = options.page_size {
+        guard.check(ThresholdKind::PageSize, &table.name, i64::from(size))?;
+    }
+    check_keys_in(guard, plan, eval)
+}
+
+/// How many keys an IN names, and how many rows of each. Values that make no sense are refused where they are used.
+fn check_keys_in(guard: &mut Guard<'_>, plan: &SelectPlan, eval: &EvalContext<'_>) -> Result<(), CqlError> {
+    let is_guarded = |kind| guard.guardrails.threshold(kind) != Threshold::default();
+    let product = ThresholdKind::InSelectCartesianProduct;
+    let (guards_keys, guards_product) = (
+        is_guarded(ThresholdKind::PartitionKeysInSelect),
+        is_guarded(product),
+    );
+    if !guards_keys && !guards_product {
+        return Ok(());
+    }
+    if plan.restrictions.key_is_in()
+        && let Ok(keys) = plan.restrictions.partition_values(eval)
+    {
+        guard.check(product, "partition key", count(keys.len()))?;
+        guard.check(
+            ThresholdKind::PartitionKeysInSelect,
+            &plan.table.name,
+            count(keys.len()),
+        )?;
+    }
+    if guards_product
+        && plan
+            .restrictions
+            .clustering
+            .iter()
+            .any(|restriction| restriction.is_in())
+        && let Ok(slices) = plan.restrictions.clustering_slices(eval)
+    {
+        guard.check(product, "clustering key", count(slices.len()))?;
+    }
+    Ok(())
+}
+
+/// Cassandra counts the level of conditions too, which every request has.
+fn check_levels_of_write(guard: &mut Guard<'_>, options: &QueryOptions) -> Result<(), CqlError> {
+    let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
+    let levels = [options.consistency.to_string(), serial.to_string()];
+    guard
+        .check_values(
+            ValueKind::WriteConsistencyLevels,
+            &levels.each_ref().map(String::as_str),
+        )
+        .map(drop)
+}
+
+fn check_modification(
+    guard: &mut Guard<'_>,
+    plan: &ModificationPlan,
+    eval: &EvalContext<'_>,
+    options: &QueryOptions,
+) -> Result<(), CqlError> {
+    if plan.has_timestamp() {
+        guard.require(Flag::UserTimestamps)?;
+    }
+    check_timestamp(guard, plan, eval, options)?;
+    check_collections(guard, plan, eval)
+}
+
+/// The timestamp that the statement or the client gives; the node's own is never far from now.
+fn check_timestamp(
+    guard: &mut Guard<'_>,
+    plan: &ModificationPlan,
+    eval: &EvalContext<'_>,
+    options: &QueryOptions,
+) -> Result<(), CqlError> {
+    let kinds = [
+        (ThresholdKind::MaximumTimestamp, 1),
+        (ThresholdKind::MinimumTimestamp, -1),
+    ];
+    for (kind, direction) in kinds {
+        let relative = guard.guardrails.threshold(kind);
+        if relative == Threshold::default() {
+            continue;
+        }
+        // A timestamp that makes no sense is refused where it is used.
+        let own = plan.attributes.timestamp_us(eval).ok().flatten();
+        let Some(timestamp_us) = own.or(options.timestamp_us) else {
+            continue;
+        };
+        let now_us = eval.clock.now_us();
+        let absolute = |span: i64| now_us.saturating_add(direction * span);
+        let threshold = Threshold {
+            warn: relative.warn.map(absolute),
+            fail: relative.fail.map(absolute),
+        };
+        guard.check_against(kind, threshold, &plan.table.name, timestamp_us)?;
+    }
+    Ok(())
+}
+
+/// The collections that the statement writes, by the size of their values as the protocol has them.
+fn check_collections(
+    guard: &mut Guard<'_>,
+    plan: &ModificationPlan,
+    eval: &EvalContext<'_>,
+) -> Result<(), CqlError> {
+    let is_guarded = |kind| guard.guardrails.threshold(kind) != Threshold::default();
+    if !is_guarded(ThresholdKind::ItemsPerCollection) && !is_guarded(ThresholdKind::CollectionSize) {
+        return Ok(());
+    }
+    for operation in &plan.operations {
+        let (Action::Set(term) | Action::Add(term) | Action::Prepend(term)) = &operation.action else {
+            continue;
+        };
+        let Some(column) = plan.table.columns.get(operation.column) else {
+            continue;
+        };
+        let is_collection = matches!(
+            column.ty,
+            CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }
+        );
+        let value = if is_collection {
+            term.value(eval).ok().flatten()
+        } else {
+            None
+        };
+        let Some((items, value)) = value.as_ref().and_then(|value| value.split_first_chunk()) else {
+            continue;
+        };
+        let items = i64::from(i32::from_be_bytes(*items));
+        guard.check(ThresholdKind::ItemsPerCollection, &column.name, items)?;
+        guard.check(ThresholdKind::CollectionSize, &column.name, count(value.len()))?;
+    }
+    Ok(())
+}
+
+fn count(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
+}

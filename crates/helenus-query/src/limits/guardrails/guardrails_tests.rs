@@ -1,0 +1,102 @@
+use super::{Flag, Guard, Guardrails, Threshold, ThresholdKind, ValueAct, ValueKind};
+
+fn strings(values: &[&str]) -> Vec<String> {
+    values.iter().map(|value| (*value).to_owned()).collect()
+}
+
+#[test]
+fn a_threshold_warns_and_fails_above_it_and_not_at_it() {
+    let mut guardrails = Guardrails::default();
+    let threshold = Threshold {
+        warn: Some(2),
+        fail: Some(4),
+    };
+    guardrails.set_threshold(ThresholdKind::Tables, threshold);
+    let mut guard = Guard::new(&guardrails);
+    guard.check(ThresholdKind::Tables, "t", 2).expect("not beyond");
+    assert_eq!(guard.warnings, Vec::<String>::new());
+    guard
+        .check(ThresholdKind::Tables, "t", 4)
+        .expect("a warning only");
+    assert_eq!(
+        guard.warnings,
+        [
+            "Guardrail tables violated: Creating table t, current number of tables 4 exceeds warning threshold of 2."
+        ]
+    );
+    let (error, warnings) = guard
+        .check(ThresholdKind::Tables, "t", 5)
+        .expect_err("beyond")
+        .split();
+    let message =
+        "Guardrail tables violated: Cannot have more than 4 tables, aborting the creation of table t";
+    assert_eq!(error.to_string(), message);
+    assert_eq!(warnings.last().map(String::as_str), Some(message));
+}
+
+#[test]
+fn a_minimum_is_beyond_below() {
+    let mut guardrails = Guardrails::default();
+    let threshold = Threshold {
+        warn: None,
+        fail: Some(3),
+    };
+    guardrails.set_threshold(ThresholdKind::MinimumReplicationFactor, threshold);
+    let mut guard = Guard::new(&guardrails);
+    let kind = ThresholdKind::MinimumReplicationFactor;
+    guard.check(kind, "k", 3).expect("not below");
+    guard.check(kind, "k", 2).expect_err("below");
+}
+
+#[test]
+fn a_flag_says_why() {
+    let mut guardrails = Guardrails::default();
+    guardrails.set_enabled(Flag::AllowFiltering, false);
+    let refused = Guard::new(&guardrails).require(Flag::AllowFiltering);
+    assert_eq!(
+        refused.expect_err("disabled").split().0.to_string(),
+        "Guardrail allow_filtering violated: Querying with ALLOW FILTERING is not allowed. ALLOW FILTERING can \
+         potentially visit all the data in the table and have unpredictable performance."
+    );
+    Guard::new(&guardrails).require(Flag::GroupBy).expect("enabled");
+    guardrails.set_enabled(Flag::AllowFiltering, true);
+    assert!(guardrails.is_empty());
+}
+
+#[test]
+fn values_are_disallowed_before_they_are_ignored_or_warned_of() {
+    let mut guardrails = Guardrails::default();
+    let kind = ValueKind::TableProperties;
+    guardrails.set_values(kind, ValueAct::Disallowed, strings(&["cdc"]));
+    guardrails.set_values(kind, ValueAct::Ignored, strings(&["caching", "comment"]));
+    guardrails.set_values(kind, ValueAct::Warned, strings(&["compression"]));
+    let mut guard = Guard::new(&guardrails);
+    let ignored = guard
+        .check_values(kind, &["compression", "comment"])
+        .expect("allowed");
+    assert_eq!(ignored, ["comment"]);
+    assert_eq!(
+        guard.warnings,
+        [
+            "Guardrail table_properties violated: Ignoring provided values [comment] as they are not supported for \
+             Table Properties (ignored values are: [caching, comment])",
+            "Guardrail table_properties violated: Provided values [compression] are not recommended for Table \
+             Properties (warned values are: [compression])",
+        ]
+    );
+    let refused = guard
+        .check_values(kind, &["comment", "cdc"])
+        .expect_err("disallowed");
+    assert_eq!(
+        refused.split().0.to_string(),
+        "Guardrail table_properties violated: Provided values [cdc] are not allowed for Table Properties (disallowed \
+         values are: [cdc])"
+    );
+}
+
+#[test]
+fn settings_have_the_names_of_cassandra() {
+    let names: Vec<String> = Flag::ALL.iter().map(|flag| flag.setting()).collect();
+    assert!(names.contains(&"allow_filtering_enabled".to_owned()));
+    assert!(names.contains(&"drop_truncate_table_enabled".to_owned()));
+}

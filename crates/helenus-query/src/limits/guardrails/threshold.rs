@@ -1,0 +1,217 @@
+//! Guardrails with a threshold of warning and one of failure (Cassandra's `MaxThreshold` and `MinThreshold`).
+
+/// Where a client is warned, and where it is refused. None: nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Threshold {
+    pub warn: Option<i64>,
+    pub fail: Option<i64>,
+}
+
+/// What a threshold is given in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Count,
+    Bytes,
+    /// Microseconds from now, into the future or the past.
+    Microseconds,
+}
+
+/// What has thresholds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThresholdKind {
+    CollectionSize,
+    ColumnsPerTable,
+    FieldsPerUdt,
+    InSelectCartesianProduct,
+    ItemsPerCollection,
+    Keyspaces,
+    MaterializedViewsPerTable,
+    MaximumReplicationFactor,
+    MaximumTimestamp,
+    MinimumReplicationFactor,
+    MinimumTimestamp,
+    PageSize,
+    PartitionKeysInSelect,
+    SecondaryIndexesPerTable,
+    Tables,
+    VectorDimensions,
+}
+
+use ThresholdKind::*;
+
+impl ThresholdKind {
+    pub const ALL: [ThresholdKind; 16] = [
+        CollectionSize,
+        ColumnsPerTable,
+        FieldsPerUdt,
+        InSelectCartesianProduct,
+        ItemsPerCollection,
+        Keyspaces,
+        MaterializedViewsPerTable,
+        MaximumReplicationFactor,
+        MaximumTimestamp,
+        MinimumReplicationFactor,
+        MinimumTimestamp,
+        PageSize,
+        PartitionKeysInSelect,
+        SecondaryIndexesPerTable,
+        Tables,
+        VectorDimensions,
+    ];
+
+    /// The guardrail's name in messages, and the beginning of its settings' names.
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectionSize => "collection_size",
+            ColumnsPerTable => "columns_per_table",
+            FieldsPerUdt => "fields_per_udt",
+            InSelectCartesianProduct => "in_select_cartesian_product",
+            ItemsPerCollection => "items_per_collection",
+            Keyspaces => "keyspaces",
+            MaterializedViewsPerTable => "materialized_views_per_table",
+            MaximumReplicationFactor => "maximum_replication_factor",
+            MaximumTimestamp => "maximum_timestamp",
+            MinimumReplicationFactor => "minimum_replication_factor",
+            MinimumTimestamp => "minimum_timestamp",
+            PageSize => "page_size",
+            PartitionKeysInSelect => "partition_keys_in_select",
+            SecondaryIndexesPerTable => "secondary_indexes_per_table",
+            Tables => "tables",
+            VectorDimensions => "vector_dimensions",
+        }
+    }
+
+    pub fn unit(self) -> Unit {
+        match self {
+            CollectionSize => Unit::Bytes,
+            MaximumTimestamp | MinimumTimestamp => Unit::Microseconds,
+            _ => Unit::Count,
+        }
+    }
+
+    /// True of a value that its threshold does not allow.
+    pub(super) fn is_beyond(self, value: i64, threshold: i64) -> bool {
+        match self {
+            MinimumReplicationFactor | MinimumTimestamp => value < threshold,
+            _ => value > threshold,
+        }
+    }
+
+    pub(super) fn reason(self) -> Option<&'static str> {
+        match self {
+            MaximumTimestamp => {
+                Some("Timestamps too far in the future can lead to data that can't be easily overwritten")
+            }
+            MinimumTimestamp => {
+                Some("Timestamps too far in the past can cause writes can be unexpectedly lost")
+            }
+            _ => None,
+        }
+    }
+
+    /// Cassandra's message for `what`.
+    pub(super) fn message(self, is_warning: bool, what: &str, value: i64, threshold: i64) -> String {
+        let which = if is_warning { "warning" } else { "failure" };
+        match (self, is_warning) {
+            (CollectionSize, _) => format!(
+                "Detected collection {what} of size {value}, this exceeds the {which} threshold of {threshold}."
+            ),
+            (ItemsPerCollection, _) => format!(
+                "Detected collection {what} with {value} items, this exceeds the {which} threshold of {threshold}."
+            ),
+            (VectorDimensions, _) => {
+                format!(
+                    "{what} has a vector of {value} dimensions, this exceeds the {which} threshold of {threshold}."
+                )
+            }
+            (MaximumReplicationFactor, _) => format!(
+                "The keyspace {what} has a replication factor of {value}, above the {which} threshold of {threshold}."
+            ),
+            (MinimumReplicationFactor, _) => format!(
+                "The keyspace {what} has a replication factor of {value}, below the {which} threshold of {threshold}."
+            ),
+            (MaximumTimestamp, _) => format!(
+                "The modification to table {what} has a timestamp {value} after the maximum allowable {which} threshold {threshold}"
+            ),
+            (MinimumTimestamp, _) => format!(
+                "The modification to table {what} has a timestamp {value} before the minimum allowable {which} threshold {threshold}"
+            ),
+            (_, true) => self.warning(what, value, threshold),
+            (_, false) => self.failure(what, value, threshold),
+        }
+    }
+
+    fn warning(self, what: &str, value: i64, threshold: i64) -> String {
+        match self {
+            Keyspaces => format!(
+                "Creating keyspace {what}, current number of keyspaces {value} exceeds warning threshold of {threshold}."
+            ),
+            Tables => format!(
+                "Creating table {what}, current number of tables {value} exceeds warning threshold of {threshold}."
+            ),
+            ColumnsPerTable => format!(
+                "The table {what} has {value} columns, this exceeds the warning threshold of {threshold}."
+            ),
+            FieldsPerUdt => format!(
+                "The user type {what} has {value} columns, this exceeds the warning threshold of {threshold}."
+            ),
+            SecondaryIndexesPerTable => format!(
+                "Creating secondary index {what}, current number of indexes {value} exceeds warning threshold of {threshold}."
+            ),
+            MaterializedViewsPerTable => format!(
+                "Creating materialized view {what}, current number of views {value} exceeds warning threshold of {threshold}."
+            ),
+            PageSize => format!(
+                "Query for table {what} with page size {value} exceeds warning threshold of {threshold}."
+            ),
+            PartitionKeysInSelect => format!(
+                "Query with partition keys in IN clause on table {what}, with number of partition keys {value} exceeds \
+                 warning threshold of {threshold}."
+            ),
+            _ => format!(
+                "The cartesian product of the IN restrictions on {what} produces {value} values, this exceeds warning \
+                 threshold of {threshold}."
+            ),
+        }
+    }
+
+    fn failure(self, what: &str, value: i64, threshold: i64) -> String {
+        match self {
+            Keyspaces => {
+                format!(
+                    "Cannot have more than {threshold} keyspaces, aborting the creation of keyspace {what}"
+                )
+            }
+            Tables => {
+                format!("Cannot have more than {threshold} tables, aborting the creation of table {what}")
+            }
+            ColumnsPerTable => {
+                format!(
+                    "Tables cannot have more than {threshold} columns, but {value} provided for table {what}"
+                )
+            }
+            FieldsPerUdt => format!(
+                "User types cannot have more than {threshold} columns, but {value} provided for user type {what}."
+            ),
+            SecondaryIndexesPerTable => format!(
+                "Tables cannot have more than {threshold} secondary indexes, aborting the creation of secondary index {what}"
+            ),
+            MaterializedViewsPerTable => format!(
+                "Tables cannot have more than {threshold} materialized views, aborting the creation of materialized view {what}"
+            ),
+            PageSize => {
+                format!(
+                    "Aborting query for table {what}, page size {value} exceeds fail threshold of {threshold}."
+                )
+            }
+            PartitionKeysInSelect => format!(
+                "Aborting query with partition keys in IN clause on table {what}, number of partition keys {value} \
+                 exceeds fail threshold of {threshold}."
+            ),
+            _ => format!(
+                "Aborting query because the cartesian product of the IN restrictions on {what} produces {value} values, \
+                 this exceeds fail threshold of {threshold}."
+            ),
+        }
+    }
+}

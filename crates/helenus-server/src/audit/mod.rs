@@ -1,0 +1,204 @@
+//! The audit log: a line for each request and log-in of clients, as Cassandra's (`org.apache.cassandra.audit`).
+//!
+//! Lines go to files of their own, which a thread of `tracing-appender` writes and rotates. While the log is off, a request looks at one
+//! pointer. [`entry`] has the lines, [`statement`] what a statement is called, [`options`] the settings and the filter.
+
+mod entry;
+mod options;
+mod statement;
+
+pub use options::{AuditOptions, AuditPatch, RollCycle, categories};
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwapOption;
+use helenus_cql::error::CqlError;
+use parking_lot::Mutex;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::rolling::RollingFileAppender;
+use uuid::Uuid;
+
+use entry::{Entry, EntryKind};
+
+/// Lines that may wait for the file.
+const LINES_WAITING_MAX: usize = 65_536;
+
+/// The audit log of a node.
+#[derive(Default)]
+pub struct AuditLog {
+    /// What the log is switched on with unless the command says otherwise.
+    defaults: AuditOptions,
+    running: ArcSwapOption<RunningLog>,
+    /// Held while the log is switched.
+    switching: Mutex<()>,
+}
+
+/// A log that is on.
+pub struct RunningLog {
+    options: AuditOptions,
+    lines: NonBlocking,
+    /// Writes what waits when the log is switched off.
+    _worker: WorkerGuard,
+}
+
+/// Who asks, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Requester<'a> {
+    pub user: Option<&'a str>,
+    pub peer: SocketAddr,
+    /// The node's address for clients.
+    pub node: SocketAddr,
+    /// Set by USE.
+    pub keyspace: Option<&'a str>,
+}
+
+impl AuditLog {
+    /// The log of a node, on if the options say so.
+    ///
+    /// # Errors
+    /// Its folder can't be written.
+    pub fn new(options: AuditOptions) -> Result<AuditLog, String> {
+        let log = AuditLog {
+            running: ArcSwapOption::empty(),
+            switching: Mutex::new(()),
+            defaults: options,
+        };
+        if log.defaults.enabled {
+            log.enable(AuditPatch::default())?;
+        }
+        Ok(log)
+    }
+
+    /// The log if it is on.
+    pub fn running(&self) -> Option<Arc<RunningLog>> {
+        self.running.load_full()
+    }
+
+    /// True if it is on.
+    pub fn is_on(&self) -> bool {
+        self.running.load().is_some()
+    }
+
+    /// What it runs with, or would.
+    pub fn options(&self) -> AuditOptions {
+        match self.running() {
+            Some(running) => running.options.clone(),
+            None => AuditOptions {
+                enabled: false,
+                ..self.defaults.clone()
+            },
+        }
+    }
+
+    /// Switches it on, or gives a running one other options.
+    ///
+    /// # Errors
+    /// Its folder can't be written.
+    pub fn enable(&self, patch: AuditPatch) -> Result<(), String> {
+        let _switching = self.switching.lock();
+        let options = patch.on(self.defaults.clone());
+        let folder = options.folder.clone();
+        let appender = RollingFileAppender::builder()
+            .rotation(options.roll_cycle.rotation())
+            .filename_prefix("audit")
+            .filename_suffix("log")
+            .max_log_files(options.files_max)
+            .build(&folder)
+            .map_err(|error| format!("audit_logs_dir = \"{}\": {error}", folder.display()))?;
+        let (lines, worker) = NonBlockingBuilder::default()
+            .lossy(!options.block)
+            .buffered_lines_limit(LINES_WAITING_MAX)
+            .thread_name("helenus-audit")
+            .finish(appender);
+        tracing::info!(folder = %folder.display(), "the audit log is on");
+        self.running.store(Some(Arc::new(RunningLog {
+            options,
+            lines,
+            _worker: worker,
+        })));
+        Ok(())
+    }
+
+    /// Switches it off.
+    pub fn disable(&self) {
+        let _switching = self.switching.lock();
+        if self.running.swap(None).is_some() {
+            tracing::info!("the audit log is off");
+        }
+    }
+}
+
+impl std::fmt::Debug for AuditLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AuditLog").field(&self.options()).finish()
+    }
+}
+
+impl RunningLog {
+    /// Notes a log-in.
+    pub fn login(&self, by: Requester<'_>, error: Option<&CqlError>) {
+        let (kind, operation) = match error {
+            None => (EntryKind::LoginSuccess, "LOGIN SUCCESSFUL".to_owned()),
+            Some(error) => (EntryKind::LoginError, format!("LOGIN FAILURE; {error}")),
+        };
+        self.write(by, &Entry::new(kind, operation));
+    }
+
+    /// Notes a statement that was run, or was prepared.
+    pub fn statement(&self, by: Requester<'_>, text: &str, is_prepare: bool, error: Option<&CqlError>) {
+        let mut entry = statement::entry(text, by.keyspace);
+        if is_prepare {
+            entry.kind = EntryKind::PrepareStatement;
+        }
+        if let Some(error) = error {
+            entry.fail(error);
+        }
+        self.write(by, &entry);
+    }
+
+    /// Notes a BATCH message: the batch, and each of its statements.
+    pub fn batch<'t>(
+        &self,
+        by: Requester<'_>,
+        texts: impl ExactSizeIterator<Item = &'t str>,
+        error: Option<&CqlError>,
+    ) {
+        let id = Uuid::new_v4();
+        let operation = format!("BatchId:[{id}] - BATCH of [{}] statements", texts.len());
+        let mut batch = Entry::new(EntryKind::Batch, operation);
+        batch.batch = Some(id);
+        if let Some(error) = error {
+            batch.fail(error);
+        }
+        self.write(by, &batch);
+        if error.is_some() {
+            return;
+        }
+        for text in texts {
+            let mut entry = statement::entry(text, by.keyspace);
+            entry.batch = Some(id);
+            self.write(by, &entry);
+        }
+    }
+
+    fn write(&self, by: Requester<'_>, entry: &Entry) {
+        let user = by.user.unwrap_or("anonymous");
+        if !self
+            .options
+            .includes(user, entry.kind.category(), entry.keyspace.as_deref())
+        {
+            return;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let line = entry.line(&by, user, now.unwrap_or_default().as_millis());
+        // A file that can't be written is the worker's matter; requests go on.
+        let _ = self.lines.clone().write_all(line.as_bytes());
+    }
+}
+
+#[cfg(test)]
+#[path = "audit_tests.rs"]
+mod tests;

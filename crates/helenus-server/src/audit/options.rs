@@ -1,0 +1,181 @@
+//! The settings of the audit log, and what they leave out (Cassandra's `AuditLogOptions` and `AuditLogFilter`).
+
+use std::path::PathBuf;
+
+use tracing_appender::rolling::Rotation;
+
+/// How often a new file is begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RollCycle {
+    Minutely,
+    #[default]
+    Hourly,
+    Daily,
+}
+
+impl RollCycle {
+    /// The cycle of that name, in Cassandra's words.
+    pub fn parse(text: &str) -> Option<RollCycle> {
+        match text.to_ascii_uppercase().as_str() {
+            "MINUTELY" => Some(RollCycle::Minutely),
+            "HOURLY" => Some(RollCycle::Hourly),
+            "DAILY" => Some(RollCycle::Daily),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            RollCycle::Minutely => "MINUTELY",
+            RollCycle::Hourly => "HOURLY",
+            RollCycle::Daily => "DAILY",
+        }
+    }
+
+    pub(super) fn rotation(self) -> Rotation {
+        match self {
+            RollCycle::Minutely => Rotation::MINUTELY,
+            RollCycle::Hourly => Rotation::HOURLY,
+            RollCycle::Daily => Rotation::DAILY,
+        }
+    }
+}
+
+/// The settings. A list is texts with commas between, as in Cassandra; an empty one of what is included includes all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditOptions {
+    pub enabled: bool,
+    /// `audit_logs_dir`
+    pub folder: PathBuf,
+    pub roll_cycle: RollCycle,
+    /// Requests wait when the file is slower than they are; otherwise lines are lost.
+    pub block: bool,
+    /// Files that are kept; older ones are deleted.
+    pub files_max: usize,
+    pub included_keyspaces: String,
+    pub excluded_keyspaces: String,
+    pub included_categories: String,
+    pub excluded_categories: String,
+    pub included_users: String,
+    pub excluded_users: String,
+}
+
+impl Default for AuditOptions {
+    fn default() -> AuditOptions {
+        AuditOptions {
+            enabled: false,
+            folder: PathBuf::from("./helenus-audit"),
+            roll_cycle: RollCycle::default(),
+            block: true,
+            files_max: 168,
+            included_keyspaces: String::new(),
+            excluded_keyspaces: "system,system_schema,system_virtual_schema".to_owned(),
+            included_categories: String::new(),
+            excluded_categories: String::new(),
+            included_users: String::new(),
+            excluded_users: String::new(),
+        }
+    }
+}
+
+impl AuditOptions {
+    /// False for what is left out.
+    pub(super) fn includes(&self, user: &str, category: &str, keyspace: Option<&str>) -> bool {
+        let keyspaces = (&self.included_keyspaces, &self.excluded_keyspaces);
+        is_included(keyspace.unwrap_or_default(), keyspaces.0, keyspaces.1)
+            && is_included(category, &self.included_categories, &self.excluded_categories)
+            && is_included(user, &self.included_users, &self.excluded_users)
+    }
+
+    /// The options by name, in the order of Cassandra's `nodetool getauditlog`.
+    pub fn by_name(&self) -> [(&'static str, String); 12] {
+        [
+            ("enabled", self.enabled.to_string()),
+            ("logger", "FileAuditLogger".to_owned()),
+            ("audit_logs_dir", self.folder.display().to_string()),
+            ("roll_cycle", self.roll_cycle.name().to_owned()),
+            ("block", self.block.to_string()),
+            ("max_log_files", self.files_max.to_string()),
+            ("included_keyspaces", self.included_keyspaces.clone()),
+            ("excluded_keyspaces", self.excluded_keyspaces.clone()),
+            ("included_categories", self.included_categories.clone()),
+            ("excluded_categories", self.excluded_categories.clone()),
+            ("included_users", self.included_users.clone()),
+            ("excluded_users", self.excluded_users.clone()),
+        ]
+    }
+}
+
+/// `AuditLogFilter.isFiltered`, the other way round. What has no keyspace is in none of a list.
+fn is_included(value: &str, included: &str, excluded: &str) -> bool {
+    let has = |list: &str| {
+        list.split(',')
+            .any(|entry| entry.trim() == value && !entry.trim().is_empty())
+    };
+    !has(excluded) && (included.is_empty() || has(included))
+}
+
+/// What `nodetool enableauditlog` says instead of the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditPatch(Vec<(String, String)>);
+
+impl AuditPatch {
+    /// Of lines `name=value`.
+    ///
+    /// # Errors
+    /// A line is no such one, or the name or the value is unknown.
+    pub fn parse(text: &str) -> Result<AuditPatch, String> {
+        let mut given = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, value) = line
+                .split_once('=')
+                .ok_or_else(|| format!("{line}: not name=value"))?;
+            let (name, value) = (name.trim(), value.trim());
+            set(&mut AuditOptions::default(), name, value)?;
+            given.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(AuditPatch(given))
+    }
+
+    pub(super) fn on(&self, mut options: AuditOptions) -> AuditOptions {
+        for (name, value) in &self.0 {
+            // All have been set before, by `parse`.
+            let _ = set(&mut options, name, value);
+        }
+        options.enabled = true;
+        options
+    }
+}
+
+fn set(options: &mut AuditOptions, name: &str, value: &str) -> Result<(), String> {
+    match name {
+        "roll_cycle" => {
+            let known = RollCycle::parse(value);
+            options.roll_cycle = known.ok_or_else(|| format!("{value}: not MINUTELY, HOURLY or DAILY"))?;
+        }
+        "block" => options.block = value.parse().map_err(|_| format!("{value}: not true or false"))?,
+        "included_keyspaces" => value.clone_into(&mut options.included_keyspaces),
+        "excluded_keyspaces" => value.clone_into(&mut options.excluded_keyspaces),
+        "included_categories" => options.included_categories = categories(value)?,
+        "excluded_categories" => options.excluded_categories = categories(value)?,
+        "included_users" => value.clone_into(&mut options.included_users),
+        "excluded_users" => value.clone_into(&mut options.excluded_users),
+        _ => return Err(format!("{name}: there is no such option of the audit log")),
+    }
+    Ok(())
+}
+
+/// Categories with commas between; none that is misspelt, which would leave out nothing or everything.
+///
+/// # Errors
+/// One of them is unknown.
+pub fn categories(text: &str) -> Result<String, String> {
+    const KNOWN: [&str; 8] = ["QUERY", "DML", "DDL", "DCL", "OTHER", "AUTH", "ERROR", "PREPARE"];
+    let upper = text.to_ascii_uppercase();
+    let mut given = upper.split(',').map(str::trim).filter(|name| !name.is_empty());
+    match given.find(|name| !KNOWN.contains(name)) {
+        Some(unknown) => Err(format!("{unknown}: not one of {}", KNOWN.join(", "))),
+        None => Ok(upper),
+    }
+}

@@ -1,0 +1,116 @@
+//! What a statement is called in the audit log, and what it is about (`getAuditLogContext` of Cassandra's statements).
+
+use helenus_cql::ast::{Modification, QualifiedName, Statement};
+use helenus_cql::parser::parse_statement;
+
+use super::entry::{Entry, EntryKind};
+
+/// What a statement is about.
+#[derive(Default)]
+struct Subject {
+    keyspace: Option<String>,
+    scope: Option<String>,
+}
+
+/// The entry of a statement, in the keyspace in use. One that can't be parsed has failed.
+pub(super) fn entry(text: &str, used: Option<&str>) -> Entry {
+    let text = text.trim();
+    let Ok(parsed) = parse_statement(text) else {
+        return Entry::new(EntryKind::RequestFailure, text.to_owned());
+    };
+    let (name, category) = kind(&parsed.statement);
+    let subject = subject(&parsed.statement);
+    Entry {
+        keyspace: subject.keyspace.or_else(|| used.map(str::to_owned)),
+        scope: subject.scope,
+        ..Entry::new(EntryKind::Statement(name, category), text.to_owned())
+    }
+}
+
+/// The name and the category.
+fn kind(statement: &Statement) -> (&'static str, &'static str) {
+    match statement {
+        Statement::Select(_) => ("SELECT", "QUERY"),
+        Statement::Insert(_) | Statement::InsertJson(_) | Statement::Update(_) => ("UPDATE", "DML"),
+        Statement::Delete(_) => ("DELETE", "DML"),
+        Statement::Batch(_) => ("BATCH", "DML"),
+        Statement::Use(_) => ("USE_KEYSPACE", "OTHER"),
+        Statement::Truncate(_) => ("TRUNCATE", "DDL"),
+        Statement::CreateKeyspace(_) => ("CREATE_KEYSPACE", "DDL"),
+        Statement::AlterKeyspace(_) => ("ALTER_KEYSPACE", "DDL"),
+        Statement::DropKeyspace(_) => ("DROP_KEYSPACE", "DDL"),
+        Statement::CreateTable(_) => ("CREATE_TABLE", "DDL"),
+        Statement::AlterTable(_) => ("ALTER_TABLE", "DDL"),
+        Statement::DropTable(_) => ("DROP_TABLE", "DDL"),
+        Statement::CreateType(_) => ("CREATE_TYPE", "DDL"),
+        Statement::AlterType(_) => ("ALTER_TYPE", "DDL"),
+        Statement::DropType(_) => ("DROP_TYPE", "DDL"),
+        Statement::CreateIndex(_) => ("CREATE_INDEX", "DDL"),
+        Statement::DropIndex(_) => ("DROP_INDEX", "DDL"),
+        Statement::CreateView(_) => ("CREATE_VIEW", "DDL"),
+        Statement::AlterView(_) => ("ALTER_VIEW", "DDL"),
+        Statement::DropView(_) => ("DROP_VIEW", "DDL"),
+        Statement::CreateFunction(_) => ("CREATE_FUNCTION", "DDL"),
+        Statement::DropFunction(_) => ("DROP_FUNCTION", "DDL"),
+        Statement::CreateAggregate(_) => ("CREATE_AGGREGATE", "DDL"),
+        Statement::DropAggregate(_) => ("DROP_AGGREGATE", "DDL"),
+        Statement::CreateTrigger(_) => ("CREATE_TRIGGER", "DDL"),
+        Statement::DropTrigger(_) => ("DROP_TRIGGER", "DDL"),
+        Statement::GrantPermissions(_) | Statement::GrantRole(_) => ("GRANT", "DCL"),
+        Statement::RevokePermissions(_) | Statement::RevokeRole(_) => ("REVOKE", "DCL"),
+        Statement::ListPermissions(_) => ("LIST_PERMISSIONS", "DCL"),
+        Statement::ListRoles(_) => ("LIST_ROLES", "DCL"),
+        Statement::CreateRole(_) => ("CREATE_ROLE", "DCL"),
+        Statement::AlterRole(_) => ("ALTER_ROLE", "DCL"),
+        Statement::DropRole(_) => ("DROP_ROLE", "DCL"),
+        Statement::AddIdentity(_) => ("CREATE_IDENTITY", "DCL"),
+        Statement::DropIdentity(_) => ("DROP_IDENTITY", "DCL"),
+        Statement::Describe(_) => ("DESCRIBE", "OTHER"),
+    }
+}
+
+fn subject(statement: &Statement) -> Subject {
+    let of_keyspace = |keyspace: &helenus_cql::ast::Ident| Subject {
+        keyspace: Some(keyspace.0.clone()),
+        scope: None,
+    };
+    match statement {
+        Statement::Use(name) => of_keyspace(name),
+        Statement::CreateKeyspace(statement) => of_keyspace(&statement.name),
+        Statement::AlterKeyspace(statement) => of_keyspace(&statement.name),
+        Statement::DropKeyspace(statement) => of_keyspace(&statement.name),
+        statement => qualified(statement).map_or_else(Subject::default, |name| Subject {
+            keyspace: name.keyspace.as_ref().map(|keyspace| keyspace.0.clone()),
+            scope: Some(name.name.0.clone()),
+        }),
+    }
+}
+
+/// The name that a statement is about.
+fn qualified(statement: &Statement) -> Option<&QualifiedName> {
+    Some(match statement {
+        Statement::Select(statement) => &statement.table,
+        Statement::Insert(statement) => &statement.table,
+        Statement::InsertJson(statement) => &statement.table,
+        Statement::Update(statement) => &statement.table,
+        Statement::Delete(statement) => &statement.table,
+        Statement::Batch(batch) => match batch.statements.first()? {
+            Modification::Insert(statement) => &statement.table,
+            Modification::InsertJson(statement) => &statement.table,
+            Modification::Update(statement) => &statement.table,
+            Modification::Delete(statement) => &statement.table,
+        },
+        Statement::Truncate(name) => name,
+        Statement::CreateTable(statement) => &statement.table,
+        Statement::AlterTable(statement) => &statement.table,
+        Statement::DropTable(statement) => &statement.table,
+        Statement::CreateType(statement) => &statement.name,
+        Statement::AlterType(statement) => &statement.name,
+        Statement::CreateIndex(statement) => &statement.table,
+        Statement::DropIndex(statement) => &statement.name,
+        Statement::CreateView(statement) => &statement.view,
+        Statement::AlterView(statement) => &statement.view,
+        Statement::DropView(statement) => &statement.view,
+        _ => return None,
+    })
+}

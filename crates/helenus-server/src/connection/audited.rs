@@ -1,0 +1,65 @@
+//! A request that the audit log is told of when it has run.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::frame::request::StatementRef;
+use helenus_query::request::ClientState;
+
+use super::statement_summary::StatementSummary;
+use crate::audit::{Requester, RunningLog};
+use crate::backend::Backend;
+use crate::server_state::ServerState;
+
+/// What is known of the request before it runs.
+pub(super) struct AuditedRequest {
+    pub log: Arc<RunningLog>,
+    pub client: Arc<ClientState>,
+    pub peer: SocketAddr,
+    pub is_prepare: bool,
+}
+
+impl AuditedRequest {
+    /// Notes the request, and the error that it has ended with.
+    pub fn record<B: Backend>(
+        &self,
+        server: &ServerState<B>,
+        summary: &StatementSummary<B::Prepared>,
+        error: Option<&CqlError>,
+    ) {
+        let by = Requester {
+            user: self.client.user.as_deref().map(|user| user.name.as_str()),
+            peer: self.peer,
+            node: server.config.listen,
+            keyspace: self.client.keyspace.as_deref(),
+        };
+        match summary {
+            StatementSummary::Text { text, .. } => self.log.statement(by, text, self.is_prepare, error),
+            StatementSummary::Prepared { prepared, .. } => {
+                self.log
+                    .statement(by, server.backend.statement(prepared), false, error);
+            }
+            StatementSummary::Batch { audited, .. } => {
+                let texts: Vec<String> = audited.iter().map(|one| text(server, one)).collect();
+                self.log.batch(by, texts.iter().map(String::as_str), error);
+            }
+            StatementSummary::Login { user } => {
+                let user = Some(user.as_str());
+                self.log.login(Requester { user, ..by }, error);
+            }
+            // An id that is not known here: the client prepares the statement again.
+            StatementSummary::Unknown => {}
+        }
+    }
+}
+
+fn text<B: Backend>(server: &ServerState<B>, statement: &StatementRef) -> String {
+    match statement {
+        StatementRef::Query(text) => text.clone(),
+        StatementRef::Prepared(id) => match server.backend.prepared(id) {
+            Ok(prepared) => server.backend.statement(&prepared).to_owned(),
+            Err(_) => String::new(),
+        },
+    }
+}

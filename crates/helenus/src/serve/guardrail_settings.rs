@@ -1,0 +1,187 @@
+//! The settings of guardrails, with the names of `cassandra.yaml`.
+
+use helenus_query::engine::guardrail_settings::{
+    Flag, Guardrails, Threshold, ThresholdKind, ValueAct, ValueKind,
+};
+
+use super::config::Config;
+use super::setting::{Setting, size, time};
+
+const LIMIT: &str = "a whole number, or -1 for none";
+const SIZE_OR_NONE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB, or null for none";
+const SPAN: &str = "a time as 500ms, 10s or 5m, or null for none";
+const FLAG: &str = "true or false";
+const LEVELS: &str = "consistency levels, separated by commas";
+const PROPERTIES: &str = "table options, separated by commas";
+
+/// The two settings of a guardrail with thresholds.
+macro_rules! thresholds {
+    ($($kind:ident $name:literal $about:literal $allowed:ident $read:ident;)*) => {
+        &[$(
+            Setting { name: concat!($name, "_warn_threshold"), about: concat!($about, " beyond which a client is warned"), allowed: $allowed, set: |c, v| {
+                let warn = $read(v)?;
+                change(c, ThresholdKind::$kind, |known| Threshold { warn, ..known })
+            } },
+            Setting { name: concat!($name, "_fail_threshold"), about: concat!($about, " beyond which a request is refused"), allowed: $allowed, set: |c, v| {
+                let fail = $read(v)?;
+                change(c, ThresholdKind::$kind, |known| Threshold { fail, ..known })
+            } },
+        )*]
+    };
+}
+
+macro_rules! flags {
+    ($($flag:ident $name:literal $about:literal;)*) => {
+        &[$(
+            Setting { name: $name, about: concat!("whether clients may use ", $about), allowed: FLAG, set: |c, v| {
+                let is_enabled = v.parse().map_err(|_| "neither".to_owned())?;
+                guardrails(c).set_enabled(Flag::$flag, is_enabled);
+                Ok(())
+            } },
+        )*]
+    };
+}
+
+macro_rules! values {
+    ($($kind:ident $act:ident $name:literal $about:literal $allowed:ident $read:ident;)*) => {
+        &[$(
+            Setting { name: $name, about: $about, allowed: $allowed, set: |c, v| {
+                let values = $read(v)?;
+                guardrails(c).set_values(ValueKind::$kind, ValueAct::$act, values);
+                Ok(())
+            } },
+        )*]
+    };
+}
+
+#[rustfmt::skip]
+const THRESHOLDS: &[Setting] = thresholds! {
+    CollectionSize "collection_size" "the size of a collection in a write" SIZE_OR_NONE bytes;
+    ColumnsPerTable "columns_per_table" "the number of columns of a table" LIMIT limit;
+    FieldsPerUdt "fields_per_udt" "the number of fields of a user type" LIMIT limit;
+    InSelectCartesianProduct "in_select_cartesian_product" "the number of keys that the INs of a read give together" LIMIT limit;
+    ItemsPerCollection "items_per_collection" "the number of elements of a collection in a write" LIMIT limit;
+    Keyspaces "keyspaces" "the number of keyspaces" LIMIT limit;
+    MaterializedViewsPerTable "materialized_views_per_table" "the number of views of a table" LIMIT limit;
+    MaximumReplicationFactor "maximum_replication_factor" "the replication factor of a keyspace" LIMIT limit;
+    MaximumTimestamp "maximum_timestamp" "the time from now to a later timestamp of a write" SPAN span;
+    MinimumReplicationFactor "minimum_replication_factor" "the least replication factor of a keyspace," LIMIT limit;
+    MinimumTimestamp "minimum_timestamp" "the time from an earlier timestamp of a write to now" SPAN span;
+    PageSize "page_size" "the rows of a page" LIMIT limit;
+    PartitionKeysInSelect "partition_keys_in_select" "the number of partitions that the IN of a read names" LIMIT limit;
+    SecondaryIndexesPerTable "secondary_indexes_per_table" "the number of indexes of a table" LIMIT limit;
+    Tables "tables" "the number of tables of all keyspaces" LIMIT limit;
+    VectorDimensions "vector_dimensions" "the number of dimensions of a vector" LIMIT limit;
+};
+
+#[rustfmt::skip]
+const FLAGS: &[Setting] = flags! {
+    AllowFiltering "allow_filtering_enabled" "ALLOW FILTERING";
+    AlterTable "alter_table_enabled" "ALTER TABLE to add, drop and rename columns";
+    CompactTables "compact_tables_enabled" "WITH COMPACT STORAGE in new tables";
+    DropKeyspace "drop_keyspace_enabled" "DROP KEYSPACE";
+    DropTruncateTable "drop_truncate_table_enabled" "DROP TABLE and TRUNCATE";
+    GroupBy "group_by_enabled" "GROUP BY";
+    SecondaryIndexes "secondary_indexes_enabled" "CREATE INDEX";
+    SimpleStrategy "simplestrategy_enabled" "SimpleStrategy";
+    UncompressedTables "uncompressed_tables_enabled" "tables without compression";
+    UserTimestamps "user_timestamps_enabled" "USING TIMESTAMP";
+};
+
+#[rustfmt::skip]
+const VALUES: &[Setting] = values! {
+    ReadConsistencyLevels Warned "read_consistency_levels_warned" "levels of reads that a client is warned of" LEVELS levels;
+    ReadConsistencyLevels Disallowed "read_consistency_levels_disallowed" "levels of reads that are refused" LEVELS levels;
+    TableProperties Warned "table_properties_warned" "table options that a client is warned of" PROPERTIES properties;
+    TableProperties Ignored "table_properties_ignored" "table options that are left out, with a warning" PROPERTIES properties;
+    TableProperties Disallowed "table_properties_disallowed" "table options that are refused" PROPERTIES properties;
+    WriteConsistencyLevels Warned "write_consistency_levels_warned" "levels of writes that a client is warned of" LEVELS levels;
+    WriteConsistencyLevels Disallowed "write_consistency_levels_disallowed" "levels of writes that are refused" LEVELS levels;
+};
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+    [THRESHOLDS, FLAGS, VALUES].into_iter().flatten()
+}
+
+fn guardrails(config: &mut Config) -> &mut Guardrails {
+    &mut config.limits.guardrails
+}
+
+fn change(
+    config: &mut Config,
+    kind: ThresholdKind,
+    change: impl FnOnce(Threshold) -> Threshold,
+) -> Result<(), String> {
+    let guardrails = guardrails(config);
+    guardrails.set_threshold(kind, change(guardrails.threshold(kind)));
+    Ok(())
+}
+
+fn limit(text: &str) -> Result<Option<i64>, String> {
+    match text.parse() {
+        Ok(-1) => Ok(None),
+        Ok(0) => Err("0 would refuse everything".to_owned()),
+        Ok(limit) if limit > 0 => Ok(Some(limit)),
+        Ok(_) => Err("it must be at least 1".to_owned()),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+fn bytes(text: &str) -> Result<Option<i64>, String> {
+    match text {
+        "null" => Ok(None),
+        text => size(text).map(|bytes| i64::try_from(bytes).ok()),
+    }
+}
+
+/// A time, in microseconds.
+fn span(text: &str) -> Result<Option<i64>, String> {
+    match text {
+        "null" => Ok(None),
+        text => time(text).map(|span| i64::try_from(span.as_micros()).ok()),
+    }
+}
+
+/// What stands between commas, perhaps in brackets as `system_views.settings` shows it.
+fn list(text: &str) -> Vec<String> {
+    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+    inner
+        .split(',')
+        .map(str::trim)
+        .filter(|value| !value.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn levels(text: &str) -> Result<Vec<String>, String> {
+    const KNOWN: [&str; 11] = [
+        "ANY",
+        "ONE",
+        "TWO",
+        "THREE",
+        "QUORUM",
+        "ALL",
+        "LOCAL_QUORUM",
+        "EACH_QUORUM",
+        "SERIAL",
+        "LOCAL_SERIAL",
+        "LOCAL_ONE",
+    ];
+    let levels: Vec<String> = list(text)
+        .iter()
+        .map(|level| level.to_ascii_uppercase())
+        .collect();
+    match levels.iter().find(|level| !KNOWN.contains(&level.as_str())) {
+        Some(unknown) => Err(format!("there is no consistency level {unknown}")),
+        None => Ok(levels),
+    }
+}
+
+fn properties(text: &str) -> Result<Vec<String>, String> {
+    Ok(list(text).iter().map(|name| name.to_ascii_lowercase()).collect())
+}
+
+#[cfg(test)]
+#[path = "guardrail_settings_tests.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+//! One setting, and how values of the commonest kinds are read.
+
+use std::time::Duration;
+
+use super::config::Config;
+
+/// One setting.
+pub(super) struct Setting {
+    pub name: &'static str,
+    /// What it is, for `--help`.
+    pub about: &'static str,
+    /// What its value may be, for `--help` and for refusals.
+    pub allowed: &'static str,
+    pub set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+pub(super) fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *target = value?;
+    Ok(())
+}
+
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+/// A number and the unit behind it.
+fn measure<'a>(text: &'a str, what: &str) -> Result<(usize, &'a str), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let number = digits.parse().map_err(|_| format!("not {what}"))?;
+    Ok((number, unit.trim()))
+}
+
+pub(super) fn size(text: &str) -> Result<usize, String> {
+    let (number, unit) = measure(text, "a size")?;
+    let factor: usize = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(format!("unknown unit {unit}")),
+    };
+    number.checked_mul(factor).ok_or_else(|| "too large".to_owned())
+}
+
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = measure(text, "a time")?;
+    let millis: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "" => return Err("the unit is missing".to_owned()),
+        _ => return Err(format!("unknown unit {unit}")),
+    };
+    let millis = u64::try_from(number)
+        .ok()
+        .and_then(|number| number.checked_mul(millis));
+    match millis {
+        Some(0) => Err("it must be longer than nothing".to_owned()),
+        Some(millis) => Ok(Duration::from_millis(millis)),
+        None => Err("too long".to_owned()),
+    }
+}
