@@ -1,14 +1,16 @@
-//! A blocking client of the native protocol, as much as a shell needs: one request at a time.
+//! A blocking client of the native protocol: one request at a time, or many under way, each of which Ctrl-C cancels.
 
-use std::io::{Read, Write};
+use std::collections::HashSet;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::{Bytes, BytesMut};
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::request::{AuthResponse, Query, Startup};
+use helenus_cql::frame::request::{AuthResponse, Prepare, Query, Startup};
+use helenus_cql::frame::response::{Prepared, QueryResult};
 use helenus_cql::frame::{
     Decoder, Direction, MAX_BODY_LEN, OutputEncoder, ProtocolVersion, QueryParameters, Request,
     RequestMessage, Response, ResponseMessage,
@@ -16,49 +18,62 @@ use helenus_cql::frame::{
 
 use rustls::ClientConfig;
 
+use super::interrupt::Interrupt;
 use super::tls::Stream;
 
 /// Old enough for any server, and without segments.
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the shell waits for bytes before it looks whether Ctrl-C was pressed.
+const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why a statement has no result.
 pub enum StatementError {
     /// The server's answer is an error.
     Server(CqlError),
-    /// The shell cannot go on: the connection is lost, or its own input or output.
-    Fatal(anyhow::Error),
+    /// Ctrl-C was pressed; the server may go on with the statement.
+    Cancelled,
+    /// The connection is lost.
+    Disconnected(anyhow::Error),
+    /// The shell's own input or output fails.
+    Output(anyhow::Error),
 }
 
 impl From<std::io::Error> for StatementError {
     fn from(error: std::io::Error) -> StatementError {
-        StatementError::Fatal(error.into())
+        StatementError::Output(error.into())
     }
 }
 
 impl From<anyhow::Error> for StatementError {
     fn from(error: anyhow::Error) -> StatementError {
-        StatementError::Fatal(error)
+        StatementError::Output(error)
     }
 }
 
 /// A connection that has started up.
 pub struct Client {
     stream: Stream,
-    address: String,
     decoder: Decoder,
     input: BytesMut,
+    interrupt: Interrupt,
+    last_stream_id: i16,
+    /// Requests whose answer somebody waits for.
+    awaited: HashSet<i16>,
+    /// Requests that were cancelled; their answers are passed over when they come.
+    abandoned: HashSet<i16>,
 }
 
 /// Who to be for a server that asks.
+#[derive(Clone, Debug, Default)]
 pub struct Login {
     pub username: Option<String>,
     pub password: Option<String>,
 }
 
 impl Login {
-    /// What SASL's PLAIN sends. The password is asked for at the terminal if it was not given.
-    fn token(&self) -> Result<Bytes> {
+    /// What SASL's PLAIN sends. The password is asked for at the terminal if it was not given, and kept.
+    fn token(&mut self) -> Result<Bytes> {
         let Some(username) = &self.username else {
             bail!(
                 "the server requires a log-in: give --username (the password is asked for unless --password is given)"
@@ -69,43 +84,65 @@ impl Login {
             None => rpassword::prompt_password(format!("Password of {username}: "))
                 .context("can't ask for the password; give --password")?,
         };
-        Ok(format!("\0{username}\0{password}").into())
+        let token = format!("\0{username}\0{password}").into();
+        self.password = Some(password);
+        Ok(token)
+    }
+}
+
+/// How to reach the server.
+#[derive(Clone)]
+pub struct Server {
+    /// As `host:port`.
+    pub address: String,
+    pub encryption: Option<Arc<ClientConfig>>,
+    pub interrupt: Interrupt,
+}
+
+impl Server {
+    /// Connects, starts up and logs in if the server asks.
+    pub fn connect(&self, login: &mut Login) -> Result<Client> {
+        let address = &self.address;
+        let socket = connect_any(address)
+            .with_context(|| format!("no server answers on {address}; start one with `helenus serve`"))?;
+        socket.set_nodelay(true)?;
+        let timeouts = socket.try_clone()?;
+        let stream = match &self.encryption {
+            Some(config) => {
+                let host = address
+                    .rsplit_once(':')
+                    .map_or(address.as_str(), |(host, _)| host);
+                Stream::encrypt(socket, host, Arc::clone(config))?
+            }
+            None => Stream::Plain(socket),
+        };
+        timeouts.set_read_timeout(Some(INTERRUPT_CHECK_INTERVAL))?;
+        let mut client = Client {
+            stream,
+            decoder: Decoder::new(Direction::Response, MAX_BODY_LEN),
+            input: BytesMut::new(),
+            interrupt: self.interrupt.clone(),
+            last_stream_id: 0,
+            awaited: HashSet::new(),
+            abandoned: HashSet::new(),
+        };
+        client.start_up(login)?;
+        Ok(client)
     }
 }
 
 impl Client {
-    /// Connects, starts up and logs in if the server asks; `address` is `host:port`.
-    pub fn connect(address: &str, login: &Login, encryption: Option<Arc<ClientConfig>>) -> Result<Client> {
-        let socket = connect_any(address)
-            .with_context(|| format!("no server answers on {address}; start one with `helenus serve`"))?;
-        socket.set_nodelay(true)?;
-        let stream = match encryption {
-            Some(config) => {
-                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-                Stream::encrypt(socket, host, config)?
-            }
-            None => Stream::Plain(socket),
-        };
-        let mut client = Client {
-            stream,
-            address: address.to_owned(),
-            decoder: Decoder::new(Direction::Response, MAX_BODY_LEN),
-            input: BytesMut::new(),
-        };
+    fn start_up(&mut self, login: &mut Login) -> Result<()> {
         let options = vec![
             ("CQL_VERSION".to_owned(), "3.4.7".to_owned()),
             ("DRIVER_NAME".to_owned(), "helenus shell".to_owned()),
         ];
-        match client
-            .request(Request::Startup(Startup { options }), false)?
-            .response
-        {
-            Response::Ready(_) => Ok(client),
+        match self.start_up_request(Request::Startup(Startup { options }))? {
+            Response::Ready(_) => Ok(()),
             Response::Authenticate(_) => {
                 let token = Some(login.token()?);
-                let answer = client.request(Request::AuthResponse(AuthResponse { token }), false)?;
-                match answer.response {
-                    Response::AuthSuccess(_) => Ok(client),
+                match self.start_up_request(Request::AuthResponse(AuthResponse { token }))? {
+                    Response::AuthSuccess(_) => Ok(()),
                     Response::Error(error) => bail!("the log-in was refused: {error}"),
                     other => bail!("the server answered the password with {:?}", other.opcode()),
                 }
@@ -115,9 +152,13 @@ impl Client {
         }
     }
 
-    /// Where this is connected to.
-    pub fn address(&self) -> &str {
-        &self.address
+    fn start_up_request(&mut self, request: Request) -> Result<Response> {
+        match self.request(request, false) {
+            Ok(message) => Ok(message.response),
+            Err(StatementError::Server(error)) => Ok(Response::Error(error)),
+            Err(StatementError::Cancelled) => bail!("interrupted while connecting"),
+            Err(StatementError::Disconnected(error) | StatementError::Output(error)) => Err(error),
+        }
     }
 
     /// Runs a statement.
@@ -131,44 +172,117 @@ impl Client {
             query: text.to_owned(),
             parameters,
         }));
-        let message = self.request(request, tracing).map_err(StatementError::Fatal)?;
+        self.request(request, tracing)
+    }
+
+    /// Prepares a statement.
+    pub fn prepare(&mut self, text: &str) -> Result<Prepared, StatementError> {
+        let prepare = Prepare {
+            query: text.to_owned(),
+            keyspace: None,
+        };
+        match self.request(Request::Prepare(prepare), false)?.response {
+            Response::Result(QueryResult::Prepared(prepared)) => Ok(prepared),
+            other => Err(StatementError::Disconnected(anyhow!(
+                "the server answered PREPARE with {:?}",
+                other.opcode()
+            ))),
+        }
+    }
+
+    fn request(&mut self, request: Request, tracing: bool) -> Result<ResponseMessage, StatementError> {
+        self.send(request, tracing)?;
+        let (_, message) = self.receive()?;
         match message.response {
             Response::Error(error) => Err(StatementError::Server(error)),
             _ => Ok(message),
         }
     }
 
-    fn request(&mut self, request: Request, tracing: bool) -> Result<ResponseMessage> {
+    /// Sends a request without waiting; its answer comes from [`Client::receive`] under the id given.
+    pub fn send(&mut self, request: Request, tracing: bool) -> Result<i16, StatementError> {
+        let id = self.next_stream_id();
         let mut out = BytesMut::new();
         let message = RequestMessage {
             tracing,
             ..RequestMessage::new(request)
         };
-        OutputEncoder::unstarted().request(VERSION, 0, &message, &mut out);
+        OutputEncoder::unstarted().request(VERSION, id, &message, &mut out);
         let sent = self.stream.write_all(&out).and_then(|()| self.stream.flush());
-        sent.context("the connection is lost")?;
+        sent.context("the connection is lost")
+            .map_err(StatementError::Disconnected)?;
+        self.awaited.insert(id);
+        Ok(id)
+    }
+
+    fn next_stream_id(&mut self) -> i16 {
         loop {
-            let envelope = self
-                .decoder
-                .decode(&mut self.input)
-                .map_err(|refused| refused.error)?;
-            if let Some(envelope) = envelope {
-                return Ok(ResponseMessage::decode(envelope)?);
+            self.last_stream_id = self.last_stream_id.checked_add(1).unwrap_or(0);
+            let id = self.last_stream_id;
+            if !self.awaited.contains(&id) && !self.abandoned.contains(&id) {
+                return id;
             }
-            self.fill()?;
         }
     }
 
+    /// Waits for the answer to any of the requests that were sent. Ctrl-C cancels all of them.
+    pub fn receive(&mut self) -> Result<(i16, ResponseMessage), StatementError> {
+        loop {
+            if let Some((id, message)) = self.decode().map_err(StatementError::Disconnected)? {
+                if self.awaited.remove(&id) {
+                    return Ok((id, message));
+                }
+                if let (false, Response::Error(error)) = (self.abandoned.remove(&id), message.response) {
+                    // An error that belongs to no request is about the connection.
+                    let refused = anyhow!("the server refused the connection: {error}");
+                    return Err(StatementError::Disconnected(refused));
+                }
+                continue;
+            }
+            if self.interrupt.is_set() {
+                self.abandon();
+                return Err(StatementError::Cancelled);
+            }
+            self.fill().map_err(StatementError::Disconnected)?;
+        }
+    }
+
+    /// Waits no longer for what was sent.
+    pub fn abandon(&mut self) {
+        self.abandoned.extend(self.awaited.drain());
+    }
+
+    fn decode(&mut self) -> Result<Option<(i16, ResponseMessage)>> {
+        let envelope = self
+            .decoder
+            .decode(&mut self.input)
+            .map_err(|refused| refused.error)?;
+        let Some(envelope) = envelope else {
+            return Ok(None);
+        };
+        Ok(Some((envelope.header.stream, ResponseMessage::decode(envelope)?)))
+    }
+
+    /// Reads what has come; nothing if nothing comes for a moment.
     fn fill(&mut self) -> Result<()> {
         let mut chunk = [0; 64 * 1024];
-        let read = self.stream.read(&mut chunk).context("the connection is lost")?;
-        if read == 0 {
-            bail!("the server closed the connection");
-        }
+        let read = match self.stream.read(&mut chunk) {
+            Ok(0) => bail!("the server closed the connection"),
+            Ok(read) => read,
+            Err(error) if is_pause(error.kind()) => return Ok(()),
+            Err(error) => return Err(error).context("the connection is lost"),
+        };
         self.input
             .extend_from_slice(chunk.get(..read).unwrap_or_default());
         Ok(())
     }
+}
+
+fn is_pause(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
 }
 
 fn connect_any(address: &str) -> Result<TcpStream> {

@@ -1,6 +1,7 @@
 //! The shell's own commands, which never reach the server.
 
 use helenus_cql::error::Consistency;
+use uuid::Uuid;
 
 /// A command, as typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -10,7 +11,16 @@ pub enum Command {
     Clear,
     ShowVersion,
     ShowHost,
+    /// The trace of that id.
+    ShowSession(Uuid),
     Source(String),
+    /// With nothing: show where results go.
+    Capture(Option<Capture>),
+    /// Connect again as somebody else.
+    Login {
+        username: String,
+        password: Option<String>,
+    },
     /// With nothing: show it.
     Consistency(Option<Consistency>),
     SerialConsistency(Option<Consistency>),
@@ -27,19 +37,56 @@ pub enum Paging {
     Size(i32),
 }
 
+/// Where CAPTURE sends results.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// To the end of a file.
+    File(String),
+    /// To the standard output again.
+    Off,
+}
+
+/// Words that commands begin with.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().copied()
+}
+
+const NAMES: &[&str] = &[
+    "CAPTURE",
+    "CLEAR",
+    "CONSISTENCY",
+    "COPY",
+    "EXIT",
+    "EXPAND",
+    "HELP",
+    "LOGIN",
+    "PAGING",
+    "QUIT",
+    "SERIAL",
+    "SHOW",
+    "SOURCE",
+    "TIMING",
+    "TRACING",
+];
+
 pub const HELP: &str = "\
 CQL statements end with ; and may span lines. Commands of the shell:
   HELP                          this text
+  COPY table TO 'file';         write a table as CSV; COPY table FROM 'file' reads it
   SOURCE 'file'                 run the statements of a file
+  CAPTURE ['file' | OFF]        add results to the end of a file instead of showing them
+  LOGIN name ['password']       connect as somebody else; the password is asked for if it is not given
   CONSISTENCY [LEVEL]           show or set the consistency level
   SERIAL CONSISTENCY [LEVEL]    show or set the level of lightweight transactions
   TIMING [ON|OFF]               show how long each statement took
   EXPAND [ON|OFF]               one value a line instead of a table
   PAGING [ON|OFF|rows]          rows fetched and shown at a time
-  TRACING [ON|OFF]              ask the server to trace requests
+  TRACING [ON|OFF]              trace requests, and show their traces
   SHOW VERSION | HOST           what this shell is connected to
+  SHOW SESSION id               the trace of a request
   CLEAR                         clear the screen
   EXIT                          leave (also QUIT, Ctrl-D)
+Ctrl-C cancels what is being typed, shown or run. Results longer than the screen are shown by $PAGER.
 DESCRIBE, USE and everything else is CQL and goes to the server.";
 
 /// Reads a line as a command. None if it isn't one; an error if it is one with a wrong argument.
@@ -53,25 +100,10 @@ pub fn parse(line: &str) -> Option<Result<Command, String>> {
         "HELP" | "?" => Some(Ok(Command::Help)),
         "EXIT" | "QUIT" if rest.is_empty() => Some(Ok(Command::Exit)),
         "CLEAR" | "CLS" if rest.is_empty() => Some(Ok(Command::Clear)),
-        "SHOW" => Some(
-            match rest.first().map(|word| word.to_ascii_uppercase()).as_deref() {
-                Some("VERSION") => Ok(Command::ShowVersion),
-                Some("HOST") => Ok(Command::ShowHost),
-                _ => Err("SHOW takes VERSION or HOST".to_owned()),
-            },
-        ),
-        "SOURCE" => {
-            let path = line
-                .get("SOURCE".len()..)
-                .unwrap_or_default()
-                .trim()
-                .trim_matches(['\'', '"']);
-            Some(if path.is_empty() {
-                Err("SOURCE takes the name of a file in quotes".to_owned())
-            } else {
-                Ok(Command::Source(path.to_owned()))
-            })
-        }
+        "SHOW" => Some(show(&rest)),
+        "SOURCE" => Some(source(line)),
+        "CAPTURE" => Some(capture(line, &rest)),
+        "LOGIN" => Some(login(line)),
         "CONSISTENCY" => Some(level(rest.first().copied()).map(Command::Consistency)),
         "SERIAL" => Some(match rest.first() {
             Some(word) if word.eq_ignore_ascii_case("consistency") => {
@@ -84,6 +116,69 @@ pub fn parse(line: &str) -> Option<Result<Command, String>> {
         "TRACING" => switch(Command::Tracing),
         "PAGING" => Some(paging(rest.first().copied()).map(Command::Paging)),
         _ => None,
+    }
+}
+
+fn show(words: &[&str]) -> Result<Command, String> {
+    let what = words.first().map(|word| word.to_ascii_uppercase());
+    match (what.as_deref(), words.get(1)) {
+        (Some("VERSION"), None) => Ok(Command::ShowVersion),
+        (Some("HOST"), None) => Ok(Command::ShowHost),
+        (Some("SESSION"), Some(id)) => match id.parse() {
+            Ok(id) => Ok(Command::ShowSession(id)),
+            Err(_) => Err(format!("{id} is not the id of a trace")),
+        },
+        _ => Err("SHOW takes VERSION, HOST, or SESSION and the id of a trace".to_owned()),
+    }
+}
+
+/// The text behind the command's name.
+fn argument(line: &str) -> &str {
+    let name_end = line.find(char::is_whitespace).unwrap_or(line.len());
+    line.get(name_end..).unwrap_or_default().trim()
+}
+
+/// A text without the quotes around it, the doubled ones in it made one.
+pub fn unquote(text: &str) -> String {
+    for quote in ['\'', '"'] {
+        let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
+        if let Some(inner) = inner {
+            let quote = quote.to_string();
+            return inner.replace(&quote.repeat(2), &quote);
+        }
+    }
+    text.to_owned()
+}
+
+fn source(line: &str) -> Result<Command, String> {
+    match unquote(argument(line)) {
+        path if path.is_empty() => Err("SOURCE takes the name of a file in quotes".to_owned()),
+        path => Ok(Command::Source(path)),
+    }
+}
+
+fn capture(line: &str, words: &[&str]) -> Result<Command, String> {
+    match words {
+        [] => Ok(Command::Capture(None)),
+        [word] if word.eq_ignore_ascii_case("off") => Ok(Command::Capture(Some(Capture::Off))),
+        _ => match argument(line) {
+            path if path.starts_with(['\'', '"']) => Ok(Command::Capture(Some(Capture::File(unquote(path))))),
+            _ => Err("CAPTURE takes OFF, or the name of a file in quotes".to_owned()),
+        },
+    }
+}
+
+fn login(line: &str) -> Result<Command, String> {
+    let argument = argument(line);
+    let (username, password) = argument
+        .split_once(char::is_whitespace)
+        .map_or((argument, None), |(name, password)| (name, Some(password.trim())));
+    match unquote(username) {
+        name if name.is_empty() => Err("LOGIN takes a name, and a password in quotes".to_owned()),
+        username => Ok(Command::Login {
+            username,
+            password: password.map(unquote),
+        }),
     }
 }
 
@@ -114,9 +209,14 @@ fn level(word: Option<&str>) -> Result<Option<Consistency>, String> {
         |code: u16| Consistency::from_code(code).filter(|level| level.to_string().eq_ignore_ascii_case(word));
     match (0..=0x0B).find_map(named) {
         Some(level) => Ok(Some(level)),
-        None => Err(format!(
-            "{word} is not a consistency level; one of ONE, QUORUM, ALL, LOCAL_QUORUM, …"
-        )),
+        None => {
+            let levels = (0..=0x0B).filter_map(Consistency::from_code);
+            let levels: Vec<String> = levels.map(|level| level.to_string()).collect();
+            Err(format!(
+                "{word} is not a consistency level; they are {}",
+                levels.join(", ")
+            ))
+        }
     }
 }
 
@@ -139,6 +239,22 @@ mod tests {
             parse("SOURCE 'a b.cql'"),
             Some(Ok(Command::Source("a b.cql".to_owned())))
         );
+        assert_eq!(
+            parse("LOGIN ann 'it''s';"),
+            Some(Ok(Command::Login {
+                username: "ann".to_owned(),
+                password: Some("it's".to_owned())
+            }))
+        );
+        assert_eq!(
+            parse("CAPTURE 'off.txt'"),
+            Some(Ok(Command::Capture(Some(Capture::File("off.txt".to_owned())))))
+        );
+        assert_eq!(
+            parse("capture off"),
+            Some(Ok(Command::Capture(Some(Capture::Off))))
+        );
+        assert!(matches!(parse("SHOW SESSION x"), Some(Err(_))));
         assert!(matches!(parse("PAGING many"), Some(Err(_))));
         assert_eq!(parse("SELECT 1"), None);
         assert_eq!(parse("DESCRIBE TABLES"), None);

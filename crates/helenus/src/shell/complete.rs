@@ -1,269 +1,261 @@
-//! The prompt: line editing, history, and completion of keywords and names.
+//! What Tab offers: names and keywords that fit where the cursor stands.
 
-use std::path::PathBuf;
+use std::rc::Rc;
 
-use anyhow::Result;
-use helenus_query::trace::without_password;
-use rustyline::completion::Completer;
-use rustyline::error::ReadlineError;
+use helenus_cql::error::Consistency;
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
-use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Context, Editor, Helper};
+use rustyline::{Context, Helper};
 
-use super::session::Session;
-use super::statement::Input;
+use super::command;
+use super::keywords::{KEYWORDS, VERBS};
+use super::names::Names;
+use super::statement::code_words;
 
-const HISTORY_FILE: &str = ".helenus_history";
-
-const KEYWORDS: &[&str] = &[
-    "ADD",
-    "AGGREGATE",
-    "ALLOW FILTERING",
-    "ALTER",
-    "AND",
-    "APPLY BATCH",
-    "AS",
-    "ASC",
-    "BEGIN",
-    "BATCH",
-    "BY",
-    "CLUSTERING ORDER BY",
-    "CONSISTENCY",
-    "CONTAINS",
-    "COUNT",
-    "CREATE",
-    "CUSTOM",
-    "DELETE",
-    "DESC",
-    "DESCRIBE",
-    "DISTINCT",
-    "DROP",
-    "ENTRIES",
-    "EXISTS",
-    "EXIT",
-    "EXPAND",
-    "FROM",
-    "FROZEN",
-    "FULL",
-    "GROUP BY",
-    "HELP",
-    "IF",
-    "IN",
-    "INDEX",
-    "INSERT INTO",
-    "JSON",
-    "KEY",
-    "KEYS",
-    "KEYSPACE",
-    "KEYSPACES",
-    "LIMIT",
-    "LIST",
-    "MAP",
-    "MATERIALIZED VIEW",
-    "NOT",
-    "NULL",
-    "ON",
-    "ORDER BY",
-    "PAGING",
-    "PER PARTITION LIMIT",
-    "PRIMARY KEY",
-    "RENAME",
-    "REPLICATION",
-    "SCHEMA",
-    "SELECT",
-    "SET",
-    "SHOW",
-    "SOURCE",
-    "STATIC",
-    "TABLE",
-    "TABLES",
-    "TIMESTAMP",
-    "TIMING",
-    "TO",
-    "TOKEN",
-    "TRACING",
-    "TRUNCATE",
-    "TTL",
-    "TUPLE",
-    "TYPE",
-    "TYPES",
-    "UNLOGGED",
-    "UPDATE",
-    "USE",
-    "USING",
-    "VALUES",
-    "WHERE",
-    "WITH",
-    "WRITETIME",
-    "ascii",
-    "bigint",
-    "blob",
-    "boolean",
-    "counter",
-    "date",
-    "decimal",
-    "double",
-    "duration",
-    "float",
-    "inet",
-    "int",
-    "smallint",
-    "text",
-    "time",
-    "timestamp",
-    "timeuuid",
-    "tinyint",
-    "uuid",
-    "varchar",
-    "varint",
-    "vector",
-];
-
-/// What Tab offers.
-struct Names {
-    words: Vec<String>,
+/// Completes the line that is being typed.
+#[derive(Default)]
+pub struct Completion {
+    pub names: Rc<Names>,
+    pub keyspace: Option<String>,
+    /// The lines of the statement before the one that is being typed.
+    pub before: String,
 }
 
-impl Names {
-    fn load(session: &mut Session) -> Names {
-        let mut words: Vec<String> = KEYWORDS.iter().map(|word| (*word).to_owned()).collect();
-        words.extend(session.names("SELECT keyspace_name FROM system_schema.keyspaces"));
-        if let Some(keyspace) = session.keyspace().map(str::to_owned) {
-            let quoted = keyspace.replace('\'', "''");
-            for (column, table) in [
-                ("table_name", "tables"),
-                ("column_name", "columns"),
-                ("type_name", "types"),
-            ] {
-                words.extend(session.names(&format!(
-                    "SELECT {column} FROM system_schema.{table} WHERE keyspace_name = '{quoted}'"
-                )));
+impl Completion {
+    /// Where the word before the cursor begins in the line, and what may take its place.
+    pub fn candidates(&self, line: &str, position: usize) -> (usize, Vec<String>) {
+        let typed = line.get(..position).unwrap_or_default();
+        let start = word_start(typed);
+        let prefix = typed.get(start..).unwrap_or_default();
+        let before = format!("{}{}", self.before, typed.get(..start).unwrap_or_default());
+        let whole = format!("{}{line}", self.before);
+        let statement_start = before.rfind(';').map_or(0, |at| at + 1);
+        let before = code_words(before.get(statement_start..).unwrap_or_default());
+        let whole = whole.get(statement_start..).unwrap_or_default();
+        let mut fitting: Vec<String> = self
+            .expected(&before, whole, prefix)
+            .into_iter()
+            .filter(|word| {
+                word.get(..prefix.len())
+                    .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+            })
+            .collect();
+        fitting.sort_unstable();
+        fitting.dedup();
+        (start, fitting)
+    }
+
+    /// What may stand behind some words of a statement.
+    fn expected(&self, before: &[&str], whole: &str, prefix: &str) -> Vec<String> {
+        let upper: Vec<String> = before.iter().map(|word| word.to_ascii_uppercase()).collect();
+        let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
+        let fixed = |words: &[&str]| -> Vec<String> { words.iter().map(|word| (*word).to_owned()).collect() };
+        match upper.as_slice() {
+            [] => VERBS
+                .iter()
+                .copied()
+                .chain(command::names())
+                .map(str::to_owned)
+                .collect(),
+            ["USE"] | [.., "KEYSPACE"] => self.names.keyspaces(),
+            ["CONSISTENCY"] => levels(|_| true),
+            ["SERIAL"] => fixed(&["CONSISTENCY"]),
+            ["SERIAL", "CONSISTENCY"] => levels(Consistency::is_serial),
+            ["SHOW"] => fixed(&["VERSION", "HOST", "SESSION"]),
+            ["TRACING" | "EXPAND" | "PAGING" | "TIMING"] => fixed(&["ON", "OFF"]),
+            ["CAPTURE"] => fixed(&["OFF"]),
+            ["DESCRIBE" | "DESC"] => {
+                let kinds = [
+                    "KEYSPACES",
+                    "KEYSPACE",
+                    "TABLES",
+                    "TABLE",
+                    "TYPES",
+                    "TYPE",
+                    "SCHEMA",
+                    "FULL SCHEMA",
+                    "CLUSTER",
+                    "FUNCTIONS",
+                    "FUNCTION",
+                    "AGGREGATES",
+                    "AGGREGATE",
+                    "INDEX",
+                    "MATERIALIZED VIEW",
+                ];
+                let kinds = kinds.iter().map(|kind| (*kind).to_owned());
+                kinds.chain(self.tables(prefix)).collect()
+            }
+            ["UPDATE" | "TRUNCATE" | "COPY"] | [.., "FROM" | "INTO" | "TABLE"] | ["CREATE", .., "ON"]
+                if upper.first() != Some(&"COPY") || upper.len() == 1 =>
+            {
+                self.tables(prefix)
+            }
+            ["COPY", _] => fixed(&["(", "TO", "FROM"]),
+            ["INSERT", "INTO", _] => fixed(&["(", "JSON"]),
+            [
+                "SELECT" | "DELETE" | "INSERT" | "COPY",
+                ..,
+                "SELECT" | "DELETE" | "(" | "," | "DISTINCT" | "BY",
+            ]
+            | ["SELECT" | "DELETE"]
+            | ["UPDATE", .., "SET" | ","]
+            | [.., "WHERE" | "AND" | "IF"] => self.columns(whole),
+            _ => {
+                let keywords = KEYWORDS.iter().map(|word| (*word).to_owned());
+                keywords
+                    .chain(self.columns_of_table(whole))
+                    .chain(self.types())
+                    .collect()
             }
         }
-        words.sort_unstable();
-        words.dedup();
-        Names { words }
+    }
+
+    /// The tables of the keyspace in use or of that before the dot, and the keyspaces that have others.
+    fn tables(&self, prefix: &str) -> Vec<String> {
+        if let Some((keyspace, _)) = prefix.split_once('.') {
+            let tables = self.names.tables(keyspace).into_iter();
+            return tables.map(|table| format!("{keyspace}.{table}")).collect();
+        }
+        let keyspaces = self.names.keyspaces().into_iter().map(|name| format!("{name}."));
+        let own = self
+            .keyspace
+            .iter()
+            .flat_map(|keyspace| self.names.tables(keyspace));
+        own.chain(keyspaces).collect()
+    }
+
+    /// The columns of the statement's table, and what else may stand where one may.
+    fn columns(&self, whole: &str) -> Vec<String> {
+        let also = [
+            "*",
+            "COUNT(*)",
+            "DISTINCT",
+            "JSON",
+            "TOKEN(",
+            "TTL(",
+            "WRITETIME(",
+            "FROM",
+            "EXISTS",
+        ];
+        let also = also.iter().map(|word| (*word).to_owned());
+        self.columns_of_table(whole).into_iter().chain(also).collect()
+    }
+
+    fn columns_of_table(&self, whole: &str) -> Vec<String> {
+        self.names.columns_of_statement(whole, self.keyspace.as_deref())
+    }
+
+    fn types(&self) -> Vec<String> {
+        let keyspace = self.keyspace.iter();
+        keyspace.flat_map(|keyspace| self.names.types(keyspace)).collect()
     }
 }
 
-impl Completer for Names {
-    type Candidate = String;
+fn levels(fits: impl Fn(Consistency) -> bool) -> Vec<String> {
+    let levels = (0..=0x0B).filter_map(Consistency::from_code);
+    levels
+        .filter(|level| fits(*level))
+        .map(|level| level.to_string())
+        .collect()
+}
+
+/// Where the word before the cursor begins: a name may have a keyspace and quotes.
+fn word_start(typed: &str) -> usize {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '"');
+    let word: usize = typed
+        .chars()
+        .rev()
+        .take_while(|c| is_word(*c))
+        .map(char::len_utf8)
+        .sum();
+    typed.len().saturating_sub(word)
+}
+
+/// True if the cursor stands in the name of a file.
+fn is_in_file_name(typed: &str) -> bool {
+    let first = typed
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_ascii_uppercase();
+    matches!(first.as_str(), "SOURCE" | "CAPTURE" | "COPY") && typed.matches('\'').count() % 2 == 1
+}
+
+impl Completer for Completion {
+    type Candidate = Pair;
 
     fn complete(
         &self,
         line: &str,
         position: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
-        let before = line.get(..position).unwrap_or_default();
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let start = before
-            .rfind(|c| !is_word(c))
-            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-        let prefix = before.get(start..).unwrap_or_default();
-        if prefix.is_empty() {
-            return Ok((position, Vec::new()));
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        if is_in_file_name(line.get(..position).unwrap_or_default()) {
+            return FilenameCompleter::new().complete(line, position, context);
         }
-        let fits = |word: &&String| {
-            word.get(..prefix.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
-        };
-        Ok((start, self.words.iter().filter(fits).cloned().collect()))
+        let (start, words) = self.candidates(line, position);
+        let pairs = words.into_iter().map(|word| Pair {
+            display: word.clone(),
+            replacement: word,
+        });
+        Ok((start, pairs.collect()))
     }
 }
 
-impl Helper for Names {}
-impl Highlighter for Names {}
-impl Validator for Names {}
-impl Hinter for Names {
+impl Helper for Completion {}
+impl Highlighter for Completion {}
+impl Validator for Completion {}
+impl Hinter for Completion {
     type Hint = String;
-}
-
-fn history_path() -> Option<PathBuf> {
-    std::env::var_os("HOME").map(|home| PathBuf::from(home).join(HISTORY_FILE))
-}
-
-/// As much of a line as may stand in the history, behind what was typed of its statement before: no password.
-fn history_entry<'l>(typed: &mut String, line: &'l str) -> Option<&'l str> {
-    let start = typed.len();
-    typed.push_str(line);
-    let shown_len = without_password(typed).len().checked_sub(start)?;
-    typed.push('\n');
-    line.get(..shown_len).filter(|shown| !shown.is_empty())
-}
-
-/// Reads and runs lines until the end of the input.
-pub fn prompt(session: &mut Session) -> Result<()> {
-    println!(
-        "Connected to {}. HELP shows the commands of this shell; statements end with ;",
-        session.address()
-    );
-    let mut editor: Editor<Names, FileHistory> = Editor::new()?;
-    editor.set_helper(Some(Names::load(session)));
-    let history = history_path();
-    if let Some(path) = &history {
-        // A first start has no history to read.
-        let _ = editor.load_history(path);
-    }
-    let mut input = Input::default();
-    let mut typed = String::new();
-    while !session.should_exit {
-        let keyspace = session
-            .keyspace()
-            .map_or(String::new(), |keyspace| format!(":{keyspace}"));
-        let prompt = format!("cql{keyspace}> ");
-        let line = if input.is_blank() {
-            editor.readline(&prompt)
-        } else {
-            editor.readline(&format!("{:>width$}", "... ", width = prompt.len()))
-        };
-        match line {
-            Ok(line) => {
-                if input.is_blank() {
-                    typed.clear();
-                }
-                if let Some(entry) = history_entry(&mut typed, &line) {
-                    editor.add_history_entry(entry)?;
-                }
-                let keyspace = session.keyspace().map(str::to_owned);
-                session.feed(&mut input, &line)?;
-                let is_ddl = ["create", "alter", "drop"].iter().any(|verb| {
-                    line.get(..verb.len())
-                        .is_some_and(|head| head.eq_ignore_ascii_case(verb))
-                });
-                if is_ddl || session.keyspace() != keyspace.as_deref() {
-                    editor.set_helper(Some(Names::load(session)));
-                }
-            }
-            Err(ReadlineError::Interrupted) => input.clear(),
-            Err(ReadlineError::Eof) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if let Some(path) = &history {
-        editor.save_history(path)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::history_entry;
+    use super::*;
+
+    fn offered(before: &str, line: &str) -> Vec<String> {
+        let names = Names::of(&[
+            ("shop", "users", &["id", "name"]),
+            ("shop", "orders", &["number", "total"]),
+            ("system", "local", &["key"]),
+            ("system_views", "clients", &["address"]),
+        ]);
+        let completion = Completion {
+            names: Rc::new(names),
+            keyspace: Some("shop".to_owned()),
+            before: before.to_owned(),
+        };
+        let position = line.find('|').unwrap();
+        completion.candidates(&line.replace('|', ""), position).1
+    }
 
     #[test]
-    fn the_history_has_no_passwords() {
-        let mut typed = String::new();
-        let mut kept = |line| history_entry(&mut typed, line).map(str::to_owned);
-        assert_eq!(kept("CREATE ROLE ann"), Some("CREATE ROLE ann".to_owned()));
+    fn names_fit_their_place() {
+        assert_eq!(offered("", "SELECT * FROM u|"), ["users"]);
+        assert_eq!(offered("", "insert into o|"), ["orders"]);
         assert_eq!(
-            kept("WITH LOGIN = true AND password = 'hush'"),
-            Some("WITH LOGIN = true AND password".to_owned())
+            offered("SELECT *\n", "FROM |"),
+            ["orders", "shop.", "system.", "system_views.", "users"]
         );
-        assert_eq!(kept("AND OPTIONS = {'password': 'hush'};"), None);
-        let mut typed = String::new();
-        let select = "SELECT password FROM users;";
-        assert_eq!(history_entry(&mut typed, select), Some(select));
+        assert_eq!(
+            offered("", "SELECT * FROM system_views.|"),
+            ["system_views.clients"]
+        );
+        assert_eq!(offered("", "USE sys|"), ["system", "system_views"]);
+        assert_eq!(offered("", "SELECT n| FROM users"), ["name"]);
+        assert_eq!(offered("", "SELECT * FROM orders WHERE n|"), ["number"]);
+        assert_eq!(offered("", "SELECT 1; UPDATE users SET i|"), ["id"]);
+        assert_eq!(offered("", "INSERT INTO users (id, n|"), ["name"]);
+    }
+
+    #[test]
+    fn words_fit_their_place() {
+        assert_eq!(offered("", "SEL|"), ["SELECT"]);
+        assert_eq!(offered("", "CONSISTENCY LOCAL_Q|"), ["LOCAL_QUORUM"]);
+        assert_eq!(offered("", "SERIAL CONSISTENCY |"), ["LOCAL_SERIAL", "SERIAL"]);
+        assert_eq!(offered("", "TRACING |"), ["OFF", "ON"]);
+        assert_eq!(offered("", "SELECT * FROM users ALL|"), ["ALLOW FILTERING"]);
     }
 }

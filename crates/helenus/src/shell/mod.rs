@@ -3,10 +3,21 @@
 mod client;
 mod command;
 mod complete;
+mod copy;
+mod copy_statement;
+mod grid;
+mod hint;
+mod interrupt;
+mod keywords;
+mod names;
+mod output;
+mod prompt;
+mod results;
+mod run_command;
 mod session;
 mod statement;
-mod table;
 mod tls;
+mod traced;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -15,7 +26,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use client::{Client, Login};
+use client::{Login, Server};
+use interrupt::Interrupt;
+use results::Format;
 use session::Session;
 
 /// A CQL prompt.
@@ -33,6 +46,9 @@ pub struct ShellArgs {
     /// Run the statements of a file and leave
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// How rows are written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     /// The keyspace to start in
     #[arg(short, long)]
     keyspace: Option<String>,
@@ -74,36 +90,48 @@ fn run_session(args: ShellArgs) -> Result<ExitCode> {
         true => Some(tls::client_config(args.tls_authority.as_deref())?),
         false => None,
     };
-    let mut session = Session::new(Client::connect(&with_port(&args.host), &login, encryption)?);
+    let server = Server {
+        address: with_port(&args.host),
+        encryption,
+        interrupt: Interrupt::default(),
+    };
+    let interrupt = server.interrupt.clone();
+    let mut session = Session::connect(server, login, args.format)?;
+    interrupt.catch()?;
     if let Some(keyspace) = &args.keyspace {
-        session.run_text(&format!("USE {keyspace};"))?;
+        session.run_text(&format!("USE {keyspace};"), None)?;
     }
-    let text = match (&args.execute, &args.file) {
-        (Some(text), _) => Some(text.clone()),
-        (None, Some(path)) => {
-            Some(std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?)
-        }
-        (None, None) if !std::io::stdin().is_terminal() => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("can't read the standard input as text")?;
-            Some(text)
-        }
-        (None, None) => None,
-    };
-    let all_well = match text {
-        Some(text) => session.run_text(&text)?,
-        None => {
-            complete::prompt(&mut session)?;
-            true
-        }
-    };
-    Ok(if all_well {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(2)
+    let all_well = run_input(&mut session, &args)?;
+    Ok(match all_well {
+        true => ExitCode::SUCCESS,
+        false if session.was_cancelled => ExitCode::from(EXIT_INTERRUPTED),
+        false => ExitCode::from(2),
     })
+}
+
+/// What a shell says of a process that SIGINT ended.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Runs what the arguments, the standard input or somebody at the terminal say. False if a statement of a script failed.
+fn run_input(session: &mut Session, args: &ShellArgs) -> Result<bool> {
+    if let Some(text) = &args.execute {
+        return session.run_text(text, None);
+    }
+    if let Some(path) = &args.file {
+        let path = path.to_string_lossy();
+        return session.run_file(&path);
+    }
+    if std::io::stdin().is_terminal() {
+        session.start_prompt();
+        prompt::prompt(session)?;
+        session.was_cancelled = false;
+        return Ok(true);
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .context("can't read the standard input as text")?;
+    session.run_text(&text, Some("<stdin>"))
 }
 
 /// Adds Cassandra's port where the address has none.

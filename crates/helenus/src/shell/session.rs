@@ -1,6 +1,7 @@
 //! The state of a shell session, and the execution of statements in it.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -8,38 +9,61 @@ use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_cql::frame::response::{QueryResult, Response, Rows};
 use helenus_cql::frame::{QueryParameters, ResponseMessage};
-use helenus_cql::types::CqlType;
+use helenus_cql::identifier::quote_identifier;
 
-use super::client::{Client, StatementError};
-use super::command::{self, Command, HELP, Paging};
-use super::statement::Input;
-use super::table::Page;
+use super::client::{Client, Login, Server, StatementError};
+use super::command;
+use super::copy_statement;
+use super::hint::hint;
+use super::names::{COLUMN_QUERIES, KEYSPACE_QUERY, Names, TYPE_QUERY};
+use super::output::{Output, Pager, exceeds_screen};
+use super::results::{Format, ResultWriter};
+use super::statement::{Input, Statement, has_inner_semicolon};
+use super::traced::write_trace;
 
 /// Writes a line to the standard output; one that is closed (a pager that was left) ends the shell without noise.
 macro_rules! say {
     ($($arg:tt)*) => { writeln!(std::io::stdout(), $($arg)*)? };
 }
+pub(super) use say;
 
-const PAGE_SIZE: i32 = 100;
-/// Rows fetched at a time when paging is off.
+/// Rows fetched and shown at a time at a terminal.
+pub const PAGE_SIZE: i32 = 100;
+/// Rows fetched at a time when paging is off or nobody looks.
 const FETCH_SIZE: i32 = 5000;
 
 /// A connection and the settings of the shell.
 pub struct Session {
-    client: Client,
-    keyspace: Option<String>,
-    consistency: Consistency,
-    serial_consistency: Option<Consistency>,
-    page_size: Option<i32>,
-    is_timing: bool,
-    is_expanding: bool,
-    is_tracing: bool,
+    pub(super) server: Server,
+    pub(super) login: Login,
+    pub(super) client: Client,
+    pub(super) keyspace: Option<String>,
+    pub(super) consistency: Consistency,
+    pub(super) serial_consistency: Option<Consistency>,
+    pub(super) page_size: Option<i32>,
+    pub(super) is_timing: bool,
+    pub(super) is_expanding: bool,
+    pub(super) is_tracing: bool,
+    pub(super) format: Format,
+    pub(super) output: Output,
+    /// A person types the statements: errors end nothing.
+    pub(super) is_at_prompt: bool,
+    is_connected: bool,
+    /// The file that the statement comes from and its line.
+    place: Option<(String, usize)>,
+    names: Option<Rc<Names>>,
     pub should_exit: bool,
+    /// Ctrl-C ended what ran.
+    pub was_cancelled: bool,
 }
 
 impl Session {
-    pub fn new(client: Client) -> Session {
-        Session {
+    /// Connects and logs in if the server asks.
+    pub fn connect(server: Server, mut login: Login, format: Format) -> Result<Session> {
+        let client = server.connect(&mut login)?;
+        Ok(Session {
+            server,
+            login,
             client,
             keyspace: None,
             consistency: Consistency::One,
@@ -48,8 +72,15 @@ impl Session {
             is_timing: false,
             is_expanding: false,
             is_tracing: false,
+            format,
+            output: Output::default(),
+            is_at_prompt: false,
+            is_connected: true,
+            place: None,
+            names: None,
             should_exit: false,
-        }
+            was_cancelled: false,
+        })
     }
 
     /// The keyspace in use.
@@ -58,237 +89,416 @@ impl Session {
     }
 
     pub fn address(&self) -> &str {
-        self.client.address()
+        &self.server.address
     }
 
-    /// Runs every statement and command of a text; goes on after errors. False if any failed.
-    pub fn run_text(&mut self, text: &str) -> Result<bool> {
+    /// Forgets a Ctrl-C that came when nothing ran.
+    pub fn clear_interrupt(&self) {
+        self.server.interrupt.clear();
+    }
+
+    /// From here on a person types the statements.
+    pub fn start_prompt(&mut self) {
+        self.is_at_prompt = true;
+    }
+
+    /// Runs every statement and command of a text; goes on after errors, which name the source and the line if
+    /// there is one. False if any failed.
+    pub fn run_text(&mut self, text: &str, source: Option<&str>) -> Result<bool> {
+        let outer = self.place.take();
+        self.place = source.map(|source| (source.to_owned(), 0));
+        let all_well = self.run_lines(text);
+        self.place = outer;
+        all_well
+    }
+
+    fn run_lines(&mut self, text: &str) -> Result<bool> {
         let mut input = Input::default();
         let mut all_well = true;
         for line in text.lines() {
             all_well &= self.feed(&mut input, line)?;
-            if self.should_exit {
+            if self.should_exit || self.was_cancelled {
                 return Ok(all_well);
             }
         }
         if let Some(statement) = input.take_rest() {
-            all_well &= self.run_statement(&statement)?;
+            all_well &= self.run(&statement)?;
         }
         Ok(all_well)
     }
 
     /// Takes one line: runs it if it is a command, or the statements that it completes. False if any failed.
     pub fn feed(&mut self, input: &mut Input, line: &str) -> Result<bool> {
-        if input.is_blank()
-            && let Some(command) = command::parse(line)
-        {
-            return match command {
-                Ok(command) => self.run_command(command),
-                Err(message) => {
-                    eprintln!("{message}");
-                    Ok(false)
-                }
+        if self.is_at_prompt && self.place.is_none() {
+            self.server.interrupt.clear();
+            self.was_cancelled = false;
+        }
+        let is_whole_command =
+            input.is_blank() && !has_inner_semicolon(line) && command::parse(line).is_some();
+        input.push_line(line);
+        if is_whole_command {
+            return match input.next_statement().or_else(|| input.take_rest()) {
+                Some(statement) => self.run(&statement),
+                None => Ok(true),
             };
         }
-        input.push_line(line);
         let mut all_well = true;
         while let Some(statement) = input.next_statement() {
-            all_well &= statement.is_empty() || self.run_statement(&statement)?;
+            all_well &= statement.text.is_empty() || self.run(&statement)?;
+            if self.should_exit || self.was_cancelled {
+                break;
+            }
         }
         Ok(all_well)
     }
 
+    /// Runs a statement or a command. False if it failed.
+    fn run(&mut self, statement: &Statement) -> Result<bool> {
+        if let Some((_, line)) = &mut self.place {
+            *line = statement.line;
+        }
+        if let Some(copy) = copy_statement::parse(&statement.text) {
+            return match copy {
+                Ok(copy) => self.run_copy(&copy),
+                Err(message) => {
+                    self.complain(message);
+                    Ok(false)
+                }
+            };
+        }
+        match command::parse(&statement.text) {
+            Some(Ok(command)) => self.run_command(command),
+            Some(Err(message)) => {
+                self.complain(message);
+                Ok(false)
+            }
+            None => self.run_statement(&statement.text),
+        }
+    }
+
+    /// Writes an error, with the file and the line that it comes from.
+    pub(super) fn complain(&self, message: impl std::fmt::Display) {
+        match &self.place {
+            Some((source, line)) => eprintln!("{source}:{line}: {message}"),
+            None => eprintln!("{message}"),
+        }
+    }
+
     fn run_statement(&mut self, statement: &str) -> Result<bool> {
         let started = Instant::now();
-        match self.run_pages(statement) {
-            Ok(spent) => {
-                if self.is_timing {
-                    let total = started.elapsed();
-                    say!("Time: {:.3} ms (server {:.3} ms)", millis(total), millis(spent));
-                }
+        let result = self.reconnect_if_lost().and_then(|()| self.run_pages(statement));
+        match result {
+            Ok(spent) if self.is_timing => {
+                let total = started.elapsed();
+                say!("Time: {:.3} ms (server {:.3} ms)", millis(total), millis(spent));
                 Ok(true)
             }
-            Err(StatementError::Fatal(error)) => Err(error),
-            Err(StatementError::Server(error)) => {
-                eprintln!("{}: {error}", kind(&error));
+            Ok(_) => Ok(true),
+            Err(error) => {
+                self.report(error, statement)?;
                 Ok(false)
             }
         }
     }
 
-    /// Runs a statement page by page; gives the time spent waiting for the server.
-    fn run_pages(&mut self, statement: &str) -> Result<Duration, StatementError> {
-        let mut spent = Duration::ZERO;
-        let mut paging_state = None;
-        let mut shown = 0;
-        let mut columns = Vec::new();
-        loop {
-            let asked = Instant::now();
-            let message = self
-                .client
-                .query(statement, self.parameters(paging_state), self.is_tracing)?;
-            spent += asked.elapsed();
-            for warning in &message.warnings {
-                eprintln!("Warning: {warning}");
+    /// Tells why a statement failed; an error if the shell can't go on.
+    pub(super) fn report(&mut self, error: StatementError, statement: &str) -> Result<()> {
+        match error {
+            StatementError::Server(error) => {
+                self.complain(format!("{}: {error}", kind(&error)));
+                if let Some(hint) = self.hint(statement, &error) {
+                    eprintln!("Hint: {hint}");
+                }
+                Ok(())
             }
-            if let Some(id) = message.tracing_id {
-                say!("Tracing session: {id}");
+            StatementError::Cancelled => {
+                self.was_cancelled = true;
+                eprintln!("Cancelled. What the server had begun it may still finish.");
+                Ok(())
             }
-            let Some(rows) = self.take_rows(message) else {
-                return Ok(spent);
-            };
-            paging_state = rows.page.paging_state.clone();
-            shown += self.show_page(&rows, &mut columns, shown)?;
-            if paging_state.is_none() {
-                say!("\n({shown} rows)");
-                return Ok(spent);
+            StatementError::Disconnected(error) if self.is_at_prompt => {
+                self.is_connected = false;
+                self.complain(format!("{error:#}; the next statement connects again"));
+                Ok(())
             }
-            if self.page_size.is_some() && !ask_for_more()? {
-                return Ok(spent);
-            }
+            StatementError::Disconnected(error) | StatementError::Output(error) => Err(error),
         }
     }
 
-    fn parameters(&self, paging_state: Option<Bytes>) -> QueryParameters {
+    fn hint(&mut self, statement: &str, error: &CqlError) -> Option<String> {
+        let may_have_hint = matches!(
+            error,
+            CqlError::Syntax(_) | CqlError::Invalid(_) | CqlError::Config(_) | CqlError::Warned { .. }
+        );
+        if !may_have_hint {
+            return None;
+        }
+        let names = self.names();
+        hint(statement, &error.to_string(), self.keyspace(), &names)
+    }
+
+    fn reconnect_if_lost(&mut self) -> Result<(), StatementError> {
+        if !self.is_connected {
+            self.reconnect().map_err(StatementError::Disconnected)?;
+        }
+        Ok(())
+    }
+
+    /// Connects as the log-in says, to the keyspace that was in use.
+    pub(super) fn reconnect(&mut self) -> Result<()> {
+        self.client = self.server.connect(&mut self.login)?;
+        self.is_connected = true;
+        if let Some(keyspace) = &self.keyspace {
+            let used = format!("USE {}", quote_identifier(keyspace));
+            if self
+                .client
+                .query(&used, QueryParameters::default(), false)
+                .is_err()
+            {
+                self.keyspace = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement page by page; gives the time spent waiting for the server.
+    fn run_pages(&mut self, statement: &str) -> Result<Duration, StatementError> {
+        let (first, mut spent) = self.fetch(statement, None)?;
+        let trace = first.tracing_id;
+        if let Some(rows) = self.take_rows(first) {
+            spent += self.show(statement, rows)?;
+        }
+        if let Some(id) = trace {
+            let mut out = self.output.writer()?;
+            if !write_trace(&mut self.client, &self.server.interrupt, id, &mut out)? {
+                writeln!(
+                    out,
+                    "The trace {id} is not complete; SHOW SESSION {id} shows it later."
+                )?;
+            }
+            out.flush()?;
+        }
+        Ok(spent)
+    }
+
+    /// Asks for a page, and tells the server's warnings.
+    fn fetch(
+        &mut self,
+        statement: &str,
+        paging_state: Option<Bytes>,
+    ) -> Result<(ResponseMessage, Duration), StatementError> {
+        let asked = Instant::now();
+        let is_traced = self.is_tracing && paging_state.is_none();
+        let message = self
+            .client
+            .query(statement, self.parameters(paging_state), is_traced)?;
+        let spent = asked.elapsed();
+        for warning in &message.warnings {
+            eprintln!("Warning: {warning}");
+        }
+        Ok((message, spent))
+    }
+
+    pub(super) fn parameters(&self, paging_state: Option<Bytes>) -> QueryParameters {
+        let is_default = self.page_size == Some(PAGE_SIZE);
+        let page_size = match self.page_size {
+            Some(_) if is_default && !self.output.is_interactive() => FETCH_SIZE,
+            Some(size) => size,
+            None => FETCH_SIZE,
+        };
         QueryParameters {
             consistency: self.consistency,
             serial_consistency: self.serial_consistency,
-            page_size: Some(self.page_size.unwrap_or(FETCH_SIZE)),
+            page_size: Some(page_size),
             paging_state,
             ..QueryParameters::default()
         }
     }
 
-    /// The rows of an answer that has any; notes a changed keyspace.
+    /// The rows of an answer that has any; notes a changed keyspace or schema.
     fn take_rows(&mut self, message: ResponseMessage) -> Option<Rows> {
         match message.response {
-            Response::Result(QueryResult::Rows(rows)) => Some(rows),
-            Response::Result(QueryResult::SetKeyspace(keyspace)) => {
-                self.keyspace = Some(keyspace);
-                None
+            Response::Result(QueryResult::Rows(rows)) => return Some(rows),
+            Response::Result(QueryResult::SetKeyspace(keyspace)) => self.keyspace = Some(keyspace),
+            Response::Result(QueryResult::SchemaChange(_)) => self.names = None,
+            _ => {}
+        }
+        None
+    }
+
+    /// Shows the rows of a statement, the first page of which is here; gives the time spent waiting for more.
+    fn show(&mut self, statement: &str, first: Rows) -> Result<Duration, StatementError> {
+        if self.page_size.is_none() || !self.output.is_interactive() {
+            let mut results = ResultWriter::new(self.format, self.is_expanding, false);
+            let mut out = self.output.writer()?;
+            let spent = self.show_all(statement, first, &mut results, &mut out)?;
+            out.flush()?;
+            return Ok(spent);
+        }
+        let mut text = Vec::new();
+        let mut alone = ResultWriter::new(self.format, self.is_expanding, true);
+        alone.write_page(&first, &mut text)?;
+        let is_long = first.page.paging_state.is_some() || exceeds_screen(&text);
+        if is_long && let Some(mut pager) = Pager::start() {
+            let mut results = ResultWriter::new(self.format, self.is_expanding, false);
+            let shown = self.show_all(statement, first, &mut results, &mut pager);
+            pager.wait()?;
+            self.server.interrupt.clear();
+            return match shown {
+                // Whoever left the pager has seen enough.
+                Err(StatementError::Output(_) | StatementError::Cancelled) => Ok(Duration::ZERO),
+                shown => shown,
+            };
+        }
+        self.show_asking(statement, first, alone, text)
+    }
+
+    /// Writes all pages.
+    fn show_all(
+        &mut self,
+        statement: &str,
+        mut rows: Rows,
+        results: &mut ResultWriter,
+        out: &mut dyn Write,
+    ) -> Result<Duration, StatementError> {
+        let mut spent = Duration::ZERO;
+        loop {
+            results.write_page(&rows, out)?;
+            let Some(state) = rows.page.paging_state.clone() else {
+                results.finish(out)?;
+                return Ok(spent);
+            };
+            if self.server.interrupt.is_set() {
+                out.flush()?;
+                return Err(StatementError::Cancelled);
             }
-            _ => None,
+            let (message, waited) = self.fetch(statement, Some(state))?;
+            spent += waited;
+            match self.take_rows(message) {
+                Some(next) => rows = next,
+                None => return Ok(spent),
+            }
         }
     }
 
-    fn show_page(&self, rows: &Rows, columns: &mut Vec<(String, CqlType)>, shown: usize) -> Result<usize> {
-        if columns.is_empty() {
-            *columns = rows
-                .metadata
-                .columns
-                .iter()
-                .map(|c| (c.name.to_string(), c.ty.clone()))
-                .collect();
+    /// Writes page after page as long as somebody wants more; the first is there as text.
+    fn show_asking(
+        &mut self,
+        statement: &str,
+        mut rows: Rows,
+        mut results: ResultWriter,
+        mut text: Vec<u8>,
+    ) -> Result<Duration, StatementError> {
+        let mut spent = Duration::ZERO;
+        loop {
+            let Some(state) = rows.page.paging_state.clone() else {
+                results.finish(&mut text)?;
+                std::io::stdout().write_all(&text)?;
+                return Ok(spent);
+            };
+            std::io::stdout().write_all(&text)?;
+            if !self.ask_for_more()? {
+                return Ok(spent);
+            }
+            let (message, waited) = self.fetch(statement, Some(state))?;
+            spent += waited;
+            match self.take_rows(message) {
+                Some(next) => rows = next,
+                None => return Ok(spent),
+            }
+            text.clear();
+            results.write_page(&rows, &mut text)?;
         }
-        let page = Page {
-            columns: columns.clone(),
-            rows: rows.content.iter().collect(),
-        };
-        if let Some(text) = page.as_description() {
-            say!("{text}");
-        } else if self.is_expanding {
-            say!("{}", page.to_lines(shown));
-        } else {
-            say!("{}", page.to_table());
-        }
-        Ok(page.rows.len())
     }
 
-    fn run_command(&mut self, command: Command) -> Result<bool> {
-        match command {
-            Command::Help => say!("{HELP}"),
-            Command::Exit => self.should_exit = true,
-            Command::Clear => write!(std::io::stdout(), "\x1b[2J\x1b[H")?,
-            Command::ShowVersion => {
-                return self.run_text(
-                    "SELECT release_version, cql_version, native_protocol_version FROM system.local;",
-                );
+    /// Between pages: true for Enter, false for q or Ctrl-C.
+    fn ask_for_more(&self) -> Result<bool> {
+        print!("--- more: Enter, or q to stop --- ");
+        std::io::stdout().flush()?;
+        let answer = self.read_answer()?;
+        Ok(answer.is_some_and(|answer| !answer.trim().eq_ignore_ascii_case("q")))
+    }
+
+    /// A line from the terminal; none after Ctrl-C and at the end.
+    fn read_answer(&self) -> Result<Option<String>> {
+        let stdin = std::io::stdin();
+        let wait = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: 50_000_000,
+        };
+        loop {
+            if self.server.interrupt.is_set() {
+                println!();
+                return Ok(None);
             }
-            Command::ShowHost => say!("Connected to {}", self.address()),
-            Command::Source(path) => {
-                return match std::fs::read_to_string(&path) {
-                    Ok(text) => self.run_text(&text),
-                    Err(error) => {
-                        eprintln!("can't read {path}: {error}");
-                        Ok(false)
-                    }
-                };
-            }
-            Command::Consistency(level) => {
-                self.consistency = level.unwrap_or(self.consistency);
-                say!("Consistency level is {}", self.consistency);
-            }
-            Command::SerialConsistency(Some(level)) if !level.is_serial() => {
-                eprintln!("the serial consistency level is SERIAL or LOCAL_SERIAL");
-                return Ok(false);
-            }
-            Command::SerialConsistency(level) => {
-                self.serial_consistency = level.or(self.serial_consistency);
-                say!(
-                    "Serial consistency level is {}",
-                    self.serial_consistency.unwrap_or(Consistency::Serial)
-                );
-            }
-            Command::Timing(on) => switch("Timing", &mut self.is_timing, on)?,
-            Command::Expand(on) => switch("Expanded output", &mut self.is_expanding, on)?,
-            Command::Tracing(on) => switch("Tracing", &mut self.is_tracing, on)?,
-            Command::Paging(paging) => {
-                match paging {
-                    Some(Paging::On) => self.page_size = Some(PAGE_SIZE),
-                    Some(Paging::Off) => self.page_size = None,
-                    Some(Paging::Size(size)) => self.page_size = Some(size),
-                    None => {}
-                }
-                match self.page_size {
-                    Some(size) => say!("Paging is on: {size} rows a page"),
-                    None => say!("Paging is off"),
-                }
+            let mut waited = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+            match rustix::event::poll(&mut waited, Some(&wait)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => break,
+                Err(error) => return Err(error).context("can't wait for the terminal"),
             }
         }
-        Ok(true)
+        let mut answer = String::new();
+        let read = stdin
+            .read_line(&mut answer)
+            .context("can't read from the terminal")?;
+        Ok((read > 0).then_some(answer))
     }
 
-    /// The values of the first column of an internal query; nothing if it fails.
-    pub fn names(&mut self, query: &str) -> Vec<String> {
-        let parameters = QueryParameters {
-            page_size: Some(FETCH_SIZE),
-            ..QueryParameters::default()
-        };
-        let Ok(message) = self.client.query(query, parameters, false) else {
-            return Vec::new();
-        };
-        let Response::Result(QueryResult::Rows(rows)) = message.response else {
-            return Vec::new();
-        };
-        let text =
-            |row: Vec<Option<Bytes>>| Some(String::from_utf8_lossy(row.first()?.as_ref()?).into_owned());
-        rows.content.iter().filter_map(text).collect()
+    /// The names of the schema, asked for again after it has changed. Empty if the server does not give them.
+    pub fn names(&mut self) -> Rc<Names> {
+        if let Some(names) = &self.names {
+            return Rc::clone(names);
+        }
+        let mut names = Names::default();
+        for row in self.texts(KEYSPACE_QUERY) {
+            if let [keyspace] = row.as_slice() {
+                names.add_keyspace(keyspace);
+            }
+        }
+        for row in COLUMN_QUERIES.into_iter().flat_map(|query| self.texts(query)) {
+            if let [keyspace, table, column] = row.as_slice() {
+                names.add_column(keyspace, table, column);
+            }
+        }
+        for row in self.texts(TYPE_QUERY) {
+            if let [keyspace, name] = row.as_slice() {
+                names.add_type(keyspace, name);
+            }
+        }
+        let names = Rc::new(names);
+        self.names = Some(Rc::clone(&names));
+        names
     }
-}
 
-fn switch(what: &str, setting: &mut bool, on: Option<bool>) -> Result<()> {
-    *setting = on.unwrap_or(*setting);
-    say!("{what} is {}", if *setting { "on" } else { "off" });
-    Ok(())
+    /// The rows of an internal query, all of text; nothing if it fails.
+    pub(super) fn texts(&mut self, query: &str) -> Vec<Vec<String>> {
+        let mut texts = Vec::new();
+        let mut paging_state = None;
+        loop {
+            let parameters = QueryParameters {
+                page_size: Some(FETCH_SIZE),
+                paging_state,
+                ..QueryParameters::default()
+            };
+            let Ok(message) = self.client.query(query, parameters, false) else {
+                return texts;
+            };
+            let Response::Result(QueryResult::Rows(rows)) = message.response else {
+                return texts;
+            };
+            let text = |cell: Option<Bytes>| String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
+            texts.extend(rows.content.iter().map(|row| row.into_iter().map(text).collect()));
+            paging_state = rows.page.paging_state.clone();
+            if paging_state.is_none() {
+                return texts;
+            }
+        }
+    }
 }
 
 fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
-}
-
-/// Between pages: only a person at a terminal is asked.
-fn ask_for_more() -> Result<bool> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Ok(true);
-    }
-    print!("--- more: Enter, or q to stop --- ");
-    std::io::stdout().flush()?;
-    let mut answer = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .context("can't read from the terminal")?;
-    Ok(!answer.trim().eq_ignore_ascii_case("q"))
 }
 
 /// The name of an error's kind, as cqlsh calls it.

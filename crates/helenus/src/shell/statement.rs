@@ -4,6 +4,16 @@
 #[derive(Debug, Default)]
 pub struct Input {
     text: String,
+    /// Lines before the text that have been taken off.
+    lines_taken: usize,
+}
+
+/// A statement without its `;` and the comments before it, and where it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Statement {
+    pub text: String,
+    /// The line on which it begins, counted from 1.
+    pub line: usize,
 }
 
 /// Where the scan of a text stands.
@@ -24,9 +34,15 @@ impl Input {
         self.text.push('\n');
     }
 
-    /// True if nothing but blanks waits.
+    /// True if nothing but blanks and whole comments waits.
     pub fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
+        let mut scan = StatementScanner::new(&self.text);
+        while let Some((c, inside)) = scan.step() {
+            if !inside.is_comment() && !c.is_whitespace() {
+                return false;
+            }
+        }
+        scan.inside != LexState::BlockComment
     }
 
     /// Forgets what waits.
@@ -34,21 +50,59 @@ impl Input {
         self.text.clear();
     }
 
-    /// Takes the next whole statement off, without its `;`.
-    pub fn next_statement(&mut self) -> Option<String> {
+    /// Takes the next whole statement off.
+    pub fn next_statement(&mut self) -> Option<Statement> {
         let end = statement_end(&self.text)?;
         let rest = self.text.split_off(end + 1);
-        let mut statement = std::mem::replace(&mut self.text, rest);
-        statement.truncate(end);
-        Some(statement.trim().to_owned())
+        let mut text = std::mem::replace(&mut self.text, rest);
+        text.truncate(end);
+        Some(self.take(text))
     }
 
     /// Takes what waits as one statement, for input that ends without a `;`.
-    pub fn take_rest(&mut self) -> Option<String> {
+    pub fn take_rest(&mut self) -> Option<Statement> {
         let rest = std::mem::take(&mut self.text);
-        let rest = rest.trim();
-        (!strip_comments(rest).trim().is_empty()).then(|| rest.to_owned())
+        let statement = self.take(rest);
+        (!strip_comments(&statement.text).trim().is_empty()).then_some(statement)
     }
+
+    fn take(&mut self, text: String) -> Statement {
+        let (before, code) = text.split_at(code_start(&text));
+        let line = self.lines_taken + 1 + line_breaks(before);
+        self.lines_taken += line_breaks(&text);
+        Statement {
+            text: code.trim().to_owned(),
+            line,
+        }
+    }
+}
+
+fn line_breaks(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+/// Where blanks and comments end.
+fn code_start(text: &str) -> usize {
+    let mut scan = StatementScanner::new(text);
+    let mut start = 0;
+    while let Some((c, inside)) = scan.step() {
+        if !inside.is_comment() && !c.is_whitespace() {
+            return start;
+        }
+        start = scan.position;
+    }
+    start
+}
+
+impl LexState {
+    fn is_comment(self) -> bool {
+        matches!(self, LexState::LineComment | LexState::BlockComment)
+    }
+}
+
+/// True if a `;` stands in the line before its end.
+pub fn has_inner_semicolon(line: &str) -> bool {
+    statement_end(line.trim_end().trim_end_matches(';')).is_some()
 }
 
 /// The position of the `;` that ends the first statement.
@@ -77,11 +131,41 @@ fn begins_batch(text: &str, batch_at: usize) -> bool {
         && words.count() <= 1
 }
 
+/// The words of a text, names with their keyspace and quotes, and each other sign for itself; no strings, no comments.
+pub fn code_words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut word_start = None;
+    let mut scan = StatementScanner::new(text);
+    loop {
+        let at = scan.position;
+        let step = scan.step();
+        let is_in_word = step.is_some_and(|(c, inside)| match inside {
+            LexState::QuotedName => true,
+            LexState::Code => c.is_alphanumeric() || matches!(c, '_' | '.'),
+            _ => false,
+        });
+        if is_in_word {
+            word_start.get_or_insert(at);
+            continue;
+        }
+        if let Some(start) = word_start.take() {
+            words.push(text.get(start..at).unwrap_or_default());
+        }
+        match step {
+            Some((c, LexState::Code)) if !c.is_whitespace() => {
+                words.push(text.get(at..scan.position).unwrap_or_default());
+            }
+            Some(_) => {}
+            None => return words,
+        }
+    }
+}
+
 fn strip_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut scan = StatementScanner::new(text);
     while let Some((c, inside)) = scan.step() {
-        if !matches!(inside, LexState::LineComment | LexState::BlockComment) {
+        if !inside.is_comment() {
             kept.push(c);
         }
     }
@@ -170,7 +254,7 @@ mod tests {
         input.push_line(text);
         let mut statements = Vec::new();
         while let Some(statement) = input.next_statement() {
-            statements.push(statement);
+            statements.push(statement.text);
         }
         (statements, input.text.trim().to_owned())
     }
@@ -181,10 +265,7 @@ mod tests {
             split("INSERT INTO t (\"a;b\") VALUES ('x;''y'); -- c;d\nSELECT $$;$$ /* ; */ ; USE k");
         assert_eq!(
             statements,
-            [
-                "INSERT INTO t (\"a;b\") VALUES ('x;''y')",
-                "-- c;d\nSELECT $$;$$ /* ; */"
-            ]
+            ["INSERT INTO t (\"a;b\") VALUES ('x;''y')", "SELECT $$;$$ /* ; */"]
         );
         assert_eq!(rest, "USE k");
     }
@@ -201,6 +282,25 @@ mod tests {
             ]
         );
         assert_eq!(rest, "");
+    }
+
+    #[test]
+    fn statements_know_their_lines() {
+        let mut input = Input::default();
+        for line in ["-- first", "", "SELECT", " 1; SELECT 2;", "/* a", "b */ SELECT 3"] {
+            input.push_line(line);
+        }
+        let lines = [input.next_statement(), input.next_statement(), input.take_rest()];
+        assert_eq!(lines.map(|s| s.map(|s| s.line)), [Some(3), Some(4), Some(6)]);
+    }
+
+    #[test]
+    fn only_an_open_comment_is_not_blank() {
+        let mut input = Input::default();
+        input.push_line("-- whole; /* too */");
+        assert!(input.is_blank());
+        input.push_line("/* open");
+        assert!(!input.is_blank());
     }
 
     #[test]

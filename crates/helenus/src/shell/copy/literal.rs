@@ -1,0 +1,221 @@
+//! Values from the text of a file: what COPY TO and cqlsh write, one value bare, collections as in CQL.
+
+use bytes::Bytes;
+use helenus_cql::types::{CqlType, NativeType, UserType};
+use helenus_cql::value::{
+    from_string, pack_list, pack_map, pack_set, pack_tuple, pack_vector, text::parse_hex,
+};
+
+/// The serialized value of a text.
+pub fn from_text(ty: &CqlType, text: &str) -> Result<Bytes, String> {
+    if let CqlType::Native(native) = ty {
+        return bare(*native, text);
+    }
+    let mut reader = LiteralReader { rest: text };
+    let value = reader.value(ty)?.ok_or("null is no value of a column here")?;
+    match reader.rest.trim() {
+        "" => Ok(value),
+        rest => Err(format!("'{rest}' is left behind a value of type {ty}")),
+    }
+}
+
+fn bare(native: NativeType, text: &str) -> Result<Bytes, String> {
+    let ty = CqlType::Native(native);
+    match native {
+        NativeType::Text | NativeType::Ascii => from_string(&ty, text),
+        _ if text.trim().is_empty() => Err(format!("nothing is no value of type {ty}")),
+        NativeType::Blob => {
+            let text = text.trim();
+            parse_hex(
+                text.strip_prefix("0x")
+                    .ok_or_else(|| format!("{text} does not begin with 0x"))?,
+            )
+        }
+        NativeType::Counter => from_string(&CqlType::BIGINT, text.trim()),
+        _ => from_string(&ty, text.trim()),
+    }
+}
+
+/// Reads literals off the front of a text.
+struct LiteralReader<'t> {
+    rest: &'t str,
+}
+
+impl LiteralReader<'_> {
+    /// A value; none for `null`.
+    fn value(&mut self, ty: &CqlType) -> Result<Option<Bytes>, String> {
+        self.rest = self.rest.trim_start();
+        if self.takes_null() {
+            return Ok(None);
+        }
+        Ok(Some(match ty {
+            CqlType::List { element, .. } => pack_list(self.elements('[', ']', element)?),
+            CqlType::Vector { element, .. } => pack_vector(element, self.elements('[', ']', element)?),
+            CqlType::Set { element, .. } => pack_set(element, self.elements('{', '}', element)?),
+            CqlType::Map { key, value, .. } => pack_map(key, self.entries(key, value)?),
+            CqlType::Tuple(elements) => pack_tuple(self.tuple(elements)?),
+            CqlType::Udt { definition, .. } => pack_tuple(self.fields(definition)?),
+            CqlType::Native(native) => bare(*native, &self.scalar()?)?,
+            CqlType::Custom(_) => bare(NativeType::Blob, &self.scalar()?)?,
+        }))
+    }
+
+    fn takes_null(&mut self) -> bool {
+        let (Some(word), Some(rest)) = (self.rest.get(..4), self.rest.get(4..)) else {
+            return false;
+        };
+        let is_null = word.eq_ignore_ascii_case("null") && !rest.starts_with(|c: char| c.is_alphanumeric());
+        if is_null {
+            self.rest = rest;
+        }
+        is_null
+    }
+
+    fn takes(&mut self, sign: char) -> bool {
+        let rest = self.rest.trim_start();
+        let after = rest.strip_prefix(sign);
+        self.rest = after.unwrap_or(rest);
+        after.is_some()
+    }
+
+    fn expect(&mut self, sign: char) -> Result<(), String> {
+        match self.takes(sign) {
+            true => Ok(()),
+            false => Err(format!("{sign} is expected at '{}'", self.rest)),
+        }
+    }
+
+    /// What stands between two signs, parted by commas.
+    fn list<T>(
+        &mut self,
+        open: char,
+        close: char,
+        mut item: impl FnMut(&mut Self) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
+        self.expect(open)?;
+        let mut items = Vec::new();
+        if self.takes(close) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.takes(close) {
+                return Ok(items);
+            }
+            self.expect(',')?;
+        }
+    }
+
+    fn element(&mut self, ty: &CqlType) -> Result<Bytes, String> {
+        self.value(ty)?
+            .ok_or_else(|| "null is no element of a collection".to_owned())
+    }
+
+    fn elements(&mut self, open: char, close: char, element: &CqlType) -> Result<Vec<Bytes>, String> {
+        self.list(open, close, |reader| reader.element(element))
+    }
+
+    fn entries(&mut self, key: &CqlType, value: &CqlType) -> Result<Vec<(Bytes, Bytes)>, String> {
+        self.list('{', '}', |reader| {
+            let key = reader.element(key)?;
+            reader.expect(':')?;
+            Ok((key, reader.element(value)?))
+        })
+    }
+
+    fn tuple(&mut self, elements: &[CqlType]) -> Result<Vec<Option<Bytes>>, String> {
+        let mut types = elements.iter();
+        self.list('(', ')', |reader| {
+            let ty = types.next().ok_or("a tuple has too many elements")?;
+            reader.value(ty)
+        })
+    }
+
+    fn fields(&mut self, definition: &UserType) -> Result<Vec<Option<Bytes>>, String> {
+        let mut values = vec![None; definition.fields.len()];
+        self.list('{', '}', |reader| {
+            let name = reader.scalar()?;
+            reader.expect(':')?;
+            let mut fields = definition.fields.iter().zip(&mut values);
+            let field = fields.find(|(field, _)| field.name == name);
+            let (field, value) = field.ok_or_else(|| format!("the type has no field {name}"))?;
+            *value = reader.value(&field.ty)?;
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// A string or name in quotes, or what stands before the next sign.
+    fn scalar(&mut self) -> Result<String, String> {
+        self.rest = self.rest.trim_start();
+        match self.rest.chars().next() {
+            Some(quote @ ('\'' | '"')) => self.quoted(quote),
+            _ => {
+                let end = self
+                    .rest
+                    .find([',', ':', ']', '}', ')'])
+                    .unwrap_or(self.rest.len());
+                let (word, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                Ok(word.trim().to_owned())
+            }
+        }
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<String, String> {
+        let mut text = String::new();
+        let mut rest = self.rest.get(1..).unwrap_or_default();
+        loop {
+            let (part, after) = rest
+                .split_once(quote)
+                .ok_or_else(|| format!("{} has no end", self.rest))?;
+            text.push_str(part);
+            rest = after;
+            match rest.strip_prefix(quote) {
+                Some(after) => {
+                    text.push(quote);
+                    rest = after;
+                }
+                None => {
+                    self.rest = rest;
+                    return Ok(text);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn literals_come_back_as_they_are_written() {
+        let text = Arc::new(CqlType::Native(NativeType::Text));
+        let int = Arc::new(CqlType::Native(NativeType::Int));
+        let frozen = false;
+        let list = CqlType::List {
+            element: Arc::clone(&text),
+            frozen,
+        };
+        let map = CqlType::Map {
+            key: Arc::clone(&text),
+            value: Arc::new(list.clone()),
+            frozen,
+        };
+        let tuple = CqlType::Tuple(vec![(*int).clone(), (*text).clone()].into());
+        for (ty, written) in [
+            (&list, "['it''s', 'b,]']"),
+            (&list, "[]"),
+            (&map, "{'a: b': ['x'], 'c': []}"),
+            (&tuple, "(7, null)"),
+        ] {
+            let bytes = from_text(ty, written).unwrap();
+            assert_eq!(helenus_cql::value::to_cql_literal(ty, &bytes).unwrap(), written);
+        }
+        assert!(from_text(&list, "['a'").is_err());
+        assert!(from_text(&list, "['a'] x").is_err());
+        assert!(from_text(&int, "").is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! How far a COPY has come, told at the terminal every second.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Counts rows and tells their number.
+pub struct Progress {
+    started: Instant,
+    told: Instant,
+    is_told: bool,
+    pub rows: u64,
+}
+
+impl Progress {
+    pub fn start() -> Progress {
+        let now = Instant::now();
+        Progress {
+            started: now,
+            told: now,
+            is_told: std::io::stderr().is_terminal(),
+            rows: 0,
+        }
+    }
+
+    pub fn add(&mut self, rows: u64) {
+        self.rows += rows;
+        if self.is_told && self.told.elapsed() >= INTERVAL {
+            self.told = Instant::now();
+            let rate = self.rate();
+            // A terminal that is gone is no reason to stop.
+            let _ = write!(
+                std::io::stderr(),
+                "\rProcessed: {} rows; Rate: {rate:.0} rows/s ",
+                self.rows
+            );
+        }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn rate(&self) -> f64 {
+        self.rows as f64 / self.elapsed().as_secs_f64().max(0.001)
+    }
+
+    /// Ends the line of the progress.
+    pub fn finish(&self) {
+        if self.is_told && self.told > self.started {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What somebody may have meant who has mistyped a keyword or a name.
+
+use super::command;
+use super::keywords::{KEYWORDS, VERBS};
+use super::names::{Names, table_of};
+
+/// How alike two words must be, from 0 to 1.
+const LIKENESS_MIN: f64 = 0.7;
+
+/// A hint for a statement that was refused with that message; none if nothing is near.
+pub fn hint(statement: &str, message: &str, keyspace: Option<&str>, names: &Names) -> Option<String> {
+    let meant = match refused_name(message) {
+        Some(Refused::Table(name)) => nearest_table(named_table(statement, name), keyspace, names),
+        Some(Refused::Keyspace(name)) => nearest(name, names.keyspaces()),
+        Some(Refused::Column(name)) => nearest(name, names.columns_of_statement(statement, keyspace)),
+        None => mistyped_keyword(statement, message),
+    };
+    meant.map(|meant| format!("did you mean {meant}?"))
+}
+
+enum Refused<'m> {
+    Table(&'m str),
+    Keyspace(&'m str),
+    Column(&'m str),
+}
+
+/// The name that the server does not know, from its words.
+fn refused_name(message: &str) -> Option<Refused<'_>> {
+    let table = between(message, "table ", " does not exist")
+        .or_else(|| between(message, "unconfigured table ", ""))
+        .map(Refused::Table);
+    let keyspace = || {
+        between(message, "eyspace ", " does not exist").map(|name| Refused::Keyspace(name.trim_matches('\'')))
+    };
+    let column = || {
+        ["Undefined column name ", "Unknown identifier ", "Undefined name "]
+            .iter()
+            .find_map(|words| between(message, words, " "))
+            .map(|name| Refused::Column(name.trim_matches(['"', '\''])))
+    };
+    table.or_else(keyspace).or_else(column)
+}
+
+/// What stands between two texts, the first of which begins it; to the end of the message if the second is not there.
+fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
+    let (_, rest) = message.split_once(before)?;
+    match after {
+        "" | " " => rest.split_whitespace().next(),
+        after => rest.split_once(after).map(|(name, _)| name),
+    }
+}
+
+/// The table as the statement names it: the server leaves the keyspace out.
+fn named_table<'t>(statement: &'t str, name: &'t str) -> &'t str {
+    let named = table_of(statement).filter(|named| named.rsplit('.').next() == Some(name));
+    named.unwrap_or(name)
+}
+
+fn nearest_table(name: &str, keyspace: Option<&str>, names: &Names) -> Option<String> {
+    match name.rsplit_once('.') {
+        Some((keyspace, table)) => {
+            let table = nearest(table, names.tables(keyspace))?;
+            Some(format!("{keyspace}.{table}"))
+        }
+        None => nearest(name, names.tables(keyspace?)),
+    }
+}
+
+/// The keyword near the first word, or near the word that the parser stopped at.
+fn mistyped_keyword(statement: &str, message: &str) -> Option<String> {
+    let first = statement.split_whitespace().next()?;
+    let commands = VERBS.iter().copied().chain(command::names());
+    if !VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(first)) {
+        return nearest(&first.to_uppercase(), commands.map(str::to_owned));
+    }
+    let stopped_at = between(message, "input '", "'")?;
+    let stopped_at = stopped_at.to_uppercase();
+    let is_keyword = KEYWORDS.contains(&stopped_at.as_str());
+    let keywords = KEYWORDS.iter().map(|word| (*word).to_owned());
+    (!is_keyword).then(|| nearest(&stopped_at, keywords)).flatten()
+}
+
+/// The most alike of some words, if it is not the same and alike enough.
+fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate != word)
+        .map(|candidate| {
+            (
+                strsim::normalized_damerau_levenshtein(word, &candidate),
+                candidate,
+            )
+        })
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_and_keyword() {
+        let names = Names::of(&[("shop", "users", &["id", "name"]), ("shop", "orders", &["id"])]);
+        let hint = |statement: &str, message: &str| hint(statement, message, Some("shop"), &names);
+        let did_you_mean = |name: &str| Some(format!("did you mean {name}?"));
+        assert_eq!(
+            hint("SELECT * FROM usrs", "table usrs does not exist"),
+            did_you_mean("users")
+        );
+        assert_eq!(
+            hint("SELECT * FROM shop.oders", "table oders does not exist"),
+            did_you_mean("shop.orders")
+        );
+        assert_eq!(
+            hint("USE shp", "Keyspace 'shp' does not exist"),
+            did_you_mean("shop")
+        );
+        assert_eq!(
+            hint(
+                "SELECT nmae FROM users",
+                "Undefined column name nmae in table shop.users"
+            ),
+            did_you_mean("name")
+        );
+        assert_eq!(
+            hint("SELCT 1", "line 1:0 no viable alternative at input 'SELCT'"),
+            did_you_mean("SELECT")
+        );
+        assert_eq!(
+            hint(
+                "SELECT * FORM t",
+                "line 1:9 mismatched input 'FORM' expecting K_FROM"
+            ),
+            did_you_mean("FROM")
+        );
+        assert_eq!(
+            hint("SELECT 1 FROM xyzzyxx", "table xyzzyxx does not exist"),
+            None
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! Ctrl-C while the shell works: it is noted here, and what is under way stops at the next look.
+//!
+//! At the prompt the terminal is in raw mode, where the line editor reads Ctrl-C as a key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::SIGINT;
+
+/// Whether Ctrl-C was pressed. Copies share the note.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// From here on SIGINT no longer ends the process.
+    pub fn catch(&self) -> Result<()> {
+        signal_hook::flag::register(SIGINT, Arc::clone(&self.0)).context("can't catch Ctrl-C")?;
+        Ok(())
+    }
+
+    /// True if Ctrl-C was pressed since the last [`Interrupt::clear`].
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
