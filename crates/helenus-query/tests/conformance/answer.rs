@@ -73,11 +73,15 @@ impl Shown<'_> {
         }
     }
 
-    /// Without what the first request after USE is told, which depends on what others have prepared.
+    /// Without what the first request after USE is told, which depends on what others have prepared, and without the warning for table
+    /// options that have no effect here.
     pub fn warnings(&self, warnings: &[String]) -> Vec<String> {
+        let is_compared = |warning: &&String| {
+            !warning.starts_with("`USE <keyspace>`") && !warning.contains(" no effect in Helenus: ")
+        };
         let told = warnings
             .iter()
-            .filter(|warning| self.protocol_version > 3 && !warning.starts_with("`USE <keyspace>`"));
+            .filter(|warning| self.protocol_version > 3 && is_compared(warning));
         told.map(|warning| format!("warning: {}", one_line(warning)))
             .collect()
     }

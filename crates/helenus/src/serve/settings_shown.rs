@@ -65,6 +65,7 @@ const SHOWN: &[(&str, Show)] = &[
     ("idle_timeout", |c| c.server.idle_timeout.map_or_else(off, time)),
     ("startup_timeout", |c| time(c.server.startup_timeout)),
     ("slow_request_log_timeout", |c| c.server.slow_request_log_timeout.map_or_else(off, time)),
+    ("slow_request_log_values", |c| c.server.slow_request_log_values.to_string()),
     ("shutdown_timeout", |c| time(c.server.shutdown_timeout)),
     ("statement_len_max", |c| size(c.limits.statement_len_max as u64)),
     ("batch_size_warn_bytes", |c| size(c.limits.batch_size_warn_bytes as u64)),
