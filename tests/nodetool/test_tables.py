@@ -83,10 +83,6 @@ def test_what_runs_is_seen(node):
     requests = pools["Native-Transport-Requests"]
     assert requests.active_tasks == 1 and requests.active_tasks_limit > 1 and requests.completed_tasks > ROWS
     assert pools["MemtableFlushWriter"].completed_tasks >= 1
-    caches = {cache.name: cache for cache in session.execute("SELECT * FROM system_views.caches")}
-    metrics = node.metrics()
-    assert caches["chunks"].capacity_bytes == metrics["helenus_block_cache_bytes"]
-    assert caches["chunks"].hit_count <= metrics["helenus_block_cache_hits_total"]
     lines = list(session.execute("SELECT * FROM system_views.system_logs"))
     assert any("POST /node/flush" in line.message and line.level == "INFO" for line in lines), lines
 

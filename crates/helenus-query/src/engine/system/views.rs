@@ -160,8 +160,8 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
     )
 }
 
-/// Cassandra's caches. The row cache is there, and the block cache as that of chunks, of which the entries are not counted; caches of counters
-/// and of keys are empty. The rates of the last minutes are not kept.
+/// Cassandra's caches, without that of chunks, which Cassandra has switched off by default. The row cache is there; caches of counters and of keys
+/// are empty. The rates of the last minutes are not kept.
 fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let stats = engine.store_stats();
     let cache = |name: &str, cached: RowCacheStats, hits: u64, misses: u64| {
@@ -180,15 +180,7 @@ fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         )
     };
     let totals = stats.totals;
-    let blocks = RowCacheStats {
-        capacity_bytes: stats.block_cache_bytes,
-        ..RowCacheStats::default()
-    };
-    let mut chunks = cache("chunks", blocks, stats.block_cache_hits, stats.block_cache_misses);
-    set(&mut chunks, table, "entry_count", None);
-    set(&mut chunks, table, "size_bytes", None);
     vec![
-        chunks,
         cache("counters", RowCacheStats::default(), 0, 0),
         cache("keys", RowCacheStats::default(), 0, 0),
         cache(
