@@ -31,6 +31,8 @@ class Terminal:
         environment = {**helenus.clean_environment(), "HOME": str(home), "TERM": "xterm", **dict(env)}
         self.pid, self.file = pty.fork()
         if self.pid == 0:
+            # A program that ignores it, such as nohup, hands that down.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             # The size must be known before the shell asks for it.
             ioctl(0, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execve(command[0], command, environment)
