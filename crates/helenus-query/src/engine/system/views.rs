@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helenus_tablet::RowCacheStats;
 
-use super::row::{bigint, boolean, double, inet, int, row, set, text, text_map};
+use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
 use super::{Row, running, settings, storage_port};
 use crate::engine::Engine;
 use crate::engine::clients::Client;
