@@ -17,8 +17,11 @@ pub struct DataModelError(pub String);
 /// How large a partition may be that is kept in the row cache as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptPartition {
+    /// Rows that may be alive, and their bytes.
     pub rows_max: usize,
     pub bytes_max: usize,
+    /// Dead rows that are passed over to find these. They are not kept.
+    pub dead_rows_max: usize,
 }
 
 /// The meaning of keys and values, given by the data model.

@@ -63,6 +63,7 @@ pub use bucket::metered_object_store::{BUCKET_LATENCY_MS, BucketLatency, BucketS
 pub use bucket::restore_copy::CopyRestore;
 pub use bucket::store_documents::StoreDocuments;
 pub use cache::disk::DiskCacheStats;
+pub use cache::partition_cache::KeptRows;
 pub use cache::row_cache::RowCacheStats;
 pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{

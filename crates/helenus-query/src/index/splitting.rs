@@ -279,10 +279,10 @@ async fn move_entries(
             added.push(row_op(
                 index,
                 &list_partition(target.id),
-                &entry.clustering,
+                entry.clustering,
                 written,
             ));
-            removed.push(row_op(index, &source, &entry.clustering, gone));
+            removed.push(row_op(index, &source, entry.clustering, gone));
             Ok(())
         });
         let is_last = !is_read.await?;

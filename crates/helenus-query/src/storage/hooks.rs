@@ -28,11 +28,13 @@ const RESERVED: u32 = 0xFFFF_FF00;
 const KEPT_VALUE: KeptPartition = KeptPartition {
     rows_max: 12,
     bytes_max: 4 << 10,
+    dead_rows_max: 12,
 };
-/// The same of a posting list.
+/// The same of a posting list. One that was split is full of dead rows for a while.
 const KEPT_LIST: KeptPartition = KeptPartition {
     rows_max: 512,
     bytes_max: 1 << 20,
+    dead_rows_max: 100_000,
 };
 
 /// What a compaction asks of a table.

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{ByteRange, ClusteringRange, key};
-use helenus_tablet::TokenRange;
+use helenus_tablet::{KeptRows, TokenRange};
 
 use super::reads::{self, TabletScan};
-use crate::cluster::ScanRange;
+use crate::cluster::{Owner, ScanRange};
 use crate::failure::ExecutionError;
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted, StoredRow, corrupt};
 use crate::schema::Table;
@@ -60,6 +60,23 @@ async fn scan_partition(
             // A single token stays whole however often its tablet is split.
             scan.ok_or(ExecutionError::NotOwned)
         }
+    }
+}
+
+/// All rows of a partition with a prefix of keys in one piece, if this node owns it and the row cache keeps it ([`Tablet::kept_partition`]).
+///
+/// [`Tablet::kept_partition`]: helenus_tablet::Tablet::kept_partition
+pub(crate) async fn kept_partition(
+    context: &ExecutionContext,
+    token: i64,
+    prefix: &Bytes,
+) -> Result<Option<KeptRows>, ExecutionError> {
+    let is_here = context
+        .cluster()
+        .is_none_or(|cluster| cluster.owner(token) == Owner::Here);
+    match context.store.tablet(token) {
+        Ok(tablet) if is_here => Ok(tablet.kept_partition(prefix).await?),
+        _ => Ok(None),
     }
 }
 

@@ -194,7 +194,7 @@ impl Stage {
             let Op { key, operand, .. } = op;
             inner.active.last_lsn = lsn;
             inner.active.operands += 1;
-            partition_cache::forget(self.model.as_ref(), cache, &key);
+            partition_cache::forget(self.model.as_ref(), cache, &key, &operand);
             inner.cut_dead(self.model.as_ref(), &key, &operand);
             let hash = cache.hash(&key);
             if is_late {

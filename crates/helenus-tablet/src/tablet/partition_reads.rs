@@ -1,11 +1,12 @@
 //! Reads small partitions through the row cache ([`crate::cache::partition_cache`]).
 
 use std::ops::{Bound, RangeBounds};
+use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::cache::generations::Generation;
-use crate::cache::partition_cache::unpack;
+use crate::cache::partition_cache::KeptRows;
 use crate::cache::row_cache::Lookup;
 use crate::data_model::KeptPartition;
 use crate::error::StoreError;
@@ -32,24 +33,44 @@ impl Tablet {
         let Some((prefix, ..)) = self.partition_of(start, end) else {
             return Ok(None);
         };
-        // The rows of an index have no header.
-        let kept = match self.cache.lookup(&prefix, Generation::NONE) {
-            Lookup::Hit(kept) => kept,
-            Lookup::Miss(token) => {
-                let kept = Box::pin(self.read_partition(&prefix, limit)).await?;
-                self.cache.fill(&token, &prefix, kept.as_ref(), Generation::NONE);
-                kept
-            }
-        };
         // None: it is known to be large.
+        let kept = self.kept(&prefix, limit).await?;
         Ok(kept.map(|kept| {
             let bounds = (start.clone(), end.clone());
-            let rows = unpack(kept).filter(|(key, _)| bounds.contains(key));
+            let rows = kept.shared().filter(|(key, _)| bounds.contains(key));
             Scan::of_rows(rows.collect(), reversed, self.model.clone())
         }))
     }
 
-    /// The rows of a partition in one piece; none if there are too many.
+    /// All rows of the partition with a prefix of keys, if that is one to be kept, and small. For readers that want the whole partition: they copy
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Tablet::scan`].
+    pub async fn kept_partition(&self, prefix: &Bytes) -> Result<Option<KeptRows>, StoreError> {
+        match self.model.kept_partition(prefix) {
+            Some(limit) if self.row_cache_on => {
+                self.counters.scans.fetch_add(1, Ordering::Relaxed);
+                self.kept(prefix, limit).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn kept(&self, prefix: &Bytes, limit: KeptPartition) -> Result<Option<KeptRows>, StoreError> {
+        // The rows of an index have no header.
+        let kept = match self.cache.lookup(prefix, Generation::NONE) {
+            Lookup::Hit(kept) => kept,
+            Lookup::Miss(token) => {
+                let kept = Box::pin(self.read_partition(prefix, limit)).await?;
+                self.cache.fill(&token, prefix, kept.as_ref(), Generation::NONE);
+                kept
+            }
+        };
+        Ok(kept.map(KeptRows))
+    }
+
+    /// The rows of a partition in one piece, without the dead ones; none if there are too many.
     async fn read_partition(
         &self,
         prefix: &Bytes,
@@ -58,18 +79,24 @@ impl Tablet {
         let end = successor(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(end.into()));
         let mut scan = self.scan_all(Bound::Included(prefix.clone()), end, false).await?;
         let mut packed = BytesMut::new();
-        for _ in 0..=limit.rows_max {
-            let Some((key, row)) = scan.next().await? else {
-                return Ok(Some(packed.freeze()));
-            };
+        let (mut rows, mut dead_rows) = (0, 0);
+        while let Some((key, row)) = scan.next().await? {
+            if !self.model.may_be_alive(&key, &row) {
+                dead_rows += 1;
+                if dead_rows > limit.dead_rows_max {
+                    return Ok(None);
+                }
+                continue;
+            }
+            rows += 1;
             for part in [key, row] {
                 packed.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
                 packed.extend_from_slice(&part);
             }
-            if packed.len() > limit.bytes_max {
-                break;
+            if rows > limit.rows_max || packed.len() > limit.bytes_max {
+                return Ok(None);
             }
         }
-        Ok(None)
+        Ok(Some(packed.freeze()))
     }
 }

@@ -36,6 +36,7 @@ impl DataModel for Union {
         let kept = KeptPartition {
             rows_max: 12,
             bytes_max: 4 << 10,
+            dead_rows_max: 3,
         };
         key.starts_with(b"s").then_some(kept)
     }

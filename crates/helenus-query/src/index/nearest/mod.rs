@@ -4,6 +4,7 @@
 //! statement filters and ranks by their own vectors. When enough rows have passed, the search ends; when a part of the entries that were read has
 //! been followed and too few have, more lists are read, twice as many each time: so a filter that keeps few rows widens the search.
 
+mod candidates;
 pub(crate) mod directories;
 pub(crate) mod list_reader;
 
@@ -16,7 +17,8 @@ use helenus_cql::error::CqlError;
 use helenus_row::key;
 use helenus_row::read::LiveRow;
 
-use self::list_reader::ListReader;
+use self::candidates::{Candidate, Candidates, ListCandidates, ListCollector};
+use self::list_reader::{ListAtHand, ListEntry, ListReader};
 use super::entries::decode_entry;
 use super::posting_lists::directory::SearchOrder;
 use super::posting_lists::hidden_rows::{list_partition, vector};
@@ -27,6 +29,7 @@ use super::stale_entries;
 use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
+use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
 use crate::storage::read::rows::KnownRows;
@@ -46,15 +49,6 @@ const ENTRIES_MAX: usize = 200_000;
 const SPARE_ROWS: usize = 4;
 /// Rows that are read at once in a cluster.
 const AHEAD: usize = 32;
-
-/// An entry that was read and may be followed.
-struct Candidate {
-    distance: f32,
-    list: i64,
-    /// Encoded, in the hidden table.
-    entry: Bytes,
-    written_us: i64,
-}
 
 /// An entry that is followed to its row.
 struct Followed {
@@ -81,8 +75,8 @@ pub(crate) struct NearestSource {
     /// The lists that are to be read, in order; those that belong together are read one after another.
     lists: SearchOrder,
     lists_read: usize,
-    /// Entries that were read and not followed, the nearest last.
-    candidates: Vec<Candidate>,
+    /// Entries that were read and not followed.
+    candidates: Candidates,
     entries_read: usize,
     followed: usize,
     /// Rows that have passed.
@@ -113,7 +107,7 @@ impl NearestSource {
             measure,
             lists,
             lists_read: 0,
-            candidates: Vec::new(),
+            candidates: Candidates::default(),
             entries_read: 0,
             followed: 0,
             passed: 0,
@@ -199,15 +193,11 @@ impl NearestSource {
             left = left.saturating_sub(count);
             let reads = families.iter().map(|family| self.read_family(context, family));
             for read in try_join_all(reads).await? {
-                self.entries_read += read.len();
-                self.candidates.extend(read);
+                self.entries_read += read.iter().map(ListCandidates::len).sum::<usize>();
+                self.candidates.add(read);
             }
+            scope::checkpoint().await?;
         }
-        // Of what is equally near, what a scan gives first is followed first.
-        self.candidates.sort_by(|a, b| {
-            let nearer = b.distance.total_cmp(&a.distance);
-            nearer.then_with(|| b.entry.cmp(&a.entry))
-        });
         Ok(())
     }
 
@@ -216,28 +206,41 @@ impl NearestSource {
         &self,
         context: &ExecutionContext,
         family: &[i64],
-    ) -> Result<Vec<Candidate>, ExecutionError> {
-        let search = &self.search;
-        let mut candidates = Vec::new();
+    ) -> Result<Vec<ListCandidates>, ExecutionError> {
+        let mut read = Vec::with_capacity(family.len());
         for list in family {
-            let mut entries = ListReader::new(&search.index, *list);
-            loop {
-                let is_read = entries.next(context, |entry| {
-                    let distance = distance(self.measure, &search.vector, entry.packed);
-                    candidates.extend(distance.map(|distance| Candidate {
-                        distance,
-                        list: *list,
-                        entry: entry.clustering,
-                        written_us: entry.written_us,
-                    }));
-                    Ok(())
-                });
-                if !is_read.await? {
-                    break;
-                }
+            read.push(self.read_list(context, *list).await?);
+        }
+        Ok(read)
+    }
+
+    async fn read_list(
+        &self,
+        context: &ExecutionContext,
+        list: i64,
+    ) -> Result<ListCandidates, ExecutionError> {
+        let search = &self.search;
+        let collect = |entry: ListEntry<'_>, collector: &mut ListCollector| {
+            if let Some(distance) = distance(self.measure, &search.vector, entry.packed) {
+                collector.add(distance, entry.clustering, entry.written_us);
+            }
+        };
+        if let Some(at_hand) = ListAtHand::of(context, &search.index, list).await? {
+            let mut collector = ListCollector::new(list, Some(at_hand.bytes().clone()));
+            at_hand.visit(|entry| collect(entry, &mut collector))?;
+            return Ok(collector.finish());
+        }
+        let mut collector = ListCollector::new(list, None);
+        let mut entries = ListReader::new(&search.index, list);
+        loop {
+            let is_read = entries.next(context, |entry| {
+                collect(entry, &mut collector);
+                Ok(())
+            });
+            if !is_read.await? {
+                return Ok(collector.finish());
             }
         }
-        Ok(candidates)
     }
 
     pub async fn static_row(

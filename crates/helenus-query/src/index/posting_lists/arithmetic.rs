@@ -1,23 +1,33 @@
-//! Sums over the components of vectors, in lanes, so that the compiler may use vector instructions.
+//! Sums over the components of vectors, in lanes, so that the compiler uses the vector instructions that the machine has.
+
+use multiversion::multiversion;
 
 /// Sums that are kept side by side.
 const LANES: usize = 16;
 
 /// The dot product, as far as the shorter one goes.
+#[multiversion(targets("x86_64+avx2"))]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| x * y)
 }
 
 /// The square of the Euclidean distance.
+#[multiversion(targets("x86_64+avx2"))]
 pub fn distance_squared(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| (x - y) * (x - y))
 }
 
 /// The dot product with small whole numbers.
+#[multiversion(targets("x86_64+avx2"))]
 pub fn dot_bytes(a: &[f32], b: &[u8]) -> f32 {
     sum(a, b, |x, byte| x * f32::from(byte.cast_signed()))
 }
 
+#[allow(
+    clippy::inline_always,
+    reason = "only what is inlined is compiled for the caller's instructions"
+)]
+#[inline(always)]
 fn sum<T: Copy>(a: &[f32], b: &[T], term: impl Fn(f32, T) -> f32) -> f32 {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();

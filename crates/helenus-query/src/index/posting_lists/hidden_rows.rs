@@ -10,7 +10,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use helenus_cql::error::CqlError;
-use helenus_row::packed::{ColumnRef, RowRef};
+use helenus_row::packed::simple_cell;
 use helenus_row::read::{LiveColumn, LiveRow};
 use helenus_row::row::{Cell, Deletion, Liveness};
 use helenus_row::{ColumnId, RowBuilder, key};
@@ -117,18 +117,14 @@ pub fn cell<'r>(row: &LiveRow<'r>) -> Option<&'r [u8]> {
     }
 }
 
-/// The cell of a row as it is stored, and its timestamp; none of a row that is not alive.
+/// The cell of a packed row as it is stored, and its timestamp, in µs; none of a row that is not alive.
 ///
 /// # Errors
 /// If the row is damaged.
-pub fn stored_cell(row: &RowRef) -> Result<Option<(&[u8], i64)>, CqlError> {
-    let Some(ColumnRef::Simple(cell)) = row.column(CELL).map_err(corrupt)? else {
-        return Ok(None);
-    };
-    let is_deleted = row
-        .deletion()
-        .is_some_and(|deletion| deletion.deletes(cell.timestamp_us));
-    Ok((!is_deleted && !cell.is_tombstone()).then_some((cell.value, cell.timestamp_us)))
+pub fn stored_cell(row: &[u8]) -> Result<Option<(&[u8], i64)>, CqlError> {
+    let cell = simple_cell(row, CELL).map_err(corrupt)?;
+    let live = cell.filter(|cell| !cell.is_tombstone());
+    Ok(live.map(|cell| (cell.value, cell.timestamp_us)))
 }
 
 /// A list's row in the directory: whether entries are being moved into it and from which list, and the centroid.

@@ -1,0 +1,191 @@
+//! Entries that were read and not followed yet. Thousands are read for each that is followed, so one costs no allocation and no reference count: it
+//! is a part of the bytes of its list.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use bytes::{Bytes, BytesMut};
+
+/// An entry that may be followed.
+pub(crate) struct Candidate {
+    pub distance: f32,
+    pub list: i64,
+    /// Encoded, in the hidden table.
+    pub entry: Bytes,
+    pub written_us: i64,
+}
+
+/// An entry by its place. The nearest is the greatest; of what is equally near, what a scan gives first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// [`ordered`], and the place: the number of the piece and the offset in it.
+    order: Reverse<(u32, u32, u32)>,
+    len: u32,
+    written_us: i64,
+}
+
+/// The bits of a distance, in the order of `f32::total_cmp`.
+fn ordered(distance: f32) -> u32 {
+    let bits = distance.to_bits();
+    match distance.is_sign_negative() {
+        true => !bits,
+        false => bits | SIGN,
+    }
+}
+
+/// The distance again.
+fn distance_of(ordered: u32) -> f32 {
+    f32::from_bits(match ordered & SIGN {
+        0 => !ordered,
+        _ => ordered & !SIGN,
+    })
+}
+
+const SIGN: u32 = 1 << 31;
+
+/// The entries of one list.
+pub(crate) struct ListCandidates {
+    list: i64,
+    bytes: Bytes,
+    /// Without the number of the piece.
+    places: Vec<Place>,
+}
+
+impl ListCandidates {
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+}
+
+/// Takes the entries of one list.
+pub(crate) struct ListCollector {
+    list: i64,
+    /// The bytes of which the entries are parts; otherwise they are copied.
+    shared: Option<Bytes>,
+    copied: BytesMut,
+    places: Vec<Place>,
+}
+
+impl ListCollector {
+    pub fn new(list: i64, shared: Option<Bytes>) -> ListCollector {
+        ListCollector {
+            list,
+            shared,
+            copied: BytesMut::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// Takes an entry. `entry` is a part of the shared bytes, if there are any.
+    pub fn add(&mut self, distance: f32, entry: &[u8], written_us: i64) {
+        let at = match &self.shared {
+            Some(shared) => (entry.as_ptr() as usize).wrapping_sub(shared.as_ptr() as usize),
+            None => {
+                self.copied.extend_from_slice(entry);
+                self.copied.len() - entry.len()
+            }
+        };
+        // A list whose entries do not lie in 4 GiB is read by parts of rows, and split long before.
+        if let (Ok(at), Ok(len)) = (u32::try_from(at), u32::try_from(entry.len())) {
+            self.places.push(Place {
+                order: Reverse((ordered(distance), 0, at)),
+                len,
+                written_us,
+            });
+        }
+    }
+
+    pub fn finish(self) -> ListCandidates {
+        ListCandidates {
+            list: self.list,
+            bytes: self.shared.unwrap_or_else(|| self.copied.freeze()),
+            places: self.places,
+        }
+    }
+}
+
+/// Entries of lists, the nearest first.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    pieces: Vec<(i64, Bytes)>,
+    places: BinaryHeap<Place>,
+}
+
+impl Candidates {
+    pub fn add(&mut self, read: impl IntoIterator<Item = ListCandidates>) {
+        let mut places = std::mem::take(&mut self.places).into_vec();
+        for list in read {
+            let piece = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
+            self.pieces.push((list.list, list.bytes));
+            places.extend(list.places.into_iter().map(|place| {
+                let Reverse((distance, _, at)) = place.order;
+                let order = Reverse((distance, piece, at));
+                Place { order, ..place }
+            }));
+        }
+        self.places = places.into();
+    }
+
+    /// Takes the nearest one.
+    pub fn pop(&mut self) -> Option<Candidate> {
+        let place = self.places.pop()?;
+        let Reverse((distance, piece, at)) = place.order;
+        let (list, bytes) = self.pieces.get(piece as usize)?;
+        let entry = bytes.get(at as usize..)?.get(..place.len as usize)?;
+        Some(Candidate {
+            distance: distance_of(distance),
+            list: *list,
+            entry: bytes.slice_ref(entry),
+            written_us: place.written_us,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn popped(candidates: &mut Candidates) -> Vec<(i64, Bytes)> {
+        let next = || {
+            candidates
+                .pop()
+                .map(|candidate| (candidate.list, candidate.entry))
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn distances_are_ordered_by_their_bits() {
+        let ascending = [f32::NEG_INFINITY, -2.5, -0.0, 0.0, 1e-30, 3.0, f32::INFINITY];
+        let bits = ascending.map(ordered);
+        assert!(bits.is_sorted_by(|a, b| a < b));
+        for (distance, bits) in ascending.iter().zip(bits) {
+            assert!(distance.total_cmp(&distance_of(bits)).is_eq());
+        }
+    }
+
+    #[test]
+    fn the_nearest_come_first_whether_shared_or_copied() {
+        let shared = Bytes::from_static(b"..near.far");
+        let mut first = ListCollector::new(1, Some(shared.clone()));
+        first.add(9.0, &shared[7..], 1);
+        first.add(1.0, &shared[2..6], 2);
+        let mut second = ListCollector::new(2, None);
+        second.add(1.0, b"as near", 3);
+        second.add(4.0, b"between", 4);
+        second.add(4.0, b"behind it", 5);
+        let mut candidates = Candidates::default();
+        candidates.add([first.finish()]);
+        candidates.add([second.finish()]);
+        let expected: [(i64, &[u8]); 5] = [
+            (1, b"near"),
+            (2, b"as near"),
+            (2, b"between"),
+            (2, b"behind it"),
+            (1, b"far"),
+        ];
+        let expected = expected.map(|(list, entry)| (list, Bytes::from_static(entry)));
+        assert_eq!(popped(&mut candidates), expected);
+        assert!(candidates.pop().is_none());
+    }
+}
