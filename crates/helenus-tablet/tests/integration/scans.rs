@@ -36,15 +36,22 @@ impl DataModel for Union {
         let kept = KeptPartition {
             rows_max: 12,
             bytes_max: 4 << 10,
-            dead_rows_max: 3,
+            dead_rows_max: 30,
         };
         key.starts_with(b"s").then_some(kept)
+    }
+
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+        !(key.starts_with(b"s-mortal") && operand.contains(&DEATH))
     }
 
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
     }
 }
+
+/// Kills a row of a partition whose rows can die.
+const DEATH: u8 = b'x';
 
 struct KeepAll;
 
@@ -157,6 +164,36 @@ async fn scans_give_what_was_written_wherever_it_lies() {
         }
     }
     store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partition_that_was_too_large_is_kept_when_its_rows_have_died() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = one_tablet(folder.path()).await;
+    let name = |row: u8| key(format!("s-mortal/{row:03}"));
+    let write = async |rows: std::ops::Range<u8>, operand: u8| {
+        let mut batch = WriteBatch::new();
+        rows.for_each(|row| batch.merge(0, name(row), Bytes::copy_from_slice(&[operand])));
+        store.write(batch, true).await.unwrap();
+    };
+    let kept = async || {
+        let tablet = store.tablet(0).unwrap();
+        let kept = tablet.kept_partition(&key("s-mortal/")).await.unwrap();
+        kept.map(|kept| {
+            kept.iter()
+                .map(|(key, _)| Bytes::copy_from_slice(key))
+                .collect::<Vec<_>>()
+        })
+    };
+    write(0..20, 1).await;
+    assert_eq!(kept().await, None);
+    write(20..21, 1).await;
+    assert_eq!(kept().await, None);
+    write(0..19, DEATH).await;
+    assert_eq!(kept().await, Some(vec![name(19), name(20)]));
+    write(2..3, DEATH).await;
+    write(30..31, 1).await;
+    assert_eq!(kept().await, Some(vec![name(19), name(20), name(30)]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -104,31 +104,46 @@ impl ListCollector {
     }
 }
 
-/// Entries of lists, the nearest first.
+/// Of the lists that are read first, the distance of the so-manieth nearest entry tells the near ones from the far ones.
+const NEAR: usize = 64;
+
+/// Entries of lists, the nearest first. Few of them are ever asked for: only those that are near are kept in order, until all of them are taken.
 #[derive(Default)]
 pub(crate) struct Candidates {
     pieces: Vec<(i64, Bytes)>,
-    places: BinaryHeap<Place>,
+    near: BinaryHeap<Place>,
+    far: Vec<Place>,
+    /// [`ordered`]: what is as near is among the near ones.
+    near_max: u32,
 }
 
 impl Candidates {
     pub fn add(&mut self, read: impl IntoIterator<Item = ListCandidates>) {
-        let mut places = std::mem::take(&mut self.places).into_vec();
         for list in read {
             let piece = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
             self.pieces.push((list.list, list.bytes));
-            places.extend(list.places.into_iter().map(|place| {
+            if self.near.is_empty() && self.far.is_empty() {
+                self.near_max = near_max(&list.places);
+            }
+            for place in list.places {
                 let Reverse((distance, _, at)) = place.order;
                 let order = Reverse((distance, piece, at));
-                Place { order, ..place }
-            }));
+                let place = Place { order, ..place };
+                match distance <= self.near_max {
+                    true => self.near.push(place),
+                    false => self.far.push(place),
+                }
+            }
         }
-        self.places = places.into();
     }
 
     /// Takes the nearest one.
     pub fn pop(&mut self) -> Option<Candidate> {
-        let place = self.places.pop()?;
+        if self.near.is_empty() {
+            self.near = std::mem::take(&mut self.far).into();
+            self.near_max = u32::MAX;
+        }
+        let place = self.near.pop()?;
         let Reverse((distance, piece, at)) = place.order;
         let (list, bytes) = self.pieces.get(piece as usize)?;
         let entry = bytes.get(at as usize..)?.get(..place.len as usize)?;
@@ -141,8 +156,19 @@ impl Candidates {
     }
 }
 
+fn near_max(places: &[Place]) -> u32 {
+    let mut distances: Vec<u32> = places.iter().map(|place| place.order.0.0).collect();
+    match distances.len() > NEAR {
+        true => *distances.select_nth_unstable(NEAR).1,
+        false => u32::MAX,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rand::rngs::SmallRng;
+    use rand::{Rng, SeedableRng};
+
     use super::*;
 
     fn popped(candidates: &mut Candidates) -> Vec<(i64, Bytes)> {
@@ -187,5 +213,23 @@ mod tests {
         let expected = expected.map(|(list, entry)| (list, Bytes::from_static(entry)));
         assert_eq!(popped(&mut candidates), expected);
         assert!(candidates.pop().is_none());
+    }
+
+    #[test]
+    fn far_ones_come_after_the_near_ones_in_order() {
+        let mut random = SmallRng::seed_from_u64(3);
+        let mut candidates = Candidates::default();
+        let mut distances = Vec::new();
+        for list in 0..4 {
+            let mut collector = ListCollector::new(list, None);
+            for _ in 0..3 * NEAR {
+                distances.push(random.random::<f32>());
+                collector.add(distances[distances.len() - 1], b"entry", 0);
+            }
+            candidates.add([collector.finish()]);
+        }
+        distances.sort_by(f32::total_cmp);
+        let next = || candidates.pop().map(|candidate| candidate.distance);
+        assert_eq!(std::iter::from_fn(next).collect::<Vec<_>>(), distances);
     }
 }
