@@ -50,6 +50,7 @@ async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema
         keyspace: Some("ks"),
         user: None,
         control: AccessControl::default(),
+        masks_columns: false,
         now_us: 1,
     };
     let parsed = parse_statement(statement).unwrap().statement;
