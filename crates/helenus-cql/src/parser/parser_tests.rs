@@ -368,3 +368,33 @@ fn mutated_statements_never_panic() {
         }
     }
 }
+
+#[test]
+fn columns_are_masked_and_unmasked() {
+    let change = |text: &str| match parse(text) {
+        Statement::AlterTable(statement) => statement.change,
+        other => panic!("{other:?}"),
+    };
+    let TableChange::Mask {
+        if_exists,
+        mask: Some(mask),
+        ..
+    } = change("ALTER TABLE t ALTER IF EXISTS c MASKED WITH ks.f(1, null)")
+    else {
+        panic!("no mask");
+    };
+    assert!(if_exists);
+    assert_eq!((mask.function.to_string().as_str(), mask.args.len()), ("ks.f", 2));
+    let TableChange::Mask { mask: None, .. } = change("ALTER TABLE t ALTER c DROP MASKED") else {
+        panic!("a mask");
+    };
+    let TableChange::Add { columns, .. } = change("ALTER TABLE t ADD c text STATIC MASKED WITH DEFAULT")
+    else {
+        panic!("no column");
+    };
+    let mask = columns.first().and_then(|column| column.mask.as_ref());
+    assert_eq!(
+        mask.map(|mask| mask.function.to_string()).as_deref(),
+        Some("system.mask_default")
+    );
+}

@@ -20,6 +20,8 @@ pub struct PlanContext<'a> {
     pub markers: Markers,
     /// A function was met whose result is not a matter of its arguments alone.
     pub is_volatile: bool,
+    /// Masked columns are selected masked.
+    pub masks: bool,
     /// Functions of users that were met.
     pub(crate) executed: RefCell<Vec<Resource>>,
 }
@@ -31,6 +33,7 @@ impl<'a> PlanContext<'a> {
             keyspace,
             markers,
             is_volatile: false,
+            masks: false,
             executed: RefCell::default(),
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod consistency;
 pub(crate) mod context;
 pub(crate) mod definition_check;
 pub mod functions;
+pub(crate) mod mask;
 pub(crate) mod modification;
 pub mod plan;
 pub(crate) mod planned_batch;

@@ -79,6 +79,8 @@ pub struct Planned {
     pub result: Option<Arc<ResultMetadata>>,
     /// The functions of users that it calls.
     pub executed: Vec<Resource>,
+    /// The same for those who may not see what masks hide, if it selects masked columns.
+    pub masked: Option<Arc<Planned>>,
     /// The user that was allowed to run it last.
     allowed: AtomicU64,
 }
@@ -123,12 +125,27 @@ pub fn plan(
     keyspace: Option<&str>,
     parsed: &ast::ParsedStatement,
 ) -> Result<Planned, CqlError> {
+    let mut planned = plan_as_seen(schema, keyspace, parsed, false)?;
+    if matches!(&planned.plan, Plan::Select(plan) if plan.selects_masked()) {
+        planned.masked = Some(Arc::new(plan_as_seen(schema, keyspace, parsed, true)?));
+    }
+    Ok(planned)
+}
+
+/// Makes the plan of a statement for those who see what masks hide, or for those who see the masks.
+fn plan_as_seen(
+    schema: &Schema,
+    keyspace: Option<&str>,
+    parsed: &ast::ParsedStatement,
+    masks: bool,
+) -> Result<Planned, CqlError> {
     let names = parsed
         .bind_markers
         .iter()
         .map(|marker| marker.name.as_ref().map(|name| name.0.clone()))
         .collect();
     let mut ctx = PlanContext::new(schema, keyspace, Markers::new(names));
+    ctx.masks = masks;
     let mut result = None;
     let mut partition_key_count = 0;
     let plan = match &parsed.statement {
@@ -166,6 +183,7 @@ pub fn plan(
     check_metadata(&markers, result.as_deref())?;
     Ok(Planned {
         executed,
+        masked: None,
         allowed: AtomicU64::new(0),
         partition_key_indexes: match partition_key_count {
             0 => Vec::new(),

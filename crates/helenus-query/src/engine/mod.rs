@@ -465,6 +465,17 @@ impl Engine {
             }
             None => Vec::new(),
         };
+        let as_masked;
+        let (planned, options) = match self.masked_for(client, planned) {
+            Some(masked) => {
+                as_masked = QueryOptions {
+                    masks: true,
+                    ..options.clone()
+                };
+                (masked, &as_masked)
+            }
+            None => (planned, options),
+        };
         let Some(cluster) = self.cluster() else {
             let answer = self.run_alone(client, planned, &values, options).await;
             return guardrails::with_warnings(warnings, answer);

@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use helenus_cql::ast::Permission;
 use helenus_cql::error::CqlError;
 
 use super::Engine;
 use super::access::{self, Credentials, RoleContext};
-use crate::analysis::Planned;
+use crate::analysis::{Plan, Planned};
 use crate::request::{ClientState, User};
 use crate::schema::Schema;
+use crate::schema::roles::Resource;
 
 impl Engine {
     /// True if clients must log in before they are served.
@@ -65,6 +67,31 @@ impl Engine {
             user: client.user.as_deref().map(|user| user.name.as_str()),
             keyspace,
         }
+    }
+
+    /// True if columns may be masked, and masks are applied.
+    pub(crate) fn masks_columns(&self) -> bool {
+        self.context.limits().dynamic_data_masking_enabled
+    }
+
+    /// The plan by which a client reads who may not see what masks hide; none if there is nothing to be hidden from him.
+    pub(super) fn masked_for<'p>(
+        &self,
+        client: &ClientState,
+        planned: &'p Arc<Planned>,
+    ) -> Option<&'p Arc<Planned>> {
+        let masked = planned.masked.as_ref()?;
+        let Plan::Select(plan) = &masked.plan else {
+            return None;
+        };
+        if !self.control.authorizes || !self.masks_columns() {
+            return None;
+        }
+        let table = plan.table();
+        let on = Resource::table(&table.keyspace, &table.name);
+        let user = client.user.as_deref().map_or("", |user| user.name.as_str());
+        let is_clear = self.schema().access.may(user, Permission::Unmask, &on);
+        (!is_clear).then_some(masked)
     }
 
     /// Refuses a statement that the client may not run.

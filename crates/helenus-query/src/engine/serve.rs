@@ -29,6 +29,14 @@ use crate::storage::writes::failed;
 /// How long a request of another node waits for a tablet that is this node's and not yet open, or still being handed over.
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
+/// The plan of what the requester has found that its client may see.
+fn as_asked(planned: Arc<Planned>, options: &QueryOptions) -> Arc<Planned> {
+    match (options.masks, &planned.masked) {
+        (true, Some(masked)) => masked.clone(),
+        _ => planned,
+    }
+}
+
 impl Engine {
     fn require_cluster(&self) -> Result<&Arc<dyn Cluster>, ExecutionError> {
         self.cluster().ok_or(ExecutionError::NotOwned)
@@ -52,11 +60,11 @@ impl Engine {
                     let parsed = self.parse(text)?;
                     self.plan(client.keyspace.as_deref(), &parsed)
                 })?;
-                self.serve_planned(client, source, &Arc::new(planned), options)
+                self.serve_planned(client, source, &as_asked(Arc::new(planned), options), options)
                     .await
             }
             Source::Prepared(prepared) => {
-                let planned = self.current_plan(prepared)?;
+                let planned = as_asked(self.current_plan(prepared)?, options);
                 self.serve_planned(client, source, &planned, options).await
             }
             Source::Batch(kind, statements) => {

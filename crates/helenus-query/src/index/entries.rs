@@ -39,6 +39,7 @@ pub fn hidden_columns(base: &Table, indexed: &Column) -> Vec<Column> {
         position,
         id: ColumnId(u32::try_from(position).unwrap_or(u32::MAX)),
         order,
+        mask: None,
     };
     let mut columns = vec![
         column(" value", CqlType::BLOB, ColumnKind::PartitionKey, 0, Order::Asc),

@@ -95,6 +95,8 @@ pub struct QueryOptions {
     /// Where unqualified names of a statement that comes as text are, whatever USE has set (v5).
     pub keyspace: Option<String>,
     pub place: Place,
+    /// Columns that have masks are shown masked, as the coordinator has found.
+    pub masks: bool,
 }
 
 impl QueryOptions {
@@ -117,6 +119,7 @@ impl Default for QueryOptions {
             protocol_version: 5,
             keyspace: None,
             place: Place::Coordinator,
+            masks: false,
         }
     }
 }

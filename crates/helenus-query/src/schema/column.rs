@@ -1,5 +1,8 @@
 //! Columns.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, Order};
@@ -29,6 +32,25 @@ pub struct Column {
     /// Position in the partition key or among the clustering columns; 0 for the others.
     pub position: usize,
     pub name: String,
+    /// What hides its values from those who may not see them.
+    pub mask: Option<Arc<ColumnMask>>,
+}
+
+/// A function that takes a column's value, and what it takes besides (Cassandra's `ColumnMask`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnMask {
+    /// `system`, or the keyspace of the table for a function of a user.
+    pub keyspace: String,
+    pub name: String,
+    /// The types of its arguments, without the column's, and their values.
+    pub arguments: Vec<(CqlType, Option<Bytes>)>,
+}
+
+impl ColumnMask {
+    /// The qualified name.
+    pub fn function_name(&self) -> String {
+        format!("{}.{}", self.keyspace, self.name)
+    }
 }
 
 impl Column {

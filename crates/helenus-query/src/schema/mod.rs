@@ -29,7 +29,7 @@ use roles::Roles;
 
 pub use documents::journal::Journal;
 
-pub use column::{ClusteringOrder, Column, ColumnKind, DroppedColumn};
+pub use column::{ClusteringOrder, Column, ColumnKind, ColumnMask, DroppedColumn};
 pub use derived_tables::{Derivation, DerivedTable};
 pub use function::{UserAggregate, UserFunction, signature};
 pub use index_target::{IndexKind, IndexTarget, IndexTargetKind, is_text};
@@ -119,6 +119,11 @@ impl Schema {
     pub fn has_posting_lists(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
         indexes.any(|index| index.has_posting_lists)
+    }
+
+    /// True if a column of a table or view is masked.
+    pub fn has_masks(&self) -> bool {
+        self.stored_tables().any(|table| table.is_masked())
     }
 
     /// True if a keyspace has functions or aggregates of users.

@@ -192,6 +192,11 @@ impl Table {
         &self.columns[self.partition_key_count + self.clustering_count + self.static_count..]
     }
 
+    /// True if a column has a mask.
+    pub fn is_masked(&self) -> bool {
+        self.columns.iter().any(|column| column.mask.is_some())
+    }
+
     pub fn has_static(&self) -> bool {
         self.static_count > 0
     }

@@ -58,6 +58,7 @@ fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOp
         values: values(parameters),
         protocol_version: version.number(),
         place: Place::Coordinator,
+        masks: false,
     }
 }
 

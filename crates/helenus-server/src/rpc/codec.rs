@@ -99,6 +99,7 @@ pub(super) fn statement(
         schema_version: forwarded.schema_version,
         is_traced,
         now_s: options.now_s,
+        masks: options.masks,
         prepared_id,
         result_metadata_id,
     }
@@ -258,6 +259,7 @@ impl ReceivedStatement {
             protocol_version: u8::try_from(request.protocol_version).unwrap_or(u8::MAX),
             keyspace: None,
             place,
+            masks: request.masks,
         };
         Ok(ReceivedStatement {
             // The node that the client asked has seen to what it may do.

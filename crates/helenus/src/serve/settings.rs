@@ -70,6 +70,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 
     Setting { name: "authenticator", about: "PasswordAuthenticator requires clients to log in; a new store has the role cassandra with password cassandra", allowed: "AllowAllAuthenticator or PasswordAuthenticator", set: |c, v| put(&mut c.control.authenticates, class(v, "AllowAllAuthenticator", "PasswordAuthenticator")) },
     Setting { name: "authorizer", about: "CassandraAuthorizer restricts clients to the permissions of their roles; requires PasswordAuthenticator", allowed: "AllowAllAuthorizer or CassandraAuthorizer", set: |c, v| put(&mut c.control.authorizes, class(v, "AllowAllAuthorizer", "CassandraAuthorizer")) },
+    Setting { name: "dynamic_data_masking_enabled", about: "whether columns may have masks, and are shown masked to clients that have no UNMASK permission", allowed: "true or false", set: |c, v| put(&mut c.limits.dynamic_data_masking_enabled, v.parse().map_err(|_| "neither".to_owned())) },
     Setting { name: "tls_certificate", about: "this node's certificate for TLS of clients; clients must use TLS if it is set", allowed: "a PEM file", set: |c, v| { c.tls_certificate = Some(v.into()); Ok(()) } },
     Setting { name: "tls_key", about: "the private key of tls_certificate", allowed: "a PEM file", set: |c, v| { c.tls_key = Some(v.into()); Ok(()) } },
     Setting { name: "tls_authority", about: "the authority that must have signed the certificates of clients; without it clients need none", allowed: "a PEM file", set: |c, v| { c.tls_authority = Some(v.into()); Ok(()) } },

@@ -16,6 +16,7 @@ pub const LIVE: &[(&str, Take)] = &[
     ("write_request_timeout", |c, new| c.limits.timeouts.write_request_timeout = new.limits.timeouts.write_request_timeout),
     ("counter_write_request_timeout", |c, new| c.limits.timeouts.counter_write_request_timeout = new.limits.timeouts.counter_write_request_timeout),
     ("cas_contention_timeout", |c, new| c.limits.timeouts.cas_contention_timeout = new.limits.timeouts.cas_contention_timeout),
+    ("dynamic_data_masking_enabled", |c, new| c.limits.dynamic_data_masking_enabled = new.limits.dynamic_data_masking_enabled),
     ("statement_len_max", |c, new| c.limits.statement_len_max = new.limits.statement_len_max),
     ("batch_size_warn_bytes", |c, new| c.limits.batch_size_warn_bytes = new.limits.batch_size_warn_bytes),
     ("batch_size_fail_bytes", |c, new| c.limits.batch_size_fail_bytes = new.limits.batch_size_fail_bytes),

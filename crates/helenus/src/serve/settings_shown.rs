@@ -48,6 +48,7 @@ const SHOWN: &[(&str, Show)] = &[
     ("worker_threads", |c| text(&c.worker_threads)),
     ("authenticator", |c| class(c.control.authenticates, "AllowAllAuthenticator", "PasswordAuthenticator")),
     ("authorizer", |c| class(c.control.authorizes, "AllowAllAuthorizer", "CassandraAuthorizer")),
+    ("dynamic_data_masking_enabled", |c| c.limits.dynamic_data_masking_enabled.to_string()),
     ("tls_certificate", |c| path(&c.tls_certificate)),
     ("tls_key", |c| path(&c.tls_key)),
     ("tls_authority", |c| path(&c.tls_authority)),

@@ -250,6 +250,18 @@ impl StatementRestrictions {
             .is_some_and(|restriction| matches!(restriction.test, Test::Eq(_)))
     }
 
+    /// Places of the columns that are restricted, those of `token` among them.
+    pub fn columns(&self) -> Vec<usize> {
+        let sets = [&self.partition.set, &self.clustering, &self.regular];
+        let mut places: Vec<usize> = sets.into_iter().flat_map(RestrictionSet::columns).collect();
+        if self.partition.token.is_some() {
+            places.extend(0..self.table.partition_key_count);
+        }
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
     /// True if the partition key is given by an IN.
     pub fn key_is_in(&self) -> bool {
         self.partition.has_in(&self.table)

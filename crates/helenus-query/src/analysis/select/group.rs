@@ -112,7 +112,11 @@ fn plan_function(
         selector: call.clone(),
         alias: None,
     };
-    let selection = Selection::new(ctx, table, &[item], SelectionOptions::default())?;
+    // Rows are grouped by what there is.
+    let masks = std::mem::replace(&mut ctx.masks, false);
+    let selection = Selection::new(ctx, table, &[item], SelectionOptions::default());
+    ctx.masks = masks;
+    let selection = selection?;
     if selection.is_aggregate() {
         let name = match call {
             ast::Selector::Function { name, .. } => format!("system.{}", name.name),

@@ -69,6 +69,13 @@ impl SelectPlan {
         self.restrictions.is_key_range
     }
 
+    /// True if a selected column has a mask.
+    pub fn selects_masked(&self) -> bool {
+        let columns = self.selection.columns().iter();
+        let mut columns = columns.filter_map(|place| self.table.columns.get(*place));
+        columns.any(|column| column.mask.is_some())
+    }
+
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }

@@ -40,6 +40,16 @@ impl Evaluation<'_> {
     pub fn value(&self, typed: &Typed) -> Result<Option<Bytes>, CqlError> {
         match &typed.node {
             Node::Column(place) => Ok(self.row.and_then(|row| row.value(*place))),
+            Node::Masked {
+                place,
+                function,
+                arguments,
+            } => {
+                let Some(row) = self.row else { return Ok(None) };
+                let mut args = vec![row.value(*place)];
+                args.extend_from_slice(arguments);
+                function.call(&args, &self.ctx)
+            }
             Node::Term(place) => Ok(self.term(*place)),
             Node::Attribute { attribute, selected } => {
                 let stamps = self.stamps(*attribute, selected)?;

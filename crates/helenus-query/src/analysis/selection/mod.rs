@@ -78,7 +78,7 @@ impl Selection {
                 specs.push(column_spec(table, column));
                 let name = column.name.clone();
                 selectors.push(Typed {
-                    node: Node::Column(place),
+                    node: typer.column(place, column)?,
                     ty: column.ty.clone(),
                     name,
                 });
@@ -235,7 +235,7 @@ pub fn selects_static_only(
 fn validate_for_group_by(typed: &Typed) -> Result<(), CqlError> {
     let Node::Scalar { function, args } = &typed.node else {
         return match &typed.node {
-            Node::Column(_) => Ok(()),
+            Node::Column(_) | Node::Masked { .. } => Ok(()),
             _ => Err(CqlError::invalid(
                 "Only column names and monotonic scalar functions are supported in the GROUP BY clause.",
             )),

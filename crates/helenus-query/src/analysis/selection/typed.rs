@@ -4,15 +4,16 @@ pub(crate) mod constructed;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::ast::{self, CellAttribute};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 
 use super::selectable::{Selectable, attribute_type, resolve};
-use crate::analysis::PlanContext;
 use crate::analysis::assignable::Assignable;
 use crate::analysis::functions::{self, AggregateFunction, Function, ScalarFunction};
 use crate::analysis::terms::{Term, unqualified};
+use crate::analysis::{PlanContext, mask};
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
 use constructed::field_of;
@@ -31,6 +32,12 @@ pub(crate) struct Typed {
 pub(crate) enum Node {
     /// Place in [`Table::columns`].
     Column(usize),
+    /// The column as those see it who may not see its values.
+    Masked {
+        place: usize,
+        function: Arc<dyn ScalarFunction>,
+        arguments: Vec<Option<Bytes>>,
+    },
     Term(usize),
     Attribute {
         attribute: CellAttribute,
@@ -134,9 +141,8 @@ impl SelectorTypeChecker<'_, '_, '_> {
         match selectable {
             Selectable::Column { place, column } => {
                 add_once(&mut self.parts.columns, *place);
-                let node = Node::Column(*place);
                 Ok(Typed {
-                    node,
+                    node: self.column(*place, column)?,
                     ty: column.ty.clone(),
                     name: column.name.clone(),
                 })
@@ -165,6 +171,18 @@ impl SelectorTypeChecker<'_, '_, '_> {
             Selectable::Set(items) => self.set(selectable, items, expected),
             Selectable::MapOrUserType(entries) => self.map_or_user_type(selectable, entries, expected),
         }
+    }
+
+    pub(super) fn column(&self, place: usize, column: &Column) -> Result<Node, CqlError> {
+        let Some(mask) = column.mask.as_deref().filter(|_| self.ctx.masks) else {
+            return Ok(Node::Column(place));
+        };
+        let arguments = mask.arguments.iter().map(|(_, value)| value.clone());
+        Ok(Node::Masked {
+            place,
+            function: mask::function(self.ctx.schema, &column.ty, mask)?,
+            arguments: arguments.collect(),
+        })
     }
 
     fn spec(&self, name: &str, ty: CqlType) -> ColumnSpec {
@@ -212,7 +230,11 @@ impl SelectorTypeChecker<'_, '_, '_> {
                 column.name
             )));
         }
-        let selected = self.typed(selected, expected)?;
+        // Timestamps and times to live are told of the cells that there are.
+        let masks = std::mem::replace(&mut self.ctx.masks, false);
+        let selected = self.typed(selected, expected);
+        self.ctx.masks = masks;
+        let selected = selected?;
         add_once(&mut self.parts.columns, place);
         add_once(&mut self.parts.attribute_columns, place);
         let ty = attribute_type(attribute, selected.ty.is_multicell());

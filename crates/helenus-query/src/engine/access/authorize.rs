@@ -7,6 +7,7 @@ use helenus_cql::error::CqlError;
 
 use super::{RoleContext, grant};
 use crate::analysis::modification::ModificationPlan;
+use crate::analysis::select::SelectPlan;
 use crate::analysis::{Plan, Planned};
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
@@ -39,6 +40,7 @@ pub(crate) fn authorize(
                 ctx,
                 vec![(Permission::Select, needed_of_reading(ctx.schema, read))],
             )?;
+            may_restrict(ctx, plan)?;
         }
         Plan::Modification(plan) => check(ctx, needs_of_writing(ctx.schema, plan))?,
         Plan::Batch(plan) => {
@@ -102,6 +104,34 @@ fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
     let base = view.and_then(|view| schema.table(&table.keyspace, &view.base_table));
     let table = base.unwrap_or(table);
     Resource::table(&table.keyspace, &table.name)
+}
+
+/// Who may neither see what masks hide nor search for it names no masked column in WHERE.
+fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan) -> Result<(), CqlError> {
+    let table = plan.table();
+    if !table.is_masked() {
+        return Ok(());
+    }
+    let user = ctx.user.unwrap_or_default();
+    let on = Resource::table(&table.keyspace, &table.name);
+    let may = |permission| ctx.schema.access.may(user, permission, &on);
+    if may(Permission::Unmask) || may(Permission::SelectMasked) {
+        return Ok(());
+    }
+    let restricted = plan.restrictions.columns();
+    let restricted = restricted.iter().filter_map(|place| table.columns.get(*place));
+    let masked = restricted.filter(|column| column.mask.is_some());
+    let mut names: Vec<&str> = masked.map(|column| column.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    names.sort_unstable();
+    Err(CqlError::Unauthorized(format!(
+        "User {user} has no UNMASK nor SELECT_MASKED permission on table {}.{}, cannot query masked columns [{}]",
+        table.keyspace,
+        table.name,
+        names.join(", ")
+    )))
 }
 
 /// Conditions read, and so does what keeps views.

@@ -1,5 +1,7 @@
 //! ALTER TABLE.
 
+use std::sync::Arc;
+
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::{ast, value};
@@ -10,6 +12,7 @@ use super::table::{
 };
 use super::view::UNDELIVERED;
 use super::{Applied, Change, DdlContext, Effect, unchanged};
+use crate::analysis::mask::{self, MaskedColumn};
 use crate::analysis::types::resolve_type;
 use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -21,7 +24,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
         ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
         table_options::check_form(properties)?;
     }
-    if let Err(masked) = refuse_mask(&statement.change) {
+    if let Err(masked) = check_mask(ctx.masks_columns, &statement.change) {
         ctx.modifiable(ctx.keyspace_of(&statement.table)?)?;
         return Err(masked);
     }
@@ -35,16 +38,10 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
             return Err(CqlError::invalid("Altering column types is no longer supported"));
         }
         ast::TableChange::Mask {
-            column, if_exists, ..
-        } => {
-            if table.visible_column(column.as_str()).is_none() && !if_exists {
-                return Err(CqlError::invalid(format!(
-                    "Column with name '{column}' doesn't exist on table '{}'",
-                    table.name
-                )));
-            }
-            return unchanged();
-        }
+            column,
+            if_exists,
+            mask,
+        } => change_mask(ctx, table, column, *if_exists, mask.as_ref())?,
         ast::TableChange::DropCompactStorage => drop_compact_storage(table)?,
         ast::TableChange::Add {
             if_not_exists,
@@ -86,12 +83,49 @@ fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
     Ok(Some(builder.build()))
 }
 
-/// Refuses to mask a column that is there: masks are switched off.
-pub(crate) fn refuse_mask(change: &ast::TableChange) -> Result<(), CqlError> {
+/// Refuses to mask a column that is there if masks are switched off.
+pub(crate) fn check_mask(is_enabled: bool, change: &ast::TableChange) -> Result<(), CqlError> {
     match change {
-        ast::TableChange::Mask { mask: Some(_), .. } => Err(masking_is_off()),
+        ast::TableChange::Mask { mask: Some(_), .. } if !is_enabled => Err(masking_is_off()),
         _ => Ok(()),
     }
+}
+
+/// The table with another mask on a column, or with none; nothing if it is as it was.
+fn change_mask(
+    ctx: &DdlContext<'_>,
+    table: &Table,
+    name: &ast::Ident,
+    if_exists: bool,
+    mask: Option<&ast::ColumnMask>,
+) -> Result<Option<Table>, CqlError> {
+    let Some((place, column)) = table.visible_column(name.as_str()) else {
+        return match if_exists {
+            true => Ok(None),
+            false => Err(CqlError::invalid(format!(
+                "Column with name '{name}' doesn't exist on table '{}'",
+                table.name
+            ))),
+        };
+    };
+    let masked = MaskedColumn {
+        keyspace: &table.keyspace,
+        table: &table.name,
+        name: &column.name,
+        ty: &column.ty,
+    };
+    let mask = mask
+        .map(|mask| mask::declared(ctx.schema, &masked, mask))
+        .transpose()?
+        .map(Arc::new);
+    if column.mask == mask {
+        return Ok(None);
+    }
+    let mut builder = table.to_builder();
+    if let Some(column) = builder.columns.get_mut(place) {
+        column.mask = mask;
+    }
+    Ok(Some(builder.build()))
 }
 
 fn add_columns(
@@ -104,7 +138,8 @@ fn add_columns(
     for definition in definitions {
         let name = definition.name.as_str();
         let ty = resolve_type(ctx.schema, &table.keyspace, &definition.ty)?;
-        table::refuse_mask(definition)?;
+        ctx.check_masks(std::slice::from_ref(definition))?;
+        let mask = table::mask_of(ctx, &table.keyspace, &table.name, definition, &ty)?;
         if builder.columns.iter().any(|column| column.name == name) {
             if if_not_exists {
                 continue;
@@ -141,6 +176,7 @@ fn add_columns(
             position: 0,
             id,
             order: Order::Asc,
+            mask,
         });
     }
     if builder.columns.len() == table.columns.len() {

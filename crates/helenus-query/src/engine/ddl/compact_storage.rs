@@ -77,5 +77,6 @@ fn add(columns: &mut Vec<Column>, name: &str, kind: ColumnKind, ty: CqlType) {
         position: 0,
         id: ColumnId(u32::try_from(columns.len()).unwrap_or(u32::MAX)),
         order: Order::Asc,
+        mask: None,
     });
 }

@@ -95,6 +95,7 @@ impl Replay {
             keyspace: self.keyspace.as_deref(),
             user: None,
             control: AccessControl::default(),
+            masks_columns: false,
             now_us: 1_700_000_000_000_000,
         };
         if crate::schema::roles::is_about_roles(statement) {

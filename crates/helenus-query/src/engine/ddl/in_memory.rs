@@ -59,6 +59,7 @@ impl InMemorySchema {
             keyspace: self.keyspace.as_deref(),
             user: None,
             control: AccessControl::default(),
+            masks_columns: false,
             now_us: 1_700_000_000_000_000,
         };
         definition_check::check(&statement, ctx.keyspace, false)?;

@@ -101,10 +101,16 @@ pub(crate) struct DdlContext<'a> {
     /// Who asks, and what is asked of him.
     pub user: Option<&'a str>,
     pub control: AccessControl,
+    /// Columns may be masked.
+    pub masks_columns: bool,
     pub now_us: i64,
 }
 
 impl DdlContext<'_> {
+    fn check_masks(&self, columns: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
+        table::check_masks(self.masks_columns, columns)
+    }
+
     fn roles(&self) -> RoleContext<'_> {
         RoleContext {
             control: self.control,
@@ -356,8 +362,12 @@ pub(crate) fn check_prepare(
             let ctx = engine.role_context(&schema, &data_centers, client, keyspace);
             access::validate(&ctx, statement)
         }
-        ast::Statement::CreateTable(statement) => statement.columns.iter().try_for_each(table::refuse_mask),
-        ast::Statement::AlterTable(statement) => alter_table::refuse_mask(&statement.change),
+        ast::Statement::CreateTable(statement) => {
+            table::check_masks(engine.masks_columns(), &statement.columns)
+        }
+        ast::Statement::AlterTable(statement) => {
+            alter_table::check_mask(engine.masks_columns(), &statement.change)
+        }
         _ => Ok(()),
     }
 }

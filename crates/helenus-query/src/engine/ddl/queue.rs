@@ -145,6 +145,7 @@ fn change(
         keyspace: waiting.keyspace.as_deref(),
         user: waiting.user.as_deref().map(|user| user.name.as_str()),
         control: engine.control,
+        masks_columns: engine.masks_columns(),
         now_us: engine.context.clock.now_us(),
     };
     if crate::schema::roles::is_about_roles(&waiting.statement) {

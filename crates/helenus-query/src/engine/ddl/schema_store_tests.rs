@@ -50,6 +50,7 @@ async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema
         keyspace: Some("ks"),
         user: None,
         control: AccessControl::default(),
+        masks_columns: true,
         now_us: 1,
     };
     let parsed = parse_statement(statement).unwrap().statement;
@@ -323,4 +324,27 @@ async fn an_index_on_vectors_keeps_older_binaries_out_and_older_ones_have_no_lis
     let mut found = schema.clone();
     documents::read(older.as_bytes(), &mut found, hidden_table).unwrap();
     assert!(!has_lists(&found));
+}
+
+#[tokio::test]
+async fn masks_are_kept_and_keep_older_binaries_out_until_they_are_gone() {
+    let open = open().await;
+    let schema = with_keyspace(&open.store).await;
+    let create = "CREATE TABLE t (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))";
+    let masked = execute(&open.store, &schema, create).await;
+    assert_eq!(
+        format(&open.store).await,
+        crate::schema::documents::journal::FORMAT
+    );
+    let loaded = load(&open.store).await.unwrap();
+    assert_eq!(text(&loaded), text(&masked));
+    let (_, column) = loaded.table("ks", "t").unwrap().column("v").unwrap();
+    let mask = column.mask.as_deref().unwrap();
+    assert_eq!(mask.function_name(), "system.mask_inner");
+    assert_eq!(
+        mask.arguments.iter().filter(|(_, value)| value.is_none()).count(),
+        1
+    );
+    execute(&open.store, &masked, "ALTER TABLE t ALTER v DROP MASKED").await;
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
 }

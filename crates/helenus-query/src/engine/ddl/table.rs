@@ -1,6 +1,7 @@
 //! CREATE and DROP TABLE.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use helenus_cql::ast::{self, TypeName};
 use helenus_cql::error::CqlError;
@@ -11,13 +12,14 @@ use uuid::Uuid;
 
 use super::{Applied, Change, DdlContext, Effect, compact_storage, unchanged};
 use crate::analysis::definition_check::partition_key;
+use crate::analysis::mask::{self, MaskedColumn};
 use crate::analysis::types::resolve_type;
 use crate::java_order;
 use crate::properties;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::{TABLE_NAME_LEN_MAX, is_valid_name};
 use crate::schema::table_options;
-use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableBuilder, TableKind};
+use crate::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableBuilder, TableKind};
 
 impl Schema {
     /// The number of a new table in stored keys.
@@ -40,7 +42,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let name = statement.table.name.as_str();
     ctx.modifiable(keyspace_name)?;
     table_options::check_form(&statement.properties)?;
-    statement.columns.iter().try_for_each(refuse_mask)?;
+    ctx.check_masks(&statement.columns)?;
     let keyspace = ctx.keyspace_to_change(keyspace_name)?;
     let taken = keyspace.tables.get(name);
     let taken_answer = || match statement.if_not_exists {
@@ -53,6 +55,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     let new_options = table_options::of_new(&statement.properties)?;
     let types = types(ctx, keyspace, statement)?;
     let mut columns = columns(statement, &keys(statement, name, &types)?, types)?;
+    add_masks(ctx, keyspace_name, statement, &mut columns)?;
     let compact = match statement.compact_storage {
         true => Some(compact_storage::complete(&mut columns)?),
         false => None,
@@ -254,9 +257,48 @@ fn columns(
             position,
             id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
             order: if descending { Order::Desc } else { Order::Asc },
+            mask: None,
         });
     }
     Ok(columns)
+}
+
+fn add_masks(
+    ctx: &DdlContext<'_>,
+    keyspace: &str,
+    statement: &ast::CreateTable,
+    columns: &mut [Column],
+) -> Result<(), CqlError> {
+    for definition in &statement.columns {
+        let column = columns
+            .iter_mut()
+            .find(|column| definition.name == *column.name.as_str());
+        if let Some(column) = column {
+            let table = statement.table.name.as_str();
+            column.mask = mask_of(ctx, keyspace, table, definition, &column.ty)?;
+        }
+    }
+    Ok(())
+}
+
+/// The mask of a column that is declared.
+pub(crate) fn mask_of(
+    ctx: &DdlContext<'_>,
+    keyspace: &str,
+    table: &str,
+    definition: &ast::ColumnDefinition,
+    ty: &CqlType,
+) -> Result<Option<Arc<ColumnMask>>, CqlError> {
+    let Some(mask) = &definition.mask else {
+        return Ok(None);
+    };
+    let column = MaskedColumn {
+        keyspace,
+        table,
+        name: definition.name.as_str(),
+        ty,
+    };
+    mask::declared(ctx.schema, &column, mask).map(|mask| Some(Arc::new(mask)))
 }
 
 /// A user type whose fields are cells of their own can't hold collections whose elements are.
@@ -270,10 +312,11 @@ pub(crate) fn holds_nested_collections(ty: &CqlType) -> bool {
     }
 }
 
-pub(crate) fn refuse_mask(definition: &ast::ColumnDefinition) -> Result<(), CqlError> {
-    match &definition.mask {
-        Some(_) => Err(masking_is_off()),
-        None => Ok(()),
+/// Refuses masks where they are switched off.
+pub(crate) fn check_masks(is_enabled: bool, columns: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
+    match is_enabled || columns.iter().all(|column| column.mask.is_none()) {
+        true => Ok(()),
+        false => Err(masking_is_off()),
     }
 }
 

@@ -12,7 +12,9 @@ use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::analysis::types::{check_parts, resolve_type};
 use crate::java_order::by_name;
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{Column, DroppedColumn, Index, Keyspace, Schema, Table, UserAggregate, UserFunction};
+use crate::schema::{
+    Column, ColumnMask, DroppedColumn, Index, Keyspace, Schema, Table, UserAggregate, UserFunction,
+};
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
     let keyspace_name = ctx.keyspace_of(&statement.name)?;
@@ -310,10 +312,20 @@ fn replace_in_aggregate(aggregate: &UserAggregate, changed: &Arc<UserType>) -> U
     }
 }
 
+fn replace_in_mask(mask: &ColumnMask, changed: &Arc<UserType>) -> ColumnMask {
+    let mut mask = mask.clone();
+    for (ty, _) in &mut mask.arguments {
+        *ty = replace_in_type(ty, changed);
+    }
+    mask
+}
+
 fn replace_in_table(table: &Table, changed: &Arc<UserType>) -> Table {
     let mut builder = table.to_builder();
     for column in &mut builder.columns {
         column.ty = replace_in_type(&column.ty, changed);
+        let masked = column.mask.as_deref().map(|mask| replace_in_mask(mask, changed));
+        column.mask = masked.map(Arc::new);
     }
     for DroppedColumn { ty, .. } in builder.dropped_columns.values_mut() {
         *ty = replace_in_type(ty, changed);

@@ -263,6 +263,7 @@ impl Shape<'_> {
                 position,
                 id: ColumnId(u32::try_from(number).unwrap_or(u32::MAX)),
                 order: if is_descending { Order::Desc } else { Order::Asc },
+                mask: column.mask.clone(),
             });
         }
         columns

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use bytes::Bytes;
 use helenus_cql::identifier::{quote_identifier, quote_qualified, quote_text};
 use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value::to_cql_literal;
@@ -203,6 +204,19 @@ fn place_of_name(name: &str) -> ([u8; 6], &[u8]) {
     (first, name.as_bytes())
 }
 
+/// What follows the type of a masked column.
+fn mask(column: &Column) -> String {
+    let Some(mask) = &column.mask else {
+        return String::new();
+    };
+    let literal = |(ty, value): &(CqlType, Option<Bytes>)| match value {
+        Some(value) => to_cql_literal(ty, value).unwrap_or_default(),
+        None => "null".to_owned(),
+    };
+    let arguments: Vec<String> = mask.arguments.iter().map(literal).collect();
+    format!(" MASKED WITH {}({})", mask.function_name(), arguments.join(", "))
+}
+
 fn definition(name: &str, ty: &CqlType, kind: ColumnKind) -> String {
     let is_static = if kind == ColumnKind::Static { " static" } else { "" };
     format!("{} {ty}{is_static}", quote_identifier(name))
@@ -226,7 +240,8 @@ fn definitions(table: &Table, with_internals: bool) -> Vec<String> {
             Some(_) if column.is_static() => ColumnKind::Regular,
             _ => column.kind,
         };
-        lines.push(format!("    {}{key}", definition(&column.name, &column.ty, kind)));
+        let definition = definition(&column.name, &column.ty, kind);
+        lines.push(format!("    {definition}{}{key}", mask(column)));
     }
     if with_internals {
         for column in table.dropped_columns.values() {
@@ -302,7 +317,7 @@ fn drops(table: &Table, name: &str) -> String {
         );
         if let Some((_, column)) = table.column(&dropped.name) {
             let definition = definition(&column.name, &column.ty, column.kind);
-            let _ = write!(text, "\nALTER TABLE {name} ADD {definition};");
+            let _ = write!(text, "\nALTER TABLE {name} ADD {definition}{};", mask(column));
         }
     }
     text

@@ -164,6 +164,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
             position,
             id: ColumnId(number as _),
             order: if descending { Order::Desc } else { Order::Asc },
+            mask: None,
         });
     }
     let mut properties = statement.properties.clone();

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use helenus_cql::value::to_cql_literal;
+use helenus_cql::value::{pack_list, text::get_string, to_cql_literal};
 
 use super::Row;
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
 use crate::engine::ddl::shown_where;
 use crate::schema::names::is_virtual_keyspace;
 use crate::schema::table_options;
-use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
+use crate::schema::{
+    Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction,
+};
 
-/// The rows of one of these tables; none for those whose objects do not exist here (triggers, masks of columns).
+/// The rows of one of these tables; none for those whose objects do not exist here (triggers).
 pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
     let is_virtual = table.keyspace == "system_virtual_schema";
     let keyspaces = schema
@@ -31,6 +33,7 @@ pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
         },
         ("scylla_keyspaces", _) => |table, keyspace| scylla_keyspace(table, keyspace).into_iter().collect(),
         ("columns", _) => |table, keyspace| columns(table, keyspace),
+        ("column_masks", _) => |table, keyspace| column_masks(table, keyspace),
         ("dropped_columns", _) => |table, keyspace| dropped_columns(table, keyspace),
         ("indexes", _) => |table, keyspace| indexes(table, keyspace),
         ("types", _) => |table, keyspace| types(table, keyspace),
@@ -167,6 +170,43 @@ fn column_row(table: &Table, of: &Table, column: &Column) -> Row {
             ("kind", text(kind_name(column.kind))),
             ("position", int(position)),
             ("type", text(column.ty.to_string())),
+        ],
+    )
+}
+
+fn column_masks(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+    let of_table = |of: &Arc<Table>| -> Vec<Row> {
+        let masked = of
+            .columns
+            .iter()
+            .filter_map(|column| Some((column, column.mask.as_deref()?)));
+        masked
+            .map(|(column, mask)| mask_row(table, of, column, mask))
+            .collect()
+    };
+    keyspace.tables.values().flat_map(of_table).collect()
+}
+
+fn mask_row(table: &Table, of: &Table, column: &Column, mask: &ColumnMask) -> Row {
+    let arguments = mask.arguments.iter();
+    let is_null = |value: &Option<bytes::Bytes>| vec![u8::from(value.is_none())];
+    let nulls = arguments.clone().map(|(_, value)| is_null(value));
+    let types = arguments.clone().map(|(ty, _)| ty.to_string());
+    let values = arguments.map(|(ty, value)| match value {
+        Some(value) => get_string(ty, value).unwrap_or_default(),
+        None => String::new(),
+    });
+    row(
+        table,
+        [
+            ("keyspace_name", text(&of.keyspace)),
+            ("table_name", text(&of.name)),
+            ("column_name", text(&column.name)),
+            ("function_argument_nulls", Some(pack_list(nulls))),
+            ("function_argument_types", text_list(types)),
+            ("function_argument_values", text_list(values)),
+            ("function_keyspace", text(&mask.keyspace)),
+            ("function_name", text(&mask.name)),
         ],
     )
 }

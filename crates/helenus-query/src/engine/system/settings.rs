@@ -24,11 +24,10 @@ const ALLOWED: [&str; 11] = [
     "default_secondary_index_enabled",
     "native_transport_allow_older_protocols",
 ];
-const REFUSED: [&str; 11] = [
+const REFUSED: [&str; 10] = [
     "auto_snapshot",
     "cdc_enabled",
     "diagnostic_events_enabled",
-    "dynamic_data_masking_enabled",
     "incremental_backups",
     "native_transport_rate_limiting_enabled",
     "partition_denylist_enabled",
@@ -69,6 +68,8 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.extend(ALLOWED.map(|name| setting(name, Some("true"))));
     rows.extend(REFUSED.map(|name| setting(name, Some("false"))));
+    let masks = engine.masks_columns().to_string();
+    rows.push(setting("dynamic_data_masking_enabled", Some(&masks)));
     rows.extend(FIXED.map(|(name, value)| setting(name, Some(value))));
     rows.extend(UNGUARDED.iter().flat_map(|name| thresholds(name, Some("-1"))));
     rows.extend(UNMEASURED.iter().flat_map(|name| thresholds(name, None)));

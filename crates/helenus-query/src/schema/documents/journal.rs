@@ -18,9 +18,10 @@ use crate::schema::{EntryTable, Keyspace, Schema, Table, documents};
 
 pub(crate) const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
-pub(crate) const FORMAT: u32 = 8;
-/// What a document without posting lists is written in, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
+pub(crate) const FORMAT: u32 = 9;
+/// What a document without masks of columns is written in, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
 /// too, and one without compact tables too: older binaries know all of it.
+pub(crate) const FORMAT_WITHOUT_MASKS: u32 = 8;
 pub(crate) const FORMAT_WITHOUT_POSTING_LISTS: u32 = 7;
 pub(crate) const FORMAT_WITHOUT_VALUE_ORDER: u32 = 6;
 pub(crate) const FORMAT_WITHOUT_ROLES: u32 = 5;

@@ -5,6 +5,7 @@ pub(crate) mod journal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::class_name::class_name;
 use helenus_cql::types::{CqlType, UserType};
@@ -14,15 +15,16 @@ use uuid::Uuid;
 
 use super::roles::{Role, Roles};
 use super::{
-    Column, ColumnKind, Compact, DroppedColumn, Index, Keyspace, Table, TableOptions, UserAggregate,
-    UserFunction, View,
+    Column, ColumnKind, ColumnMask, Compact, DroppedColumn, Index, Keyspace, Table, TableOptions,
+    UserAggregate, UserFunction, View,
 };
 use crate::schema::{EntryTable, Schema};
 
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 6;
-/// What a document without posting lists is written in, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
+const FORMAT: u32 = 7;
+/// What a document without masks of columns is written in, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
 /// too, and one without materialized views too: older binaries know all of it.
+const FORMAT_WITHOUT_MASKS: u32 = 6;
 const FORMAT_WITHOUT_POSTING_LISTS: u32 = 5;
 const FORMAT_WITHOUT_VALUE_ORDER: u32 = 4;
 const FORMAT_WITHOUT_ROLES: u32 = 3;
@@ -144,6 +146,16 @@ struct ColumnDoc {
     id: u32,
     #[serde(default)]
     descending: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mask: Option<MaskDoc>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct MaskDoc {
+    keyspace: String,
+    name: String,
+    /// Types and values' bytes.
+    arguments: Vec<(TypeDoc, Option<Vec<u8>>)>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -298,6 +310,18 @@ fn aggregate_doc(aggregate: &UserAggregate) -> AggregateDoc {
     }
 }
 
+fn mask_doc(mask: &ColumnMask) -> MaskDoc {
+    let argument = |(ty, value): &(CqlType, Option<Bytes>)| {
+        let value = value.as_ref().map(|value| value.to_vec());
+        (TypeDoc::from(ty), value)
+    };
+    MaskDoc {
+        keyspace: mask.keyspace.clone(),
+        name: mask.name.clone(),
+        arguments: mask.arguments.iter().map(argument).collect(),
+    }
+}
+
 pub(crate) fn table_doc(table: &Table) -> TableDoc {
     let column = |column: &Arc<Column>| ColumnDoc {
         name: column.name.clone(),
@@ -306,6 +330,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         position: column.position,
         id: column.id.0,
         descending: column.order == Order::Desc,
+        mask: column.mask.as_deref().map(mask_doc),
     };
     let dropped = |column: &DroppedColumn| DroppedColumnDoc {
         name: column.name.clone(),
@@ -350,8 +375,10 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let document = SchemaDoc {
-        format: if schema.has_posting_lists() {
+        format: if schema.has_masks() {
             FORMAT
+        } else if schema.has_posting_lists() {
+            FORMAT_WITHOUT_MASKS
         } else if schema.has_ordered_indexes() {
             FORMAT_WITHOUT_POSTING_LISTS
         } else if !schema.access.is_empty() {

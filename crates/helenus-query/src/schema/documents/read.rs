@@ -8,10 +8,10 @@ use helenus_cql::types::class_name::parse_class_name;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
 
-use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, TableDoc, TypeDoc, UserTypeDoc};
+use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, MaskDoc, TableDoc, TypeDoc, UserTypeDoc};
 use crate::schema::{
-    Column, Compact, DroppedColumn, EntryTable, Index, IndexKind, IndexTarget, IndexTargetKind, Keyspace,
-    Replication, Table, TableBuilder, TableKind, UserAggregate, UserFunction, View,
+    Column, ColumnMask, Compact, DroppedColumn, EntryTable, Index, IndexKind, IndexTarget, IndexTargetKind,
+    Keyspace, Replication, Table, TableBuilder, TableKind, UserAggregate, UserFunction, View,
 };
 
 /// User types that have been read, and those that still are documents.
@@ -187,6 +187,10 @@ fn read_table(
             } else {
                 Order::Asc
             },
+            mask: match &column.mask {
+                Some(mask) => Some(Arc::new(read_mask(mask, types)?)),
+                None => None,
+            },
         });
     }
     let mut dropped_columns = BTreeMap::new();
@@ -235,6 +239,18 @@ fn read_table(
             .push(Arc::new(read_index(&base, index, entry_table)?));
     }
     Ok(builder.build())
+}
+
+fn read_mask(document: &MaskDoc, types: &mut TypeReader<'_>) -> Result<ColumnMask, String> {
+    let mut arguments = Vec::with_capacity(document.arguments.len());
+    for (ty, value) in &document.arguments {
+        arguments.push((types.ty(ty, 0)?, value.clone().map(Bytes::from)));
+    }
+    Ok(ColumnMask {
+        keyspace: document.keyspace.clone(),
+        name: document.name.clone(),
+        arguments,
+    })
 }
 
 fn read_index(base: &Table, document: &IndexDoc, entry_table: EntryTable) -> Result<Index, String> {

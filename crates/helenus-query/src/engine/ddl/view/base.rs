@@ -10,7 +10,8 @@ use super::where_source;
 use crate::analysis::restrictions::view_filter::relations;
 use crate::schema::{Column, Schema, Table, views_of};
 
-/// The schema with a base table put in place of what it was, and its views after it: new columns for those that show all, new names.
+/// The schema with a base table put in place of what it was, and its views after it: new columns for those that show all, new names,
+/// the masks of its columns.
 pub(crate) fn with_base(
     schema: &Schema,
     before: &Table,
@@ -45,6 +46,9 @@ pub(crate) fn with_base(
                     builder.next_column_id = ColumnId(id.0 + 1);
                 }
             }
+        }
+        for column in &mut builder.columns {
+            column.mask = base.column(&column.name).and_then(|(_, of)| of.mask.clone());
         }
         builder.view = Some(Arc::new(view));
         schema = schema.with_table(builder.build());
