@@ -1,5 +1,6 @@
 """What a node says of its tables: `system_views`, and `nodetool tablestats`, `tablehistograms` and `proxyhistograms` in Cassandra's formats."""
 
+import datetime
 import json
 import os
 import re
@@ -85,6 +86,42 @@ def test_what_runs_is_seen(node):
     assert pools["MemtableFlushWriter"].completed_tasks >= 1
     lines = list(session.execute("SELECT * FROM system_views.system_logs"))
     assert any("POST /node/flush" in line.message and line.level == "INFO" for line in lines), lines
+
+
+def test_partitions_of_batches(node):
+    """Batches of one, two and three partitions; those with conditions are not counted."""
+    session = node.connect()
+    session.execute("CREATE TABLE shop.counts (k int PRIMARY KEY, n counter)")
+    figures = lambda: {row.name: row for row in session.execute("SELECT * FROM system_views.batch_metrics")}
+    assert all((row.max, row.p50th, row.p999th) == (0, 0, 0) for row in figures().values())
+    insert = "INSERT INTO shop.idle (k) VALUES (%d);"
+    session.execute("BEGIN BATCH " + insert % 1 + insert % 1 + insert % 2 + " APPLY BATCH")
+    session.execute("BEGIN UNLOGGED BATCH " + insert % 1 + insert % 2 + insert % 3 + " APPLY BATCH")
+    session.execute("BEGIN COUNTER BATCH UPDATE shop.counts SET n = n + 1 WHERE k = 1; APPLY BATCH")
+    session.execute("BEGIN BATCH INSERT INTO shop.idle (k) VALUES (9) IF NOT EXISTS; APPLY BATCH")
+    names = {"partitions_per_logged_batch": 2, "partitions_per_unlogged_batch": 3, "partitions_per_counter_batch": 1}
+    assert {name: (row.max, row.p50th, row.p99th, row.p999th) for name, row in figures().items()} == {
+        name: (count, count, count, count) for name, count in names.items()
+    }
+    session.execute("DROP TABLE shop.counts")
+
+
+def test_compactions(node):
+    assert run(node, "compact").returncode == 0
+    session = node.connect()
+    history = list(session.execute("SELECT * FROM system.compaction_history"))
+    assert history and len({row.id for row in history}) == len(history)
+    for row in history:
+        assert row.keyspace_name == "*" and re.fullmatch(r"tablet-\d+", row.columnfamily_name)
+        assert row.bytes_in > 0 and row.compaction_properties["compaction_type"] == "Compaction" and row.rows_merged is None
+        assert abs((row.compacted_at - datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)).total_seconds()) < 600
+    assert any(row.bytes_out > 1_000_000 for row in history), history
+    lines = run(node, "compactionhistory").stdout.splitlines()
+    assert len(lines) == 2 + len(history) and all(" {} " in line for line in lines[2:]), lines
+    # Those that run now are soon over.
+    for task in session.execute("SELECT * FROM system_views.sstable_tasks"):
+        assert (task.kind, task.unit) == ("compaction", "bytes") and 0 <= task.progress <= task.total
+    assert not list(session.execute("SELECT * FROM system_views.internode_outbound"))
 
 
 def test_tablestats(node):

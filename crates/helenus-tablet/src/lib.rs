@@ -65,6 +65,7 @@ pub use bucket::store_documents::StoreDocuments;
 pub use cache::disk::DiskCacheStats;
 pub use cache::partition_cache::KeptRows;
 pub use cache::row_cache::RowCacheStats;
+pub use compaction::{CompactionId, EndedCompaction, RunningCompaction};
 pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{
     ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,

@@ -12,6 +12,7 @@
 //! - What a read gives is answered only if the node has had its lease since before it has read, which it asks after it has read.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::analysis::{BatchStatement, Prepared};
+use crate::figures::internode::{OutboundQueue, OutboundTraffic};
 use crate::request::QueryOptions;
 use crate::response::Outcome;
 
@@ -165,6 +167,10 @@ pub trait Cluster: Send + Sync + 'static {
     /// Returns when that is no longer the number of changes, or after that time; false if the view will not change any more, since the
     /// node takes no part.
     async fn changed(&self, since: u64, at_most: Duration) -> bool;
+    /// What this node has asked of each of the others, and asks now.
+    fn outbound(&self) -> Vec<(Uuid, Arc<OutboundTraffic>, OutboundQueue)> {
+        Vec::new()
+    }
     /// Reads the view anew.
     async fn refresh(&self);
 

@@ -115,7 +115,8 @@ impl Engine {
         let deadline = self.context.deadline();
         let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster.as_ref());
         loop {
-            let is_mine = match route(&self.context, cluster.as_ref(), &request, &options.place)? {
+            let routed = route(&self.context, cluster.as_ref(), &request, &options.place)?;
+            let is_mine = match routed.route {
                 Route::Anywhere => true,
                 Route::Owner(target) => is_here(&target),
                 Route::Several(targets) => targets.iter().all(is_here),

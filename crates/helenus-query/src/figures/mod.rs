@@ -4,6 +4,7 @@
 //! that the last five minutes decide.
 
 pub mod histogram;
+pub mod internode;
 pub mod log_lines;
 pub mod running;
 
@@ -13,10 +14,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use helenus_cql::ast::BatchKind;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use self::histogram::{Histogram, Snapshot};
+use self::internode::Inbound;
 
 /// What a statement does, as far as its latency is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +115,24 @@ impl TableFigures {
     }
 }
 
+/// How many partitions the batches of clients have written, those with conditions left out (Cassandra's `BatchMetrics`).
+#[derive(Debug, Default)]
+pub struct BatchFigures {
+    logged: Histogram,
+    unlogged: Histogram,
+    counter: Histogram,
+}
+
+impl BatchFigures {
+    pub fn of(&self, kind: BatchKind) -> &Histogram {
+        match kind {
+            BatchKind::Logged => &self.logged,
+            BatchKind::Unlogged => &self.unlogged,
+            BatchKind::Counter => &self.counter,
+        }
+    }
+}
+
 /// Where a latency was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -157,7 +178,9 @@ impl TransportFigures {
 pub struct Figures {
     /// By kind, of all tables.
     pub latencies: Latencies,
+    pub batches: BatchFigures,
     pub transport: TransportFigures,
+    pub inbound: Inbound,
     /// By the id of the table; those that nobody has asked for have none.
     tables: ArcSwap<HashMap<Uuid, Arc<TableFigures>>>,
     /// Held while one is added.
@@ -171,7 +194,9 @@ impl Default for Figures {
     fn default() -> Figures {
         Figures {
             latencies: Latencies::default(),
+            batches: BatchFigures::default(),
             transport: TransportFigures::default(),
+            inbound: Inbound::default(),
             tables: ArcSwap::default(),
             adding: Mutex::default(),
             weight: AtomicU64::new(1),
@@ -243,12 +268,25 @@ impl Figures {
         });
     }
 
+    /// Enters the partitions of a batch.
+    pub(crate) fn batch(&self, kind: BatchKind, partitions: usize) {
+        let weight = self.weight.load(Ordering::Relaxed);
+        let partitions = partitions as u64;
+        self.batches.of(kind).record(partitions, partitions, weight);
+    }
+
     /// Keeps rates and weights up to date as long as the figures are there.
     pub(crate) fn begin_ticks(self: &Arc<Self>) {
         tokio::spawn(tick(Arc::downgrade(self)));
     }
 
     fn for_each(&self, each: impl Fn(&Histogram)) {
+        let BatchFigures {
+            logged,
+            unlogged,
+            counter,
+        } = &self.batches;
+        [logged, unlogged, counter].into_iter().for_each(&each);
         self.latencies.kinds.iter().for_each(&each);
         let tables = self.tables.load();
         tables

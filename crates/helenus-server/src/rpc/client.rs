@@ -13,14 +13,17 @@ use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
     Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
 };
+use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
 use helenus_tablet::MetaStamp;
 use parking_lot::Mutex;
+use prost::Message;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
+use uuid::Uuid;
 
 use super::codec;
 use super::failure::failure;
@@ -61,6 +64,8 @@ pub struct Peers {
     /// Where requests are served.
     runtime: Handle,
     clients: Mutex<HashMap<String, Arc<Peer>>>,
+    /// What was asked of each node, in whichever incarnation.
+    traffic: Mutex<HashMap<Uuid, Arc<OutboundTraffic>>>,
 }
 
 /// The ways to one of them.
@@ -70,6 +75,27 @@ struct Peer {
     bulk: NodeClient<Channel>,
     credentials: Arc<PeerCredentials>,
     exchange: RequestStream,
+    host_id: Uuid,
+    traffic: Arc<OutboundTraffic>,
+}
+
+impl Peer {
+    /// Makes a call of its own, which is counted.
+    async fn call<M: Message, A>(
+        &self,
+        request: Request<M>,
+        call: impl AsyncFnOnce(Request<M>) -> Result<Response<A>, Status>,
+    ) -> Result<A, Status> {
+        let bytes = request.get_ref().encoded_len();
+        self.traffic.sent.add(bytes);
+        let answer = call(request).await;
+        match answer.as_ref().map_err(Status::code) {
+            Err(Code::DeadlineExceeded | Code::Cancelled) => self.traffic.expired.add(bytes),
+            Err(Code::Unavailable) => self.traffic.failed.add(bytes),
+            Ok(_) | Err(_) => {}
+        }
+        answer.map(Response::into_inner)
+    }
 }
 
 fn unavailable(error: RemoteError) -> Status {
@@ -93,6 +119,7 @@ impl Peers {
             tls,
             runtime: Handle::current(),
             clients: Mutex::default(),
+            traffic: Mutex::default(),
         }
     }
 
@@ -101,6 +128,13 @@ impl Peers {
         self.clients
             .lock()
             .retain(|address, _| addresses.contains(&address.as_str()));
+    }
+
+    /// What was asked of the nodes that there are ways to, and what waits to be sent.
+    pub fn outbound(&self) -> Vec<(Uuid, Arc<OutboundTraffic>, OutboundQueue)> {
+        let clients = self.clients.lock();
+        let of_peer = |peer: &Arc<Peer>| (peer.host_id, peer.traffic.clone(), peer.exchange.waiting());
+        clients.values().map(of_peer).collect()
     }
 
     fn peer(&self, node: &NodeInfo) -> Result<Arc<Peer>, RemoteError> {
@@ -125,8 +159,13 @@ impl Peers {
             (connect(Traffic::Requests)?, connect(Traffic::Bulk)?)
         };
         let credentials = Arc::new(PeerCredentials::new(self.secret.clone(), self.own.clone(), node));
+        let host_id = node.host_id.0;
+        let traffic = self.traffic.lock().entry(host_id).or_default().clone();
+        let runtime = self.runtime.clone();
         let peer = Arc::new(Peer {
-            exchange: RequestStream::new(requests, credentials.clone(), self.runtime.clone()),
+            exchange: RequestStream::new(requests, credentials.clone(), runtime, traffic.clone()),
+            host_id,
+            traffic,
             client,
             bulk,
             credentials,
@@ -146,13 +185,9 @@ impl Peers {
         let answer = if is_large(&what) {
             let question = request_stream::question(0, what, deadline);
             let question = peer.credentials.request(question, left(deadline));
-            let answer = peer
-                .bulk
-                .clone()
-                .ask(question)
-                .await
-                .map_err(|status| failure(&status))?;
-            answer.into_inner().what
+            let mut client = peer.bulk.clone();
+            let answer = peer.call(question, async move |question| client.ask(question).await);
+            answer.await.map_err(|status| failure(&status))?.what
         } else {
             Some(peer.exchange.request(what, deadline).await?)
         };
@@ -193,7 +228,9 @@ impl Peers {
     ) -> Result<GreetResponse, Status> {
         let peer = self.peer(node).map_err(unavailable)?;
         let request = peer.credentials.request(message, timeout);
-        Ok(peer.client.clone().greet(request).await?.into_inner())
+        let mut client = peer.client.clone();
+        peer.call(request, async move |request| client.greet(request).await)
+            .await
     }
 
     /// Says what the cluster document is now, and how the store tells this version.
@@ -212,8 +249,10 @@ impl Peers {
             object_version: stamp.object_version,
         };
         let request = peer.credentials.request(message, timeout);
-        peer.client.clone().tell(request).await?;
-        Ok(())
+        let mut client = peer.client.clone();
+        peer.call(request, async move |request| client.tell(request).await)
+            .await
+            .map(|_| ())
     }
 
     /// Says that a tablet is closed, which is about to be that node's.
@@ -230,8 +269,10 @@ impl Peers {
             epoch: released.epoch,
         };
         let request = peer.credentials.request(message, timeout);
-        peer.client.clone().release(request).await?;
-        Ok(())
+        let mut client = peer.client.clone();
+        peer.call(request, async move |request| client.release(request).await)
+            .await
+            .map(|_| ())
     }
 
     pub async fn execute(
@@ -310,8 +351,9 @@ impl Peers {
         };
         let peer = self.peer(node)?;
         let request = peer.credentials.request(message, left(deadline));
-        let chunks = peer.bulk.clone().scan(request).await;
-        let chunks = chunks.map_err(|status| failure(&status))?.into_inner();
+        let mut client = peer.bulk.clone();
+        let chunks = peer.call(request, async move |request| client.scan(request).await);
+        let chunks = chunks.await.map_err(|status| failure(&status))?;
         Ok(Box::new(Chunks {
             chunks,
             entries: Vec::new().into_iter(),
@@ -367,8 +409,9 @@ impl Peers {
         let request = peer
             .credentials
             .request(codec::stale_request(stale), left(deadline));
-        let answer = peer.client.clone().remove_stale(request).await;
-        let answer = answer.map_err(|status| failure(&status))?.into_inner();
+        let mut client = peer.client.clone();
+        let answer = peer.call(request, async move |request| client.remove_stale(request).await);
+        let answer = answer.await.map_err(|status| failure(&status))?;
         match answer.not_mine {
             true => Err(RemoteError::NotOwned),
             false => Ok(answer.removed),
@@ -389,8 +432,9 @@ impl Peers {
         };
         let peer = self.peer(node)?;
         let request = peer.credentials.request(message, left(deadline));
-        let answer = peer.client.clone().load(request).await;
-        let loaded = answer.map_err(|status| failure(&status))?.into_inner();
+        let mut client = peer.client.clone();
+        let answer = peer.call(request, async move |request| client.load(request).await);
+        let loaded = answer.await.map_err(|status| failure(&status))?;
         match loaded.schema_version >= versions.schema && loaded.headers_version >= versions.headers {
             true => Ok(()),
             false => Err(RemoteError::NoAnswer(

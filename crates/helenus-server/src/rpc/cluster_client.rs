@@ -15,6 +15,7 @@ use helenus_query::cluster::{
     Versions,
 };
 use helenus_query::engine::Engine;
+use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_tablet::{Store, TokenRange};
 use tokio::sync::watch;
@@ -323,6 +324,10 @@ impl Cluster for ClusterClient {
         };
         let _ = tokio::time::timeout(at_most, changes).await;
         !matches!(self.agent.state(), AgentState::Failed(_))
+    }
+
+    fn outbound(&self) -> Vec<(Uuid, Arc<OutboundTraffic>, OutboundQueue)> {
+        self.peers.outbound()
     }
 
     async fn refresh(&self) {

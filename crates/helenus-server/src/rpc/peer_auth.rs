@@ -86,6 +86,10 @@ impl PeerClaim {
     }
 }
 
+/// The node that has made a call, as an extension of the request.
+#[derive(Clone, Copy)]
+pub(super) struct Caller(pub Uuid);
+
 /// Accepts calls from nodes of the cluster that mean this node.
 #[derive(Clone)]
 pub(super) struct PeerAuthInterceptor {
@@ -95,7 +99,7 @@ pub(super) struct PeerAuthInterceptor {
 }
 
 impl PeerAuthInterceptor {
-    fn check(&self, proof: &str) -> Result<(), Status> {
+    fn check(&self, proof: &str) -> Result<Caller, Status> {
         let claim = PeerClaim::read(proof);
         let (Some(claim), true) = (&claim, self.secret.accepts(Purpose::Rpc, proof)) else {
             self.note_stranger(claim.as_ref());
@@ -124,7 +128,8 @@ impl PeerAuthInterceptor {
                 self.own.name
             )));
         }
-        self.check_member(*from, name)
+        self.check_member(*from, name)?;
+        Ok(Caller(from.host_id.0))
     }
 
     /// Who has just joined is not known yet: the document is read, and it calls again.
@@ -165,10 +170,12 @@ fn unknown() -> Status {
 }
 
 impl Interceptor for PeerAuthInterceptor {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let proof = request.metadata().get(HEADER);
         let proof = proof.and_then(|proof| proof.to_str().ok());
-        self.check(proof.unwrap_or_default()).map(|()| request)
+        let caller = self.check(proof.unwrap_or_default())?;
+        request.extensions_mut().insert(caller);
+        Ok(request)
     }
 }
 

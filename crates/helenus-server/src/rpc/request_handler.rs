@@ -14,6 +14,7 @@ use futures::FutureExt;
 use helenus_query::cluster::{RemoteWrite, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::failure::ExecutionError;
+use helenus_query::figures::internode::InboundTraffic;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope;
 use helenus_query::trace::{TraceRecorder, Work};
@@ -30,7 +31,7 @@ use super::proto::{
     Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
     Step, WriteRequest, WriteResponse, answer, question,
 };
-use super::scoped;
+use super::{request_stream, scoped};
 use crate::long_requests::LongRequestPool;
 
 /// Bytes of a statement or of operands that take about a millisecond to be read.
@@ -184,6 +185,7 @@ impl RequestHandler {
         mut questions: Streaming<Questions>,
         ready: mpsc::UnboundedSender<ReadyReply>,
         mut stopping: watch::Receiver<bool>,
+        traffic: Arc<InboundTraffic>,
     ) {
         let open = Arc::new(Semaphore::new(OPEN_MAX));
         let running = Running::default();
@@ -197,6 +199,8 @@ impl RequestHandler {
             };
             group.given_up.iter().for_each(|id| running.leave(*id));
             for Question { id, timeout_ms, what } in group.questions {
+                let bytes = what.as_ref().map_or(0, request_stream::size);
+                traffic.received.add(bytes);
                 // More than are allowed are not heard before others have their answers.
                 let Ok(permit) = open.clone().acquire_owned().await else {
                     return;
@@ -210,9 +214,11 @@ impl RequestHandler {
                 };
                 let is_left = Arc::<AtomicBool>::default();
                 let (this, left) = (self.clone(), is_left.clone());
+                let traffic = traffic.clone();
                 let answering = async move {
                     let timeout = Duration::from_millis(timeout_ms.into());
                     let (what, reserved) = this.answer(what, timeout, left).await;
+                    traffic.ended(bytes, is_answer(&what));
                     replying.reply(what, reserved);
                 };
                 // The panic itself is in the log; the guard answers.
@@ -331,6 +337,11 @@ impl Stream for Outgoing {
         let answers = next_batch(next, size);
         Poll::Ready(Some(Ok(Answers { answers })))
     }
+}
+
+/// False if something has failed that is not the client's.
+pub(super) fn is_answer(what: &answer::What) -> bool {
+    !matches!(what, answer::What::Failure(_))
 }
 
 /// About how large an answer is.

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use helenus_query::cluster::RemoteError;
+use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::limits::scope;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -46,6 +47,7 @@ pub(super) struct RequestStream {
 
 #[derive(Default)]
 struct Queue {
+    traffic: Arc<OutboundTraffic>,
     state: Mutex<StreamState>,
     ready: AtomicWaker,
 }
@@ -64,7 +66,7 @@ impl Queue {
     /// Tells requests whose time is over, and the other node which ones nobody waits for.
     fn sweep(&self, now: Instant) {
         let mut state = self.state.lock();
-        state.sweep(now);
+        state.sweep(now, &self.traffic);
         if !state.given_up.is_empty() {
             drop(state);
             self.ready.wake();
@@ -89,6 +91,7 @@ struct StreamState {
 struct PendingRequest {
     asker: oneshot::Sender<Outcome>,
     deadline: Instant,
+    bytes: usize,
     /// Set when the client has gone.
     is_left: Arc<AtomicBool>,
     was_sent: bool,
@@ -109,13 +112,14 @@ impl PendingRequest {
 
 impl StreamState {
     /// The next message.
-    fn take(&mut self) -> Option<Questions> {
+    fn take(&mut self, traffic: &OutboundTraffic) -> Option<Questions> {
         let (waiting, open) = (&mut self.waiting, &mut self.open);
         let next = || {
             loop {
                 let question = waiting.pop_front()?;
                 if let Some(open) = open.get_mut(&question.id) {
                     open.was_sent = true;
+                    traffic.sent.add(open.bytes);
                     return Some(question);
                 }
             }
@@ -125,7 +129,7 @@ impl StreamState {
         (!questions.is_empty() || !given_up.is_empty()).then_some(Questions { questions, given_up })
     }
 
-    fn sweep(&mut self, now: Instant) {
+    fn sweep(&mut self, now: Instant, traffic: &OutboundTraffic) {
         let mut overdue = Vec::new();
         for (id, open) in &mut self.open {
             if now >= open.deadline {
@@ -143,6 +147,7 @@ impl StreamState {
             if open.was_sent {
                 self.given_up.push(id);
             }
+            traffic.expired.add(open.bytes);
             open.fail(
                 RemoteError::NoAnswer("no answer in time".to_owned()),
                 "no connection in time",
@@ -151,18 +156,19 @@ impl StreamState {
     }
 
     /// The stream is over: whoever waits is told.
-    fn fail(&mut self, sent: &RemoteError) {
+    fn fail(&mut self, sent: &RemoteError, traffic: &OutboundTraffic) {
         self.is_running = false;
         self.waiting.clear();
         self.given_up.clear();
         for (_, open) in self.open.drain() {
+            traffic.failed.add(open.bytes);
             open.fail(sent.clone(), "the connection has ended");
         }
     }
 }
 
 /// About how large a question is.
-fn size(what: &question::What) -> usize {
+pub(super) fn size(what: &question::What) -> usize {
     match what {
         question::What::Execute(execute) => execute.message.len(),
         question::What::Get(get) => get.keys.iter().map(|key| key.key.len()).sum(),
@@ -197,7 +203,7 @@ impl Stream for Outgoing {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Questions>> {
         self.0.ready.register(cx.waker());
         let mut state = self.0.state.lock();
-        match state.take() {
+        match state.take(&self.0.traffic) {
             Some(group) => Poll::Ready(Some(group)),
             None if state.is_over => Poll::Ready(None),
             None => Poll::Pending,
@@ -225,14 +231,31 @@ impl RequestStream {
         client: NodeClient<Channel>,
         credentials: Arc<PeerCredentials>,
         runtime: Handle,
+        traffic: Arc<OutboundTraffic>,
     ) -> RequestStream {
         RequestStream {
             client,
             credentials,
             runtime,
-            queue: Arc::default(),
+            queue: Arc::new(Queue {
+                traffic,
+                ..Queue::default()
+            }),
             open: Semaphore::new(OPEN_MAX),
         }
+    }
+
+    /// What waits to be sent.
+    pub fn waiting(&self) -> OutboundQueue {
+        let state = self.queue.state.lock();
+        let waiting = state
+            .waiting
+            .iter()
+            .filter_map(|question| state.open.get(&question.id));
+        waiting.fold(OutboundQueue::default(), |sum, open| OutboundQueue {
+            messages: sum.messages + 1,
+            bytes: sum.bytes + open.bytes as u64,
+        })
     }
 
     pub async fn request(&self, what: question::What, deadline: Instant) -> Outcome {
@@ -257,6 +280,7 @@ impl RequestStream {
         deadline: Instant,
     ) -> PendingGuard<'_> {
         let is_left = scope::left();
+        let bytes = size(&what);
         let (id, begins) = {
             let mut state = self.queue.state.lock();
             let id = state.next_id;
@@ -266,6 +290,7 @@ impl RequestStream {
                 PendingRequest {
                     asker,
                     deadline,
+                    bytes,
                     is_left,
                     was_sent: false,
                     was_given_up: false,
@@ -296,7 +321,7 @@ impl RequestStream {
                 Ok(()) => RemoteError::NoAnswer("the connection has ended".to_owned()),
                 Err(status) => failure(&status),
             };
-            queue.state.lock().fail(&told);
+            queue.state.lock().fail(&told, &queue.traffic);
         });
     }
 }

@@ -98,7 +98,8 @@ fn exchange_with(address: std::net::SocketAddr) -> RequestStream {
         .unwrap()
         .connect_lazy();
     let credentials = PeerCredentials::new(Secret::new("secret"), own(2, STORE, &[(2, 20)]), &node(1, 10));
-    RequestStream::new(NodeClient::new(channel), Arc::new(credentials), Handle::current())
+    let (client, credentials) = (NodeClient::new(channel), Arc::new(credentials));
+    RequestStream::new(client, credentials, Handle::current(), Arc::default())
 }
 
 async fn exchange(behaviour: PeerBehaviour) -> RequestStream {
@@ -189,6 +190,7 @@ async fn what_was_given_up_before_it_was_sent_is_not_sent() {
         for id in 0..3 {
             let (asker, _) = oneshot::channel();
             let pending = PendingRequest {
+                bytes: 0,
                 asker,
                 deadline: within(1000),
                 is_left: Arc::default(),

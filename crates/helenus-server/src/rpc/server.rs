@@ -13,7 +13,9 @@ use helenus_query::cluster::{ScanRange, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::engine::ServedScan;
 use helenus_query::failure::ExecutionError;
+use helenus_query::figures::internode::InboundTraffic;
 use helenus_tablet::{MetaStamp, TokenRange};
+use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -25,14 +27,14 @@ use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
 use super::codec;
-use super::peer_auth::{LocalIdentity, PeerAuthInterceptor};
+use super::peer_auth::{Caller, LocalIdentity, PeerAuthInterceptor};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
     Answer, Entry, GreetRequest, GreetResponse, LoadRequest, LoadResponse, Question, Questions,
     ReleaseRequest, ReleaseResponse, RemoveStaleRequest, RemoveStaleResponse, ScanChunk, ScanRequest,
     TellRequest, TellResponse,
 };
-use super::request_handler::{Outgoing, RequestHandler, to_the_end};
+use super::request_handler::{Outgoing, RequestHandler, is_answer, to_the_end};
 use super::scoped;
 use super::secret::Secret;
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, TabletReleased, Tls};
@@ -183,9 +185,26 @@ struct NodeService {
     stopping: watch::Receiver<bool>,
 }
 
+impl NodeService {
+    /// The counters of the node that asks.
+    fn traffic<T>(&self, request: &Request<T>) -> Arc<InboundTraffic> {
+        let caller = request.extensions().get::<Caller>();
+        let node = caller.map_or_else(Uuid::nil, |caller| caller.0);
+        self.handler.engine.figures.inbound.of(node)
+    }
+
+    /// Counts a call, which is worked on at once.
+    fn count_call<M: Message>(&self, request: &Request<M>) {
+        let (traffic, bytes) = (self.traffic(request), request.get_ref().encoded_len());
+        traffic.received.add(bytes);
+        traffic.processed.add(bytes);
+    }
+}
+
 #[tonic::async_trait]
 impl Node for NodeService {
     async fn greet(&self, request: Request<GreetRequest>) -> Result<Response<GreetResponse>, Status> {
+        self.count_call(&request);
         let request = request.into_inner();
         if request.cluster_name != self.cluster_name {
             return Err(Status::failed_precondition(format!(
@@ -214,20 +233,24 @@ impl Node for NodeService {
 
     async fn exchange(&self, request: Request<Streaming<Questions>>) -> Result<Response<Outgoing>, Status> {
         let (ready, answers) = mpsc::unbounded_channel();
-        let exchange = self
-            .handler
-            .clone()
-            .exchange(request.into_inner(), ready, self.stopping.clone());
+        let traffic = self.traffic(&request);
+        let exchange =
+            self.handler
+                .clone()
+                .exchange(request.into_inner(), ready, self.stopping.clone(), traffic);
         tokio::spawn(exchange);
         Ok(Response::new(Outgoing(answers)))
     }
 
     async fn ask(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
+        let (traffic, bytes) = (self.traffic(&request), request.get_ref().encoded_len());
+        traffic.received.add(bytes);
         let Question { id, timeout_ms, what } = request.into_inner();
         let (handler, timeout) = (self.handler.clone(), Duration::from_millis(timeout_ms.into()));
         let answered = to_the_end(async move { handler.answer(what, timeout, Arc::default()).await }).await?;
         // The memory that the answer takes is free again before it has been sent: the call ends here.
         let (what, _reserved) = answered;
+        traffic.ended(bytes, is_answer(&what));
         Ok(Response::new(Answer { id, what: Some(what) }))
     }
 
@@ -235,6 +258,7 @@ impl Node for NodeService {
 
     async fn scan(&self, request: Request<ScanRequest>) -> Result<Response<Self::ScanStream>, Status> {
         self.handler.count();
+        self.count_call(&request);
         let request = request.into_inner();
         let range = ScanRange {
             tokens: TokenRange {
@@ -256,6 +280,7 @@ impl Node for NodeService {
     }
 
     async fn tell(&self, request: Request<TellRequest>) -> Result<Response<TellResponse>, Status> {
+        self.count_call(&request);
         let request = request.into_inner();
         let stamp = MetaStamp {
             e_tag: request.e_tag,
@@ -279,6 +304,7 @@ impl Node for NodeService {
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Result<Response<ReleaseResponse>, Status> {
+        self.count_call(&request);
         let request = request.into_inner();
         let by = Uuid::from_slice(&request.host_id)
             .map_err(|_| Status::invalid_argument("a host id has 16 bytes"))?;
@@ -295,6 +321,7 @@ impl Node for NodeService {
         &self,
         request: Request<RemoveStaleRequest>,
     ) -> Result<Response<RemoveStaleResponse>, Status> {
+        self.count_call(&request);
         let stale = codec::stale_entries(request.into_inner());
         match self.handler.engine.serve_stale(&stale).await {
             Ok(removed) => Ok(Response::new(RemoveStaleResponse {
@@ -310,6 +337,7 @@ impl Node for NodeService {
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {
+        self.count_call(&request);
         let request = request.into_inner();
         let versions = Versions {
             schema: request.schema_version,

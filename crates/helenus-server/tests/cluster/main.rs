@@ -132,6 +132,44 @@ async fn conditions_and_counters_are_exact_whoever_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_and_batches_are_counted() {
+    let nodes = Nodes::start().await;
+    nodes.run(0, "CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    let inserts: String = (0..20)
+        .map(|k| format!("INSERT INTO t (k, v) VALUES ({k}, 1); "))
+        .collect();
+    nodes
+        .run(0, &format!("BEGIN UNLOGGED BATCH {inserts} APPLY BATCH"))
+        .await;
+    for k in 0..20 {
+        nodes.run(0, &format!("SELECT v FROM t WHERE k = {k}")).await;
+    }
+    let batches = "SELECT max FROM system_views.batch_metrics WHERE name = 'partitions_per_unlogged_batch'";
+    // The bound of its bucket.
+    assert_eq!(nodes.run(0, batches).await, "20");
+    for other in 1..nodes::NODES {
+        assert_eq!(nodes.run(other, batches).await, "0");
+    }
+    let count = async |node: usize, table: &str, column: &str| -> u64 {
+        let text = format!("SELECT {column} FROM system_views.{table}");
+        let rows = nodes.run(node, &text).await;
+        let numbers = rows
+            .split("; ")
+            .map(|number| number.parse::<u64>().unwrap_or_default());
+        numbers.sum()
+    };
+    assert!(count(0, "internode_outbound", "sent_count").await >= 10);
+    assert!(count(0, "internode_outbound", "sent_bytes").await >= 100);
+    assert_eq!(count(0, "internode_outbound", "pending_count").await, 0);
+    let mut received = 0;
+    for node in 1..nodes::NODES {
+        received += count(node, "internode_inbound", "processed_count").await;
+        assert_eq!(count(node, "internode_inbound", "error_count").await, 0);
+    }
+    assert!(received >= 10, "{received}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn batches_span_nodes() {
     let nodes = Nodes::start().await;
     nodes

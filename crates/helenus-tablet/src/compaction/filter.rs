@@ -95,8 +95,14 @@ impl Filters {
     }
 }
 
+/// Entries after which the bytes that were gone through are told.
+const TELL_EVERY: u32 = 1024;
+
 #[derive(Default)]
 struct Counts {
+    /// Entries and bytes that were not told yet.
+    untold: u32,
+    untold_bytes: u64,
     rows: u64,
     dead: u64,
     covering: u64,
@@ -137,6 +143,23 @@ impl Filter {
             let token = self.model.token_of(key);
             token.is_some_and(|token| !tokens.contains(token))
         })
+    }
+
+    /// Counts the bytes of an entry as gone through.
+    fn pass(&mut self, entry: &RowEntry) {
+        self.counts.untold += 1;
+        self.counts.untold_bytes += (entry.key.len() + entry.value.len()) as u64;
+        if self.counts.untold >= TELL_EVERY {
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        let bytes = std::mem::take(&mut self.counts.untold_bytes);
+        self.counts.untold = 0;
+        if let Some(job) = &self.job {
+            job.output.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 
     async fn look_up(&mut self, key: Bytes) -> Result<(), CompactionFilterError> {
@@ -225,6 +248,7 @@ impl Filter {
 impl CompactionFilter for Filter {
     async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
         yield_if_due();
+        self.pass(entry);
         self.counts.newest_seq = self.counts.newest_seq.max(entry.seq);
         if self.is_foreign(&entry.key) {
             return Ok(CompactionFilterDecision::Drop);
@@ -268,6 +292,7 @@ impl CompactionFilter for Filter {
 
     async fn on_compaction_end(&mut self) -> Result<(), CompactionFilterError> {
         self.filter.end();
+        self.tell();
         let counts = std::mem::take(&mut self.counts);
         if let Some(job) = &self.job {
             job.output.add(counts.rows, counts.dead, counts.covering);

@@ -13,6 +13,7 @@
 mod document;
 mod elsewhere;
 mod filter;
+mod history;
 mod overlap;
 mod read_trigger;
 mod scheduler;
@@ -27,6 +28,8 @@ use crate::config::StoreConfig;
 pub(crate) use document::check as check_document;
 pub(crate) use elsewhere::CompactorPresence;
 pub(crate) use filter::Filters;
+pub(crate) use history::CompactionHistory;
+pub use history::{CompactionId, EndedCompaction, RunningCompaction};
 pub(crate) use overlap::Tables;
 pub(crate) use read_trigger::TombstoneTrigger;
 pub(crate) use scheduler::SchedulerFactory;

@@ -61,7 +61,8 @@ struct Scheduler {
 
 impl CompactionScheduler for Scheduler {
     fn propose(&self, view: &CompactorStateView) -> Vec<CompactionSpec> {
-        self.compactions.update(view);
+        let now_ms = u64::try_from(self.clock.now().timestamp_millis()).unwrap_or(0);
+        self.compactions.update(view, now_ms);
         let active: Vec<&CompactionSpec> = view
             .compactions()
             .into_iter()
@@ -86,7 +87,7 @@ impl CompactionScheduler for Scheduler {
         self.compactions.set_idle(specs.is_empty() && active.is_empty());
         let takes_level0 = active.iter().any(|spec| spec.has_l0_sources());
         for spec in &specs {
-            self.compactions.propose(spec, view, !takes_level0);
+            self.compactions.propose(spec, view, !takes_level0, now_ms);
         }
         specs
     }

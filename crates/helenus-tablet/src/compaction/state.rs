@@ -12,6 +12,7 @@ use slatedb::manifest::{SortedRun, SsTableId};
 use tokio::sync::{Notify, RwLock, watch};
 
 use super::elsewhere::Elsewhere;
+use super::history::{CompactionHistory, CompactionId, EndedCompaction, RunningCompaction};
 use super::write_times::WriteTimes;
 use crate::cache::generations::{CacheGenerations, Slot as CacheSlot};
 
@@ -25,6 +26,8 @@ pub(crate) struct OutputStats {
     pub covering: AtomicU64,
     /// The greatest sequence number of its inputs; 0 is unknown.
     pub newest_seq: AtomicU64,
+    /// Bytes of keys and values that it has gone through so far.
+    pub done_bytes: AtomicU64,
     /// Time spent, in ns.
     pub busy_nanos: AtomicU64,
 }
@@ -43,6 +46,9 @@ impl OutputStats {
 
 /// A compaction from its proposal to its end.
 pub(crate) struct CompactionJob {
+    id: CompactionId,
+    /// Files that it joins.
+    files: usize,
     pub output: Arc<OutputStats>,
     /// The runs older than the output; unknown while another compaction may add one.
     pub older: Option<Arc<[SortedRun]>>,
@@ -103,6 +109,8 @@ impl Reads {
 /// One tablet's.
 #[derive(Default)]
 pub(crate) struct CompactionState {
+    tablet: u32,
+    history: Arc<CompactionHistory>,
     pub reads: Reads,
     /// Reads pass too many dead rows: young runs are to be compacted, and then perhaps all.
     requested_young: AtomicBool,
@@ -124,6 +132,28 @@ pub(crate) struct CompactionState {
 }
 
 impl CompactionState {
+    /// That of a tablet, whose compactions are entered into the history when they end.
+    pub fn new(tablet: u32, history: Arc<CompactionHistory>) -> CompactionState {
+        CompactionState {
+            tablet,
+            history,
+            ..CompactionState::default()
+        }
+    }
+
+    /// The compactions that are scheduled or under way, as far as the owner has seen.
+    pub fn running(&self) -> Vec<RunningCompaction> {
+        let state = self.state.lock();
+        let shown = |job: &Arc<CompactionJob>| RunningCompaction {
+            id: job.id,
+            tablet: self.tablet,
+            files: job.files,
+            done_bytes: job.output.done_bytes.load(Ordering::Relaxed).min(job.input_bytes),
+            input_bytes: job.input_bytes,
+        };
+        state.jobs.values().map(shown).collect()
+    }
+
     /// A compactor is about to begin. It may go on with compactions of an earlier process, of which nothing is known.
     pub fn start(&self) {
         if !std::mem::replace(&mut self.state.lock().may_resume, true) {
@@ -261,7 +291,7 @@ impl CompactionState {
     }
 
     /// Takes note of a proposal that was made on `view`. `is_alone` says that no other compaction is under way.
-    pub fn propose(&self, spec: &CompactionSpec, view: &CompactorStateView, is_alone: bool) {
+    pub fn propose(&self, spec: &CompactionSpec, view: &CompactorStateView, is_alone: bool, now_ms: u64) {
         let Some(destination) = spec.destination() else {
             return;
         };
@@ -294,6 +324,8 @@ impl CompactionState {
         });
         let mut state = self.state.lock();
         let job = CompactionJob {
+            id: CompactionId::next(now_ms),
+            files: files_of(spec, view),
             output: Arc::default(),
             older,
             input_bytes,
@@ -305,7 +337,7 @@ impl CompactionState {
     }
 
     /// Removes the finished jobs; the statistics of their output are known from now on.
-    pub fn update(&self, view: &CompactorStateView) {
+    pub fn update(&self, view: &CompactorStateView, now_ms: u64) {
         let runs = view.manifest().compacted();
         let is_active = |destination: u32| {
             view.compactions().is_some_and(|compactions| {
@@ -317,7 +349,7 @@ impl CompactionState {
         self.write_times.flushed(view.manifest().last_l0_seq());
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.may_resume, false) {
-            self.resume(&mut state, view);
+            self.resume(&mut state, view, now_ms);
             self.generations.open_all();
         }
         let CompactionJobs {
@@ -333,6 +365,13 @@ impl CompactionState {
             }
             if tables_of(runs, *destination) != job.before {
                 known.insert(*destination, job.output.clone());
+                self.history.add(EndedCompaction {
+                    id: job.id,
+                    tablet: self.tablet,
+                    ended_ms: now_ms,
+                    input_bytes: job.input_bytes,
+                    output_bytes: bytes_of(runs, *destination),
+                });
             }
             unseen.push((view.manifest().id(), job.clone()));
             self.ended.fetch_add(1, Ordering::Relaxed);
@@ -346,7 +385,7 @@ impl CompactionState {
     }
 
     /// Takes over jobs of an earlier process: their output may lack deletions of unknown partitions.
-    fn resume(&self, state: &mut CompactionJobs, view: &CompactorStateView) {
+    fn resume(&self, state: &mut CompactionJobs, view: &CompactorStateView, now_ms: u64) {
         let jobs = view
             .compactions()
             .into_iter()
@@ -358,6 +397,8 @@ impl CompactionState {
             if let Slot::Vacant(vacant) = state.jobs.entry(destination) {
                 self.generations.close_all();
                 vacant.insert(Arc::new(CompactionJob {
+                    id: CompactionId::next(now_ms),
+                    files: 0,
                     output: Arc::default(),
                     older: None,
                     input_bytes: 0,
@@ -395,6 +436,21 @@ impl CompactionJobs {
         let seq = self.runs.get(&newest_run?)?.newest_seq.load(Ordering::Relaxed);
         (seq > 0).then_some(seq)
     }
+}
+
+/// How many files a compaction joins.
+fn files_of(spec: &CompactionSpec, view: &CompactorStateView) -> usize {
+    let runs = view.manifest().compacted();
+    let files = |source: &SourceId| match source {
+        SourceId::SortedRun(id) => tables_of(runs, *id).len(),
+        SourceId::SstView(_) => 1,
+    };
+    spec.sources().iter().map(files).sum()
+}
+
+fn bytes_of(runs: &[SortedRun], id: u32) -> u64 {
+    let run = runs.iter().filter(|run| run.id == id);
+    run.map(SortedRun::estimate_size).sum()
 }
 
 fn tables_of(runs: &[SortedRun], id: u32) -> Vec<SsTableId> {

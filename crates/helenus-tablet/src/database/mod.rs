@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
-use crate::compaction::{CompactionState, CompactorPresence, SchedulerFactory, Tables};
+use crate::compaction::{CompactionHistory, CompactionState, CompactorPresence, SchedulerFactory, Tables};
 use crate::config::StoreConfig;
 use crate::data_model::{DataModel, Merge};
 use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
@@ -46,6 +46,7 @@ pub(crate) struct Databases {
     /// Parts of compactions that run at a time, of all tablets.
     pub slots: Arc<Semaphore>,
     pub compactors: Arc<CompactorPresence>,
+    pub history: Arc<CompactionHistory>,
 }
 
 /// One database.

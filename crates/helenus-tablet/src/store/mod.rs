@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::bucket::connection::Bucket;
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
+use crate::compaction::CompactionHistory;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
@@ -52,6 +53,7 @@ pub struct Store {
     pub(crate) row_cache: Arc<RowCache>,
     pub(crate) block_cache_bytes: u64,
     pub(crate) store_id: uuid::Uuid,
+    pub(crate) compaction_history: Arc<CompactionHistory>,
     pub(crate) closed: AtomicBool,
     pub(crate) kind: StoreKind,
 }

@@ -6,6 +6,7 @@ use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 use super::{PERMIT_BYTES, Store, StoreKind};
 use crate::bucket::metered_object_store::BucketStats;
+use crate::compaction::{EndedCompaction, RunningCompaction};
 use crate::store::stats::StoreStats;
 use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
@@ -96,6 +97,20 @@ impl Store {
             ));
         }
         troubles
+    }
+}
+
+impl Store {
+    /// The compactions that are scheduled or run now.
+    pub fn running_compactions(&self) -> Vec<RunningCompaction> {
+        let tablets = self.tablets();
+        let running = tablets.iter().flat_map(|tablet| tablet.compactions.running());
+        running.collect()
+    }
+
+    /// The last compactions that have ended since the store was opened, oldest first.
+    pub fn ended_compactions(&self) -> Vec<EndedCompaction> {
+        self.compaction_history.list()
     }
 }
 

@@ -146,6 +146,7 @@ fn field(row: &Value, name: &str) -> String {
                 .collect();
             format!("{{{}}}", entries.join(", "))
         }
+        Some(Value::Null) if name == "rows_merged" => "{}".to_owned(),
         Some(Value::String(time)) if name == "compacted_at" => time.trim_end_matches('Z').replace(' ', "T"),
         _ => text(row, name),
     }

@@ -71,7 +71,7 @@ pub(crate) fn storage_port(engine: &Engine) -> i32 {
 }
 
 /// Where a node talks to others.
-fn rpc_port(node: &Node) -> i32 {
+pub(crate) fn rpc_port(node: &Node) -> i32 {
     let port = node
         .rpc_address
         .rsplit_once(':')

@@ -2,8 +2,10 @@
 //! Cassandra 5.0.5; what has no meaning here is empty.
 
 pub(crate) mod auth;
+pub(crate) mod compactions;
 pub(crate) mod definition;
 pub(crate) mod estimates;
+pub(crate) mod internode;
 pub(crate) mod latencies;
 pub(crate) mod local;
 pub(crate) mod nodes;
@@ -71,6 +73,7 @@ impl VirtualTables for SystemTables {
 pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     let mut rows = match table.keyspace.as_str() {
         "system" if estimates::is_mine(table) => estimates::rows(engine, table),
+        "system" if table.name == "compaction_history" => compactions::history(engine, table),
         "system" => local::rows(engine, table),
         "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
         "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),

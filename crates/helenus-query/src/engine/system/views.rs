@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use helenus_cql::ast::BatchKind;
 use helenus_tablet::RowCacheStats;
 
 use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
-use super::{Row, running, settings, storage_port};
+use super::{Row, compactions, internode, running, settings, storage_port};
 use crate::engine::Engine;
 use crate::engine::clients::Client;
 use crate::index::kinds::sai::is_storage_attached;
@@ -22,6 +23,10 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         "queries" => running::queries(engine, table),
         "thread_pools" => running::thread_pools(engine, table),
         "system_logs" => running::system_logs(table),
+        "sstable_tasks" => compactions::running(engine, table),
+        "internode_inbound" => internode::inbound(engine, table),
+        "internode_outbound" => internode::outbound(engine, table),
+        "batch_metrics" => batch_metrics(engine, table),
         _ => Vec::new(),
     }
 }
@@ -113,6 +118,30 @@ fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         .into_iter()
         .map(|(name, value)| row(table, [("name", text(name)), ("value", double(value))]))
         .collect()
+}
+
+/// Cassandra's `BatchMetricsTable`.
+fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let kinds = [
+        ("partitions_per_logged_batch", BatchKind::Logged),
+        ("partitions_per_unlogged_batch", BatchKind::Unlogged),
+        ("partitions_per_counter_batch", BatchKind::Counter),
+    ];
+    let shown = |(name, kind): (&str, BatchKind)| {
+        let figures = engine.figures.batches.of(kind).snapshot();
+        let quantile = |share: f64| double(figures.quantile(share) as f64);
+        row(
+            table,
+            [
+                ("name", text(name)),
+                ("max", count(figures.max())),
+                ("p50th", quantile(0.5)),
+                ("p99th", quantile(0.99)),
+                ("p999th", quantile(0.999)),
+            ],
+        )
+    };
+    kinds.map(shown).into()
 }
 
 fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {

@@ -125,7 +125,12 @@ async fn run(
         writes.add(context, bound, timestamp_us, now_s, None).await?;
     }
     let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
-    warnings.extend(batch_size::check(&context.limits(), kind, &writes)?);
+    let checked = batch_size::check(&context.limits(), kind, &writes)?;
+    warnings.extend(checked.warnings);
+    // In a cluster the coordinator counts, which sees the whole of it.
+    if context.cluster().is_none() {
+        context.figures.batch(kind, checked.partitions);
+    }
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
         consistency::require_replicas(&context.schema.load(), &bound.plan.table, options.consistency)?;
     }

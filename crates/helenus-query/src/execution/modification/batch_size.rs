@@ -29,17 +29,28 @@ const ROW_DELETION_BYTES: usize = DELETION_BYTES + 1;
 /// A counter's increment, as a context of one shard.
 const INCREMENT_BYTES: usize = 36;
 
+/// A batch that is not too large.
+pub(crate) struct CheckedBatch {
+    pub warnings: Vec<String>,
+    /// Partitions of keyspaces, as many as Cassandra has mutations of it.
+    pub partitions: usize,
+}
+
 /// Warns of a batch that is large or unlogged and over many partitions, and refuses one that is too large; only batches of several
 /// partitions.
-pub(crate) fn check(limits: &Limits, kind: BatchKind, writes: &WriteSet) -> Result<Vec<String>, CqlError> {
+pub(crate) fn check(limits: &Limits, kind: BatchKind, writes: &WriteSet) -> Result<CheckedBatch, CqlError> {
     let mut warnings = Vec::new();
     let partitions = writes.partitions();
     let mutations: HashSet<(&str, &Bytes)> = partitions
         .iter()
         .map(|((_, key), table)| (table.keyspace.as_str(), *key))
         .collect();
-    if mutations.len() <= 1 {
-        return Ok(warnings);
+    let count = mutations.len();
+    if count <= 1 {
+        return Ok(CheckedBatch {
+            warnings,
+            partitions: count,
+        });
     }
     let names = || table_names(partitions.values().copied());
     let size = data_size(writes, partitions.len())?;
@@ -64,7 +75,10 @@ pub(crate) fn check(limits: &Limits, kind: BatchKind, writes: &WriteSet) -> Resu
             names.join(", ")
         ));
     }
-    Ok(warnings)
+    Ok(CheckedBatch {
+        warnings,
+        partitions: count,
+    })
 }
 
 /// The names of tables, none twice, as a `HashSet` of Java gives them out.

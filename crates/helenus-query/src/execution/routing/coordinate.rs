@@ -153,8 +153,14 @@ fn run_part<'a>(
         let consistency = request.options.consistency;
         let mut in_the_end = unavailable(consistency);
         let mut place = place;
+        let mut is_first = true;
         loop {
-            let tried = match route(context, cluster, &request, &place)? {
+            let routed = route(context, cluster, &request, &place)?;
+            if let (true, Some((kind, partitions))) = (is_first, routed.batch) {
+                context.figures.batch(kind, partitions);
+            }
+            is_first = false;
+            let tried = match routed.route {
                 Route::Anywhere => request.serve(context, cluster, &place, deadline).await.into(),
                 Route::Owner(target) => {
                     let parts = target.parts.clone();

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
+use smallvec::SmallVec;
 
 use super::request::{Request, RequestWork};
 use crate::analysis::Plan;
+use crate::analysis::modification::ModificationPlan;
 use crate::cluster::Cluster;
 use crate::execution::modification::{batch_partitions, message_partitions, partitions};
 use crate::execution::select::run::tokens;
@@ -36,6 +38,19 @@ pub(crate) struct OwnerPart {
     pub parts: Option<Parts>,
 }
 
+/// Where a request belongs, and what was seen on the way to that.
+pub(crate) struct Routed {
+    pub route: Route,
+    /// Of a batch without conditions, its kind and the partitions of keyspaces that it writes.
+    pub batch: Option<(BatchKind, usize)>,
+}
+
+impl From<Route> for Routed {
+    fn from(route: Route) -> Routed {
+        Routed { route, batch: None }
+    }
+}
+
 /// The partitions that a request names, for each of its modifications.
 struct RequestPartitions {
     partitions: Vec<Vec<PartitionKey>>,
@@ -55,17 +70,18 @@ pub(crate) fn route(
     cluster: &dyn Cluster,
     request: &Request<'_>,
     place: &Place,
-) -> Result<Route, CqlError> {
+) -> Result<Routed, CqlError> {
     let options = request.options;
+    let mut size = None;
     let named = match request.work {
         RequestWork::Statement { planned, values, .. } => match &planned.plan {
             Plan::Select(plan) => {
                 let tokens = tokens(context, plan, values, options)?;
-                return Ok(by_owner(cluster, &tokens).unwrap_or(Route::Anywhere));
+                return Ok(by_owner(cluster, &tokens).unwrap_or(Route::Anywhere).into());
             }
             // Each node has virtual tables of its own.
             Plan::Modification(plan) if plan.table().kind == TableKind::Virtual => {
-                return Ok(Route::Anywhere);
+                return Ok(Route::Anywhere.into());
             }
             Plan::Modification(plan) => RequestPartitions {
                 partitions: vec![partitions(context, plan, values, options)?],
@@ -73,22 +89,53 @@ pub(crate) fn route(
                 is_conditional: plan.is_conditional(),
                 batch: None,
             },
-            Plan::Batch(plan) => RequestPartitions {
-                partitions: batch_partitions(context, plan, values, options)?,
-                is_counter: plan.modifications().any(|one| one.table().is_counter),
-                is_conditional: plan.modifications().any(|one| one.is_conditional()),
-                batch: Some(plan.kind()),
-            },
-            Plan::Direct(_) => return Ok(Route::Anywhere),
+            Plan::Batch(plan) => {
+                let partitions = batch_partitions(context, plan, values, options)?;
+                size = Some(partition_count(plan.modifications(), &partitions));
+                RequestPartitions {
+                    partitions,
+                    is_counter: plan.modifications().any(|one| one.table().is_counter),
+                    is_conditional: plan.modifications().any(|one| one.is_conditional()),
+                    batch: Some(plan.kind()),
+                }
+            }
+            Plan::Direct(_) => return Ok(Route::Anywhere.into()),
         },
-        RequestWork::Batch(batch) => RequestPartitions {
-            partitions: message_partitions(context, batch, options)?,
-            is_counter: batch.modifications().any(|one| one.table().is_counter),
-            is_conditional: batch.modifications().any(|one| one.is_conditional()),
-            batch: Some(batch.kind),
-        },
+        RequestWork::Batch(batch) => {
+            let partitions = message_partitions(context, batch, options)?;
+            size = Some(partition_count(batch.modifications(), &partitions));
+            RequestPartitions {
+                partitions,
+                is_counter: batch.modifications().any(|one| one.table().is_counter),
+                is_conditional: batch.modifications().any(|one| one.is_conditional()),
+                batch: Some(batch.kind),
+            }
+        }
     };
-    Ok(named.within(place).route(cluster))
+    let batch = named
+        .batch
+        .filter(|_| !named.is_conditional && matches!(place, Place::Coordinator))
+        .zip(size);
+    Ok(Routed {
+        route: named.within(place).route(cluster),
+        batch,
+    })
+}
+
+/// Partitions of keyspaces, each once.
+fn partition_count<'p>(
+    modifications: impl Iterator<Item = &'p ModificationPlan>,
+    partitions: &[Vec<PartitionKey>],
+) -> usize {
+    let of_one = |(plan, keys): (&'p ModificationPlan, _)| {
+        let keys: &Vec<PartitionKey> = keys;
+        let keyspace = plan.table().keyspace.as_str();
+        keys.iter().map(move |key| (keyspace, key.bytes.as_ref()))
+    };
+    let mut named: SmallVec<[(&str, &[u8]); 16]> = modifications.zip(partitions).flat_map(of_one).collect();
+    named.sort_unstable();
+    named.dedup();
+    named.len()
 }
 
 /// The owner of all these tokens, if they have one in common.

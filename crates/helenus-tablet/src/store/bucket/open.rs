@@ -20,6 +20,7 @@ use crate::cache::disk::{DiskCache, DiskCacheConfig};
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::compaction;
+use crate::compaction::CompactionHistory;
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
 use crate::database::Databases;
@@ -133,6 +134,7 @@ pub(super) fn assemble(
     let block_cache_bytes = config.block_cache_bytes;
     let metrics = Arc::new(DefaultMetricsRecorder::new());
     let row_cache = Arc::new(RowCache::new(config.row_cache_bytes));
+    let compaction_history = Arc::<CompactionHistory>::default();
     let databases = Databases {
         model,
         clock: Arc::new(StoreClock::new(config.clock.clone())),
@@ -142,6 +144,7 @@ pub(super) fn assemble(
         background: background.handle.clone(),
         slots: Arc::new(Semaphore::new(compaction::slots(&config))),
         compactors: Arc::default(),
+        history: compaction_history.clone(),
         config,
     };
     let remote = Remote {
@@ -166,6 +169,7 @@ pub(super) fn assemble(
         row_cache,
         block_cache_bytes,
         store_id: format.store_id,
+        compaction_history,
         closed: AtomicBool::new(false),
         kind: StoreKind::Remote(Box::new(remote)),
     }))

@@ -389,7 +389,7 @@ impl Remote {
         let bucket = Arc::new(TabletObjectStore::new(self.store.clone()));
         let behind_cache = |reads| cached(bucket.clone(), self.disk_cache.as_ref(), reads);
         let store = behind_cache(ReadPolicy::Insert);
-        let compactions = Arc::<CompactionState>::default();
+        let compactions = Arc::new(CompactionState::new(id, databases.history.clone()));
         let database = Database {
             id,
             only: Some(tokens),

@@ -134,6 +134,7 @@ pub(crate) async fn open(
         block_cache: BlockCache::new(config.block_cache_bytes),
         row_cache: Arc::new(RowCache::new(config.row_cache_bytes)),
         metrics: Arc::new(DefaultMetricsRecorder::new()),
+        compaction_history: Arc::default(),
         store: object_store.clone(),
         deleter,
         background: BackgroundRuntime::start(config.background_threads)?,

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
-use crate::compaction::CompactionState;
+use crate::compaction::{CompactionHistory, CompactionState};
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
 use crate::database::tablet_db::TabletDb;
@@ -62,6 +62,7 @@ pub(crate) struct StoreOpener {
     pub block_cache: Arc<BlockCache>,
     pub row_cache: Arc<RowCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
+    pub compaction_history: Arc<CompactionHistory>,
     pub background: BackgroundRuntime,
     pub writing: BackgroundRuntime,
 }
@@ -141,7 +142,7 @@ impl StoreOpener {
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
             // Built there, SlateDB's own tasks live on the background runtime.
-            let compactions = Arc::<CompactionState>::default();
+            let compactions = Arc::new(CompactionState::new(entry.id, databases.history.clone()));
             let database = self.database(databases, entry, wal.clone(), compactions.clone());
             opening.push(self.background.handle.spawn(database));
             parts.push((entry, wal, compactions));
@@ -186,6 +187,7 @@ impl StoreOpener {
             background: self.background.handle.clone(),
             slots: Arc::new(Semaphore::new(compaction::slots(&self.config))),
             compactors: Arc::default(),
+            history: self.compaction_history.clone(),
         }
     }
 
@@ -251,6 +253,7 @@ impl StoreOpener {
             row_cache: self.row_cache,
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
+            compaction_history: self.compaction_history,
             closed: AtomicBool::new(false),
             kind: StoreKind::Local(Box::new(Local {
                 log,

@@ -1,0 +1,88 @@
+//! The compactions of this node: `system_views.sstable_tasks` and `system.compaction_history`. A compaction joins files of a tablet, which have
+//! rows of all tables; so the keyspace of each is `*`, and its table is the name of the tablet.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::value::uuid::{from_ticks, ticks_at_millis};
+use helenus_tablet::{CompactionId, EndedCompaction, RunningCompaction};
+
+use super::Row;
+use super::row::{bigint, double, int, row, text, text_map, uuid};
+use crate::engine::Engine;
+use crate::schema::Table;
+
+/// All keyspaces.
+const KEYSPACE: &str = "*";
+/// Ticks of a `timeuuid` in a millisecond.
+const TICKS_PER_MS: u64 = 10_000;
+/// The version bits of the second half of a `timeuuid`, and the multicast bit, which tells that it has no network address.
+const VARIANT: u64 = 0x8000_0100_0000_0000;
+
+fn tablet_name(tablet: u32) -> String {
+    format!("tablet-{tablet}")
+}
+
+/// The same whenever it is asked for, and another one for each compaction.
+fn id(engine: &Engine, compaction: CompactionId) -> Option<Bytes> {
+    let ms = i64::try_from(compaction.began_ms).unwrap_or(i64::MAX);
+    let within = compaction.number % TICKS_PER_MS;
+    let ticks = ticks_at_millis(ms).saturating_add(within as i64);
+    let node = engine.node.host_id.as_u64_pair().1 & 0x0000_FFFF_FFFF_FFFF;
+    uuid(uuid::Uuid::from_u128(from_ticks(ticks, node | VARIANT)))
+}
+
+fn large(value: u64) -> Option<Bytes> {
+    bigint(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Cassandra's `SSTableTasksTable`.
+pub(crate) fn running(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let shown = |task: &RunningCompaction| {
+        let ratio = match task.input_bytes {
+            0 => None,
+            total => double(task.done_bytes as f64 / total as f64),
+        };
+        row(
+            table,
+            [
+                ("keyspace_name", text(KEYSPACE)),
+                ("table_name", text(tablet_name(task.tablet))),
+                ("task_id", id(engine, task.id)),
+                ("completion_ratio", ratio),
+                ("kind", text("compaction")),
+                ("progress", large(task.done_bytes)),
+                ("sstables", int(i32::try_from(task.files).unwrap_or(i32::MAX))),
+                ("total", large(task.input_bytes)),
+                ("unit", text("bytes")),
+            ],
+        )
+    };
+    let tasks = engine.context.store.running_compactions();
+    tasks.iter().map(shown).collect()
+}
+
+/// The last compactions since the node began, as Cassandra's `SystemKeyspace.updateCompactionHistory` enters them. How many versions each row
+/// had is not counted.
+pub(crate) fn history(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let properties = [("compaction_type".to_owned(), "Compaction".to_owned())].into();
+    let shown = |ended: &EndedCompaction| {
+        row(
+            table,
+            [
+                ("id", id(engine, ended.id)),
+                ("bytes_in", large(ended.input_bytes)),
+                ("bytes_out", large(ended.output_bytes)),
+                ("columnfamily_name", text(tablet_name(ended.tablet))),
+                (
+                    "compacted_at",
+                    bigint(i64::try_from(ended.ended_ms).unwrap_or(i64::MAX)),
+                ),
+                ("compaction_properties", text_map(&properties)),
+                ("keyspace_name", text(KEYSPACE)),
+            ],
+        )
+    };
+    let ended = engine.context.store.ended_compactions();
+    ended.iter().map(shown).collect()
+}

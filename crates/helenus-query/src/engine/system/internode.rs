@@ -1,0 +1,95 @@
+//! The tables of `system_views` about what nodes ask of each other: `internode_inbound` and `internode_outbound`. Messages are counted, and the
+//! bytes of the statements, keys and rows in them. What is not counted is null.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::Row;
+use super::local::rpc_port;
+use super::row::{bigint, inet, int, row, text};
+use crate::cluster::Node;
+use crate::engine::Engine;
+use crate::figures::internode::MessageCounter;
+use crate::schema::Table;
+
+fn number(value: u64) -> Option<Bytes> {
+    bigint(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// The columns that say which node a row is about.
+fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
+    [
+        ("address", inet(node.native_address.ip())),
+        ("port", int(rpc_port(node))),
+        ("dc", text(&node.data_center)),
+        ("rack", text(&node.rack)),
+    ]
+}
+
+/// The rows of those nodes that take part.
+fn rows<T>(
+    engine: &Engine,
+    table: &Table,
+    traffic: Vec<(Uuid, T)>,
+    columns: impl Fn(T) -> Vec<(&'static str, Option<Bytes>)>,
+) -> Vec<Row> {
+    let nodes = engine.cluster().map_or_else(Vec::new, |cluster| cluster.nodes());
+    let of_node = |(id, traffic): (Uuid, T)| {
+        let node = nodes.iter().find(|node| node.host_id == id)?;
+        let columns = columns(traffic);
+        Some(row(table, node_columns(node).into_iter().chain(columns)))
+    };
+    traffic.into_iter().filter_map(of_node).collect()
+}
+
+/// What is left of all when others are taken away.
+fn left(all: &MessageCounter, gone: [&MessageCounter; 2]) -> (u64, u64) {
+    let messages = gone.iter().map(|counter| counter.messages()).sum();
+    let bytes = gone.iter().map(|counter| counter.bytes()).sum();
+    (
+        all.messages().saturating_sub(messages),
+        all.bytes().saturating_sub(bytes),
+    )
+}
+
+/// Cassandra's `InternodeInboundTable`.
+pub(crate) fn inbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, engine.figures.inbound.list(), |traffic| {
+        let (running, running_bytes) = left(&traffic.received, [&traffic.processed, &traffic.failed]);
+        vec![
+            ("error_bytes", number(traffic.failed.bytes())),
+            ("error_count", number(traffic.failed.messages())),
+            ("processed_bytes", number(traffic.processed.bytes())),
+            ("processed_count", number(traffic.processed.messages())),
+            ("received_bytes", number(traffic.received.bytes())),
+            ("received_count", number(traffic.received.messages())),
+            ("scheduled_bytes", number(running_bytes)),
+            ("scheduled_count", number(running)),
+            ("using_bytes", number(running_bytes)),
+        ]
+    })
+}
+
+/// Cassandra's `InternodeOutboundTable`.
+pub(crate) fn outbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let traffic = engine
+        .cluster()
+        .map_or_else(Vec::new, |cluster| cluster.outbound());
+    let traffic = traffic.into_iter();
+    let traffic = traffic.map(|(node, traffic, queue)| (node, (traffic, queue)));
+    rows(engine, table, traffic.collect(), |(traffic, queue)| {
+        vec![
+            ("error_bytes", number(traffic.failed.bytes())),
+            ("error_count", number(traffic.failed.messages())),
+            ("expired_bytes", number(traffic.expired.bytes())),
+            ("expired_count", number(traffic.expired.messages())),
+            ("pending_bytes", number(queue.bytes)),
+            ("pending_count", number(queue.messages)),
+            ("sent_bytes", number(traffic.sent.bytes())),
+            ("sent_count", number(traffic.sent.messages())),
+            ("using_bytes", number(queue.bytes)),
+        ]
+    })
+}
