@@ -107,6 +107,7 @@ fn table() -> Table {
         let id = ColumnId(1);
         Column {
             name: name.to_owned(),
+            mask: None,
             ty,
             kind,
             position,
