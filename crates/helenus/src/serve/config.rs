@@ -59,6 +59,33 @@ pub struct Config {
     pub audit: AuditOptions,
     /// A filter of `tracing`.
     pub log: String,
+    pub log_format: LogFormat,
+}
+
+/// How the lines of the log are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    /// An object for each line.
+    Json,
+}
+
+impl LogFormat {
+    pub fn name(self) -> &'static str {
+        match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        }
+    }
+
+    /// # Errors
+    /// If there is no such format.
+    pub fn parse(text: &str) -> Result<LogFormat, String> {
+        let formats = [LogFormat::Text, LogFormat::Json].into_iter();
+        let mut named = formats.filter(|format| format.name() == text);
+        named.next().ok_or_else(|| "neither".to_owned())
+    }
 }
 
 impl Config {
@@ -105,6 +132,7 @@ impl Config {
             audit: AuditOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. Failures of the disk cache are told by the store, once.
             log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off,rskafka=error".to_owned(),
+            log_format: LogFormat::default(),
         }
     }
 

@@ -9,6 +9,7 @@ mod host_id;
 mod live;
 mod log_filter;
 mod log_lines;
+mod logging;
 mod read_only;
 mod setting;
 pub mod settings;
@@ -19,7 +20,6 @@ mod settings_shown;
 mod settings_tests;
 mod signals;
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -40,14 +40,11 @@ use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::prelude::*;
 
 use self::cluster::Identity;
-use self::config::{CASSANDRA_VERSION, Config};
+use self::config::{CASSANDRA_VERSION, Config, LogFormat};
 use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
-use self::log_lines::KeepLines;
 use self::settings::{Given, Sources};
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
@@ -141,6 +138,9 @@ struct Start {
 pub fn run_without_command() -> anyhow::Result<ExitCode> {
     let args = ServeArgs::default();
     let (config, _) = args.sources()?.load()?;
+    if config.log_format == LogFormat::Json {
+        return run(&args);
+    }
     println!(
         "No command is given: serving CQL on {}, with the data in {} (`helenus --help` tells what else there is)",
         config.server.listen,
@@ -154,15 +154,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let sources = args.sources()?;
     let (config, given) = sources.load()?;
-    let (filter, log_filter) = LogFilter::new(&config.log)?;
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_filter(filter);
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(KeepLines.with_filter(LevelFilter::INFO))
-        .init();
+    let log_format = config.log_format;
+    let log_filter = logging::start(&config)?;
     crate::keep_files_private();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all().thread_name("helenus");
@@ -179,7 +172,13 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     }));
     // What still waits for a store that is away is not waited for.
     runtime.shutdown_background();
-    served.map(|()| ExitCode::SUCCESS)
+    match (served, log_format) {
+        (Err(error), LogFormat::Json) => {
+            tracing::error!(error = format!("{error:#}"), "the node has ended");
+            Ok(ExitCode::FAILURE)
+        }
+        (served, _) => served.map(|()| ExitCode::SUCCESS),
+    }
 }
 
 async fn serve(start: Start) -> anyhow::Result<()> {
@@ -264,7 +263,10 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     if let Some(node) = &node {
         node.announce(server.announcer());
     }
-    print_banner(&config, &server, http.as_ref(), node.as_ref(), began);
+    match config.log_format {
+        LogFormat::Text => print_banner(&config, &server, http.as_ref(), node.as_ref(), began),
+        LogFormat::Json => log_ready(&config, &server, http.as_ref(), began),
+    }
 
     let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
@@ -385,6 +387,18 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
     Engine::open(engine_config)
         .await
         .map_err(|error| anyhow!("cannot open the store {url}: {error}"))
+}
+
+/// What the banner says, as a line of the log.
+fn log_ready(config: &Config, server: &Server, http: Option<&HttpServer>, began: Instant) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listen = %server.address(),
+        http = http.map(|http| http.address().to_string()),
+        store = place(&config.store.url),
+        ready_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "serving CQL"
+    );
 }
 
 /// Says where everything is and how to connect.

@@ -14,7 +14,7 @@ use anyhow::{Context, anyhow, bail};
 use helenus_cql::frame::MAX_BODY_LEN;
 use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 
-use super::config::Config;
+use super::config::{Config, LogFormat};
 use super::setting::{Setting, count, put, size, time};
 use super::settings_shown;
 use super::{audit_settings, guardrail_settings};
@@ -66,6 +66,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "data_center", about: "the data center of this node", allowed: NAME, set: |c, v| put(&mut c.data_center, name(v)) },
     Setting { name: "rack", about: "the rack of this node", allowed: NAME, set: |c, v| put(&mut c.rack, name(v)) },
     Setting { name: "log", about: "the level of log lines, or a filter", allowed: "error, warn, info, debug, trace, or a filter as info,helenus_server=debug", set: |c, v| { c.log = v.to_owned(); Ok(()) } },
+    Setting { name: "log_format", about: "how log lines are written: as text, or each as a JSON object", allowed: "text or json", set: |c, v| put(&mut c.log_format, LogFormat::parse(v)) },
     Setting { name: "worker_threads", about: "threads that serve requests; by default one per core", allowed: COUNT, set: |c, v| put(&mut c.worker_threads, count(v).map(Some)) },
 
     Setting { name: "authenticator", about: "PasswordAuthenticator requires clients to log in; a new store has the role cassandra with password cassandra", allowed: "AllowAllAuthenticator or PasswordAuthenticator", set: |c, v| put(&mut c.control.authenticates, class(v, "AllowAllAuthenticator", "PasswordAuthenticator")) },

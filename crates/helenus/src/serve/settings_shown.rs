@@ -45,6 +45,7 @@ const SHOWN: &[(&str, Show)] = &[
     ("data_center", |c| c.data_center.clone()),
     ("rack", |c| c.rack.clone()),
     ("log", |c| c.log.clone()),
+    ("log_format", |c| c.log_format.name().to_owned()),
     ("worker_threads", |c| text(&c.worker_threads)),
     ("authenticator", |c| class(c.control.authenticates, "AllowAllAuthenticator", "PasswordAuthenticator")),
     ("authorizer", |c| class(c.control.authorizes, "AllowAllAuthorizer", "CassandraAuthorizer")),

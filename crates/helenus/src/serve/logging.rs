@@ -1,0 +1,46 @@
+//! Where and how the lines of the log are written.
+
+use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
+
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{Registry, fmt};
+
+use super::config::{Config, LogFormat};
+use super::log_filter::LogFilter;
+use super::log_lines::KeepLines;
+
+/// Begins to log to standard error; what is returned changes the levels.
+///
+/// # Errors
+/// If the filter of the settings is none.
+pub fn start(config: &Config) -> anyhow::Result<LogFilter> {
+    let (filter, log_filter) = LogFilter::new(&config.log)?;
+    let lines = fmt::layer::<Registry>().with_writer(std::io::stderr);
+    let lines = match config.log_format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .with(KeepLines.with_filter(LevelFilter::INFO))
+        .init();
+    if config.log_format == LogFormat::Json {
+        std::panic::set_hook(Box::new(log_panic));
+    }
+    Ok(log_filter)
+}
+
+/// The line of a panic, which would be plain text otherwise.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current();
+    let reason = panic.payload_as_str().unwrap_or_default();
+    tracing::error!(place, thread = thread.name(), reason, "panicked");
+}
