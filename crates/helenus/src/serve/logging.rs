@@ -41,6 +41,8 @@ pub fn start(config: &Config) -> anyhow::Result<LogFilter> {
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
-    let reason = panic.payload_as_str().unwrap_or_default();
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let reason = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     tracing::error!(place, thread = thread.name(), reason, "panicked");
 }
