@@ -213,3 +213,20 @@ class Node(Target):
     def close(self):
         self.close_clients()
         self.kill()
+
+
+# Settings of a node where clients log in, and roles have permissions.
+SECURED = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=CassandraAuthorizer"]
+
+
+def log_in(server, name, password, **options):
+    """A session of a role."""
+    from cassandra.auth import PlainTextAuthProvider
+    from cassandra.cluster import Cluster
+
+    cluster = Cluster([server.host], port=server.port, auth_provider=PlainTextAuthProvider(name, password), **options)
+    try:
+        return cluster.connect()
+    except Exception:
+        cluster.shutdown()
+        raise

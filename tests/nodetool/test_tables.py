@@ -92,18 +92,20 @@ def test_partitions_of_batches(node):
     """Batches of one, two and three partitions; those with conditions are not counted."""
     session = node.connect()
     session.execute("CREATE TABLE shop.counts (k int PRIMARY KEY, n counter)")
+    session.execute("CREATE TABLE shop.batched (k int PRIMARY KEY)")
     figures = lambda: {row.name: row for row in session.execute("SELECT * FROM system_views.batch_metrics")}
     assert all((row.max, row.p50th, row.p999th) == (0, 0, 0) for row in figures().values())
-    insert = "INSERT INTO shop.idle (k) VALUES (%d);"
+    insert = "INSERT INTO shop.batched (k) VALUES (%d);"
     session.execute("BEGIN BATCH " + insert % 1 + insert % 1 + insert % 2 + " APPLY BATCH")
     session.execute("BEGIN UNLOGGED BATCH " + insert % 1 + insert % 2 + insert % 3 + " APPLY BATCH")
     session.execute("BEGIN COUNTER BATCH UPDATE shop.counts SET n = n + 1 WHERE k = 1; APPLY BATCH")
-    session.execute("BEGIN BATCH INSERT INTO shop.idle (k) VALUES (9) IF NOT EXISTS; APPLY BATCH")
+    session.execute("BEGIN BATCH INSERT INTO shop.batched (k) VALUES (9) IF NOT EXISTS; APPLY BATCH")
     names = {"partitions_per_logged_batch": 2, "partitions_per_unlogged_batch": 3, "partitions_per_counter_batch": 1}
     assert {name: (row.max, row.p50th, row.p99th, row.p999th) for name, row in figures().items()} == {
         name: (count, count, count, count) for name, count in names.items()
     }
     session.execute("DROP TABLE shop.counts")
+    session.execute("DROP TABLE shop.batched")
 
 
 def test_compactions(node):

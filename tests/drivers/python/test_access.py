@@ -15,11 +15,11 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 
 import helenus
+from helenus import SECURED, log_in
 
 pytestmark = pytest.mark.process
 
 STARTUP, AUTHENTICATE, QUERY, RESULT, AUTH_RESPONSE, AUTH_SUCCESS = 0x01, 0x03, 0x07, 0x08, 0x0F, 0x10
-SECURED = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=CassandraAuthorizer"]
 
 
 @pytest.fixture
@@ -27,15 +27,6 @@ def secured(tmp_path):
     server = helenus.Node(tmp_path, args=SECURED).start()
     yield server
     server.close()
-
-
-def log_in(server, name, password, **options):
-    cluster = Cluster([server.host], port=server.port, auth_provider=PlainTextAuthProvider(name, password), **options)
-    try:
-        return cluster.connect()
-    except Exception:
-        cluster.shutdown()
-        raise
 
 
 def refusal(server, name, password):

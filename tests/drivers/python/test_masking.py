@@ -5,7 +5,7 @@ from cassandra import InvalidRequest, Unauthorized
 from cassandra.query import tuple_factory
 
 import helenus
-from test_access import SECURED, log_in
+from helenus import SECURED, log_in
 
 pytestmark = pytest.mark.process
 
