@@ -14,7 +14,8 @@ import helenus
 import toolchains
 from minio import Minio
 
-pytestmark = pytest.mark.process
+# promtool is built the first time, which takes minutes.
+pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "monitoring"
 RULES, DASHBOARD = FOLDER / "helenus-alerts.yml", FOLDER / "helenus-dashboard.json"
