@@ -85,6 +85,11 @@ fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
     value.len() <= WHOLE_FACTOR * operand_len + WHOLE_SLACK || operands > OPERANDS_MAX
 }
 
+/// What an entry takes of the capacity.
+fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
+    ENTRY_OVERHEAD + key.len() + value.map_or(0, Bytes::len)
+}
+
 struct Slot {
     key: Bytes,
     value: Option<Bytes>,
@@ -99,7 +104,7 @@ struct Slot {
 
 impl Slot {
     fn bytes(&self) -> usize {
-        ENTRY_OVERHEAD + self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
+        entry_bytes(&self.key, self.value.as_ref())
     }
 }
 
@@ -293,6 +298,10 @@ impl Shard {
         if let Some(index) = self.find(id, key) {
             self.remove(index);
         }
+        let bytes = entry_bytes(key, value);
+        if bytes > self.capacity / 8 {
+            return;
+        }
         // Copied, since the tree returns slices of whole blocks.
         let slot = Slot {
             key: Bytes::copy_from_slice(key),
@@ -304,10 +313,6 @@ impl Shard {
             newer: NIL,
             older: self.newest,
         };
-        let bytes = slot.bytes();
-        if bytes > self.capacity / 8 {
-            return;
-        }
         self.bytes += bytes;
         let index = match self.free.pop() {
             Some(index) => {
