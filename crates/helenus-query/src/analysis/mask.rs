@@ -63,30 +63,26 @@ pub(crate) fn declared(
     let mut args: Vec<&dyn Assignable> = vec![&value];
     args.extend(terms.iter().map(|term| term as &dyn Assignable));
     let function = resolve(&ctx, &mask.function, &args, site)?;
-    let function = checked(column, mask, function)?;
+    let (function, keyspace, name) = checked(column, mask, function)?;
     let mut arguments = Vec::with_capacity(mask.args.len());
     for (position, term) in mask.args.iter().enumerate() {
         let spec = argument_spec(&function, position + 1, site);
         let value = constant(&Term::prepare(&mut ctx, term, &spec)?)?;
         arguments.push((spec.ty, value));
     }
-    let (keyspace, name) = function
-        .name()
-        .split_once('.')
-        .unwrap_or(("system", function.name()));
     Ok(ColumnMask {
-        keyspace: keyspace.to_owned(),
-        name: name.to_owned(),
+        keyspace,
+        name,
         arguments,
     })
 }
 
-/// The function, if it can mask the column.
+/// The function with its keyspace and name, if it can mask the column.
 fn checked(
     column: &MaskedColumn<'_>,
     mask: &ast::ColumnMask,
     function: Option<Function>,
-) -> Result<Function, CqlError> {
+) -> Result<(Function, String, String), CqlError> {
     let shown = shown(mask);
     let Some(function) = function else {
         return Err(CqlError::invalid(format!(
@@ -99,7 +95,10 @@ fn checked(
             "Aggregate function {shown} cannot be used for masking table columns"
         )));
     }
-    let (keyspace, name) = function.name().split_once('.').unwrap_or_default();
+    let (keyspace, name) = function
+        .name()
+        .split_once('.')
+        .unwrap_or(("system", function.name()));
     if keyspace == "system" && !name.starts_with("mask_") {
         return Err(CqlError::invalid(format!(
             "Not-masking function {shown} cannot be used for masking table columns"
@@ -120,7 +119,8 @@ fn checked(
             column.ty
         )));
     }
-    Ok(function)
+    let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
+    Ok((function, keyspace, name))
 }
 
 fn shown(mask: &ast::ColumnMask) -> String {

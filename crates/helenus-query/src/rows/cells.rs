@@ -24,6 +24,11 @@ pub(crate) fn bigint(value: i64) -> Option<Bytes> {
     blob(value.to_be_bytes())
 }
 
+/// What does not fit is shown as the largest number that does.
+pub(crate) fn bigint_saturating(value: u64) -> Option<Bytes> {
+    bigint(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
 pub(crate) fn double(value: f64) -> Option<Bytes> {
     blob(value.to_be_bytes())
 }

@@ -8,7 +8,7 @@ use helenus_cql::value::uuid::{from_ticks, ticks_at_millis};
 use helenus_tablet::{CompactionId, EndedCompaction, RunningCompaction};
 
 use super::Row;
-use super::row::{bigint, double, int, row, text, text_map, uuid};
+use super::row::{bigint_saturating, double, int, row, text, text_map, uuid};
 use crate::engine::Engine;
 use crate::schema::Table;
 
@@ -32,10 +32,6 @@ fn id(engine: &Engine, compaction: CompactionId) -> Option<Bytes> {
     uuid(uuid::Uuid::from_u128(from_ticks(ticks, node | VARIANT)))
 }
 
-fn large(value: u64) -> Option<Bytes> {
-    bigint(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
 /// Cassandra's `SSTableTasksTable`.
 pub(crate) fn running(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let shown = |task: &RunningCompaction| {
@@ -51,9 +47,9 @@ pub(crate) fn running(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
                 ("task_id", id(engine, task.id)),
                 ("completion_ratio", ratio),
                 ("kind", text("compaction")),
-                ("progress", large(task.done_bytes)),
+                ("progress", bigint_saturating(task.done_bytes)),
                 ("sstables", int(i32::try_from(task.files).unwrap_or(i32::MAX))),
-                ("total", large(task.input_bytes)),
+                ("total", bigint_saturating(task.input_bytes)),
                 ("unit", text("bytes")),
             ],
         )
@@ -71,13 +67,10 @@ pub(crate) fn history(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             table,
             [
                 ("id", id(engine, ended.id)),
-                ("bytes_in", large(ended.input_bytes)),
-                ("bytes_out", large(ended.output_bytes)),
+                ("bytes_in", bigint_saturating(ended.input_bytes)),
+                ("bytes_out", bigint_saturating(ended.output_bytes)),
                 ("columnfamily_name", text(tablet_name(ended.tablet))),
-                (
-                    "compacted_at",
-                    bigint(i64::try_from(ended.ended_ms).unwrap_or(i64::MAX)),
-                ),
+                ("compacted_at", bigint_saturating(ended.ended_ms)),
                 ("compaction_properties", text_map(&properties)),
                 ("keyspace_name", text(KEYSPACE)),
             ],

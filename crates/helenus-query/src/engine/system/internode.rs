@@ -8,15 +8,11 @@ use uuid::Uuid;
 
 use super::Row;
 use super::local::rpc_port;
-use super::row::{bigint, inet, int, row, text};
+use super::row::{bigint_saturating, inet, int, row, text};
 use crate::cluster::Node;
 use crate::engine::Engine;
 use crate::figures::internode::MessageCounter;
 use crate::schema::Table;
-
-fn number(value: u64) -> Option<Bytes> {
-    bigint(i64::try_from(value).unwrap_or(i64::MAX))
-}
 
 /// The columns that say which node a row is about.
 fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
@@ -59,15 +55,15 @@ pub(crate) fn inbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows(engine, table, engine.figures.inbound.list(), |traffic| {
         let (running, running_bytes) = left(&traffic.received, [&traffic.processed, &traffic.failed]);
         vec![
-            ("error_bytes", number(traffic.failed.bytes())),
-            ("error_count", number(traffic.failed.messages())),
-            ("processed_bytes", number(traffic.processed.bytes())),
-            ("processed_count", number(traffic.processed.messages())),
-            ("received_bytes", number(traffic.received.bytes())),
-            ("received_count", number(traffic.received.messages())),
-            ("scheduled_bytes", number(running_bytes)),
-            ("scheduled_count", number(running)),
-            ("using_bytes", number(running_bytes)),
+            ("error_bytes", bigint_saturating(traffic.failed.bytes())),
+            ("error_count", bigint_saturating(traffic.failed.messages())),
+            ("processed_bytes", bigint_saturating(traffic.processed.bytes())),
+            ("processed_count", bigint_saturating(traffic.processed.messages())),
+            ("received_bytes", bigint_saturating(traffic.received.bytes())),
+            ("received_count", bigint_saturating(traffic.received.messages())),
+            ("scheduled_bytes", bigint_saturating(running_bytes)),
+            ("scheduled_count", bigint_saturating(running)),
+            ("using_bytes", bigint_saturating(running_bytes)),
         ]
     })
 }
@@ -81,15 +77,15 @@ pub(crate) fn outbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let traffic = traffic.map(|(node, traffic, queue)| (node, (traffic, queue)));
     rows(engine, table, traffic.collect(), |(traffic, queue)| {
         vec![
-            ("error_bytes", number(traffic.failed.bytes())),
-            ("error_count", number(traffic.failed.messages())),
-            ("expired_bytes", number(traffic.expired.bytes())),
-            ("expired_count", number(traffic.expired.messages())),
-            ("pending_bytes", number(queue.bytes)),
-            ("pending_count", number(queue.messages)),
-            ("sent_bytes", number(traffic.sent.bytes())),
-            ("sent_count", number(traffic.sent.messages())),
-            ("using_bytes", number(queue.bytes)),
+            ("error_bytes", bigint_saturating(traffic.failed.bytes())),
+            ("error_count", bigint_saturating(traffic.failed.messages())),
+            ("expired_bytes", bigint_saturating(traffic.expired.bytes())),
+            ("expired_count", bigint_saturating(traffic.expired.messages())),
+            ("pending_bytes", bigint_saturating(queue.bytes)),
+            ("pending_count", bigint_saturating(queue.messages)),
+            ("sent_bytes", bigint_saturating(traffic.sent.bytes())),
+            ("sent_count", bigint_saturating(traffic.sent.messages())),
+            ("using_bytes", bigint_saturating(queue.bytes)),
         ]
     })
 }

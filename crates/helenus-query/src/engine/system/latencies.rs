@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Row;
-use super::row::{bigint, double, row, text};
+use super::row::{bigint_saturating, double, row, text};
 use crate::engine::Engine;
 use crate::figures::histogram::{Histogram, Snapshot};
 use crate::figures::{StatementKind, TableFigures};
@@ -54,7 +54,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         let mut values = vec![
             ("keyspace_name", text(&of.keyspace)),
             ("table_name", text(&of.name)),
-            ("count", bigint(i64::try_from(snapshot.count).unwrap_or(i64::MAX))),
+            ("count", bigint_saturating(snapshot.count)),
         ];
         let marks = [
             ("p50th", "p50th_ms", snapshot.quantile(0.5)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Row;
-use super::row::{bigint, boolean, double, inet, int, row, text, uuid};
+use super::row::{bigint, bigint_saturating, boolean, double, inet, int, row, text, uuid};
 use crate::cluster::{Cluster, Node, Tablet};
 use crate::engine::Engine;
 use crate::schema::Table;
@@ -62,7 +62,7 @@ fn of_tablet(table: &Table, tablet: &Tablet) -> Row {
         table,
         [
             ("id", int(i32::try_from(tablet.id).unwrap_or(i32::MAX))),
-            ("epoch", bigint(i64::try_from(tablet.epoch).unwrap_or(i64::MAX))),
+            ("epoch", bigint_saturating(tablet.epoch)),
             ("first_token", bigint(tablet.tokens.first)),
             ("last_token", bigint(tablet.tokens.last)),
             ("owner", tablet.owner.and_then(uuid)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Row;
-use super::row::{bigint, int, row, text};
+use super::row::{bigint, bigint_saturating, int, row, text};
 use crate::engine::Engine;
 use crate::figures::log_lines;
 use crate::schema::Table;
@@ -83,7 +83,7 @@ pub(crate) fn thread_pools(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
                 ("active_tasks", small(pool.active)),
                 ("active_tasks_limit", small(pool.limit)),
                 ("pending_tasks", small(pool.pending)),
-                ("completed_tasks", pool.completed.and_then(large)),
+                ("completed_tasks", pool.completed.and_then(bigint_saturating)),
                 ("blocked_tasks", bigint(0)),
                 ("blocked_tasks_all_time", bigint(0)),
             ],
@@ -94,10 +94,6 @@ pub(crate) fn thread_pools(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 
 fn small(value: Option<u64>) -> Option<Bytes> {
     int(i32::try_from(value?).unwrap_or(i32::MAX))
-}
-
-fn large(value: u64) -> Option<Bytes> {
-    bigint(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 /// The last lines of the log (Cassandra's `LogMessagesTable`).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helenus_cql::ast::BatchKind;
 use helenus_tablet::RowCacheStats;
 
-use super::row::{bigint, boolean, double, inet, int, row, text, text_map};
+use super::row::{bigint_saturating, boolean, double, inet, int, row, text, text_map};
 use super::{Row, compactions, internode, running, settings, storage_port};
 use crate::engine::Engine;
 use crate::engine::clients::Client;
@@ -64,7 +64,7 @@ fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
                         .as_ref()
                         .and_then(|session| int(i32::from(session.protocol_version))),
                 ),
-                ("request_count", count(client.requests())),
+                ("request_count", bigint_saturating(client.requests())),
                 (
                     "ssl_cipher_suite",
                     client.encryption.as_ref().and_then(|(_, suite)| text(suite)),
@@ -90,10 +90,6 @@ fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         )
     };
     engine.clients.connected().into_iter().map(shown).collect()
-}
-
-fn count(number: u64) -> Option<bytes::Bytes> {
-    bigint(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
@@ -134,7 +130,7 @@ fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             table,
             [
                 ("name", text(name)),
-                ("max", count(figures.max())),
+                ("max", bigint_saturating(figures.max())),
                 ("p50th", quantile(0.5)),
                 ("p99th", quantile(0.99)),
                 ("p999th", quantile(0.999)),
@@ -199,12 +195,12 @@ fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             table,
             [
                 ("name", text(name)),
-                ("capacity_bytes", count(cached.capacity_bytes)),
+                ("capacity_bytes", bigint_saturating(cached.capacity_bytes)),
                 ("entry_count", int(i32::try_from(cached.rows).unwrap_or(i32::MAX))),
-                ("hit_count", count(hits)),
+                ("hit_count", bigint_saturating(hits)),
                 ("hit_ratio", double(hits as f64 / requests as f64)),
-                ("request_count", count(requests)),
-                ("size_bytes", count(cached.bytes)),
+                ("request_count", bigint_saturating(requests)),
+                ("size_bytes", bigint_saturating(cached.bytes)),
             ],
         )
     };

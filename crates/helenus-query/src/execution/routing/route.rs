@@ -72,7 +72,8 @@ pub(crate) fn route(
     place: &Place,
 ) -> Result<Routed, CqlError> {
     let options = request.options;
-    let mut size = None;
+    let is_coordinated = matches!(place, Place::Coordinator);
+    let mut batch = None;
     let named = match request.work {
         RequestWork::Statement { planned, values, .. } => match &planned.plan {
             Plan::Select(plan) => {
@@ -91,31 +92,23 @@ pub(crate) fn route(
             },
             Plan::Batch(plan) => {
                 let partitions = batch_partitions(context, plan, values, options)?;
-                size = Some(partition_count(plan.modifications(), &partitions));
-                RequestPartitions {
-                    partitions,
-                    is_counter: plan.modifications().any(|one| one.table().is_counter),
-                    is_conditional: plan.modifications().any(|one| one.is_conditional()),
-                    batch: Some(plan.kind()),
-                }
+                let named = RequestPartitions::of_batch(plan.kind(), || plan.modifications(), partitions);
+                batch = is_coordinated
+                    .then(|| named.batch_size(plan.modifications()))
+                    .flatten();
+                named
             }
             Plan::Direct(_) => return Ok(Route::Anywhere.into()),
         },
-        RequestWork::Batch(batch) => {
-            let partitions = message_partitions(context, batch, options)?;
-            size = Some(partition_count(batch.modifications(), &partitions));
-            RequestPartitions {
-                partitions,
-                is_counter: batch.modifications().any(|one| one.table().is_counter),
-                is_conditional: batch.modifications().any(|one| one.is_conditional()),
-                batch: Some(batch.kind),
-            }
+        RequestWork::Batch(message) => {
+            let partitions = message_partitions(context, message, options)?;
+            let named = RequestPartitions::of_batch(message.kind, || message.modifications(), partitions);
+            batch = is_coordinated
+                .then(|| named.batch_size(message.modifications()))
+                .flatten();
+            named
         }
     };
-    let batch = named
-        .batch
-        .filter(|_| !named.is_conditional && matches!(place, Place::Coordinator))
-        .zip(size);
     Ok(Routed {
         route: named.within(place).route(cluster),
         batch,
@@ -150,6 +143,28 @@ fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
 }
 
 impl RequestPartitions {
+    fn of_batch<'p, M: Iterator<Item = &'p ModificationPlan>>(
+        kind: BatchKind,
+        modifications: impl Fn() -> M,
+        partitions: Vec<Vec<PartitionKey>>,
+    ) -> RequestPartitions {
+        RequestPartitions {
+            partitions,
+            is_counter: modifications().any(|one| one.table().is_counter),
+            is_conditional: modifications().any(ModificationPlan::is_conditional),
+            batch: Some(kind),
+        }
+    }
+
+    /// The kind and the number of partitions of a batch without conditions.
+    fn batch_size<'p>(
+        &self,
+        modifications: impl Iterator<Item = &'p ModificationPlan>,
+    ) -> Option<(BatchKind, usize)> {
+        let kind = self.batch.filter(|_| !self.is_conditional)?;
+        Some((kind, partition_count(modifications, &self.partitions)))
+    }
+
     /// What of it is to be done in that place.
     fn within(mut self, place: &Place) -> RequestPartitions {
         if let Place::Part(parts) = place {
