@@ -25,6 +25,11 @@ def distance(a, b):
     return sum((x - y) ** 2 for x, y in zip(a, b))
 
 
+def list_searches(node):
+    """Searches of posting lists that other nodes have made for this one."""
+    return node.metrics()['helenus_cluster_remote_total{kind="list_search",outcome="done"}']
+
+
 def recall(session, vectors, numbers):
     statement = session.prepare(f"SELECT id FROM nearest.t ORDER BY v ANN OF ? LIMIT {NEAREST}")
     found = 0
@@ -54,8 +59,12 @@ def test_each_node_finds_what_the_others_have_written(cluster):
     for at, (session, insert) in enumerate(zip(sessions, inserts)):
         args = [(id, vectors[id]) for id in range(at, ROWS, len(sessions))]
         execute_concurrent_with_args(session, insert, args, concurrency=64)
-    for session in sessions:
+    for node, session in zip(cluster.nodes, sessions):
+        before = list_searches(node)
         assert recall(session, vectors, numbers) >= 0.95
+        # Lists of other nodes are searched there.
+        asked = list_searches(node) - before
+        assert asked >= 10, asked
     # Written by one, found by the next.
     nearest = [session.prepare("SELECT id FROM nearest.t ORDER BY v ANN OF ? LIMIT 1") for session in sessions]
     for id, at in zip(range(ROWS, ROWS + 60), itertools.cycle(range(len(sessions)))):

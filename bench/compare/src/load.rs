@@ -138,18 +138,18 @@ impl RequestSource for Requests<'_> {
 
 impl Load {
     /// Runs the statement of `fill` once for every number.
-    pub async fn fill(&self, address: &str, fill: &Fill) -> Result<()> {
+    pub async fn fill(&self, addresses: &[String], fill: &Fill) -> Result<()> {
         let share = fill.count.div_ceil(self.connections as u64);
         let part = |at: u64| (at * share)..((at + 1) * share).min(fill.count);
         let requests = |at| Requests::Fill(fill, part(at), &self.sizes);
         self.raw(Pace::Closed)
-            .run(self.targets(address, requests))
+            .run(self.targets(addresses, requests))
             .await?;
         Ok(())
     }
 
     /// Runs an operation on random keys for a time.
-    pub async fn run(&self, address: &str, operation: Operation, length: Duration) -> Result<Outcome> {
+    pub async fn run(&self, addresses: &[String], operation: Operation, length: Duration) -> Result<Outcome> {
         let until = Instant::now() + length;
         let pace = self.rate.map_or(Pace::Closed, |rate| Pace::Open {
             interval: Duration::from_secs_f64(self.connections as f64 / rate),
@@ -158,7 +158,7 @@ impl Load {
             Operation::QueueCycle => Requests::Cycles(Cycles {
                 until,
                 load: self,
-                address,
+                address: addresses.first().map_or("", String::as_str),
                 connection,
                 requests: 0,
                 queue: 0,
@@ -166,7 +166,7 @@ impl Load {
             }),
             _ => Requests::Run(operation, until, &self.sizes),
         };
-        self.raw(pace).run(self.targets(address, requests)).await
+        self.raw(pace).run(self.targets(addresses, requests)).await
     }
 
     fn raw(&self, pace: Pace) -> RawLoad {
@@ -177,10 +177,11 @@ impl Load {
         }
     }
 
-    /// The connections, each with random numbers of its own that are the same in every phase.
-    fn targets<S>(&self, address: &str, source: impl Fn(u64) -> S) -> impl Iterator<Item = Target<S>> {
-        (0..self.connections as u64).map(move |at| Target {
-            address: address.to_owned(),
+    /// The connections, to each of the nodes in turn, each with random numbers of its own that are the same in every phase.
+    fn targets<S>(&self, addresses: &[String], source: impl Fn(u64) -> S) -> impl Iterator<Item = Target<S>> {
+        let connections = (0..self.connections as u64).zip(addresses.iter().cycle());
+        connections.map(move |(at, address)| Target {
+            address: address.clone(),
             source: source(at),
             random: SmallRng::seed_from_u64(at),
         })

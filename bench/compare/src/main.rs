@@ -82,6 +82,12 @@ struct Args {
     /// A setting of Helenus; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// An object store for Helenus, `s3://…`, empty; AWS's usual variables say how it is reached. A folder by default
+    #[arg(long, value_name = "URL")]
+    object_store: Option<String>,
+    /// Nodes of Helenus on the object store; the load goes to all of them
+    #[arg(long, default_value_t = 1, requires = "object_store")]
+    nodes: u8,
     /// Measure also a server that answers without storage: the binary `no-storage` of helenus-baseline
     #[arg(long, alias = "floor", value_name = "PATH")]
     baseline: Option<PathBuf>,
@@ -114,7 +120,13 @@ async fn run(args: Args) -> Result<()> {
         .map(|&setting| setting.to_owned())
         .chain(args.set.clone())
         .collect();
-    let mut servers = vec![Server::helenus(&args.helenus, data.path(), &settings)?];
+    let mut servers = vec![Server::helenus(
+        &args.helenus,
+        data.path(),
+        &settings,
+        args.object_store.as_deref(),
+        args.nodes,
+    )?];
     if !args.alone {
         servers.push(Server::cassandra(&args.cassandra, data.path(), &args.heap)?);
     }
@@ -123,11 +135,11 @@ async fn run(args: Args) -> Result<()> {
     }
     for server in &mut servers {
         server.wait_until_ready().await?;
-        raw::run_statements(server.address(), &STATEMENTS).await?;
+        raw::run_statements(server.first_address()?, &STATEMENTS).await?;
         if args.operations.iter().any(|operation| operation.is_on_vectors()) {
             let statements = vectors::statements(args.dimension);
             let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
-            raw::run_statements(server.address(), &statements).await?;
+            raw::run_statements(server.first_address()?, &statements).await?;
         }
         println!("{} is up", server.name());
     }
@@ -213,7 +225,7 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> 
                 continue;
             }
             filled.push(fill.statement);
-            load.fill(server.address(), &fill)
+            load.fill(server.addresses(), &fill)
                 .await
                 .with_context(|| format!("can't fill {}", server.name()))?;
         }
@@ -221,11 +233,11 @@ async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> 
     let mut answered = Vec::new();
     for &operation in &args.operations {
         let outcome = load
-            .run(server.address(), operation, Duration::from_secs(args.warmup))
+            .run(server.addresses(), operation, Duration::from_secs(args.warmup))
             .await?;
         answered.push(outcome.requests_per_s());
         if operation.is_search() {
-            let recall = vectors::recall(server.address(), operation, &load.sizes).await?;
+            let recall = vectors::recall(server.first_address()?, operation, &load.sizes).await?;
             println!("{} {}: recall@10 {recall:.3}", server.name(), operation.name());
         }
     }
@@ -244,7 +256,7 @@ async fn measure(
         ..load.clone()
     };
     let before = server.usage()?;
-    let result = load.run(server.address(), phase.operation, length).await?;
+    let result = load.run(server.addresses(), phase.operation, length).await?;
     let after = server.usage()?;
     let stalls = detector.map(|detector| detector.since(result.started));
     Ok(Figures::new(

@@ -15,30 +15,46 @@ const START_TIMEOUT: Duration = Duration::from_secs(600);
 /// A running server.
 pub struct Server {
     name: &'static str,
-    address: String,
-    child: Child,
+    /// Of each of its nodes.
+    addresses: Vec<String>,
+    children: Vec<Child>,
 }
 
 impl Server {
-    /// Starts the helenus binary with its defaults on a fresh folder, but for these settings.
-    pub fn helenus(binary: &Path, data: &Path, settings: &[String]) -> Result<Server> {
-        let (address, http) = (free_address("127.0.0.1")?, free_address("127.0.0.1")?);
-        let child = command(binary)
-            .args([
-                "serve",
-                "--store",
-                &format!("file://{}", data.join("helenus").display()),
-            ])
-            .args(["--listen", &address, "--http", &http])
-            .args(settings.iter().map(|setting| format!("--set={setting}")))
-            .stdout(Stdio::null())
-            .spawn()
-            .with_context(|| not_there(binary, "helenus"))?;
-        Ok(Server {
+    /// Starts so many nodes of the helenus binary with their defaults, but for these settings: on an object store, or one on a fresh folder.
+    pub fn helenus(
+        binary: &Path,
+        data: &Path,
+        settings: &[String],
+        object_store: Option<&str>,
+        nodes: u8,
+    ) -> Result<Server> {
+        let folder = format!("file://{}", data.join("helenus").display());
+        let store = object_store.unwrap_or(&folder);
+        let mut server = Server {
             name: "helenus",
-            address,
-            child,
-        })
+            addresses: Vec::new(),
+            children: Vec::new(),
+        };
+        for number in 1..=nodes {
+            // Each node has an address of its own, as drivers expect.
+            let free = || free_address(&format!("127.0.0.{number}"));
+            let (address, http, rpc) = (free()?, free()?, free()?);
+            let mut command = command(binary);
+            if object_store.is_some() {
+                command.env("HELENUS_CACHE_DIR", data.join(format!("cache{number}")));
+            }
+            let child = command
+                .args(["serve", "--store", store])
+                .args(["--listen", &address, "--http", &http, "--rpc", &rpc])
+                .args(settings.iter().map(|setting| format!("--set={setting}")))
+                .stdout(Stdio::null())
+                .spawn()
+                .with_context(|| not_there(binary, "helenus"))?;
+            server.addresses.push(address);
+            server.children.push(child);
+        }
+        Ok(server)
     }
 
     /// Starts the server that answers without storage.
@@ -51,8 +67,8 @@ impl Server {
             .with_context(|| not_there(binary, "helenus-baseline"))?;
         Ok(Server {
             name: "baseline",
-            address,
-            child,
+            addresses: vec![address],
+            children: vec![child],
         })
     }
 
@@ -72,8 +88,8 @@ impl Server {
             .context("can't start Apache Cassandra; it needs bash, Java 17 and Maven")?;
         Ok(Server {
             name: "cassandra",
-            address,
-            child,
+            addresses: vec![address],
+            children: vec![child],
         })
     }
 
@@ -81,18 +97,26 @@ impl Server {
         self.name
     }
 
-    pub fn address(&self) -> &str {
-        &self.address
+    /// Where its nodes take connections.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
     }
 
-    /// Waits until the server takes connections.
+    /// Where its first node takes connections.
+    pub fn first_address(&self) -> Result<&str> {
+        self.addresses.first().map(String::as_str).context("no node")
+    }
+
+    /// Waits until all nodes take connections.
     pub async fn wait_until_ready(&mut self) -> Result<()> {
         let started = Instant::now();
         while started.elapsed() < START_TIMEOUT {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended at once: {status}", self.name);
+            for child in &mut self.children {
+                if let Some(status) = child.try_wait()? {
+                    bail!("{} ended at once: {status}", self.name);
+                }
             }
-            if Connection::open(&self.address).await.is_ok() {
+            if self.takes_connections().await {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -100,12 +124,22 @@ impl Server {
         bail!("{} is not up after {} s", self.name, START_TIMEOUT.as_secs())
     }
 
-    /// CPU time and resident memory of the process.
-    pub fn usage(&self) -> Result<Usage> {
-        process::usage(&[self.child.id()]).with_context(|| format!("{} is gone", self.name))
+    async fn takes_connections(&self) -> bool {
+        for address in &self.addresses {
+            if Connection::open(address).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
-    /// Stops the process until [`Server::resume`].
+    /// CPU time and resident memory of the processes.
+    pub fn usage(&self) -> Result<Usage> {
+        let ids: Vec<u32> = self.children.iter().map(Child::id).collect();
+        process::usage(&ids).with_context(|| format!("{} is gone", self.name))
+    }
+
+    /// Stops the processes until [`Server::resume`].
     pub fn pause(&self) -> Result<()> {
         self.signal("-STOP")
     }
@@ -116,7 +150,8 @@ impl Server {
 
     fn signal(&self, signal: &str) -> Result<()> {
         let status = Command::new("kill")
-            .args([signal, &self.child.id().to_string()])
+            .arg(signal)
+            .args(self.children.iter().map(|child| child.id().to_string()))
             .status()?;
         if !status.success() {
             bail!("can't send {signal} to {}", self.name);
@@ -149,8 +184,10 @@ fn not_there(binary: &Path, package: &str) -> String {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing more to do then.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in &mut self.children {
+            // It may have ended by itself; there is nothing more to do then.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }

@@ -29,6 +29,7 @@ use crate::figures::internode::{OutboundQueue, OutboundTraffic};
 use crate::request::QueryOptions;
 use crate::response::Outcome;
 
+pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
 
 /// Who serves a tablet.
@@ -192,6 +193,13 @@ pub trait Cluster: Send + Sync + 'static {
         range: &ScanRange,
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError>;
+    /// Has posting lists of that node searched there; the encoded entries of each.
+    async fn search_lists(
+        &self,
+        node: Uuid,
+        search: &ListSearch,
+        deadline: Instant,
+    ) -> Result<Vec<Bytes>, RemoteError>;
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError>;
     /// Has index entries of that node's rows removed that stand for nothing; their number.
     async fn remove_stale(

@@ -11,13 +11,16 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::analysis::Planned;
-use crate::cluster::{Backoff, Cluster, LeaseTerm, Owner, RemoteWrite, ScanRange, Source, Versions};
+use crate::cluster::{
+    Backoff, Cluster, LeaseTerm, ListSearch, Owner, RemoteWrite, ScanRange, Source, Versions,
+};
 use crate::execution;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::routing::route::{OwnerPart, Route, route};
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::ExecutionError;
+use crate::index::nearest::lists;
 use crate::index::stale_entries;
 use crate::index::stale_entry::StaleEntries;
 use crate::limits::scope;
@@ -175,6 +178,18 @@ impl Engine {
         }
         match cluster.may_serve_since(term) {
             true => Ok(rows),
+            false => Err(ExecutionError::NotOwned),
+        }
+    }
+
+    /// Searches posting lists; the encoded entries of each.
+    pub async fn serve_list_search(&self, search: &ListSearch) -> Result<Vec<Bytes>, ExecutionError> {
+        let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
+        self.await_open(cluster.as_ref(), lists::tokens(search)).await?;
+        let found = lists::serve(&self.context, search).await?;
+        match cluster.may_serve_since(term) {
+            true => Ok(found),
             false => Err(ExecutionError::NotOwned),
         }
     }

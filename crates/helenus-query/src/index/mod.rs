@@ -7,6 +7,7 @@ pub(crate) mod choice;
 pub(crate) mod definition;
 pub mod entries;
 pub(crate) mod kinds;
+pub mod list_search;
 pub(crate) mod lookup;
 pub(crate) mod nearest;
 pub(crate) mod pattern;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
-    Forwarded, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
+    Forwarded, ListSearch, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
@@ -334,6 +334,20 @@ impl Peers {
             ));
         }
         Ok(answer.rows.into_iter().map(|row| row.value).collect())
+    }
+
+    pub async fn search_lists(
+        &self,
+        node: &NodeInfo,
+        search: &ListSearch,
+        deadline: Instant,
+    ) -> Result<Vec<Bytes>, RemoteError> {
+        let message = question::What::SearchLists(codec::list_search_request(search));
+        match self.request(node, message, deadline).await? {
+            answer::What::SearchLists(answer) if answer.not_mine => Err(RemoteError::NotOwned),
+            answer::What::SearchLists(answer) => Ok(answer.lists),
+            other => Err(unexpected(other)),
+        }
     }
 
     pub async fn scan(

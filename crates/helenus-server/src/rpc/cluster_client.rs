@@ -11,8 +11,8 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Tablet,
-    Versions,
+    Cluster, Forwarded, ListSearch, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
@@ -367,6 +367,17 @@ impl Cluster for ClusterClient {
         let peer = self.peer(node)?;
         let asked = self.peers.scan(&peer, range, deadline);
         self.counts.scans.count(asked.await)
+    }
+
+    async fn search_lists(
+        &self,
+        node: Uuid,
+        search: &ListSearch,
+        deadline: Instant,
+    ) -> Result<Vec<Bytes>, RemoteError> {
+        let peer = self.peer(node)?;
+        let asked = self.peers.search_lists(&peer, search, deadline);
+        self.counts.list_searches.count(asked.await)
     }
 
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {

@@ -12,12 +12,12 @@ use helenus_cql::frame::{
     ResponseMessage, ResultMetadata,
 };
 use helenus_query::analysis::BatchStatement;
-use helenus_query::cluster::{Forwarded, Source, StaleEntries, StaleEntry};
+use helenus_query::cluster::{Forwarded, ListSearch, Source, StaleEntries, StaleEntry};
 use helenus_query::engine::{Engine, Prepared};
 use helenus_query::request::{BoundValues, ClientState, Parts, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response, Rows};
 
-use super::proto::{self, ExecuteRequest, Partitions, RemoveStaleRequest, Share};
+use super::proto::{self, ExecuteRequest, Partitions, RemoveStaleRequest, SearchListsRequest, Share};
 
 const VERSION: ProtocolVersion = ProtocolVersion::V5;
 
@@ -43,6 +43,34 @@ pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
         index: request.index,
         value: request.value,
         entries: request.entries.into_iter().map(entry).collect(),
+    }
+}
+
+/// A search of posting lists, as it is sent to their owner.
+pub(super) fn list_search_request(search: &ListSearch) -> SearchListsRequest {
+    SearchListsRequest {
+        index: search.index,
+        lists: search.lists.clone(),
+        vector: search
+            .vector
+            .iter()
+            .flat_map(|component| component.to_le_bytes())
+            .collect(),
+        schema_version: search.schema_version,
+    }
+}
+
+/// The same, as it comes.
+pub(super) fn list_search(request: SearchListsRequest) -> ListSearch {
+    let (components, _) = request.vector.as_chunks();
+    ListSearch {
+        index: request.index,
+        lists: request.lists,
+        vector: components
+            .iter()
+            .map(|component| f32::from_le_bytes(*component))
+            .collect(),
+        schema_version: request.schema_version,
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct PeerRequestMetrics {
     /// Rows by key, and ranges, that a read on this node took from others.
     pub gets: RequestKindMetrics,
     pub scans: RequestKindMetrics,
+    /// Posting lists of other nodes that were searched there.
+    pub list_searches: RequestKindMetrics,
     /// Parts of batches and index entries.
     pub writes: RequestKindMetrics,
 }
@@ -51,6 +53,7 @@ impl Default for PeerRequestMetrics {
             statements: RequestKindMetrics::new("statement"),
             gets: RequestKindMetrics::new("get"),
             scans: RequestKindMetrics::new("scan"),
+            list_searches: RequestKindMetrics::new("list_search"),
             writes: RequestKindMetrics::new("write"),
         }
     }

@@ -29,7 +29,7 @@ use super::codec::{self, ReceivedStatement};
 use super::message_batching::next_batch;
 use super::proto::{
     Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
-    Step, WriteRequest, WriteResponse, answer, question,
+    SearchListsRequest, SearchListsResponse, Step, WriteRequest, WriteResponse, answer, question,
 };
 use super::{request_stream, scoped};
 use crate::long_requests::LongRequestPool;
@@ -116,6 +116,24 @@ impl RequestHandler {
         }
     }
 
+    async fn search_lists(&self, request: SearchListsRequest) -> Result<SearchListsResponse, Status> {
+        self.count();
+        self.catch_up(request.schema_version)
+            .await
+            .map_err(|error| Status::internal(error.to_string()))?;
+        match self.engine.serve_list_search(&codec::list_search(request)).await {
+            Ok(lists) => Ok(SearchListsResponse {
+                not_mine: false,
+                lists,
+            }),
+            Err(ExecutionError::NotOwned) => Ok(SearchListsResponse {
+                not_mine: true,
+                lists: Vec::new(),
+            }),
+            Err(ExecutionError::Failed(error)) => Err(Status::internal(error.to_string())),
+        }
+    }
+
     async fn write(&self, request: WriteRequest) -> Result<WriteResponse, Status> {
         self.count();
         let len: usize = request.operands.iter().map(|op| op.operand.len()).sum();
@@ -166,12 +184,13 @@ impl RequestHandler {
     async fn work_on(self, what: Option<question::What>, timeout: Duration) -> answer::What {
         let answer = match what {
             Some(question::What::Execute(request)) => Ok(answer::What::Execute(self.execute(request).await)),
-            // It may be given up.
             Some(question::What::Get(request)) => {
-                match tokio::time::timeout(timeout, self.get(request)).await {
-                    Ok(answer) => answer.map(answer::What::Get),
-                    Err(_) => Err(Status::deadline_exceeded("no answer in time")),
-                }
+                let answer = in_time(timeout, self.get(request)).await;
+                answer.map(answer::What::Get)
+            }
+            Some(question::What::SearchLists(request)) => {
+                let answer = in_time(timeout, self.search_lists(request)).await;
+                answer.map(answer::What::SearchLists)
             }
             Some(question::What::Write(request)) => self.write(request).await.map(answer::What::Write),
             None => Err(Status::unimplemented("a question of a newer version")),
@@ -234,6 +253,12 @@ impl RequestHandler {
             }
         }
     }
+}
+
+/// Gives up a read after that time.
+async fn in_time<T>(timeout: Duration, read: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let answer = tokio::time::timeout(timeout, read).await;
+    answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
 }
 
 /// The questions of a stream that are worked on, each with what ends it.
@@ -354,6 +379,7 @@ fn size(answer: &Answer) -> usize {
             .filter_map(|row| row.value.as_ref())
             .map(Bytes::len)
             .sum(),
+        Some(answer::What::SearchLists(found)) => found.lists.iter().map(Bytes::len).sum(),
         Some(answer::What::Write(_) | answer::What::Failure(_)) | None => 0,
     }
 }

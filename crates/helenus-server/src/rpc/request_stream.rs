@@ -172,6 +172,7 @@ pub(super) fn size(what: &question::What) -> usize {
     match what {
         question::What::Execute(execute) => execute.message.len(),
         question::What::Get(get) => get.keys.iter().map(|key| key.key.len()).sum(),
+        question::What::SearchLists(search) => search.vector.len() + search.lists.len() * size_of::<i64>(),
         question::What::Write(write) => write
             .operands
             .iter()

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    Cluster, Forwarded, LeaseTerm, ListSearch, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange,
     StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
@@ -127,6 +127,14 @@ impl Cluster for Cut {
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError> {
         self.members.scan(node, range, deadline).await
+    }
+    async fn search_lists(
+        &self,
+        node: Uuid,
+        search: &ListSearch,
+        deadline: Instant,
+    ) -> Result<Vec<Bytes>, RemoteError> {
+        self.members.search_lists(node, search, deadline).await
     }
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
         if let Some(error) = self.failure.lock().unwrap().take() {

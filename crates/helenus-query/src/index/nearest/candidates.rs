@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// An entry that may be followed.
 pub(crate) struct Candidate {
@@ -51,9 +51,41 @@ pub(crate) struct ListCandidates {
     places: Vec<Place>,
 }
 
+/// What comes before an entry where candidates are encoded: its distance, timestamp and length.
+const ENCODED_HEAD_LEN: usize = 16;
+
 impl ListCandidates {
     pub fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// The entries as another node is told of them.
+    pub fn encode(&self) -> Bytes {
+        let entries_len: usize = self.places.iter().map(|place| place.len as usize).sum();
+        let mut encoded = BytesMut::with_capacity(entries_len + self.places.len() * ENCODED_HEAD_LEN);
+        for place in &self.places {
+            let Reverse((distance, _, at)) = place.order;
+            let entry = self.bytes.get(at as usize..);
+            if let Some(entry) = entry.and_then(|rest| rest.get(..place.len as usize)) {
+                encoded.put_f32_le(distance_of(distance));
+                encoded.put_i64_le(place.written_us);
+                encoded.put_u32_le(place.len);
+                encoded.put_slice(entry);
+            }
+        }
+        encoded.freeze()
+    }
+
+    /// The entries of a list as [`ListCandidates::encode`] gave them; none if they are damaged.
+    pub fn decode(list: i64, encoded: Bytes) -> Option<ListCandidates> {
+        let mut collector = ListCollector::new(list, Some(encoded.clone()));
+        let mut rest = encoded.as_ref();
+        while !rest.is_empty() {
+            let mut head = rest.split_off(..ENCODED_HEAD_LEN)?;
+            let (distance, written_us, len) = (head.get_f32_le(), head.get_i64_le(), head.get_u32_le());
+            collector.add(distance, rest.split_off(..len as usize)?, written_us);
+        }
+        Some(collector.finish())
     }
 }
 
@@ -213,6 +245,27 @@ mod tests {
         let expected = expected.map(|(list, entry)| (list, Bytes::from_static(entry)));
         assert_eq!(popped(&mut candidates), expected);
         assert!(candidates.pop().is_none());
+    }
+
+    #[test]
+    fn encoded_lists_are_the_same_when_decoded() {
+        let mut collector = ListCollector::new(7, None);
+        for (distance, entry) in [(0.5, &b"an entry"[..]), (-1.0, b""), (f32::INFINITY, b"far")] {
+            collector.add(distance, entry, -3);
+        }
+        let encoded = collector.finish().encode();
+        let decoded = ListCandidates::decode(7, encoded.clone()).unwrap();
+        assert_eq!(decoded.encode(), encoded);
+        let mut candidates = Candidates::default();
+        candidates.add([decoded]);
+        let nearest = candidates.pop().unwrap();
+        assert_eq!(
+            (nearest.distance, nearest.list, nearest.written_us),
+            (-1.0, 7, -3)
+        );
+        assert_eq!(candidates.pop().unwrap().entry, Bytes::from_static(b"an entry"));
+        assert!(ListCandidates::decode(7, encoded.slice(..encoded.len() - 1)).is_none());
+        assert!(ListCandidates::decode(7, encoded.slice(..ENCODED_HEAD_LEN - 1)).is_none());
     }
 
     #[test]

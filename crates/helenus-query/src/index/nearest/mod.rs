@@ -7,18 +7,18 @@
 mod candidates;
 pub(crate) mod directories;
 pub(crate) mod list_reader;
+pub(crate) mod lists;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::try_join_all;
 use helenus_cql::error::CqlError;
 use helenus_row::key;
 use helenus_row::read::LiveRow;
 
-use self::candidates::{Candidate, Candidates, ListCandidates, ListCollector};
-use self::list_reader::{ListAtHand, ListEntry, ListReader};
+use self::candidates::{Candidate, Candidates, ListCandidates};
+use self::lists::Wanted;
 use super::entries::decode_entry;
 use super::posting_lists::directory::SearchOrder;
 use super::posting_lists::hidden_rows::{list_partition, vector};
@@ -39,8 +39,9 @@ use crate::trace;
 
 /// Lists that are read at first.
 const LISTS_FIRST: usize = 16;
-/// Lists that are read side by side.
+/// Lists that are read side by side; in a cluster more of them, since each other node is asked once for all of its lists.
 const LISTS_AT_ONCE: usize = 8;
+const LISTS_AT_ONCE_IN_CLUSTER: usize = 32;
 /// Of the entries that were read, one in so many is followed to its row before more lists are read.
 const ENTRIES_TO_A_ROW: usize = 12;
 /// So many entries are kept at most; then all of them are followed before more lists are read.
@@ -186,61 +187,25 @@ impl NearestSource {
     /// Reads more lists: as many as were read before.
     async fn read_lists(&mut self, context: &ExecutionContext) -> Result<(), ExecutionError> {
         let mut left = self.lists_read.max(LISTS_FIRST);
+        let at_once = context
+            .cluster()
+            .map_or(LISTS_AT_ONCE, |_| LISTS_AT_ONCE_IN_CLUSTER);
         while left > 0 && !self.lists.is_empty() {
-            let families: Vec<Vec<i64>> = self.lists.by_ref().take(left.min(LISTS_AT_ONCE)).collect();
+            let families: Vec<Vec<i64>> = self.lists.by_ref().take(left.min(at_once)).collect();
             let count: usize = families.iter().map(Vec::len).sum();
             self.lists_read += count;
             left = left.saturating_sub(count);
-            let reads = families.iter().map(|family| self.read_family(context, family));
-            for read in try_join_all(reads).await? {
-                self.entries_read += read.iter().map(ListCandidates::len).sum::<usize>();
-                self.candidates.add(read);
-            }
+            let wanted = Wanted {
+                index: &self.search.index,
+                measure: self.measure,
+                vector: &self.search.vector,
+            };
+            let read = lists::search(context, wanted, families).await?;
+            self.entries_read += read.iter().map(ListCandidates::len).sum::<usize>();
+            self.candidates.add(read);
             scope::checkpoint().await?;
         }
         Ok(())
-    }
-
-    /// The entries of lists that entries are moved between: of the one that they are moved from first, so that none is missed.
-    async fn read_family(
-        &self,
-        context: &ExecutionContext,
-        family: &[i64],
-    ) -> Result<Vec<ListCandidates>, ExecutionError> {
-        let mut read = Vec::with_capacity(family.len());
-        for list in family {
-            read.push(self.read_list(context, *list).await?);
-        }
-        Ok(read)
-    }
-
-    async fn read_list(
-        &self,
-        context: &ExecutionContext,
-        list: i64,
-    ) -> Result<ListCandidates, ExecutionError> {
-        let search = &self.search;
-        let collect = |entry: ListEntry<'_>, collector: &mut ListCollector| {
-            if let Some(distance) = distance(self.measure, &search.vector, entry.packed) {
-                collector.add(distance, entry.clustering, entry.written_us);
-            }
-        };
-        if let Some(at_hand) = ListAtHand::of(context, &search.index, list).await? {
-            let mut collector = ListCollector::new(list, Some(at_hand.bytes().clone()));
-            at_hand.visit(|entry| collect(entry, &mut collector))?;
-            return Ok(collector.finish());
-        }
-        let mut collector = ListCollector::new(list, None);
-        let mut entries = ListReader::new(&search.index, list);
-        loop {
-            let is_read = entries.next(context, |entry| {
-                collect(entry, &mut collector);
-                Ok(())
-            });
-            if !is_read.await? {
-                return Ok(collector.finish());
-            }
-        }
     }
 
     pub async fn static_row(

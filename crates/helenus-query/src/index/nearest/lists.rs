@@ -1,0 +1,182 @@
+//! Searches posting lists where they are: those of other nodes by their owners, so that the vectors in them stay there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt, try_join_all};
+use uuid::Uuid;
+
+use super::candidates::{ListCandidates, ListCollector};
+use super::list_reader::{ListAtHand, ListEntry, ListReader};
+use crate::cluster::{Cluster, Owner};
+use crate::failure::ExecutionError;
+use crate::index::list_search::ListSearch;
+use crate::index::posting_lists::hidden_rows::list_partition;
+use crate::index::posting_lists::packed_vector::distance;
+use crate::index::similarity::SimilarityFunction;
+use crate::limits::scope;
+use crate::schema::Index;
+use crate::storage::ExecutionContext;
+
+/// What is looked for in the posting lists of an index.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub index: &'a Index,
+    pub measure: SimilarityFunction,
+    pub vector: &'a [f32],
+}
+
+/// Searches families of lists, side by side. A family's lists are read one after another, in their order.
+pub(super) async fn search(
+    context: &ExecutionContext,
+    wanted: Wanted<'_>,
+    families: Vec<Vec<i64>>,
+) -> Result<Vec<ListCandidates>, ExecutionError> {
+    let mut here = Vec::with_capacity(families.len());
+    let mut elsewhere: HashMap<Uuid, Vec<Vec<i64>>> = HashMap::new();
+    for family in families {
+        match context
+            .cluster()
+            .and_then(|cluster| peer_of(cluster.as_ref(), &family))
+        {
+            Some(node) => elsewhere.entry(node).or_default().push(family),
+            None => here.push(family),
+        }
+    }
+    let mut searches: Vec<BoxFuture<'_, _>> = Vec::with_capacity(here.len() + elsewhere.len());
+    for (node, families) in elsewhere {
+        searches.push(search_at(context, wanted, node, families).boxed());
+    }
+    for family in here {
+        searches.push(search_family(context, wanted, family).boxed());
+    }
+    Ok(try_join_all(searches).await?.into_iter().flatten().collect())
+}
+
+/// The other node that has all of these lists.
+fn peer_of(cluster: &dyn Cluster, family: &[i64]) -> Option<Uuid> {
+    let mut owners = family
+        .iter()
+        .map(|list| cluster.owner(list_partition(*list).token));
+    match owners.next()? {
+        Owner::Peer(node) if owners.all(|owner| owner == Owner::Peer(node)) => Some(node),
+        _ => None,
+    }
+}
+
+/// Asks another node. If that has no answer, for whatever reason, the lists are read row by row, wherever they are by then.
+async fn search_at(
+    context: &ExecutionContext,
+    wanted: Wanted<'_>,
+    node: Uuid,
+    families: Vec<Vec<i64>>,
+) -> Result<Vec<ListCandidates>, ExecutionError> {
+    let search = ListSearch {
+        index: wanted.index.table.number.0,
+        lists: families.concat(),
+        vector: wanted.vector.to_vec(),
+        schema_version: context.schema().document_version,
+    };
+    if let Some(found) = ask(context, node, &search).await {
+        return Ok(found);
+    }
+    let mut found = Vec::with_capacity(search.lists.len());
+    for family in families {
+        found.extend(search_family(context, wanted, family).await?);
+    }
+    Ok(found)
+}
+
+async fn ask(context: &ExecutionContext, node: Uuid, search: &ListSearch) -> Option<Vec<ListCandidates>> {
+    let cluster = context.cluster()?;
+    match cluster.search_lists(node, search, context.deadline()).await {
+        Ok(found) if found.len() == search.lists.len() => {
+            let lists = search.lists.iter().zip(found);
+            lists
+                .map(|(list, encoded)| ListCandidates::decode(*list, encoded))
+                .collect()
+        }
+        Ok(_) => None,
+        Err(error) => {
+            tracing::debug!(%node, ?error, "posting lists are read row by row");
+            None
+        }
+    }
+}
+
+async fn search_family(
+    context: &ExecutionContext,
+    wanted: Wanted<'_>,
+    family: Vec<i64>,
+) -> Result<Vec<ListCandidates>, ExecutionError> {
+    let mut found = Vec::with_capacity(family.len());
+    for list in family {
+        found.push(search_list(context, wanted, list).await?);
+    }
+    Ok(found)
+}
+
+/// Reads a list: in one piece if it is in memory here, row by row otherwise.
+async fn search_list(
+    context: &ExecutionContext,
+    wanted: Wanted<'_>,
+    list: i64,
+) -> Result<ListCandidates, ExecutionError> {
+    let collect = |entry: ListEntry<'_>, collector: &mut ListCollector| {
+        if let Some(distance) = distance(wanted.measure, wanted.vector, entry.packed) {
+            collector.add(distance, entry.clustering, entry.written_us);
+        }
+    };
+    if let Some(at_hand) = ListAtHand::of(context, wanted.index, list).await? {
+        let mut collector = ListCollector::new(list, Some(at_hand.bytes().clone()));
+        at_hand.visit(|entry| collect(entry, &mut collector))?;
+        return Ok(collector.finish());
+    }
+    let mut collector = ListCollector::new(list, None);
+    let mut entries = ListReader::new(wanted.index, list);
+    loop {
+        let is_read = entries.next(context, |entry| {
+            collect(entry, &mut collector);
+            Ok(())
+        });
+        if !is_read.await? {
+            return Ok(collector.finish());
+        }
+    }
+}
+
+/// The tokens of the lists of a search.
+pub(crate) fn tokens(search: &ListSearch) -> impl Iterator<Item = i64> + Clone {
+    search.lists.iter().map(|list| list_partition(*list).token)
+}
+
+/// Searches lists for another node; the encoded entries of each.
+///
+/// # Errors
+/// [`ExecutionError::NotOwned`] if there is no such index any more.
+pub(crate) async fn serve(
+    context: &ExecutionContext,
+    search: &ListSearch,
+) -> Result<Vec<Bytes>, ExecutionError> {
+    let index = index_of(context, search.index).ok_or(ExecutionError::NotOwned)?;
+    let wanted = Wanted {
+        index: &index,
+        measure: SimilarityFunction::of(&index),
+        vector: &search.vector,
+    };
+    let mut found = Vec::with_capacity(search.lists.len());
+    for list in &search.lists {
+        scope::checkpoint().await?;
+        found.push(search_list(context, wanted, *list).await?.encode());
+    }
+    Ok(found)
+}
+
+fn index_of(context: &ExecutionContext, hidden_table: u32) -> Option<Arc<Index>> {
+    let schema = context.schema();
+    let mut indexes = schema.stored_tables().flat_map(|table| &table.indexes);
+    indexes
+        .find(|index| index.table.number.0 == hidden_table && index.has_posting_lists)
+        .cloned()
+}
