@@ -57,6 +57,12 @@ def test_statements_go_where_their_rows_are(cluster, make_program, driver, strat
     assert share <= 0.02
 
 
+def test_nodes_join_without_errors(cluster):
+    for node in cluster.nodes:
+        told = [line for line in node.log(last=10_000).splitlines() if " ERROR " in line or "another process has opened" in line]
+        assert not told, told
+
+
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_with_three_replicas(cluster, make_program, driver):
     """A driver that keeps the order of replicas goes to the owner first, and so does one that knows tablets; one that shuffles them finds

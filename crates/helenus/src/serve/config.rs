@@ -130,8 +130,11 @@ impl Config {
             worker_threads: None,
             bucket_prices: BucketPrices::default(),
             audit: AuditOptions::default(),
-            // Each tablet registers the same metrics; SlateDB warns of every one. Failures of the disk cache are told by the store, once.
-            log: "info,slatedb=warn,slatedb_common::metrics=error,foyer=off,rskafka=error".to_owned(),
+            // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
+            // told of by the store, and so are failures of the disk cache, once; what is left of a database that was handed over says nothing.
+            log: "info,slatedb=warn,slatedb::dispatcher=off,slatedb::memtable_flusher=off,\
+                  slatedb_common::metrics=error,foyer=off,rskafka=error"
+                .to_owned(),
             log_format: LogFormat::default(),
         }
     }

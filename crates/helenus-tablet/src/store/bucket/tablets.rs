@@ -227,7 +227,9 @@ async fn watch(store: Weak<Store>, tablet: Arc<Tablet>) {
     let mut status = db.subscribe();
     let closed = status.wait_for(|status| status.close_reason.is_some()).await;
     drop(closed);
-    if tablet.stage.is_closed() {
+    let is_served = |store: Arc<Store>| store.tablets().iter().any(|other| Arc::ptr_eq(other, &tablet));
+    // The next owner may open a tablet that was handed over before its database is closed here.
+    if tablet.stage.is_closed() || !store.upgrade().is_some_and(is_served) {
         return;
     }
     let error = match db.snapshot() {
