@@ -38,6 +38,23 @@ def check(sessions):
                 assert rows(session, query, values, size) == expected, (query, size)
 
 
+def check_orders(sessions):
+    every = [(k, v) for k, v in rows(sessions[0], "SELECT k, u FROM t", ())]
+    for direction, sign in (("ASC", 1), ("DESC", -1)):
+        for where, values, wanted in (
+            ("", (), every),
+            ("WHERE v > %s AND v < %s", (-60, 60), [row for row in every if -60 < row[1] < 60]),
+            ("WHERE v > %s AND w = 3", (-60,), [row for row in every if -60 < row[1] and row[0] % 5 == 3]),
+        ):
+            query = f"SELECT k, v FROM t {where} ORDER BY v {direction} LIMIT 200 ALLOW FILTERING"
+            found = rows(sessions[0], query, values)
+            assert [v for _, v in found] == sorted((v for _, v in wanted), key=lambda v: sign * v)[:200], query
+            assert len(set(found)) == len(found) and set(found) <= set(wanted), query
+            for session in sessions:
+                for size in (None, 3, 50):
+                    assert rows(session, query, values, size) == found, (query, size)
+
+
 def test_ranges_of_three_nodes(cluster):
     sessions = [connect(node) for node in cluster.nodes]
     first = sessions[0]
@@ -54,6 +71,7 @@ def test_ranges_of_three_nodes(cluster):
 
     write(range(ROWS))
     check(sessions)
+    check_orders(sessions)
     # Rows that stay in a range are in it while others change.
     steady = set(range(ROWS, ROWS + 50))
     for k in steady:
@@ -68,5 +86,7 @@ def test_ranges_of_three_nodes(cluster):
         if is_last:
             break
     check(sessions)
+    check_orders(sessions)
     cluster.nodes[2].kill()
     check(sessions[:2])
+    check_orders(sessions[:2])
