@@ -39,12 +39,13 @@ def check(sessions):
 
 
 def check_orders(sessions):
-    every = [(k, v) for k, v in rows(sessions[0], "SELECT k, u FROM t", ())]
+    whole = rows(sessions[0], "SELECT k, u, w FROM t", ())
+    every = [(k, v) for k, v, _ in whole]
     for direction, sign in (("ASC", 1), ("DESC", -1)):
         for where, values, wanted in (
             ("", (), every),
             ("WHERE v > %s AND v < %s", (-60, 60), [row for row in every if -60 < row[1] < 60]),
-            ("WHERE v > %s AND w = 3", (-60,), [row for row in every if -60 < row[1] and row[0] % 5 == 3]),
+            ("WHERE v > %s AND w = 3", (-60,), [(k, v) for k, v, w in whole if v > -60 and w == 3]),
         ):
             query = f"SELECT k, v FROM t {where} ORDER BY v {direction} LIMIT 200 ALLOW FILTERING"
             found = rows(sessions[0], query, values)
@@ -83,6 +84,8 @@ def test_ranges_of_three_nodes(cluster):
         for session in sessions:
             found = rows(session, "SELECT k, v FROM t WHERE v > %s AND v < %s", (2**40, 2**40 + 10_000), 20)
             assert {k for k, _ in found} == steady and len(found) == len(steady)
+            found = rows(session, "SELECT k, v FROM t WHERE v > %s ORDER BY v DESC LIMIT 5000", (2**40,), 20)
+            assert [k for k, _ in found if k in steady] == sorted(steady, reverse=True)
         if is_last:
             break
     check(sessions)

@@ -335,12 +335,14 @@ async fn static_columns_and_keys_give_an_order_too() {
             ))
             .await;
         }
-        // The entry of the first value is followed by that of the second.
         node.run(&format!("UPDATE t SET s = {} WHERE a = {a} AND b = 0", 100 * a))
             .await;
         node.run(&format!("UPDATE t SET s = {} WHERE a = {a} AND b = 0", -a))
             .await;
     }
+    // An entry that outlives its partition is followed by the one that stands for it.
+    node.run("INSERT INTO t (a, b, s) VALUES (9, 0, -101)").await;
+    node.run("DELETE FROM t WHERE a = 9 AND b = 0").await;
     node.run("INSERT INTO t (a, b, s) VALUES (9, 0, -100)").await;
     let check = async |query: &str, expected: &[&str]| {
         for size in [None, Some(1), Some(2), Some(4)] {
