@@ -3,11 +3,12 @@
 //! For tables without partition headers and static rows, which the hidden tables of indexes are: a reader that comes from behind meets a
 //! partition's header after the rows that it covers.
 
+use std::ops::Bound;
+
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key};
 use helenus_tablet::TokenRange;
-use std::ops::Bound;
 
 use super::range::{entry, may_begin_again, wait_for_tablets};
 use crate::cluster::ScanRange;
