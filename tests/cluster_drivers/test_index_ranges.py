@@ -38,6 +38,24 @@ def check(sessions):
                 assert rows(session, query, values, size) == expected, (query, size)
 
 
+def check_orders(sessions):
+    whole = rows(sessions[0], "SELECT k, u, w FROM t", ())
+    every = [(k, v) for k, v, _ in whole]
+    for direction, sign in (("ASC", 1), ("DESC", -1)):
+        for where, values, wanted in (
+            ("", (), every),
+            ("WHERE v > %s AND v < %s", (-60, 60), [row for row in every if -60 < row[1] < 60]),
+            ("WHERE v > %s AND w = 3", (-60,), [(k, v) for k, v, w in whole if v > -60 and w == 3]),
+        ):
+            query = f"SELECT k, v FROM t {where} ORDER BY v {direction} LIMIT 200 ALLOW FILTERING"
+            found = rows(sessions[0], query, values)
+            assert [v for _, v in found] == sorted((v for _, v in wanted), key=lambda v: sign * v)[:200], query
+            assert len(set(found)) == len(found) and set(found) <= set(wanted), query
+            for session in sessions:
+                for size in (None, 3, 50):
+                    assert rows(session, query, values, size) == found, (query, size)
+
+
 def test_ranges_of_three_nodes(cluster):
     sessions = [connect(node) for node in cluster.nodes]
     first = sessions[0]
@@ -54,6 +72,7 @@ def test_ranges_of_three_nodes(cluster):
 
     write(range(ROWS))
     check(sessions)
+    check_orders(sessions)
     # Rows that stay in a range are in it while others change.
     steady = set(range(ROWS, ROWS + 50))
     for k in steady:
@@ -65,8 +84,12 @@ def test_ranges_of_three_nodes(cluster):
         for session in sessions:
             found = rows(session, "SELECT k, v FROM t WHERE v > %s AND v < %s", (2**40, 2**40 + 10_000), 20)
             assert {k for k, _ in found} == steady and len(found) == len(steady)
+            found = rows(session, "SELECT k, v FROM t WHERE v > %s ORDER BY v DESC LIMIT 5000", (2**40,), 20)
+            assert [k for k, _ in found if k in steady] == sorted(steady, reverse=True)
         if is_last:
             break
     check(sessions)
+    check_orders(sessions)
     cluster.nodes[2].kill()
     check(sessions[:2])
+    check_orders(sessions[:2])

@@ -75,6 +75,20 @@ def test_masked_columns_are_searched_with_a_permission(root, user):
     assert rows(user, "SELECT v FROM m.t WHERE k = 1 AND c = 1") == [("h****",)]
 
 
+def test_rows_are_ordered_by_a_masked_column_with_a_permission(root, user):
+    root.execute("CREATE TABLE m.o (k int PRIMARY KEY, n int MASKED WITH DEFAULT)")
+    root.execute("CREATE INDEX ON m.o (n) USING 'sai'")
+    root.execute("GRANT SELECT ON m.o TO u")
+    for k in range(5):
+        root.execute(f"INSERT INTO m.o (k, n) VALUES ({k}, {k * 3 % 5})")
+    order = "SELECT k FROM m.o ORDER BY n DESC LIMIT 3"
+    with pytest.raises(Unauthorized, match=r"cannot query masked columns \[n\]"):
+        user.execute(order)
+    root.execute("GRANT SELECT_MASKED ON m.o TO u")
+    assert rows(user, order) == [(3,), (1,), (4,)]
+    root.execute("DROP TABLE m.o")
+
+
 def test_masks_are_described_and_kept(root):
     described = root.execute("DESCRIBE TABLE m.t").one()[3]
     assert "s text static MASKED WITH system.mask_replace('static')," in described

@@ -29,7 +29,8 @@ fn supports_on(index: &Index, column: &Column, wanted: &IndexUse<'_>) -> bool {
     operators.any(|operator| supports(index, column, *operator))
 }
 
-fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> bool {
+/// True if the index serves the restriction.
+pub fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> bool {
     let mut columns = wanted
         .columns
         .iter()

@@ -84,6 +84,32 @@ pub(crate) fn lookups<'f>(
     Ok(lookups)
 }
 
+/// The values that the filter leaves of an index in their order, as far as the index answers it.
+///
+/// # Errors
+/// If a bound is no value of the column's type.
+pub(crate) fn ordered_range<'f>(
+    table: &Table,
+    index: &Index,
+    expressions: impl Iterator<Item = &'f Expression>,
+) -> Result<ValueRange, CqlError> {
+    let mut range = ValueRange::all();
+    for expression in expressions {
+        let Some(column) = table.columns.get(expression.column) else {
+            continue;
+        };
+        if !super::kinds::supports(index, column, expression.operator) || !fits(index, expression) {
+            continue;
+        }
+        match looked_up(index, column, expression)? {
+            Some(WantedEntries::Range(wanted)) => range.narrow(wanted),
+            Some(WantedEntries::Value(value)) => range.narrow(ValueRange::exactly(value)),
+            None => {}
+        }
+    }
+    Ok(range)
+}
+
 /// The first index that answers the expression.
 fn answered<'t>(
     table: &'t Table,

@@ -1,6 +1,7 @@
 //! Reading through an index: its entries for a value, or for a range of values, lead to base rows, each of which is read and checked.
 
 pub(crate) mod entry_cursor;
+pub(crate) mod in_order;
 pub(crate) mod positions;
 pub(crate) mod probe;
 pub(crate) mod stale_detection;
@@ -19,6 +20,7 @@ use super::entries::is_by_partition;
 use super::stale_entry::StaleEntry;
 use crate::analysis::select::paging::{EntryPosition, PagingState, mark};
 use crate::failure::ExecutionError;
+use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
 use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
@@ -82,7 +84,17 @@ impl IndexSource {
             entries,
             order,
         } = chosen;
-        let index = lookup.index.clone();
+        IndexSource::new(table, &lookup.index, entries, order, read.resume, wanted)
+    }
+
+    fn new(
+        table: &Table,
+        index: &Arc<Index>,
+        entries: EntryStream,
+        order: RowOrder,
+        resume: Option<&PagingState>,
+        wanted: RowsWanted,
+    ) -> IndexSource {
         trace::step(|| {
             format!(
                 "Executing read on {} using index {}",
@@ -90,10 +102,10 @@ impl IndexSource {
                 index.name
             )
         });
-        let resume = read.resume.filter(|state| state.clustering.is_some());
+        let resume = resume.filter(|state| state.clustering.is_some());
         IndexSource {
-            is_by_partition: is_by_partition(&index, table),
-            index,
+            is_by_partition: is_by_partition(index, table),
+            index: index.clone(),
             entries,
             order,
             wanted,
@@ -177,10 +189,12 @@ impl IndexSource {
         context: &ExecutionContext,
         table: &Table,
     ) -> Result<Option<PartitionKey>, ExecutionError> {
-        let left = self.current.take();
+        // The next entry of the same partition, by another value, may be the one that stands for it.
+        let is_each_apart = self.is_by_partition && self.order == RowOrder::Values;
+        let left = self.current.take().filter(|_| !is_each_apart);
         let entry = loop {
             match self.next_entry(context, table).await? {
-                Some(entry) if left.as_ref() == Some(&entry.base) => {}
+                Some(entry) if left.as_ref() == Some(&entry.base) => scope::checkpoint().await?,
                 Some(entry) => break entry,
                 None => return Ok(None),
             }
@@ -243,6 +257,7 @@ impl IndexSource {
             } = entry.clone();
             let is_static = clustering.is_empty() && table.clustering_count > 0;
             if is_static || !self.wanted.contains(&clustering) {
+                scope::checkpoint().await?;
                 continue;
             }
             let row = self.base_row(context, table, &key, &clustering).await?;

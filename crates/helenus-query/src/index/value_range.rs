@@ -17,6 +17,22 @@ pub(crate) struct ValueRange {
 }
 
 impl ValueRange {
+    /// All values.
+    pub fn all() -> ValueRange {
+        ValueRange {
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+        }
+    }
+
+    /// One value.
+    pub fn exactly(value: Bytes) -> ValueRange {
+        ValueRange {
+            start: Bound::Included(value.clone()),
+            end: Bound::Included(value),
+        }
+    }
+
     /// What `operator bound` accepts; none if that is no range.
     pub fn beyond(operator: Operator, bound: Bytes) -> Option<ValueRange> {
         let (start, end) = match operator {
@@ -61,6 +77,11 @@ impl ValueRange {
     /// The token of the lower bound.
     pub fn first_token(&self, index: &Index) -> i64 {
         value(&self.start).map_or(i64::MIN + 1, |start| entry_key(index, start.clone()).token)
+    }
+
+    /// The token of the upper bound.
+    pub fn last_token(&self, index: &Index) -> i64 {
+        value(&self.end).map_or(i64::MAX, |end| entry_key(index, end.clone()).token)
     }
 
     /// The keys in the index's hidden table.
@@ -122,6 +143,15 @@ mod tests {
         assert_eq!(within(&[(Gte, &[8]), (Gt, &[8]), (Gte, &[1])]), [9]);
         assert!(within(&[(Gt, &[5]), (Lt, &[5])]).is_empty());
         assert!(ValueRange::beyond(Operator::Eq, Bytes::new()).is_none());
+    }
+
+    #[test]
+    fn all_values_and_single_ones_are_ranges() {
+        let mut range = ValueRange::all();
+        assert!(range.contains(&Bytes::new()) && range.contains(&Bytes::from_static(b"\xff")));
+        range.narrow(ValueRange::exactly(Bytes::from_static(b"b")));
+        let contains = |value: &'static [u8]| range.contains(&Bytes::from_static(value));
+        assert!(contains(b"b") && !contains(b"a") && !contains(b"ba"));
     }
 
     #[test]

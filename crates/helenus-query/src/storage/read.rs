@@ -5,6 +5,8 @@
 
 #[path = "read_range.rs"]
 pub(crate) mod range;
+#[path = "read_range_reversed.rs"]
+pub(crate) mod range_reversed;
 #[path = "read_rows.rs"]
 pub(crate) mod rows;
 
@@ -22,6 +24,7 @@ use crate::schema::Table;
 use crate::storage::ExecutionContext;
 
 pub use range::{FoundPartition, RangeCursor};
+pub use range_reversed::ReversedRangeCursor;
 pub use rows::RowCursor;
 
 async fn get(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {

@@ -34,11 +34,11 @@ pub struct FoundPartition {
 }
 
 /// An entry of the store, its key taken apart.
-struct Entry {
-    partition: PartitionKey,
-    kind: KeyKind,
-    clustering: Bytes,
-    packed: Bytes,
+pub(super) struct Entry {
+    pub(super) partition: PartitionKey,
+    pub(super) kind: KeyKind,
+    pub(super) clustering: Bytes,
+    pub(super) packed: Bytes,
 }
 
 /// Goes over the partitions of a range of tokens and over their rows.
@@ -273,7 +273,7 @@ impl RangeCursor {
                         return Ok(Some((key, packed)));
                     }
                     Ok(None) => self.scan = None,
-                    Err(ExecutionError::NotOwned) if self.may_begin_again(context) => {
+                    Err(ExecutionError::NotOwned) if may_begin_again(context, &mut self.restarts) => {
                         self.begin_again(context).await;
                     }
                     Err(error) => return Err(error.into_client_error()),
@@ -375,22 +375,10 @@ impl RangeCursor {
         Ok(true)
     }
 
-    /// Whether the tablet that went away under the scan can be looked for.
-    fn may_begin_again(&mut self, context: &ExecutionContext) -> bool {
-        if context.cluster().is_some() {
-            return true;
-        }
-        self.restarts += 1;
-        context.store.is_read_only() && self.restarts <= RESTARTS_MAX
-    }
-
     /// Gives up the scan under way, to begin another behind what it has given.
     async fn begin_again(&mut self, context: &ExecutionContext) {
         self.scan = None;
-        match context.cluster() {
-            Some(cluster) => drop(cluster.changed(cluster.changes(), MOVED_WAIT).await),
-            None => context.store.refreshed().await,
-        }
+        wait_for_tablets(context).await;
         let start = match self.last.take() {
             Some(last) => [last.as_ref(), &[0]].concat().into(),
             None => self.begun_at.take().unwrap_or_default(),
@@ -402,6 +390,23 @@ impl RangeCursor {
     }
 }
 
+/// Whether the tablet that went away under a scan can be looked for.
+pub(super) fn may_begin_again(context: &ExecutionContext, restarts: &mut u8) -> bool {
+    if context.cluster().is_some() {
+        return true;
+    }
+    *restarts += 1;
+    context.store.is_read_only() && *restarts <= RESTARTS_MAX
+}
+
+/// Until it may be known where the tablet is that went away under a scan.
+pub(super) async fn wait_for_tablets(context: &ExecutionContext) {
+    match context.cluster() {
+        Some(cluster) => drop(cluster.changed(cluster.changes(), MOVED_WAIT).await),
+        None => context.store.refreshed().await,
+    }
+}
+
 /// The lesser of two ends; none is beyond everything.
 fn min_end(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
     match (a, b) {
@@ -410,7 +415,8 @@ fn min_end(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
     }
 }
 
-fn entry(key: &Bytes, packed: Bytes) -> Result<Entry, CqlError> {
+/// Takes an entry's key apart.
+pub(super) fn entry(key: &Bytes, packed: Bytes) -> Result<Entry, CqlError> {
     let parts = key::decode_key(key).map_err(corrupt_key)?;
     let partition_key = match parts.partition_key {
         std::borrow::Cow::Borrowed(part) => key.slice_ref(part),

@@ -75,6 +75,14 @@ impl SelectPlan {
             };
             return format!("posting lists of {}{few} in {range}", index.name);
         }
+        if let Some(ordering) = &self.by_value {
+            let is_restricted = restrictions.columns().contains(&ordering.column);
+            let part = if is_restricted { "range of " } else { "" };
+            return format!(
+                "{part}index {} in the order of its values, {range}",
+                index_text(&ordering.index)
+            );
+        }
         match restrictions.uses_index {
             true => format!("{} in {range}", self.explain_index()),
             false => range.to_owned(),
@@ -124,6 +132,16 @@ impl SelectPlan {
             return Some(format!(
                 "order: nearest by {}",
                 names(&self.table, &[nearest.column], "")
+            ));
+        }
+        if let Some(ordering) = &self.by_value {
+            let direction = match ordering.is_descending {
+                true => ", read backwards",
+                false => "",
+            };
+            return Some(format!(
+                "order: that of the index by {}{direction}",
+                names(&self.table, &[ordering.column], "")
             ));
         }
         let sorted = names(&self.table, &self.sort_columns, ", ");

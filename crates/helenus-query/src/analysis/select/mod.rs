@@ -11,6 +11,7 @@ pub(crate) mod paging;
 pub(crate) mod plan;
 pub(crate) mod point_key;
 pub(crate) mod similarity;
+pub(crate) mod value_order;
 
 pub(crate) use paging::check_paging_state;
 

@@ -10,6 +10,7 @@ use helenus_cql::types::CqlType;
 use super::PointKey;
 use super::group::Grouping;
 use super::similarity::{AnnOrdering, BoundAnnOrdering};
+use super::value_order::ValueOrdering;
 use crate::analysis::PlanContext;
 use crate::analysis::restrictions::{
     REQUIRES_ALLOW_FILTERING, RestrictionOptions, StatementKind, StatementRestrictions, require_column,
@@ -53,6 +54,8 @@ pub struct SelectPlan {
     pub(crate) sorts_json: bool,
     /// ORDER BY … ANN OF.
     pub(crate) nearest: Option<AnnOrdering>,
+    /// ORDER BY a column by its index.
+    pub(crate) by_value: Option<ValueOrdering>,
     /// It says ALLOW FILTERING.
     pub(crate) allows_filtering: bool,
     pub(crate) restrictions: StatementRestrictions,
@@ -64,9 +67,18 @@ impl SelectPlan {
         self.timeout
     }
 
-    /// True if it names no partitions.
+    /// True if it names no partitions, or reads the entries of others too.
     pub fn reads_range(&self) -> bool {
-        self.restrictions.is_key_range
+        self.restrictions.is_key_range || self.by_value.is_some()
+    }
+
+    /// True if a partition that has nothing but static content counts as a row.
+    pub(crate) fn returns_static_alone(&self) -> bool {
+        let is_of_row = |ordering: &ValueOrdering| {
+            let column = self.table.columns.get(ordering.column);
+            column.is_some_and(|column| matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular))
+        };
+        self.restrictions.returns_static_alone() && !self.by_value.as_ref().is_some_and(is_of_row)
     }
 
     /// True if a selected column has a mask.
@@ -109,7 +121,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         is_grouped: !statement.group_by.is_empty(),
     };
     let selection = Selection::new(ctx, &table, &statement.items, options)?;
-    let sort_columns: Vec<usize> = match restrictions.key_is_in() && nearest.is_none() {
+    let mut sort_columns: Vec<usize> = match restrictions.key_is_in() && nearest.is_none() {
         true => order_by.iter().map(|(place, _)| *place).collect(),
         false => Vec::new(),
     };
@@ -134,11 +146,19 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         ));
     }
     let mut is_reversed = false;
+    let mut by_value = None;
     if !order_by.is_empty() && nearest.is_none() {
-        check_order_allowed(&restrictions)?;
-        is_reversed = order_direction(&table, &order_by, &restrictions)?;
+        match clustering_order(&table, &order_by, &restrictions) {
+            Ok(direction) => is_reversed = direction,
+            Err(refusal) => {
+                let ordering = plan_value_order(&table, &order_by, &aggregation, statement)?;
+                by_value = Some(ordering.ok_or(refusal)?);
+                sort_columns.clear();
+            }
+        }
     }
     check_needs_filtering(statement, &restrictions, nearest.is_some())?;
+    check_value_order_filtering(statement, &restrictions, by_value.as_ref())?;
     let limit = plan_limit(ctx, &table, statement.limit.as_ref(), "[limit]")?;
     let per_partition_limit = plan_limit(
         ctx,
@@ -146,8 +166,9 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         statement.per_partition_limit.as_ref(),
         "[per_partition_limit]",
     )?;
-    let needs_static = needs_static(&table, &selection, &restrictions);
-    let point = match is_point_read(&table, &selection, &restrictions, statement) {
+    let needs_static = needs_static(&table, &selection, &restrictions, by_value.as_ref());
+    let is_point = by_value.is_none() && is_point_read(&table, &selection, &restrictions, statement);
+    let point = match is_point {
         true => PointKey::of(&restrictions),
         false => None,
     };
@@ -162,6 +183,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         sorts_json: statement.json && statement.items.is_empty(),
         sort_columns,
         nearest,
+        by_value,
         limit,
         per_partition_limit,
         needs_static,
@@ -244,6 +266,48 @@ fn plan_aggregation(
     })
 }
 
+/// The order by an index of a statement that gives rows one by one, for which Cassandra knows no order.
+fn plan_value_order(
+    table: &Table,
+    order_by: &[(usize, bool)],
+    aggregation: &Aggregation,
+    statement: &ast::Select,
+) -> Result<Option<ValueOrdering>, CqlError> {
+    let is_plain = matches!(aggregation, Aggregation::None)
+        && !statement.distinct
+        && statement.per_partition_limit.is_none();
+    match is_plain {
+        true => ValueOrdering::plan(table, order_by, statement),
+        false => Ok(None),
+    }
+}
+
+fn check_value_order_filtering(
+    statement: &ast::Select,
+    restrictions: &StatementRestrictions,
+    by_value: Option<&ValueOrdering>,
+) -> Result<(), CqlError> {
+    let needs_filtering =
+        |ordering: &ValueOrdering| ordering.needs_filtering(&restrictions.table, restrictions);
+    match !statement.allow_filtering && by_value.is_some_and(needs_filtering) {
+        true => Err(CqlError::invalid(REQUIRES_ALLOW_FILTERING)),
+        false => Ok(()),
+    }
+}
+
+/// True if the clustering order is to be read backwards.
+///
+/// # Errors
+/// Cassandra's, if the statement can't be answered in that order.
+fn clustering_order(
+    table: &Table,
+    order_by: &[(usize, bool)],
+    restrictions: &StatementRestrictions,
+) -> Result<bool, CqlError> {
+    check_order_allowed(restrictions)?;
+    order_direction(table, order_by, restrictions)
+}
+
 fn check_order_allowed(restrictions: &StatementRestrictions) -> Result<(), CqlError> {
     if restrictions.uses_index {
         return Err(CqlError::invalid(
@@ -324,10 +388,17 @@ fn plan_limit(
     Term::prepare(ctx, limit, &spec).map(Some)
 }
 
-fn needs_static(table: &Table, selection: &Selection, restrictions: &StatementRestrictions) -> bool {
+fn needs_static(
+    table: &Table,
+    selection: &Selection,
+    restrictions: &StatementRestrictions,
+    by_value: Option<&ValueOrdering>,
+) -> bool {
     let is_static = |place: &usize| table.columns.get(*place).is_some_and(|column| column.is_static());
     table.has_static()
-        && (selection.columns().iter().any(is_static) || restrictions.regular.columns().iter().any(is_static))
+        && (selection.columns().iter().any(is_static)
+            || restrictions.regular.columns().iter().any(is_static)
+            || by_value.is_some_and(|ordering| is_static(&ordering.column)))
 }
 
 fn is_point_read(

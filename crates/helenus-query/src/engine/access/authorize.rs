@@ -106,7 +106,7 @@ fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
     Resource::table(&table.keyspace, &table.name)
 }
 
-/// Who may neither see what masks hide nor search for it names no masked column in WHERE.
+/// Who may neither see what masks hide nor search for it names no masked column in WHERE, nor orders by one.
 fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan) -> Result<(), CqlError> {
     let table = plan.table();
     if !table.is_masked() {
@@ -118,7 +118,10 @@ fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan) -> Result<(), CqlError
     if may(Permission::Unmask) || may(Permission::SelectMasked) {
         return Ok(());
     }
-    let restricted = plan.restrictions.columns();
+    let mut restricted = plan.restrictions.columns();
+    // Where a row stands among others tells of its value.
+    let ordered = plan.by_value.as_ref().map(|ordering| ordering.column);
+    restricted.extend(ordered.filter(|place| !restricted.contains(place)));
     let restricted = restricted.iter().filter_map(|place| table.columns.get(*place));
     let masked = restricted.filter(|column| column.mask.is_some());
     let mut names: Vec<&str> = masked.map(|column| column.name.as_str()).collect();

@@ -17,6 +17,8 @@ mod nearest_tests;
 pub(crate) mod open_source;
 #[cfg(test)]
 mod select_tests;
+#[cfg(test)]
+mod value_order_tests;
 
 use std::sync::Arc;
 

@@ -1,19 +1,24 @@
 //! Where the rows of a SELECT come from: the source that its restrictions and its index give.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::murmur3_token;
 
 use crate::analysis::restrictions::Filter;
-use crate::analysis::select::paging;
+use crate::analysis::select::paging::{self, PagingState};
 use crate::analysis::select::similarity::AnnOrdering;
+use crate::analysis::select::value_order::ValueOrdering;
 use crate::execution::select::SelectExecution;
 use crate::execution::select::source::{KeySource, RangeSource, RowSource};
 use crate::failure::ExecutionError;
-use crate::index::lookup::{IndexLookup, lookups};
+use crate::index::lookup::{IndexLookup, lookups, ordered_range};
 use crate::index::nearest::{NearestSearch, NearestSource};
 use crate::index::read::IndexSource;
+use crate::index::read::entry_cursor::Bases;
+use crate::index::read::in_order::OrderedRead;
 use crate::index::read::positions::BaseRange;
 use crate::index::read::probe::IndexRead;
 use crate::rows::{PartitionKey, RowsWanted};
@@ -57,6 +62,10 @@ impl SelectExecution<'_> {
         let Some(ScanRequest { keys, wanted }) = self.asked()? else {
             return Ok(None);
         };
+        if let Some(ordering) = &self.plan.by_value {
+            let source = self.source_in_order(ordering, keys, wanted, filter)?;
+            return Ok(source.map(RowSource::Index));
+        }
         let lookups = match self.plan.restrictions.uses_index {
             true => lookups(&self.plan.table, filter.expressions())?,
             false => Vec::new(),
@@ -125,6 +134,41 @@ impl SelectExecution<'_> {
         };
         let source = NearestSource::open(self.context, search).await?;
         Ok(Some(RowSource::Nearest(source)))
+    }
+
+    /// The rows in the order of an indexed column.
+    fn source_in_order(
+        &self,
+        ordering: &ValueOrdering,
+        keys: Option<Vec<PartitionKey>>,
+        wanted: RowsWanted,
+        filter: &Filter,
+    ) -> Result<Option<IndexSource>, CqlError> {
+        let (table, resume) = (&self.plan.table, self.resume.as_ref());
+        let bases = match keys {
+            Some(keys) => {
+                let keys: HashSet<Bytes> = keys.into_iter().map(|key| key.bytes).collect();
+                Bases::Keys(keys)
+            }
+            None => match self.plan.restrictions.token_bounds(&self.ctx)? {
+                Some(bounds) => Bases::Tokens(bounds),
+                None => return Ok(None),
+            },
+        };
+        let is_foreign =
+            |state: &PagingState| !bases.contains(&PartitionKey::new(state.partition_key.clone()));
+        if resume.is_some_and(is_foreign) {
+            return Err(paging::invalid());
+        }
+        let read = OrderedRead {
+            index: &ordering.index,
+            range: ordered_range(table, &ordering.index, filter.expressions())?,
+            is_descending: ordering.is_descending,
+            bases,
+            now_s: self.now_s,
+            resume,
+        };
+        IndexSource::in_order(table, read, wanted).map(Some)
     }
 
     fn index_read<'r>(&'r self, lookups: &'r [IndexLookup], range: BaseRange<'r>) -> IndexRead<'r> {

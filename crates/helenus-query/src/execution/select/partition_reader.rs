@@ -144,7 +144,7 @@ impl PartitionReader<'_, '_> {
         {
             source.partition_is_dead();
         }
-        let may_be_static_alone = table.has_static() && run.plan.restrictions.returns_static_alone();
+        let may_be_static_alone = table.has_static() && run.plan.returns_static_alone();
         if has_rows || self.is_resumed || !may_be_static_alone || !self.filter.row.is_empty() {
             return Ok(Step::NextPartition);
         }

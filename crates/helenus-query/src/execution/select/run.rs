@@ -20,7 +20,7 @@ use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
-use crate::index::lookup::{IndexLookup, lookups};
+use crate::index::lookup::{IndexLookup, lookups, ordered_range};
 use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::request::{BoundValue, QueryOptions};
@@ -143,6 +143,14 @@ pub(crate) fn tokens(
         return Ok(vec![point.bind(&plan.table, &ctx)?.0.token]);
     }
     let restrictions = &plan.restrictions;
+    if let Some(ordering) = &plan.by_value {
+        let filter = restrictions.filter(&ctx)?;
+        let range = ordered_range(&plan.table, &ordering.index, filter.expressions())?;
+        return Ok(vec![match ordering.is_descending {
+            true => range.last_token(&ordering.index),
+            false => range.first_token(&ordering.index),
+        }]);
+    }
     if !restrictions.is_key_range {
         let keys = restrictions.partition_keys(&ctx)?;
         return Ok(keys.iter().map(|key| key.token).collect());

@@ -11,7 +11,7 @@ use crate::engine::{Engine, EngineConfig};
 use crate::request::{ClientState, QueryOptions};
 use crate::response::{Response, Rows};
 
-struct Node {
+pub(super) struct Node {
     engine: Arc<Engine>,
     client: ClientState,
     path: PathBuf,
@@ -24,7 +24,7 @@ impl Drop for Node {
 }
 
 impl Node {
-    async fn open(name: &str) -> Node {
+    pub(super) async fn open(name: &str) -> Node {
         let path = std::env::temp_dir().join(format!("helenus-select-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the store");
@@ -44,7 +44,7 @@ impl Node {
         node
     }
 
-    async fn page(
+    pub(super) async fn page(
         &self,
         text: &str,
         size: Option<i32>,
@@ -62,14 +62,14 @@ impl Node {
         })
     }
 
-    async fn run(&self, text: &str) {
+    pub(super) async fn run(&self, text: &str) {
         self.page(text, None, None)
             .await
             .unwrap_or_else(|error| panic!("{text}: {error}"));
     }
 
     /// The rows as text, through pages of that size.
-    async fn select(&self, text: &str, size: Option<i32>) -> Vec<String> {
+    pub(super) async fn select(&self, text: &str, size: Option<i32>) -> Vec<String> {
         let mut lines = Vec::new();
         let mut state = None;
         loop {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    async fn error(&self, text: &str) -> String {
+    pub(super) async fn error(&self, text: &str) -> String {
         match self.page(text, None, None).await {
             Err(error) => error.to_string(),
             Ok(_) => "no error".to_owned(),

@@ -1,16 +1,18 @@
 //! The live entries of one value or of a range of values.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
 use crate::index::entries::{decode_entry, entry_key};
 use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted};
 use crate::schema::Index;
 use crate::storage::ExecutionContext;
-use crate::storage::read::{RangeCursor, RowCursor};
+use crate::storage::read::{RangeCursor, ReversedRangeCursor, RowCursor};
 use helenus_row::ByteRange;
 
 /// An entry: its value, the base partition, the base row's encoded clustering, and the entry's timestamp.
@@ -38,6 +40,7 @@ impl Entry {
 enum Source {
     Value(RowCursor),
     Range(RangeCursor),
+    Reversed(ReversedRangeCursor),
 }
 
 /// Goes over entries: of a value in the order of their rows, of a range in the order of values, and of their rows for each.
@@ -73,6 +76,17 @@ impl EntryCursor {
         }
     }
 
+    /// The same from the last to the first.
+    pub fn of_range_reversed(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
+        let cursor = ReversedRangeCursor::within(&index.table, keys);
+        EntryCursor {
+            index,
+            source: Source::Reversed(cursor),
+            value: None,
+            now_s,
+        }
+    }
+
     pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<Entry>, ExecutionError> {
         while let Some((value, found)) = self.next_stored(context).await? {
             let Some(live) = found.row.live(self.now_s)? else {
@@ -94,11 +108,16 @@ impl EntryCursor {
         &mut self,
         context: &ExecutionContext,
     ) -> Result<Option<(Bytes, RowAt)>, ExecutionError> {
+        if let Source::Reversed(cursor) = &mut self.source {
+            let found = cursor.next(context).await?;
+            return Ok(found.map(|(partition, row)| (partition.bytes, row)));
+        }
         loop {
             if let Some(value) = &self.value {
                 let found = match &mut self.source {
                     Source::Value(rows) => rows.next(context).await?,
                     Source::Range(cursor) => cursor.next_row(context).await?,
+                    Source::Reversed(_) => None,
                 };
                 if let Some(found) = found {
                     return Ok(Some((value.clone(), found)));
@@ -118,6 +137,27 @@ impl EntryCursor {
 pub(super) struct EntryStream {
     read: std::vec::IntoIter<Entry>,
     rest: Option<EntryCursor>,
+    /// The base partitions whose entries are given.
+    bases: Bases,
+}
+
+/// Base partitions of which entries are given.
+#[derive(Clone, Debug)]
+pub(crate) enum Bases {
+    All,
+    Tokens(TokenBounds),
+    /// By their serialized keys.
+    Keys(HashSet<Bytes>),
+}
+
+impl Bases {
+    pub fn contains(&self, base: &PartitionKey) -> bool {
+        match self {
+            Bases::All => true,
+            Bases::Tokens(bounds) => bounds.contains(base.token),
+            Bases::Keys(keys) => keys.contains(&base.bytes),
+        }
+    }
 }
 
 impl EntryStream {
@@ -125,6 +165,16 @@ impl EntryStream {
         EntryStream {
             read: read.into_iter(),
             rest,
+            bases: Bases::All,
+        }
+    }
+
+    /// The entries of those base partitions.
+    pub fn within(cursor: EntryCursor, bases: Bases) -> EntryStream {
+        EntryStream {
+            read: Vec::new().into_iter(),
+            rest: Some(cursor),
+            bases,
         }
     }
 
@@ -132,9 +182,15 @@ impl EntryStream {
         if let Some(entry) = self.read.next() {
             return Ok(Some(entry));
         }
-        match &mut self.rest {
-            Some(cursor) => cursor.next(context).await,
-            None => Ok(None),
+        let Some(cursor) = &mut self.rest else {
+            return Ok(None);
+        };
+        while let Some(entry) = cursor.next(context).await? {
+            if self.bases.contains(&entry.base) {
+                return Ok(Some(entry));
+            }
+            scope::checkpoint().await?;
         }
+        Ok(None)
     }
 }

@@ -98,6 +98,34 @@ pub(super) fn rest_start(
     Ok(Some(rest_range(&last.bytes, false).start))
 }
 
+/// The clustering at which a value's entries before that row end; none if all of them are before it. The entry of a partition that is not done
+/// counts as before.
+pub(super) fn rest_end(
+    table: &Table,
+    index: &Index,
+    is_by_partition: bool,
+    state: &PagingState,
+) -> Result<Option<Bytes>, CqlError> {
+    let layout = &index.table.layout;
+    let key = PartitionKey::new(state.partition_key.clone());
+    let of_partition = || {
+        layout
+            .prefix_range(&entry_clustering(&key, &[], true))
+            .map_err(invalid_key)
+    };
+    let Some(clustering) = &state.clustering else {
+        return Ok(Some(of_partition()?.start));
+    };
+    if is_by_partition {
+        return Ok(of_partition()?.end);
+    }
+    let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
+    let last = layout
+        .encode_clustering(&entry_clustering(&key, &values, false))
+        .map_err(invalid_key)?;
+    Ok(Some(last.bytes))
+}
+
 fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
     match slices {
         RowsWanted::Slices(ranges) => RowsWanted::Slices(

@@ -23,7 +23,7 @@ use crate::index::lookup::{IndexLookup, WantedEntries};
 use crate::index::value_range::ValueRange;
 use crate::limits::scope;
 use crate::rows::PartitionKey;
-use crate::schema::Table;
+use crate::schema::{Index, Table};
 use crate::storage::ExecutionContext;
 
 /// Entries of each index that are read before one is chosen: as many as the LIMIT says, but at least and at most so many. The size of pages has no
@@ -262,7 +262,7 @@ impl<'a> IndexRead<'a> {
         let (WantedEntries::Range(range), BaseRange::Tokens(_)) = (&lookup.entries, self.range) else {
             return Err(invalid());
         };
-        let keys = rest_of_range(table, lookup, range, state, &entry.value)?;
+        let keys = rest_of_range(table, &lookup.index, range, state, &entry.value)?;
         let cursor = EntryCursor::of_range(lookup.index.clone(), keys, self.now_s);
         Ok(Chosen {
             lookup,
@@ -273,14 +273,13 @@ impl<'a> IndexRead<'a> {
 }
 
 /// The keys of a range behind the entry of the last row.
-fn rest_of_range(
+pub(super) fn rest_of_range(
     table: &Table,
-    lookup: &IndexLookup,
+    index: &Index,
     range: &ValueRange,
     state: &PagingState,
     value: &Bytes,
 ) -> Result<ByteRange, CqlError> {
-    let index = &lookup.index;
     let of_value = entry_key(index, value.clone());
     let number = index.table.number;
     let start = rest_start(table, index, is_by_partition(index, table), state)?;

@@ -1,0 +1,94 @@
+//! ORDER BY a column that has an index in the order of its values, which Cassandra has not: the index is read from one end.
+
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+
+use crate::analysis::restrictions::StatementRestrictions;
+use crate::analysis::restrictions::restriction::Restriction;
+use crate::index::choice::is_supported_by;
+use crate::schema::{Column, Index, IndexTargetKind, Table};
+
+/// The column that rows are ordered by, and the index that gives the order.
+#[derive(Debug)]
+pub(crate) struct ValueOrdering {
+    pub column: usize,
+    pub is_descending: bool,
+    pub index: Arc<Index>,
+}
+
+impl ValueOrdering {
+    /// The ordering of a statement that Cassandra refuses, if an index gives it.
+    ///
+    /// # Errors
+    /// If there is no LIMIT, or the index is not complete yet.
+    pub fn plan(
+        table: &Table,
+        order_by: &[(usize, bool)],
+        statement: &ast::Select,
+    ) -> Result<Option<ValueOrdering>, CqlError> {
+        let [(place, is_descending)] = order_by else {
+            return Ok(None);
+        };
+        let Some(column) = table.columns.get(*place) else {
+            return Ok(None);
+        };
+        let in_order = |index: &&Arc<Index>| holds_in_order(index, column);
+        let mut indexes: Vec<&Arc<Index>> = table.indexes.iter().filter(in_order).collect();
+        indexes.sort_by_key(|index| !index.is_complete);
+        let Some(index) = indexes.first() else {
+            return Ok(None);
+        };
+        if !index.is_complete {
+            return Err(CqlError::invalid(format!(
+                "ORDER BY {} reads the index {}, which is still being built",
+                column.name, index.name
+            )));
+        }
+        if statement.limit.is_none() {
+            return Err(CqlError::invalid(format!(
+                "ORDER BY {} reads the index {} from one end, and needs a LIMIT",
+                column.name, index.name
+            )));
+        }
+        Ok(Some(ValueOrdering {
+            column: *place,
+            is_descending: *is_descending,
+            index: Arc::clone(index),
+        }))
+    }
+
+    /// True if the entries that are read lead to rows that the restrictions leave out: if any is on another column, or the index does not serve it.
+    pub fn needs_filtering(&self, table: &Table, restrictions: &StatementRestrictions) -> bool {
+        let is_other = |place: &usize| *place != self.column;
+        let is_unserved =
+            |restriction: &Restriction| !is_supported_by(&self.index, table, &restriction.index_use());
+        restrictions.columns().iter().any(is_other) || self.restrictions(restrictions).any(is_unserved)
+    }
+
+    /// The restrictions of the column.
+    fn restrictions<'r>(
+        &self,
+        restrictions: &'r StatementRestrictions,
+    ) -> impl Iterator<Item = &'r Restriction> {
+        let column = self.column;
+        let sets = [
+            &restrictions.partition.set,
+            &restrictions.clustering,
+            &restrictions.regular,
+        ];
+        sets.into_iter()
+            .flat_map(|set| set.iter())
+            .filter(move |restriction| restriction.columns.contains(&column))
+    }
+}
+
+/// True if the entries lie in the order of the column's values, as they are.
+fn holds_in_order(index: &Index, column: &Column) -> bool {
+    index.target.column == column.name
+        && index.target.kind == IndexTargetKind::Simple
+        && index.order.is_some()
+        && index.analysis().is_none()
+        && !index.has_posting_lists
+}

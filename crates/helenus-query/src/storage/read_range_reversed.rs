@@ -1,0 +1,192 @@
+//! The rows of a range of keys, over all tablets, from the last to the first.
+//!
+//! For tables without partition headers and static rows, which the hidden tables of indexes are: a reader that comes from behind meets a
+//! partition's header after the rows that it covers.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key};
+use helenus_tablet::TokenRange;
+
+use super::range::{entry, may_begin_again, wait_for_tablets};
+use crate::cluster::ScanRange;
+use crate::failure::{ExecutionError, store_error};
+use crate::rows::{PartitionKey, RowAt, StoredRow};
+use crate::schema::Table;
+use crate::storage::ExecutionContext;
+use crate::storage::reads::{self, TabletScan, scan_tablet};
+
+/// Bytes of a key before the token: those of the table.
+const TABLE_LEN: usize = 4;
+/// Bytes of the token.
+const TOKEN_LEN: usize = 8;
+
+/// Goes over the rows of a range of keys backwards.
+pub struct ReversedRangeCursor {
+    table: TableId,
+    rules: CellRules,
+    start: Bytes,
+    /// The end of what was not given yet; none is the end of all keys. Whatever tablet goes away under a scan, the next one begins here.
+    end: Option<Bytes>,
+    scan: Option<PartScan>,
+    /// How often a node that only reads has begun again since a scan gave anything.
+    restarts: u8,
+}
+
+/// The scan of the part of the range that lies in one tablet, and where the part starts.
+struct PartScan {
+    scan: TabletScan,
+    start: Bytes,
+}
+
+impl ReversedRangeCursor {
+    /// All rows with keys in the range, which lies within the table.
+    pub fn within(table: &Table, range: ByteRange) -> ReversedRangeCursor {
+        ReversedRangeCursor {
+            table: table.number,
+            rules: table.cell_rules.clone(),
+            start: range.start,
+            end: range.end,
+            scan: None,
+            restarts: 0,
+        }
+    }
+
+    /// The row before the one that was given last, alive or not, and its partition.
+    pub async fn next(
+        &mut self,
+        context: &ExecutionContext,
+    ) -> Result<Option<(PartitionKey, RowAt)>, CqlError> {
+        while let Some((key, packed)) = self.next_stored(context).await? {
+            let entry = entry(&key, packed)?;
+            if entry.kind == KeyKind::Row {
+                let row = RowAt {
+                    row: StoredRow::parse(entry.packed, None, &self.rules)?,
+                    clustering: entry.clustering,
+                };
+                return Ok(Some((entry.partition, row)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn next_stored(&mut self, context: &ExecutionContext) -> Result<Option<(Bytes, Bytes)>, CqlError> {
+        loop {
+            if let Some(part) = &mut self.scan {
+                match part.scan.next().await {
+                    Ok(Some((key, packed))) => {
+                        self.end = Some(key.clone());
+                        self.restarts = 0;
+                        return Ok(Some((key, packed)));
+                    }
+                    Ok(None) => {
+                        self.end = Some(part.start.clone());
+                        self.scan = None;
+                    }
+                    Err(ExecutionError::NotOwned) if may_begin_again(context, &mut self.restarts) => {
+                        self.scan = None;
+                        wait_for_tablets(context).await;
+                    }
+                    Err(error) => return Err(error.into_client_error()),
+                }
+            }
+            if !self.begin_tablet(context).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Begins the scan of the last tablet that is left; false if the range is done.
+    async fn begin_tablet(&mut self, context: &ExecutionContext) -> Result<bool, CqlError> {
+        if self.end.as_ref().is_some_and(|end| *end <= self.start) {
+            return Ok(false);
+        }
+        let Some(token) = last_token(self.table, self.end.as_ref()) else {
+            return Ok(false);
+        };
+        let part = match context.cluster() {
+            Some(cluster) => loop {
+                let range = self.part(cluster.tablet(token));
+                if let Some(scan) = reads::scan(context, cluster.as_ref(), &range).await? {
+                    break PartScan {
+                        scan,
+                        start: range.start,
+                    };
+                }
+            },
+            None => {
+                let tablet = context.store.tablet(token).map_err(store_error)?;
+                let ScanRange { start, end, .. } = self.part(tablet.token_range());
+                let keys = ByteRange {
+                    start: start.clone(),
+                    end,
+                };
+                let scan = scan_tablet(&tablet, keys, true).await;
+                PartScan {
+                    scan: TabletScan::Local(scan.map_err(ExecutionError::into_client_error)?),
+                    start,
+                }
+            }
+        };
+        self.scan = Some(part);
+        Ok(true)
+    }
+
+    /// What is left of the range in the tablet with those tokens, the last of which is the last that is left.
+    fn part(&self, tokens: TokenRange) -> ScanRange {
+        let covered = key::token_range(
+            self.table,
+            Bound::Included(tokens.first),
+            Bound::Included(tokens.last),
+        );
+        ScanRange {
+            tokens,
+            start: self.start.clone().max(covered.start),
+            end: self.end.clone(),
+            reversed: true,
+        }
+    }
+}
+
+/// The greatest token that a key of the table below `end` can have.
+fn last_token(table: TableId, end: Option<&Bytes>) -> Option<i64> {
+    let is_in_table = |end: &&Bytes| end.starts_with(&table.0.to_be_bytes());
+    let Some(end) = end.filter(is_in_table) else {
+        return Some(i64::MAX);
+    };
+    let given = end.get(TABLE_LEN..).unwrap_or_default();
+    let mut token = [0; TOKEN_LEN];
+    token.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+    let token = i64::from_be_bytes(token) ^ i64::MIN;
+    match given.len() > TOKEN_LEN {
+        true => Some(token),
+        false => token.checked_sub(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_token_lies_below_the_end() {
+        let table = TableId(7);
+        let last = |end: Option<Bytes>| last_token(table, end.as_ref());
+        let end_of = |token| key::token_range(table, Bound::Unbounded, Bound::Included(token)).end;
+        assert_eq!(last(None), Some(i64::MAX));
+        assert_eq!(last(key::table_range(table).end), Some(i64::MAX));
+        for token in [i64::MIN, -256, -1, 0, 255, 1 << 40, i64::MAX] {
+            assert_eq!(last(end_of(token)), Some(token), "{token}");
+            let partition = key::partition_range(table, token, b"key");
+            assert_eq!(last(Some(partition.start)), Some(token), "{token}");
+        }
+        assert_eq!(
+            last(Some(
+                key::token_range(table, Bound::Included(i64::MIN), Bound::Unbounded).start
+            )),
+            None
+        );
+    }
+}
