@@ -57,7 +57,7 @@ def test_a_prepared_order_follows_what_is_written(ks):
     for k in range(30):
         ks.execute("INSERT INTO t (k, v) VALUES (%s, %s)", (k % 5, k))
         assert [row.k for row in ks.execute(last, (k, 3))] == [(k - back) % 5 for back in range(min(k + 1, 3))]
-    with pytest.raises(InvalidRequest, match="needs a LIMIT"):
+    with pytest.raises(InvalidRequest, match="With a LIMIT"):
         ks.execute("SELECT k FROM t ORDER BY v")
     with pytest.raises(InvalidRequest, match="ALLOW FILTERING"):
         ks.execute("SELECT k FROM t WHERE k = 1 ORDER BY v LIMIT 1")

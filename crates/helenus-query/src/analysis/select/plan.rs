@@ -151,8 +151,13 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
         match clustering_order(&table, &order_by, &restrictions) {
             Ok(direction) => is_reversed = direction,
             Err(refusal) => {
-                let ordering = plan_value_order(&table, &order_by, &aggregation, statement)?;
-                by_value = Some(ordering.ok_or(refusal)?);
+                by_value = Some(plan_value_order(
+                    &table,
+                    &order_by,
+                    &aggregation,
+                    statement,
+                    refusal,
+                )?);
                 sort_columns.clear();
             }
         }
@@ -272,13 +277,14 @@ fn plan_value_order(
     order_by: &[(usize, bool)],
     aggregation: &Aggregation,
     statement: &ast::Select,
-) -> Result<Option<ValueOrdering>, CqlError> {
+    refusal: CqlError,
+) -> Result<ValueOrdering, CqlError> {
     let is_plain = matches!(aggregation, Aggregation::None)
         && !statement.distinct
         && statement.per_partition_limit.is_none();
     match is_plain {
-        true => ValueOrdering::plan(table, order_by, statement),
-        false => Ok(None),
+        true => ValueOrdering::plan(table, order_by, statement, refusal),
+        false => Err(refusal),
     }
 }
 

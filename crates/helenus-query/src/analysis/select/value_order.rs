@@ -22,23 +22,24 @@ impl ValueOrdering {
     /// The ordering of a statement that Cassandra refuses, if an index gives it.
     ///
     /// # Errors
-    /// If there is no LIMIT, or the index is not complete yet.
+    /// Cassandra's refusal if no index gives it, with a hint if only the LIMIT is missing. If the index is not complete yet.
     pub fn plan(
         table: &Table,
         order_by: &[(usize, bool)],
         statement: &ast::Select,
-    ) -> Result<Option<ValueOrdering>, CqlError> {
+        refusal: CqlError,
+    ) -> Result<ValueOrdering, CqlError> {
         let [(place, is_descending)] = order_by else {
-            return Ok(None);
+            return Err(refusal);
         };
         let Some(column) = table.columns.get(*place) else {
-            return Ok(None);
+            return Err(refusal);
         };
         let in_order = |index: &&Arc<Index>| holds_in_order(index, column);
         let mut indexes: Vec<&Arc<Index>> = table.indexes.iter().filter(in_order).collect();
         indexes.sort_by_key(|index| !index.is_complete);
         let Some(index) = indexes.first() else {
-            return Ok(None);
+            return Err(refusal);
         };
         if !index.is_complete {
             return Err(CqlError::invalid(format!(
@@ -48,15 +49,15 @@ impl ValueOrdering {
         }
         if statement.limit.is_none() {
             return Err(CqlError::invalid(format!(
-                "ORDER BY {} reads the index {} from one end, and needs a LIMIT",
+                "{refusal} With a LIMIT, ORDER BY {} reads the index {} in the order of the values.",
                 column.name, index.name
             )));
         }
-        Ok(Some(ValueOrdering {
+        Ok(ValueOrdering {
             column: *place,
             is_descending: *is_descending,
             index: Arc::clone(index),
-        }))
+        })
     }
 
     /// True if the entries that are read lead to rows that the restrictions leave out: if any is on another column, or the index does not serve it.

@@ -435,7 +435,7 @@ async fn what_no_index_gives_is_refused() {
     let cases = [
         (
             "ORDER BY v",
-            "ORDER BY v reads the index by_v from one end, and needs a LIMIT".to_owned(),
+            format!("{needs_key} With a LIMIT, ORDER BY v reads the index by_v in the order of the values."),
         ),
         ("ORDER BY w LIMIT 1", needs_key.to_owned()),
         ("ORDER BY c LIMIT 1", needs_key.to_owned()),
