@@ -1,6 +1,7 @@
 """Aggregates of whole tables, IN of many keys and one hot counter on three nodes, whichever node is asked."""
 
 import pytest
+from cassandra import FunctionFailure
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement
@@ -40,6 +41,41 @@ def test_aggregates(sessions):
         assert rows(session, "SELECT count(*) FROM whole.t WHERE v = 7 ALLOW FILTERING") == [(ROWS // 100,)]
         grouped = rows(session, "SELECT p, count(*) FROM whole.wide GROUP BY p", fetch_size=7)
         assert sorted(grouped) == [(p, 3) for p in range(50)]
+
+
+def test_owners_read_the_parts_of_aggregates(cluster, sessions):
+    """What comes of them is what the client computes from the rows, and no rows are sent from node to node."""
+    table = rows(sessions[0], "SELECT k, v, w, writetime(v), token(k) FROM whole.t")
+    seen = [row for row in table if row[1] >= 10]
+    half = [row for row in table if row[4] > 0]
+    whole = [(len(seen), min(row[0] for row in seen), max(row[2] for row in seen), sum(row[2] for row in seen), seen[0][0])]
+    for session in sessions:
+        scans, parts = cluster.asked("scan"), cluster.asked("part")
+        assert rows(session, "SELECT count(*) FROM whole.t") == [(len(table),)]
+        filtered = "SELECT count(v), min(k), max(w), sum(w), k FROM whole.t WHERE v >= %s ALLOW FILTERING"
+        assert rows(session, filtered, (10,)) == whole
+        assert [tuple(row) for row in session.execute(session.prepare(filtered.replace("%s", ":least")), {"least": 10})] == whole
+        assert rows(session, "SELECT count(*), sum(v) FROM whole.t WHERE token(k) > 0") == [(len(half), sum(row[1] for row in half))]
+        assert rows(session, "SELECT max(writetime(v)), writetime(v), v FROM whole.t") == [
+            (max(row[3] for row in table), table[0][3], table[0][1])]
+        assert rows(session, "SELECT count(*), max(v) FROM whole.t WHERE v < 0 ALLOW FILTERING") == [(0, None)]
+        # Each node reads parts for this one, at every statement.
+        assert cluster.asked("part") >= parts + 6 * 2
+        assert cluster.asked("scan") == scans
+
+
+def test_a_failure_at_an_owner_is_the_clients(cluster, sessions):
+    """A part that would fail here as well is not read here."""
+    sessions[0].execute("CREATE FUNCTION whole.refuse (v int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS "
+                        "'if (v >= 0) throw new RuntimeException(\"no\"); return v;'")
+    with pytest.raises(FunctionFailure) as of_one:
+        rows(sessions[0], "SELECT whole.refuse(v) FROM whole.t WHERE k = 1")
+    for session in sessions:
+        scans = cluster.asked("scan")
+        with pytest.raises(FunctionFailure) as of_all:
+            rows(session, "SELECT max(whole.refuse(v)) FROM whole.t")
+        assert str(of_all.value) == str(of_one.value)
+        assert cluster.asked("scan") == scans
 
 
 def test_in_of_many_keys(sessions):

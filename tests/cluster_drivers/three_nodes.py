@@ -34,7 +34,11 @@ class Cluster:
 
     def passed_on(self):
         """Statements that came to a node that did not own what they were about."""
-        name = 'helenus_cluster_remote_total{kind="statement",outcome="done"}'
+        return self.asked("statement")
+
+    def asked(self, kind):
+        """Questions of that kind that nodes have asked each other, and that were answered."""
+        name = f'helenus_cluster_remote_total{{kind="{kind}",outcome="done"}}'
         return sum(node.metrics()[name] for node in self.alive())
 
     def close(self):

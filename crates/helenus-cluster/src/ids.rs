@@ -127,5 +127,5 @@ impl fmt::Display for TokenRange {
 
 /// One of the node's stays in the cluster, by its number in this process. A lease of a later stay says nothing of what was read in an earlier one:
 /// others may have had the tablets in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeaseTerm(pub(crate) u64);

@@ -65,7 +65,7 @@ impl Engine {
         let store = &self.context.store;
         let mut is_repeated = false;
         loop {
-            let ran = execution::run_here(&self.context, self, client, planned, values, options).await;
+            let ran = execution::run_here(&self.context, self, client, planned, values, options, None).await;
             match ran {
                 // A tablet was split or merged, and deleted before this node knew its heirs.
                 Err(ExecutionError::NotOwned) if store.is_read_only() && !is_repeated => {

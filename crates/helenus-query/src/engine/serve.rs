@@ -12,11 +12,12 @@ use tokio::time::Instant;
 use super::Engine;
 use crate::analysis::Planned;
 use crate::cluster::{
-    Backoff, Cluster, LeaseTerm, ListSearch, Owner, RemoteWrite, ScanRange, Source, Versions,
+    Backoff, Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, RemoteWrite, ScanRange, Source, Versions,
 };
 use crate::execution;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::routing::route::{OwnerPart, Route, route};
+use crate::execution::select::part_owners;
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::ExecutionError;
@@ -58,16 +59,8 @@ impl Engine {
     ) -> Result<Outcome, ExecutionError> {
         let _epoch = self.context.writes.enter();
         match source {
-            Source::Text(text) => {
-                let planned = crate::trace::parsing(|| {
-                    let parsed = self.parse(text)?;
-                    self.plan(client.keyspace.as_deref(), &parsed)
-                })?;
-                self.serve_planned(client, source, &as_asked(Arc::new(planned), options), options)
-                    .await
-            }
-            Source::Prepared(prepared) => {
-                let planned = as_asked(self.current_plan(prepared)?, options);
+            Source::Text(_) | Source::Prepared(_) => {
+                let planned = self.planned(client, source, options)?;
                 self.serve_planned(client, source, &planned, options).await
             }
             Source::Batch(kind, statements) => {
@@ -79,6 +72,62 @@ impl Engine {
                 self.serve_work(client, source, RequestWork::Batch(&batch), options)
                     .await
             }
+        }
+    }
+
+    /// The plan of a statement that is no batch.
+    fn planned(
+        &self,
+        client: &ClientState,
+        source: Source<'_>,
+        options: &QueryOptions,
+    ) -> Result<Arc<Planned>, CqlError> {
+        let planned = match source {
+            Source::Text(text) => crate::trace::parsing(|| {
+                let parsed = self.parse(text)?;
+                self.plan(client.keyspace.as_deref(), &parsed).map(Arc::new)
+            })?,
+            Source::Prepared(prepared) => self.current_plan(prepared)?,
+            Source::Batch(..) => {
+                return Err(CqlError::Server(
+                    "a batch has no plan of one statement".to_owned(),
+                ));
+            }
+        };
+        Ok(as_asked(planned, options))
+    }
+
+    /// Reads a part of an aggregate, whose tokens lie in one tablet of this node, for the node that merges the parts.
+    ///
+    /// # Errors
+    /// [`ExecutionError::NotOwned`] if the rows are another node's, or may be.
+    pub async fn serve_part(
+        &self,
+        client: &ClientState,
+        source: Source<'_>,
+        options: &QueryOptions,
+        tokens: TokenRange,
+    ) -> Result<PartAnswer, ExecutionError> {
+        let cluster = self.require_cluster()?;
+        let term = cluster.lease_term();
+        self.await_open(cluster.as_ref(), std::iter::once(tokens.first))
+            .await?;
+        if !self
+            .context
+            .store
+            .tablet(tokens.first)?
+            .token_range()
+            .contains(tokens.last)
+        {
+            return Err(ExecutionError::NotOwned);
+        }
+        let planned = self.planned(client, source, options)?;
+        execution::limit_time(&self.context.limits().timeouts, &planned.plan);
+        let values = planned.markers.bind(&options.values)?;
+        let answer = part_owners::serve(&self.context, &planned, &values, options, tokens).await?;
+        match cluster.may_serve_since(term) {
+            true => Ok(answer),
+            false => Err(ExecutionError::NotOwned),
         }
     }
 

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use helenus_cql::error::CqlError;
 
 use crate::analysis::{DirectPlan, Plan, Planned};
+use crate::cluster::Origin;
 use crate::failure::{ExecutionError, at_consistency};
 use crate::limits::{Timeouts, scope};
 use crate::request::{BoundValue, ClientState, QueryOptions};
@@ -31,7 +32,7 @@ pub(crate) trait DirectStatements: Send + Sync {
     ) -> Result<Outcome, CqlError>;
 }
 
-/// Runs a statement on this node, whoever owns what it is about.
+/// Runs a statement on this node, whoever owns what it is about. Of what has an origin, parts may be read by other nodes.
 pub(crate) async fn run_here(
     context: &Arc<ExecutionContext>,
     direct: &dyn DirectStatements,
@@ -39,10 +40,11 @@ pub(crate) async fn run_here(
     planned: &Arc<Planned>,
     values: &[BoundValue],
     options: &QueryOptions,
+    origin: Option<Origin<'_>>,
 ) -> Result<Outcome, ExecutionError> {
     limit_time(&context.limits().timeouts, &planned.plan);
     let outcome = match &planned.plan {
-        Plan::Select(plan) => select::run::execute(context, planned, plan, values, options).await,
+        Plan::Select(plan) => select::run::execute(context, planned, plan, values, options, origin).await,
         Plan::Modification(plan) => modification::execute(context, planned, plan, values, options).await,
         Plan::Batch(plan) => Box::pin(modification::execute_batch(context, plan, values, options)).await,
         Plan::Direct(plan) => return Ok(direct.run_direct(client, plan, options).await?),

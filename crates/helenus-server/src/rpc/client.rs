@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
-    Forwarded, ListSearch, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries, Versions,
+    Forwarded, ListSearch, PartAnswer, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries,
+    Versions,
 };
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
-use helenus_tablet::MetaStamp;
+use helenus_tablet::{MetaStamp, TokenRange};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::runtime::Handle;
@@ -27,11 +28,12 @@ use uuid::Uuid;
 
 use super::codec;
 use super::failure::failure;
+use super::part_codec;
 use super::peer_auth::{LocalIdentity, PeerCredentials};
 use super::proto::node_client::NodeClient;
 use super::proto::{
-    Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, ReleaseRequest, ScanChunk,
-    ScanRequest, TellRequest, WriteRequest, answer, question,
+    Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, PartRequest, ReleaseRequest,
+    ScanChunk, ScanRequest, TellRequest, WriteRequest, answer, question,
 };
 use super::request_stream::{self, RequestStream, is_large};
 use super::secret::Secret;
@@ -306,6 +308,28 @@ impl Peers {
             is_applied: answer.applied,
             ..outcome
         })
+    }
+
+    /// Has that node read a part of an aggregate; what its rows come to.
+    pub async fn read_part(
+        &self,
+        node: &NodeInfo,
+        forwarded: &Forwarded<'_>,
+        tokens: TokenRange,
+        deadline: Instant,
+    ) -> Result<PartAnswer, RemoteError> {
+        let message = PartRequest {
+            statement: Some(codec::statement(forwarded, None, false)),
+            first_token: tokens.first,
+            last_token: tokens.last,
+        };
+        match self
+            .request(node, question::What::Part(message), deadline)
+            .await?
+        {
+            answer::What::Part(answer) => part_codec::answer(answer),
+            other => Err(unexpected(other)),
+        }
     }
 
     pub async fn get(

@@ -11,7 +11,7 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    Cluster, Forwarded, ListSearch, Node, Owner, PartAnswer, RemoteError, RemoteScan, RemoteWrite, ScanRange,
     StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
@@ -345,6 +345,18 @@ impl Cluster for ClusterClient {
         let peer = self.peer(node)?;
         let asked = self.peers.execute(&peer, statement, deadline);
         self.counts.statements.count(asked.await)
+    }
+
+    async fn read_part(
+        &self,
+        node: Uuid,
+        statement: &Forwarded<'_>,
+        tokens: TokenRange,
+        deadline: Instant,
+    ) -> Result<PartAnswer, RemoteError> {
+        let peer = self.peer(node)?;
+        let asked = self.peers.read_part(&peer, statement, tokens, deadline);
+        self.counts.parts.count(asked.await)
     }
 
     async fn get(

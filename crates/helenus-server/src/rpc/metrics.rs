@@ -38,6 +38,8 @@ impl RequestKindMetrics {
 pub(super) struct PeerRequestMetrics {
     /// Statements that were passed on to their owner.
     pub statements: RequestKindMetrics,
+    /// Parts of aggregates that their owners read.
+    pub parts: RequestKindMetrics,
     /// Rows by key, and ranges, that a read on this node took from others.
     pub gets: RequestKindMetrics,
     pub scans: RequestKindMetrics,
@@ -51,6 +53,7 @@ impl Default for PeerRequestMetrics {
     fn default() -> PeerRequestMetrics {
         PeerRequestMetrics {
             statements: RequestKindMetrics::new("statement"),
+            parts: RequestKindMetrics::new("part"),
             gets: RequestKindMetrics::new("get"),
             scans: RequestKindMetrics::new("scan"),
             list_searches: RequestKindMetrics::new("list_search"),

@@ -10,6 +10,7 @@ mod codec;
 mod failure;
 mod message_batching;
 mod metrics;
+mod part_codec;
 mod peer_auth;
 mod refusal_log;
 mod request_handler;
@@ -33,7 +34,7 @@ pub use server::RpcServer;
 pub use tls::{Tls, TlsFiles};
 
 /// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 pub const PROTOCOL_MIN: u32 = 2;
 
 /// The largest message: a page of rows with room to spare.

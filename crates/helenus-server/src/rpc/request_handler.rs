@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
-use helenus_query::cluster::{RemoteWrite, Versions};
+use helenus_query::cluster::{PartAnswer, RemoteWrite, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::failure::ExecutionError;
 use helenus_query::figures::internode::InboundTraffic;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope;
 use helenus_query::trace::{TraceRecorder, Work};
-use helenus_tablet::Op;
+use helenus_tablet::{Op, TokenRange};
 use parking_lot::Mutex;
+use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_stream::Stream;
 use tonic::{Status, Streaming};
@@ -27,9 +28,12 @@ use tonic::{Status, Streaming};
 use super::OPEN_MAX;
 use super::codec::{self, ReceivedStatement};
 use super::message_batching::next_batch;
+use super::part_codec;
+use super::proto::part_response::Rows;
 use super::proto::{
-    Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, Question, Questions, Row,
-    SearchListsRequest, SearchListsResponse, Step, WriteRequest, WriteResponse, answer, question,
+    Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, PartRequest, PartResponse,
+    Question, Questions, Row, SearchListsRequest, SearchListsResponse, Step, WriteRequest, WriteResponse,
+    answer, question,
 };
 use super::{request_stream, scoped};
 use crate::long_requests::LongRequestPool;
@@ -97,6 +101,27 @@ impl RequestHandler {
                 ..ExecuteResponse::default()
             },
         }
+    }
+
+    async fn part(&self, request: PartRequest) -> PartResponse {
+        self.count();
+        part_codec::response(self.read_part(request).await)
+    }
+
+    async fn read_part(&self, request: PartRequest) -> Result<PartAnswer, ExecutionError> {
+        let tokens = TokenRange {
+            first: request.first_token,
+            last: request.last_token,
+        };
+        let statement = request.statement.unwrap_or_default();
+        if statement.message.len() > LONG_REQUEST_LEN {
+            scope::step_aside().await;
+        }
+        self.catch_up(statement.schema_version).await?;
+        let received = ReceivedStatement::read(&self.engine, statement)?;
+        let ReceivedStatement { client, options, .. } = &received;
+        let source = received.source();
+        self.engine.serve_part(client, source, options, tokens).await
     }
 
     async fn get(&self, request: GetRequest) -> Result<GetResponse, Status> {
@@ -193,6 +218,7 @@ impl RequestHandler {
                 answer.map(answer::What::SearchLists)
             }
             Some(question::What::Write(request)) => self.write(request).await.map(answer::What::Write),
+            Some(question::What::Part(request)) => Ok(answer::What::Part(self.part(request).await)),
             None => Err(Status::unimplemented("a question of a newer version")),
         };
         answer.unwrap_or_else(|status| answer::What::Failure(status.to_string()))
@@ -380,7 +406,15 @@ fn size(answer: &Answer) -> usize {
             .map(Bytes::len)
             .sum(),
         Some(answer::What::SearchLists(found)) => found.lists.iter().map(Bytes::len).sum(),
+        Some(answer::What::Part(part)) => part_size(part),
         Some(answer::What::Write(_) | answer::What::Failure(_)) | None => 0,
+    }
+}
+
+fn part_size(part: &PartResponse) -> usize {
+    match &part.rows {
+        Some(Rows::Group(group)) => group.encoded_len(),
+        Some(Rows::Counted(_)) | None => part.error.len(),
     }
 }
 

@@ -171,6 +171,10 @@ impl StreamState {
 pub(super) fn size(what: &question::What) -> usize {
     match what {
         question::What::Execute(execute) => execute.message.len(),
+        question::What::Part(part) => part
+            .statement
+            .as_ref()
+            .map_or(0, |statement| statement.message.len()),
         question::What::Get(get) => get.keys.iter().map(|key| key.key.len()).sum(),
         question::What::SearchLists(search) => search.vector.len() + search.lists.len() * size_of::<i64>(),
         question::What::Write(write) => write

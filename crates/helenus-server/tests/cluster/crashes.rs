@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, ListSearch, Node, Owner, RemoteError, RemoteScan, RemoteWrite, ScanRange,
-    StaleEntries, Tablet, Versions,
+    Cluster, Forwarded, LeaseTerm, ListSearch, Node, Owner, PartAnswer, RemoteError, RemoteScan, RemoteWrite,
+    ScanRange, StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -111,6 +111,15 @@ impl Cluster for Cut {
             return Err(RemoteError::Failed(error));
         }
         self.members.execute(node, statement, deadline).await
+    }
+    async fn read_part(
+        &self,
+        node: Uuid,
+        statement: &Forwarded<'_>,
+        tokens: TokenRange,
+        deadline: Instant,
+    ) -> Result<PartAnswer, RemoteError> {
+        self.members.read_part(node, statement, tokens, deadline).await
     }
     async fn get(
         &self,

@@ -8,6 +8,7 @@
 pub(crate) mod cell_times;
 pub(crate) mod constants;
 pub(crate) mod eval;
+pub(crate) mod partial;
 pub(crate) mod selectable;
 pub(crate) mod typed;
 
@@ -27,9 +28,11 @@ use super::{PlanContext, column_spec};
 use crate::analysis::EvalContext;
 use crate::request::BoundValue;
 use crate::response::{ColumnSpec, ResultMetadata, RowsBuilder};
-use crate::rows::{CellView, RowView};
+use crate::rows::RowView;
 use crate::schema::{Column, ColumnKind, Table};
 use eval::Evaluation;
+use partial::FirstRow;
+pub use partial::{NamedGroup, NamedRow, PartialGroup};
 use typed::{BoundTerm, Node, Parts, SelectorTypeChecker, Typed};
 
 /// How the rows are shown.
@@ -291,32 +294,6 @@ pub struct Collector<'a> {
     terms: Vec<Option<Bytes>>,
     states: Vec<Box<dyn AggregateState>>,
     /// The first row of the group under way.
-    first: Option<FirstRow>,
-}
-
-/// What selectors will need of a row after it is gone.
-struct FirstRow {
-    values: Vec<(usize, Option<Bytes>)>,
-    cells: Vec<(usize, Vec<CellView>)>,
-}
-
-impl RowView for FirstRow {
-    fn value(&self, column: usize) -> Option<Bytes> {
-        self.values
-            .iter()
-            .find(|(place, _)| *place == column)
-            .and_then(|(_, value)| value.clone())
-    }
-
-    fn cells(&self, column: usize) -> Vec<CellView> {
-        let found = self.cells.iter().find(|(place, _)| *place == column);
-        found.map(|(_, cells)| cells.clone()).unwrap_or_default()
-    }
-}
-
-/// What a part of a group's rows comes to.
-pub struct PartialGroup {
-    states: Vec<Bytes>,
     first: Option<FirstRow>,
 }
 

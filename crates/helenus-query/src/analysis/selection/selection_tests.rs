@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::*;
 use crate::clock::SystemClock;
 use crate::request::Markers;
+use crate::rows::CellView;
 use crate::schema::{
     Column, ColumnKind, Keyspace, Replication, Schema, TableBuilder, TableKind, TableOptions,
 };

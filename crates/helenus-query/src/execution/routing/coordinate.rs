@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::route::{OwnerPart, Route, route};
 use crate::analysis::Plan;
-use crate::cluster::{Backoff, Cluster, Forwarded, Owner, RemoteError};
+use crate::cluster::{Backoff, Cluster, Forwarded, Origin, Owner, RemoteError};
 use crate::execution::modification::run_batch_message;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::run_here;
@@ -74,7 +74,13 @@ impl Request<'_> {
         let timing = Timing::begin();
         match self.work {
             RequestWork::Statement { planned, values } => {
-                let ran = run_here(context, self.direct, self.client, planned, values, &options).await;
+                let origin = Some(Origin {
+                    keyspace: self.keyspace,
+                    source: self.source,
+                    options: &options,
+                });
+                let (direct, client) = (self.direct, self.client);
+                let ran = run_here(context, direct, client, planned, values, &options, origin).await;
                 timing.end(context, Side::Local, planned);
                 ran
             }

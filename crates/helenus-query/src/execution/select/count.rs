@@ -11,9 +11,8 @@ use helenus_row::{KeyKind, RowError};
 use helenus_tablet::TokenRange;
 
 use super::partition_reader::AGGREGATE_PAGE_ROWS;
-use super::tombstones::RowCounts;
 use crate::limits::scope;
-use crate::rows::{RowsWanted, corrupt, corrupt_key};
+use crate::rows::{RowCounts, RowsWanted, corrupt, corrupt_key};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::read::RangeCursor;

@@ -2,6 +2,8 @@
 
 pub(crate) mod count;
 pub(crate) mod output;
+pub(crate) mod part_owners;
+pub(crate) mod part_work;
 pub(crate) mod partition_reader;
 pub(crate) mod parts;
 pub(crate) mod point;
@@ -27,6 +29,7 @@ use helenus_cql::error::Consistency;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::paging::PagingState;
 use crate::analysis::{EvalContext, Planned};
+use crate::cluster::Origin;
 use crate::index::read::probe::ProbeLimits;
 use crate::storage::ExecutionContext;
 
@@ -44,5 +47,7 @@ pub(crate) struct SelectExecution<'a> {
     pub probe: ProbeLimits,
     /// LIMIT, as far as it is left.
     pub rows_max: u32,
+    /// As which other nodes are sent their parts of it; none if all is read here.
+    pub origin: Option<Origin<'a>>,
     pub warnings: Vec<String>,
 }

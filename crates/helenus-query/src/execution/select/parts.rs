@@ -1,6 +1,9 @@
 //! Aggregates over ranges of tokens, in parts: cut where tablets end, read one after the other until that takes long, then side by side, and
 //! merged in the order of tokens. Only what is merged without a difference is cut ([`crate::analysis::selection::Selection::is_mergeable`]).
+//!
+//! A part of another node's tablet is read there ([`PartOwners`]), and here if that fails.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,25 +12,17 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use helenus_cql::error::CqlError;
 use helenus_tablet::TokenRange;
-use tokio::task::JoinHandle;
+use tokio::sync::Semaphore;
 
 use super::SelectExecution;
-use super::count::{CountRequest, Counted};
 use super::output::ResultCollector;
-use super::run::{is_here, read_partitions};
-use super::size::ResultSize;
-use super::source::{RangeSource, RowSource};
-use super::tombstones::{RowCounts, TombstoneCount};
+use super::part_owners::PartOwners;
+use super::part_work::{PartResult, PartWork};
+use super::tombstones::TombstoneCount;
 use crate::analysis::restrictions::Filter;
 use crate::analysis::restrictions::token::TokenBounds;
-use crate::analysis::select::limits::{Limits, NO_LIMIT};
-use crate::analysis::select::plan::Aggregation;
-use crate::analysis::selection::PartialGroup;
-use crate::analysis::{EvalContext, Plan, Planned};
 use crate::failure::ExecutionError;
-use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope;
-use crate::request::BoundValue;
 use crate::rows::RowsWanted;
 use crate::storage::ExecutionContext;
 use crate::trace;
@@ -36,28 +31,8 @@ use crate::trace;
 const ALONE: Duration = Duration::from_millis(2);
 /// Parts for each that are read at a time, so that all end at about the same time.
 const PARTS_EACH: usize = 4;
-
-/// What a part comes to.
-enum PartResult {
-    Counted(Counted),
-    Collected(Option<PartialGroup>, RowCounts),
-}
-
-/// What is read of each part.
-#[derive(Clone)]
-enum PartWork {
-    Count(CountRequest),
-    Collect(Arc<CollectRequest>),
-}
-
-/// A SELECT that collects rows, as it is run in another task.
-struct CollectRequest {
-    planned: Arc<Planned>,
-    values: Vec<BoundValue>,
-    protocol_version: u8,
-    now_s: i64,
-    wanted: RowsWanted,
-}
+/// Parts that are under way or wait for their turn, where several nodes read them: neighbours may be the same node's.
+const UNDER_WAY_MAX: usize = 64;
 
 impl SelectExecution<'_> {
     /// Reads the rows of a range of tokens for the aggregate that is the whole result. False if they must be read one after the other.
@@ -73,27 +48,43 @@ impl SelectExecution<'_> {
             return Ok(false);
         };
         let context = self.context;
+        let ring = Ring::of(context);
         let at_a_time = context.limits().scan_concurrency;
-        let counts_only = matches!(work, PartWork::Count(_));
+        let owners = self.part_owners().filter(|_| ring.has_peers);
         // A trace shows the steps of one task.
-        let is_alone = at_a_time < 2 || trace::is_recording();
-        if is_alone && !counts_only {
+        let is_alone = owners.is_none() && (at_a_time < 2 || trace::is_recording());
+        if is_alone && !work.only_counts() {
             return Ok(false);
         }
-        let per_tablet = if is_alone { 1 } else { at_a_time * PARTS_EACH };
-        let mut parts = cut(context, bounds, per_tablet).into_iter();
+        let parts_min = if is_alone {
+            1
+        } else {
+            at_a_time * PARTS_EACH * ring.nodes
+        };
+        let under_way = if owners.is_some() {
+            UNDER_WAY_MAX
+        } else {
+            at_a_time
+        };
+        let reader = PartReader {
+            context,
+            work: &work,
+            owners: owners.as_ref(),
+            places: Semaphore::new(at_a_time),
+        };
+        let mut parts = cut_at(bounds, &ring.tablets, parts_min).into_iter();
         let mut merge = |result| self.merge_part(result, output, tombstones);
         let began = Instant::now();
         while (is_alone || began.elapsed() < ALONE)
             && let Some(tokens) = parts.next()
         {
-            merge(work.run(context, tokens).await?)?;
+            merge(reader.read(tokens).await?)?;
         }
         if parts.len() == 0 {
             return Ok(true);
         }
         scope::step_aside().await;
-        let mut results = stream::iter(parts.map(|tokens| work.spawn(context, tokens))).buffered(at_a_time);
+        let mut results = stream::iter(parts.map(|tokens| reader.read_aside(tokens))).buffered(under_way);
         while let Some(result) = results.next().await {
             merge(result?)?;
             if self.plan.timeout().is_none() {
@@ -101,35 +92,6 @@ impl SelectExecution<'_> {
             }
         }
         Ok(true)
-    }
-
-    /// How parts are read, if they may be.
-    fn part_work(&self, wanted: &RowsWanted, filter: &Filter) -> Option<PartWork> {
-        let plan = self.plan;
-        let is_cut = matches!(plan.aggregation, Aggregation::Everything)
-            && !plan.is_distinct
-            && plan.nearest.is_none()
-            && self.resume.is_none()
-            && plan.selection.is_mergeable();
-        if !is_cut {
-            return None;
-        }
-        let wants_all = plan.restrictions.clustering.is_empty() && !plan.table.is_static_compact();
-        if plan.selection.counts_rows() && filter.is_empty() && wants_all {
-            return Some(PartWork::Count(CountRequest {
-                table: plan.table.clone(),
-                now_s: self.now_s,
-                counts_static_alone: plan.table.has_static() && plan.restrictions.returns_static_alone(),
-                renews_time: plan.timeout().is_none(),
-            }));
-        }
-        Some(PartWork::Collect(Arc::new(CollectRequest {
-            planned: self.planned.clone(),
-            values: self.ctx.values.to_vec(),
-            protocol_version: self.ctx.protocol_version,
-            now_s: self.now_s,
-            wanted: wanted.clone(),
-        })))
     }
 
     fn merge_part(
@@ -152,121 +114,75 @@ impl SelectExecution<'_> {
     }
 }
 
-impl PartWork {
-    fn run<'a>(
-        &'a self,
-        context: &'a Arc<ExecutionContext>,
-        tokens: TokenRange,
-    ) -> BoxFuture<'a, Result<PartResult, ExecutionError>> {
-        Box::pin(async move {
-            match self {
-                PartWork::Count(request) => {
-                    let counted = request.run(context, tokens).await?;
-                    if is_here(context, tokens.first)
-                        && let Ok(tablet) = context.store.tablet(tokens.first)
-                    {
-                        tablet.passed(counted.met.live as u64, counted.met.dead as u64);
-                    }
-                    Ok(PartResult::Counted(counted))
-                }
-                PartWork::Collect(request) => request.run(context, tokens).await,
-            }
-        })
-    }
+/// Reads parts of one execution.
+struct PartReader<'r> {
+    context: &'r Arc<ExecutionContext>,
+    work: &'r PartWork,
+    /// Who reads those of other nodes.
+    owners: Option<&'r PartOwners<'r>>,
+    /// For parts that are read here.
+    places: Semaphore,
+}
 
-    /// The same in a task of its own, once there is a place for it. The task ends with what is returned.
-    async fn spawn(
-        &self,
-        context: &Arc<ExecutionContext>,
-        tokens: TokenRange,
-    ) -> Result<PartResult, ExecutionError> {
-        let scope = scope::part();
-        let (work, context) = (self.clone(), context.clone());
-        let mut task = PartTask(tokio::spawn(scope::within(scope, async move {
-            let _permit = context.scan_permits.acquire().await;
-            work.run(&context, tokens).await
-        })));
-        match (&mut task.0).await {
-            Ok(result) => result,
-            Err(error) => Err(CqlError::Server(format!("a part of the read has failed: {error}")).into()),
+impl PartReader<'_> {
+    async fn ask(&self, tokens: TokenRange) -> Result<Option<PartResult>, ExecutionError> {
+        match self.owners {
+            Some(owners) => owners.ask(tokens).await,
+            None => Ok(None),
         }
     }
-}
 
-/// A part that is read by another task, until nobody waits for it.
-struct PartTask(JoinHandle<Result<PartResult, ExecutionError>>);
+    /// Reads a part, in this task if it is read here.
+    async fn read(&self, tokens: TokenRange) -> Result<PartResult, ExecutionError> {
+        match self.ask(tokens).await? {
+            Some(result) => Ok(result),
+            None => self.work.run(self.context, tokens).await,
+        }
+    }
 
-impl Drop for PartTask {
-    fn drop(&mut self) {
-        self.0.abort();
+    /// Reads a part beside others.
+    fn read_aside(&self, tokens: TokenRange) -> BoxFuture<'_, Result<PartResult, ExecutionError>> {
+        Box::pin(async move {
+            if let Some(result) = self.ask(tokens).await? {
+                return Ok(result);
+            }
+            let _place = self.places.acquire().await;
+            self.work.spawn(self.context, tokens).await
+        })
     }
 }
 
-impl CollectRequest {
-    async fn run(
-        &self,
-        context: &Arc<ExecutionContext>,
-        tokens: TokenRange,
-    ) -> Result<PartResult, ExecutionError> {
-        let Plan::Select(plan) = &self.planned.plan else {
-            return Err(CqlError::Server("only SELECT is read in parts".to_owned()).into());
+/// How the tokens are cut among tablets and nodes.
+struct Ring {
+    /// In the order of tokens.
+    tablets: Vec<TokenRange>,
+    /// Those that have tablets.
+    nodes: usize,
+    /// Other nodes have some.
+    has_peers: bool,
+}
+
+impl Ring {
+    fn of(context: &ExecutionContext) -> Ring {
+        let Some(cluster) = context.cluster() else {
+            let tablets = context.store.tablets();
+            return Ring {
+                tablets: tablets.iter().map(|tablet| tablet.token_range()).collect(),
+                nodes: 1,
+                has_peers: false,
+            };
         };
-        let ctx = EvalContext {
-            values: &self.values,
-            clock: context.clock.as_ref(),
-            protocol_version: self.protocol_version,
-        };
-        let run = SelectExecution {
-            context,
-            planned: &self.planned,
-            plan,
-            ctx,
-            now_s: self.now_s,
-            resume: None,
-            is_paged: false,
-            consistency: helenus_cql::error::Consistency::One,
-            probe: ProbeLimits::default(),
-            rows_max: NO_LIMIT,
-            warnings: Vec::new(),
-        };
-        let filter = plan.restrictions.filter(&ctx)?;
-        let limits = Limits {
-            rows: NO_LIMIT,
-            per_partition: NO_LIMIT,
-        };
-        let mut output = ResultCollector::new(plan, ctx, limits, None, &context.client_memory)?;
-        let mut tombstones = TombstoneCount::new(&context.limits());
-        let bounds = TokenBounds {
-            start: Bound::Included(tokens.first),
-            end: Bound::Included(tokens.last),
-        };
-        let mut source = RowSource::Range(RangeSource::new(&plan.table, bounds, self.wanted.clone(), None));
-        let mut size = ResultSize::new(context);
-        read_partitions(
-            &run,
-            &filter,
-            &mut source,
-            &mut output,
-            &mut tombstones,
-            &mut size,
-        )
-        .await?;
-        Ok(PartResult::Collected(output.into_partial(), tombstones.met()))
+        let (tablets, here) = (cluster.tablets(), cluster.here());
+        let owners: HashSet<_> = tablets.iter().filter_map(|tablet| tablet.owner).collect();
+        Ring {
+            tablets: tablets.iter().map(|tablet| tablet.tokens).collect(),
+            nodes: owners.len().max(1),
+            has_peers: owners.iter().any(|owner| *owner != here),
+        }
     }
 }
 
 /// The ranges of tokens within the bounds, in order: as the tablets are cut, and each of these into several if there are few.
-fn cut(context: &ExecutionContext, bounds: TokenBounds, parts_min: usize) -> Vec<TokenRange> {
-    let tablets: Vec<TokenRange> = match context.cluster() {
-        Some(cluster) => cluster.tablets().iter().map(|tablet| tablet.tokens).collect(),
-        None => {
-            let tablets = context.store.tablets();
-            tablets.iter().map(|tablet| tablet.token_range()).collect()
-        }
-    };
-    cut_at(bounds, &tablets, parts_min)
-}
-
 fn cut_at(bounds: TokenBounds, tablets: &[TokenRange], parts_min: usize) -> Vec<TokenRange> {
     let first = match bounds.start {
         Bound::Unbounded => Some(i64::MIN),

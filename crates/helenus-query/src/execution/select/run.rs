@@ -18,7 +18,7 @@ use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
-use crate::cluster::Owner;
+use crate::cluster::{Origin, Owner};
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups, ordered_range};
 use crate::index::read::probe::ProbeLimits;
@@ -39,6 +39,7 @@ pub async fn execute(
     plan: &SelectPlan,
     values: &[BoundValue],
     options: &QueryOptions,
+    origin: Option<Origin<'_>>,
 ) -> Result<Outcome, ExecutionError> {
     consistency::check_read(options.consistency)?;
     let ctx = EvalContext {
@@ -46,9 +47,7 @@ pub async fn execute(
         clock: context.clock.as_ref(),
         protocol_version: options.protocol_version,
     };
-    let now_s = options
-        .now_s
-        .unwrap_or_else(|| context.clock.now_us().div_euclid(1_000_000));
+    let now_s = now_s(context, options);
     let limits = Limits::bind(plan.limit.as_ref(), plan.per_partition_limit.as_ref(), &ctx)?;
     plan.selection.check_constants(&ctx)?;
     let state = options.paging_state.as_ref();
@@ -70,6 +69,7 @@ pub async fn execute(
         consistency: options.consistency,
         probe: ProbeLimits::default(),
         rows_max: limits.rows,
+        origin,
         warnings: Vec::new(),
     };
     match Box::pin(read(&mut run, limits, options)).await {
@@ -81,6 +81,12 @@ pub async fn execute(
             other => other,
         })),
     }
+}
+
+/// The time that a request is about, in seconds since 1970.
+pub(super) fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
+    let now_s = || context.clock.now_us().div_euclid(1_000_000);
+    options.now_s.unwrap_or_else(now_s)
 }
 
 /// The rows of one page.

@@ -1,36 +1,14 @@
 //! Counting what a read had to step over (Cassandra's tombstone_warn_threshold and tombstone_failure_threshold).
 
 use helenus_cql::error::{Consistency, CqlError, Failure};
-use helenus_row::read::RowState;
 
 use crate::analysis::select::SelectPlan;
 use crate::limits::Limits;
-use crate::rows::PartitionKey;
+use crate::rows::{PartitionKey, RowCounts};
 use crate::trace;
 
 /// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
 const READ_TOO_MANY_TOMBSTONES: u16 = 1;
-
-/// What a part of a read has met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RowCounts {
-    pub live: usize,
-    pub dead: usize,
-    /// Dead cells, and dead rows without any.
-    pub tombstones: usize,
-    /// The token of the last partition, if there was one.
-    pub last_token: Option<i64>,
-}
-
-impl RowCounts {
-    pub fn add(&mut self, row: RowState) {
-        match row.is_live {
-            true => self.live += 1,
-            false => self.dead += 1,
-        }
-        self.tombstones += row.tombstones;
-    }
-}
 
 /// Dead and live rows of one read.
 pub(crate) struct TombstoneCount {

@@ -1,0 +1,167 @@
+//! Parts of an aggregate that other nodes read: each is sent to the owner of its tokens, which answers with what its rows come to.
+//!
+//! A part that its owner has not read, for whatever reason that another try may not meet, is read here: its rows are fetched. A node that
+//! could not be asked, or does not know the question, is asked no more by the same execution.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use helenus_cql::error::CqlError;
+use helenus_tablet::TokenRange;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::SelectExecution;
+use super::part_work::PartResult;
+use super::run::now_s;
+use crate::analysis::select::SelectPlan;
+use crate::analysis::{EvalContext, Planned};
+use crate::cluster::{Cluster, Forwarded, Origin, Owner, PartAnswer, RemoteError};
+use crate::failure::ExecutionError;
+use crate::limits::scope;
+use crate::request::{BoundValue, Place, QueryOptions};
+use crate::storage::ExecutionContext;
+use crate::trace;
+
+/// The other nodes, as one execution asks them.
+pub(super) struct PartOwners<'a> {
+    context: &'a ExecutionContext,
+    cluster: &'a dyn Cluster,
+    plan: &'a SelectPlan,
+    origin: Origin<'a>,
+    /// Those of the statement for an owner of a part.
+    options: QueryOptions,
+    nodes: Mutex<HashMap<Uuid, Arc<AskedNode>>>,
+}
+
+/// A node that reads parts.
+struct AskedNode {
+    /// For parts that it reads at a time. It has a bound of its own for those of all requests.
+    places: Semaphore,
+    /// It did not answer.
+    is_silent: AtomicBool,
+}
+
+impl SelectExecution<'_> {
+    /// Who reads the parts of other nodes; none if they are read here, row by row.
+    pub(super) fn part_owners(&self) -> Option<PartOwners<'_>> {
+        let (cluster, origin) = (self.context.cluster()?, self.origin?);
+        // A trace shows the steps of one task.
+        if trace::is_recording() {
+            return None;
+        }
+        Some(PartOwners {
+            context: self.context,
+            cluster: cluster.as_ref(),
+            plan: self.plan,
+            origin,
+            options: QueryOptions {
+                place: Place::Owner,
+                now_s: Some(self.now_s),
+                paging_state: None,
+                ..origin.options.clone()
+            },
+            nodes: Mutex::default(),
+        })
+    }
+}
+
+impl PartOwners<'_> {
+    /// What the part comes to, as its owner says; none if it is to be read here.
+    ///
+    /// # Errors
+    /// What another try would meet as well.
+    pub async fn ask(&self, tokens: TokenRange) -> Result<Option<PartResult>, ExecutionError> {
+        let Owner::Peer(id) = self.cluster.owner(tokens.first) else {
+            return Ok(None);
+        };
+        let node = self.node(id);
+        let _place = node.places.acquire().await;
+        if node.is_silent.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match self.ask_node(id, tokens).await {
+            Ok(answer) => Ok(PartResult::of_answer(answer, self.plan)),
+            Err(RemoteError::Failed(error)) if !is_passing(&error) => Err(error.into()),
+            Err(error) => {
+                let is_silent = matches!(error, RemoteError::Unreachable(_) | RemoteError::NoAnswer(_));
+                node.is_silent.fetch_or(is_silent, Ordering::Relaxed);
+                tracing::debug!(node = %id, ?error, "a part of an aggregate is read here, since its owner has not read it");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn ask_node(&self, node: Uuid, tokens: TokenRange) -> Result<PartAnswer, RemoteError> {
+        let forwarded = Forwarded {
+            keyspace: self.origin.keyspace,
+            source: self.origin.source,
+            options: &self.options,
+            schema_version: self.context.schema().document_version,
+        };
+        let deadline = self.context.deadline();
+        self.cluster.read_part(node, &forwarded, tokens, deadline).await
+    }
+
+    fn node(&self, id: Uuid) -> Arc<AskedNode> {
+        let new = || AskedNode {
+            places: Semaphore::new(self.context.limits().scan_concurrency),
+            is_silent: AtomicBool::new(false),
+        };
+        self.nodes
+            .lock()
+            .entry(id)
+            .or_insert_with(|| Arc::new(new()))
+            .clone()
+    }
+}
+
+/// True of failures of a node that another try, or another way, may not meet.
+fn is_passing(error: &CqlError) -> bool {
+    match error {
+        CqlError::Server(_)
+        | CqlError::Unavailable { .. }
+        | CqlError::Overloaded(_)
+        | CqlError::IsBootstrapping(_) => true,
+        CqlError::Warned { error, .. } => is_passing(error),
+        _ => false,
+    }
+}
+
+/// Reads a part of this node for the node that merges it, once there is a place for it.
+///
+/// # Errors
+/// Of the read; and a passing one if this node does not read the statement in parts.
+pub(crate) async fn serve(
+    context: &Arc<ExecutionContext>,
+    planned: &Arc<Planned>,
+    values: &[BoundValue],
+    options: &QueryOptions,
+    tokens: TokenRange,
+) -> Result<PartAnswer, ExecutionError> {
+    let ctx = EvalContext {
+        values,
+        clock: context.clock.as_ref(),
+        protocol_version: options.protocol_version,
+    };
+    let run = SelectExecution::of_part(context, planned, ctx, now_s(context, options))?;
+    let filter = run.plan.restrictions.filter(&ctx)?;
+    let work = run
+        .part_work(&run.rows_wanted()?, &filter)
+        .ok_or_else(not_in_parts)?;
+    scope::step_aside().await;
+    let _permit = context.scan_permits.acquire().await;
+    scope::checkpoint().await?;
+    let result = work.run(context, tokens).await?;
+    Ok(result.into_answer(run.plan).ok_or_else(not_in_parts)?)
+}
+
+fn not_in_parts() -> CqlError {
+    CqlError::Server("the statement is not read in parts here".to_owned())
+}
+
+#[cfg(test)]
+#[path = "part_owners_tests.rs"]
+mod tests;

@@ -1,0 +1,313 @@
+//! Aggregates of which another node owns some rows: a cluster of one store, half of whose tokens seem to be somebody else's.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helenus_cql::error::Consistency;
+use helenus_tablet::Scan;
+use tokio::time::Instant;
+
+use super::*;
+use crate::cluster::{
+    LeaseTerm, Node, PartRows, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries, Tablet, Versions,
+};
+use crate::engine::{Engine, EngineConfig};
+use crate::failure::{read_timeout, unavailable};
+use crate::request::ClientState;
+use crate::response::{Outcome, Response};
+use crate::storage::reads;
+
+const HERE: Uuid = Uuid::from_u128(1);
+const PEER: Uuid = Uuid::from_u128(2);
+
+tokio::task_local! {
+    /// Set in what the other node runs.
+    static IS_PEER: ();
+}
+
+/// What the other node says to each part.
+type Reply = Box<dyn Fn(Result<PartAnswer, RemoteError>) -> Result<PartAnswer, RemoteError> + Send + Sync>;
+
+/// Another node with the same store, whose tokens are those that are not negative.
+struct Halves {
+    engine: OnceLock<Arc<Engine>>,
+    reply: Reply,
+    parts: AtomicUsize,
+    scans: AtomicUsize,
+}
+
+impl Halves {
+    fn engine(&self) -> &Arc<Engine> {
+        self.engine.get().expect("the engine is there before it asks")
+    }
+
+    /// Reads the part as its owner does.
+    async fn read(&self, forwarded: &Forwarded<'_>, tokens: TokenRange) -> Result<PartAnswer, RemoteError> {
+        let engine = self.engine();
+        let Source::Text(text) = forwarded.source else {
+            return Err(RemoteError::NoAnswer("only text is known".to_owned()));
+        };
+        let planned = engine
+            .parse(text)
+            .and_then(|parsed| engine.plan(forwarded.keyspace, &parsed));
+        let planned = Arc::new(planned.map_err(RemoteError::Failed)?);
+        let served = serve(&engine.context, &planned, &[], forwarded.options, tokens);
+        let served = IS_PEER.scope((), served).await;
+        served.map_err(|error| match error {
+            ExecutionError::NotOwned => RemoteError::NotOwned,
+            ExecutionError::Failed(error) => RemoteError::Failed(error),
+        })
+    }
+}
+
+struct Scanned(Scan);
+
+#[async_trait]
+impl RemoteScan for Scanned {
+    async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, RemoteError> {
+        let next = self.0.next().await;
+        next.map_err(|error| RemoteError::NoAnswer(error.to_string()))
+    }
+}
+
+fn not_here<T>() -> Result<T, RemoteError> {
+    Err(RemoteError::Unreachable("not in this test".to_owned()))
+}
+
+#[async_trait]
+impl Cluster for Halves {
+    fn owner(&self, token: i64) -> Owner {
+        match (token < 0) != IS_PEER.try_with(|()| ()).is_ok() {
+            true => Owner::Here,
+            false => Owner::Peer(PEER),
+        }
+    }
+
+    fn tablet(&self, token: i64) -> TokenRange {
+        let [low, high] = [(i64::MIN, -1), (0, i64::MAX)].map(|(first, last)| TokenRange { first, last });
+        if low.contains(token) { low } else { high }
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        Vec::new()
+    }
+
+    fn tablets(&self) -> Vec<Tablet> {
+        let tablet = |(id, token, owner)| Tablet {
+            id,
+            tokens: self.tablet(token),
+            owner: Some(owner),
+            epoch: 1,
+            state: String::new(),
+        };
+        [(0, -1, HERE), (1, 0, PEER)].map(tablet).into()
+    }
+
+    fn here(&self) -> Uuid {
+        HERE
+    }
+
+    fn lease_term(&self) -> LeaseTerm {
+        LeaseTerm::default()
+    }
+
+    fn may_serve_since(&self, _: LeaseTerm) -> bool {
+        true
+    }
+
+    fn changes(&self) -> u64 {
+        0
+    }
+
+    fn has_left(&self) -> bool {
+        false
+    }
+
+    async fn changed(&self, _: u64, _: Duration) -> bool {
+        true
+    }
+
+    async fn refresh(&self) {}
+
+    async fn execute(&self, _: Uuid, _: &Forwarded<'_>, _: Instant) -> Result<Outcome, RemoteError> {
+        not_here()
+    }
+
+    async fn read_part(
+        &self,
+        node: Uuid,
+        forwarded: &Forwarded<'_>,
+        tokens: TokenRange,
+        _: Instant,
+    ) -> Result<PartAnswer, RemoteError> {
+        assert_eq!((node, tokens.first >= 0), (PEER, true));
+        self.parts.fetch_add(1, Ordering::Relaxed);
+        (self.reply)(self.read(forwarded, tokens).await)
+    }
+
+    async fn get(&self, _: Uuid, _: &[(i64, Bytes)], _: Instant) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        not_here()
+    }
+
+    async fn scan(&self, _: Uuid, range: &ScanRange, _: Instant) -> Result<Box<dyn RemoteScan>, RemoteError> {
+        self.scans.fetch_add(1, Ordering::Relaxed);
+        let scan = reads::scan_here(&self.engine().context, range).await;
+        let scan = scan.map_err(|error| RemoteError::NoAnswer(error.to_string()))?;
+        Ok(Box::new(Scanned(scan)))
+    }
+
+    async fn write(&self, _: Uuid, _: &RemoteWrite, _: Instant) -> Result<(), RemoteError> {
+        not_here()
+    }
+
+    async fn remove_stale(&self, _: Uuid, _: &StaleEntries, _: Instant) -> Result<u64, RemoteError> {
+        not_here()
+    }
+
+    async fn load(&self, _: Uuid, _: Versions, _: bool, _: Instant) -> Result<(), RemoteError> {
+        not_here()
+    }
+}
+
+/// An engine with 200 rows, in a cluster whose other node replies so.
+struct Joined {
+    engine: Arc<Engine>,
+    cluster: Arc<Halves>,
+    _folder: tempfile::TempDir,
+}
+
+impl Joined {
+    async fn with(concurrency: usize, reply: Reply) -> Joined {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = EngineConfig::small(folder.path());
+        config.limits.scan_concurrency = concurrency;
+        let engine = Engine::open(config).await.expect("the store opens");
+        for statement in [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, v int, w bigint)",
+        ] {
+            run(&engine, statement).await.expect("the schema changes");
+        }
+        let insert = |k| format!("INSERT INTO ks.t (k, v, w) VALUES ({k}, {}, {k});", k % 7);
+        let inserts: String = (0..200).map(insert).collect();
+        let batch = format!("BEGIN UNLOGGED BATCH {inserts} APPLY BATCH");
+        run(&engine, &batch).await.expect("the rows are written");
+        let cluster = Arc::new(Halves {
+            engine: OnceLock::new(),
+            reply,
+            parts: AtomicUsize::default(),
+            scans: AtomicUsize::default(),
+        });
+        let _ = cluster.engine.set(engine.clone());
+        engine.join(cluster.clone());
+        Joined {
+            engine,
+            cluster,
+            _folder: folder,
+        }
+    }
+
+    async fn check_results(&self) {
+        for (text, expected) in [
+            ("SELECT count(*) FROM ks.t", vec![200]),
+            ("SELECT sum(w), count(v) FROM ks.t", vec![199 * 100, 200]),
+            (
+                "SELECT sum(w), count(*) FROM ks.t WHERE v = 3 ALLOW FILTERING",
+                vec![(3..200).step_by(7).sum(), (3..200).step_by(7).count() as i64],
+            ),
+        ] {
+            assert_eq!(run(&self.engine, text).await, Ok(expected), "{text}");
+        }
+    }
+
+    /// The parts that the other node was asked for since the last look, and the scans.
+    fn asked(&self) -> (usize, usize) {
+        let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
+        (taken(&self.cluster.parts), taken(&self.cluster.scans))
+    }
+}
+
+/// The numbers in the only row, each a bigint.
+async fn run(engine: &Arc<Engine>, text: &str) -> Result<Vec<i64>, CqlError> {
+    let outcome = engine
+        .query(&ClientState::default(), text, &QueryOptions::default())
+        .await?;
+    let Response::Rows(rows) = outcome.response else {
+        return Ok(Vec::new());
+    };
+    let number = |cell: Bytes| i64::from_be_bytes(cell.as_ref().try_into().expect("a bigint"));
+    Ok(rows.content.iter().flatten().flatten().map(number).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_reads_its_parts_and_sends_no_rows() {
+    for concurrency in [1, 4] {
+        let joined = Joined::with(concurrency, Box::new(|answer| answer)).await;
+        joined.check_results().await;
+        let (parts, scans) = joined.asked();
+        assert!(parts >= 3, "{parts}");
+        assert_eq!(scans, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_that_the_owner_has_not_read_are_read_here() {
+    let unknown = || RemoteError::NoAnswer("a question of a newer version".to_owned());
+    let another = |answer: Result<PartAnswer, RemoteError>| {
+        let met = answer.map(|answer| answer.met).unwrap_or_default();
+        let rows = PartRows::Group(Default::default());
+        Ok(PartAnswer { rows, met })
+    };
+    let replies: [(Reply, bool); 5] = [
+        (Box::new(|_| Err(RemoteError::NotOwned)), false),
+        (
+            Box::new(|_| Err(RemoteError::Failed(unavailable(Consistency::One)))),
+            false,
+        ),
+        (Box::new(another), false),
+        (
+            Box::new(|_| Err(RemoteError::Unreachable("gone".to_owned()))),
+            true,
+        ),
+        (Box::new(move |_| Err(unknown())), true),
+    ];
+    for (reply, is_asked_once) in replies {
+        let joined = Joined::with(1, reply).await;
+        joined.check_results().await;
+        let (parts, scans) = joined.asked();
+        assert!(scans >= 3, "{scans}");
+        match is_asked_once {
+            true => assert_eq!(parts, 3),
+            false => assert!(parts > 3, "{parts}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_lasts_is_the_clients() {
+    let failure = CqlError::invalid("no such column");
+    let told = failure.clone();
+    let reply: Reply = Box::new(move |_| Err(RemoteError::Failed(told.clone())));
+    let joined = Joined::with(2, reply).await;
+    let told = run(&joined.engine, "SELECT sum(w) FROM ks.t").await.unwrap_err();
+    let (told, _) = told.split();
+    assert_eq!(told, failure);
+    assert_eq!(joined.asked().1, 0);
+}
+
+#[test]
+fn only_what_may_pass_is_tried_in_another_way() {
+    let overloaded = CqlError::Overloaded("full".to_owned());
+    let warned = overloaded.clone().warned(vec!["slow".to_owned()]);
+    for passing in [overloaded, warned, unavailable(Consistency::One), not_in_parts()] {
+        assert!(is_passing(&passing), "{passing:?}");
+    }
+    let invalid = CqlError::invalid("no such thing");
+    let warned = invalid.clone().warned(vec!["slow".to_owned()]);
+    for lasting in [invalid, warned, read_timeout(Consistency::One)] {
+        assert!(!is_passing(&lasting), "{lasting:?}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Encodes and decodes what the parts of aggregates come to, for the node that merges them.
+
+use helenus_cql::error::CqlError;
+use helenus_query::analysis::selection::{NamedGroup, NamedRow};
+use helenus_query::cluster::{PartAnswer, PartRows, RemoteError};
+use helenus_query::failure::ExecutionError;
+use helenus_query::rows::{CellView, RowCounts};
+
+use super::codec;
+use super::proto::part_response::Rows;
+use super::proto::{Cell, ColumnCells, ColumnValue, FirstRow, PartResponse, PartialGroup};
+
+/// What came of a part, as it is sent.
+pub(super) fn response(result: Result<PartAnswer, ExecutionError>) -> PartResponse {
+    match result {
+        Ok(answer) => answered(answer),
+        Err(ExecutionError::NotOwned) => PartResponse {
+            not_mine: true,
+            ..PartResponse::default()
+        },
+        Err(ExecutionError::Failed(error)) => failed(error),
+    }
+}
+
+fn failed(error: CqlError) -> PartResponse {
+    PartResponse {
+        error: codec::answer(Err(error), &[]),
+        ..PartResponse::default()
+    }
+}
+
+fn answered(answer: PartAnswer) -> PartResponse {
+    let PartAnswer { rows, met } = answer;
+    PartResponse {
+        rows: Some(match rows {
+            PartRows::Counted(rows) => Rows::Counted(rows),
+            PartRows::Group(group) => Rows::Group(PartialGroup {
+                states: group.states,
+                first: group.first.map(first_row),
+            }),
+        }),
+        live: met.live as u64,
+        dead: met.dead as u64,
+        tombstones: met.tombstones as u64,
+        last_token: met.last_token,
+        ..PartResponse::default()
+    }
+}
+
+fn first_row(row: NamedRow) -> FirstRow {
+    let cell = |cell: CellView| Cell {
+        path: cell.path,
+        value: cell.value,
+        timestamp_us: cell.timestamp_us,
+        ttl_s: cell.ttl_s,
+    };
+    let values = row.values.into_iter();
+    let cells = row.cells.into_iter();
+    FirstRow {
+        values: values
+            .map(|(column, value)| ColumnValue { column, value })
+            .collect(),
+        cells: cells
+            .map(|(column, cells)| ColumnCells {
+                column,
+                cells: cells.into_iter().map(cell).collect(),
+            })
+            .collect(),
+    }
+}
+
+/// Reads what [`response`] wrote.
+///
+/// # Errors
+/// What the other node has told; or that it has told nothing that is known here.
+pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> {
+    if response.not_mine {
+        return Err(RemoteError::NotOwned);
+    }
+    let unknown = |what: &str| RemoteError::NoAnswer(what.to_owned());
+    if !response.error.is_empty() {
+        let error = codec::outcome(&response.error, None).err();
+        return Err(error.map_or_else(|| unknown("an error was expected"), RemoteError::Failed));
+    }
+    let rows = match response.rows {
+        Some(Rows::Counted(rows)) => PartRows::Counted(rows),
+        Some(Rows::Group(group)) => PartRows::Group(NamedGroup {
+            states: group.states,
+            first: group.first.map(named_row),
+        }),
+        None => return Err(unknown("what a part comes to was expected")),
+    };
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(PartAnswer {
+        rows,
+        met: RowCounts {
+            live: count(response.live),
+            dead: count(response.dead),
+            tombstones: count(response.tombstones),
+            last_token: response.last_token,
+        },
+    })
+}
+
+fn named_row(row: FirstRow) -> NamedRow {
+    let cell = |cell: Cell| CellView {
+        path: cell.path,
+        value: cell.value,
+        timestamp_us: cell.timestamp_us,
+        ttl_s: cell.ttl_s,
+    };
+    let (values, columns) = (row.values.into_iter(), row.cells.into_iter());
+    NamedRow {
+        values: values.map(|value| (value.column, value.value)).collect(),
+        cells: columns
+            .map(|column| (column.column, column.cells.into_iter().map(cell).collect()))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use prost::Message;
+
+    use super::*;
+
+    /// The same after it was on its way.
+    fn sent(result: Result<PartAnswer, ExecutionError>) -> Result<PartAnswer, RemoteError> {
+        let bytes = response(result).encode_to_vec();
+        answer(PartResponse::decode(bytes.as_slice()).unwrap())
+    }
+
+    fn met() -> RowCounts {
+        RowCounts {
+            live: 3,
+            dead: 2,
+            tombstones: 7,
+            last_token: Some(i64::MIN),
+        }
+    }
+
+    #[test]
+    fn counts_and_groups_come_as_they_were_sent() {
+        let cell = |path: Option<&'static [u8]>, ttl_s| CellView {
+            path: path.map(Bytes::from_static),
+            value: Bytes::from_static(b"v"),
+            timestamp_us: -5,
+            ttl_s,
+        };
+        let first = NamedRow {
+            values: vec![
+                ("a".to_owned(), Some(Bytes::from_static(b"1"))),
+                ("b".to_owned(), None),
+                ("c".to_owned(), Some(Bytes::new())),
+            ],
+            cells: vec![
+                ("a".to_owned(), vec![cell(None, Some(9)), cell(Some(b""), None)]),
+                ("b".to_owned(), Vec::new()),
+            ],
+        };
+        let states = vec![Bytes::from_static(b"state"), Bytes::new()];
+        let group = |first| {
+            PartRows::Group(NamedGroup {
+                states: states.clone(),
+                first,
+            })
+        };
+        let nothing = RowCounts::default();
+        for (rows, met) in [
+            (PartRows::Counted(0), nothing),
+            (PartRows::Counted(u64::MAX), met()),
+            (PartRows::Group(NamedGroup::default()), nothing),
+            (group(None), met()),
+            (group(Some(NamedRow::default())), met()),
+            (group(Some(first)), met()),
+        ] {
+            let answer = PartAnswer { rows, met };
+            assert_eq!(sent(Ok(answer.clone())), Ok(answer));
+        }
+    }
+
+    #[test]
+    fn failures_come_with_their_code_and_text() {
+        assert_eq!(sent(Err(ExecutionError::NotOwned)), Err(RemoteError::NotOwned));
+        let failure = CqlError::invalid("no such column");
+        assert_eq!(
+            sent(Err(failure.clone().into())),
+            Err(RemoteError::Failed(failure))
+        );
+    }
+
+    #[test]
+    fn an_answer_without_rows_is_none() {
+        assert!(matches!(
+            answer(PartResponse::default()),
+            Err(RemoteError::NoAnswer(_))
+        ));
+    }
+}
