@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, Node, PartRows, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries, Tablet, Versions,
+    LeaseTerm, ListSearch, Node, PartRows, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries, Tablet,
+    Versions,
 };
 use crate::engine::{Engine, EngineConfig};
 use crate::failure::{read_timeout, unavailable};
@@ -157,6 +158,10 @@ impl Cluster for Halves {
         let scan = reads::scan_here(&self.engine().context, range).await;
         let scan = scan.map_err(|error| RemoteError::NoAnswer(error.to_string()))?;
         Ok(Box::new(Scanned(scan)))
+    }
+
+    async fn search_lists(&self, _: Uuid, _: &ListSearch, _: Instant) -> Result<Vec<Bytes>, RemoteError> {
+        not_here()
     }
 
     async fn write(&self, _: Uuid, _: &RemoteWrite, _: Instant) -> Result<(), RemoteError> {
