@@ -18,7 +18,7 @@ pub const MAX_BODY_LEN: usize = 256 * 1024 * 1024;
 
 /// Memory for the rest of a body: so many bytes, or so many times what has come of it, if that is more.
 const RESERVE_LEN: usize = 1024 * 1024;
-const RESERVE_FACTOR: usize = 16;
+const RESERVE_FACTOR: usize = 32;
 /// Memory behind a body for the last read of it, which otherwise would have the whole body copied into a larger buffer.
 const READ_BEHIND_LEN: usize = 128 * 1024;
 

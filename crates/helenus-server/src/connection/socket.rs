@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::{OutputEncoder, ProtocolVersion, Response, ResponseMessage};
 use helenus_query::limits::answers::Reservation;
@@ -83,7 +83,9 @@ impl<B: Backend> Connection<B> {
 
     fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
         self.input.bytes.reserve(self.input.read_len);
-        let read = pin!(self.socket.read_buf(&mut self.input.bytes)).poll(cx);
+        // There may be room for a whole body, which is not to be taken before the node has the memory.
+        let mut room = (&mut self.input.bytes).limit(self.input.read_len);
+        let read = pin!(self.socket.read_buf(&mut room)).poll(cx);
         let Poll::Ready(len) = read else {
             return Ok(Poll::Pending);
         };
