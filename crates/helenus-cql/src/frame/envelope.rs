@@ -16,11 +16,7 @@ pub const HEADER_LEN: usize = 9;
 /// The longest body that the protocol allows, in bytes.
 pub const MAX_BODY_LEN: usize = 256 * 1024 * 1024;
 
-/// Memory for the rest of a body: so many bytes, or so many times what has come of it, if that is more.
-const RESERVE_LEN: usize = 1024 * 1024;
-const RESERVE_FACTOR: usize = 32;
-/// Memory behind a body for the last read of it, which otherwise would have the whole body copied into a larger buffer.
-const READ_BEHIND_LEN: usize = 128 * 1024;
+const RESERVE_LEN_MAX: usize = 1024 * 1024;
 
 /// A body longer than this does not share its memory with what comes behind it, which would keep it.
 const SHARED_LEN_MAX: usize = 128 * 1024;
@@ -192,7 +188,8 @@ pub(crate) fn decode_envelope(
         return Ok(None);
     };
     if buffer.len() < HEADER_LEN + body_len {
-        reserve_rest(buffer, HEADER_LEN + body_len);
+        // A claim alone does not get memory: the buffer grows as bytes arrive.
+        buffer.reserve((HEADER_LEN + body_len - buffer.len()).min(RESERVE_LEN_MAX));
         return Ok(None);
     }
     buffer.advance(HEADER_LEN);
@@ -201,19 +198,6 @@ pub(crate) fn decode_envelope(
         *buffer = BytesMut::from(buffer.as_ref());
     }
     Ok(Some(Envelope { header, body }))
-}
-
-/// Makes room for the rest of an envelope. A claim alone does not get memory: the room grows as bytes arrive, in few steps, since each may copy
-/// what has come, and the memory of the smaller buffer stays with the process for a while.
-fn reserve_rest(buffer: &mut BytesMut, envelope_len: usize) {
-    let rest = envelope_len - buffer.len();
-    let behind = if rest > READ_BEHIND_LEN {
-        READ_BEHIND_LEN
-    } else {
-        0
-    };
-    let room_max = RESERVE_LEN.max(buffer.len().saturating_mul(RESERVE_FACTOR));
-    buffer.reserve((rest + behind).min(room_max));
 }
 
 /// Appends a header with the body length still open, and returns where the envelope starts.
