@@ -32,6 +32,12 @@ pub(crate) trait DirectStatements: Send + Sync {
     ) -> Result<Outcome, CqlError>;
 }
 
+/// The time that a request is about, in seconds since 1970.
+pub(crate) fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
+    let now_s = || context.clock.now_us().div_euclid(1_000_000);
+    options.now_s.unwrap_or_else(now_s)
+}
+
 /// Runs a statement on this node, whoever owns what it is about. Of what has an origin, parts may be read by other nodes.
 pub(crate) async fn run_here(
     context: &Arc<ExecutionContext>,

@@ -22,6 +22,7 @@ use helenus_cql::error::CqlError;
 use smallvec::SmallVec;
 
 use self::counter_groups::Grouped;
+use super::now_s;
 use super::writes::WriteSet;
 use super::writes::commit::WriteAtomicity;
 use crate::analysis::modification::attributes::check_timestamp;
@@ -45,12 +46,6 @@ fn eval_context<'a>(
         clock: context.clock.as_ref(),
         protocol_version: options.protocol_version,
     }
-}
-
-fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
-    options
-        .now_s
-        .unwrap_or_else(|| context.clock.now_us().div_euclid(1_000_000))
 }
 
 /// Locks held for statements.

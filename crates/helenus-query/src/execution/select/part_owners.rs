@@ -15,10 +15,10 @@ use uuid::Uuid;
 
 use super::SelectExecution;
 use super::part_work::PartResult;
-use super::run::now_s;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::{EvalContext, Planned};
 use crate::cluster::{Cluster, Forwarded, Origin, Owner, PartAnswer, RemoteError};
+use crate::execution::now_s;
 use crate::failure::ExecutionError;
 use crate::limits::scope;
 use crate::request::{BoundValue, Place, QueryOptions};

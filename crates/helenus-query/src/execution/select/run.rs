@@ -19,6 +19,7 @@ use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
 use crate::cluster::{Origin, Owner};
+use crate::execution::now_s;
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups, ordered_range};
 use crate::index::read::probe::ProbeLimits;
@@ -81,12 +82,6 @@ pub async fn execute(
             other => other,
         })),
     }
-}
-
-/// The time that a request is about, in seconds since 1970.
-pub(super) fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
-    let now_s = || context.clock.now_us().div_euclid(1_000_000);
-    options.now_s.unwrap_or_else(now_s)
 }
 
 /// The rows of one page.

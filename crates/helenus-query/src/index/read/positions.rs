@@ -78,24 +78,11 @@ pub(super) fn rest_start(
     is_by_partition: bool,
     state: &PagingState,
 ) -> Result<Option<Bytes>, CqlError> {
-    let layout = &index.table.layout;
-    let key = PartitionKey::new(state.partition_key.clone());
-    let of_partition = || {
-        layout
-            .prefix_range(&entry_clustering(&key, &[], true))
-            .map_err(invalid_key)
-    };
-    let Some(clustering) = &state.clustering else {
-        return Ok(of_partition()?.end);
-    };
-    if is_by_partition {
-        return Ok(Some(of_partition()?.start));
-    }
-    let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
-    let last = layout
-        .encode_clustering(&entry_clustering(&key, &values, false))
-        .map_err(invalid_key)?;
-    Ok(Some(rest_range(&last.bytes, false).start))
+    Ok(match last_entry(table, index, is_by_partition, state)? {
+        LastEntry::Row(clustering) => Some(rest_range(&clustering, false).start),
+        LastEntry::Partition(range) => Some(range.start),
+        LastEntry::DonePartition(range) => range.end,
+    })
 }
 
 /// The clustering at which a value's entries before that row end; none if all of them are before it. The entry of a partition that is not done
@@ -106,6 +93,29 @@ pub(super) fn rest_end(
     is_by_partition: bool,
     state: &PagingState,
 ) -> Result<Option<Bytes>, CqlError> {
+    Ok(match last_entry(table, index, is_by_partition, state)? {
+        LastEntry::Row(clustering) => Some(clustering),
+        LastEntry::Partition(range) => range.end,
+        LastEntry::DonePartition(range) => Some(range.start),
+    })
+}
+
+/// Where the last page ended among the entries of a value.
+enum LastEntry {
+    /// The encoded clustering of its row's entry.
+    Row(Bytes),
+    /// The entries of its partition, of which rows are left.
+    Partition(ClusteringRange),
+    /// The same where none is left.
+    DonePartition(ClusteringRange),
+}
+
+fn last_entry(
+    table: &Table,
+    index: &Index,
+    is_by_partition: bool,
+    state: &PagingState,
+) -> Result<LastEntry, CqlError> {
     let layout = &index.table.layout;
     let key = PartitionKey::new(state.partition_key.clone());
     let of_partition = || {
@@ -114,16 +124,16 @@ pub(super) fn rest_end(
             .map_err(invalid_key)
     };
     let Some(clustering) = &state.clustering else {
-        return Ok(Some(of_partition()?.start));
+        return of_partition().map(LastEntry::DonePartition);
     };
     if is_by_partition {
-        return Ok(of_partition()?.end);
+        return of_partition().map(LastEntry::Partition);
     }
     let values = table.layout.decode_clustering(clustering).map_err(invalid_key)?;
     let last = layout
         .encode_clustering(&entry_clustering(&key, &values, false))
         .map_err(invalid_key)?;
-    Ok(Some(last.bytes))
+    Ok(LastEntry::Row(last.bytes))
 }
 
 fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
