@@ -1,4 +1,4 @@
-"""Aggregates of whole tables, IN of many keys and one hot counter on three nodes, whichever node is asked."""
+"""Aggregates, filters and groups of whole tables, IN of many keys and one hot counter on three nodes, whichever node is asked."""
 
 import pytest
 from cassandra import FunctionFailure
@@ -62,6 +62,31 @@ def test_owners_read_the_parts_of_aggregates(cluster, sessions):
         # Each node reads parts for this one, at every statement.
         assert cluster.asked("part") >= parts + 6 * 2
         assert cluster.asked("scan") == scans
+
+
+def test_owners_filter_and_group_their_rows(cluster, sessions):
+    """Only what the client gets is sent from node to node, in the order of the table, whatever the pages are."""
+    table = rows(sessions[0], "SELECT k, v, w FROM whole.t")
+    wide = rows(sessions[0], "SELECT p, c, v FROM whole.wide")
+    partitions = list(dict.fromkeys(row[0] for row in wide))
+    for query, expected in (
+            ("SELECT k, v, w FROM whole.t WHERE v = 7 ALLOW FILTERING", [row for row in table if row[1] == 7]),
+            ("SELECT k, v, w FROM whole.t WHERE v >= 1 ALLOW FILTERING", [row for row in table if row[1] >= 1]),
+            ("SELECT k, v, w FROM whole.t WHERE v > 10 AND w < 500 LIMIT 40 ALLOW FILTERING",
+             [row for row in table if row[1] > 10 and row[2] < 500][:40]),
+            ("SELECT k FROM whole.t WHERE v > 1000 ALLOW FILTERING", []),
+            ("SELECT p, c, v FROM whole.wide WHERE c = 2 ALLOW FILTERING", [row for row in wide if row[1] == 2]),
+            ("SELECT p, count(*), sum(c) FROM whole.wide GROUP BY p", [(p, 3, 3) for p in partitions]),
+            ("SELECT p, c, max(v) FROM whole.wide GROUP BY p, c PER PARTITION LIMIT 2", [row for row in wide if row[1] < 2])):
+        for session in sessions:
+            for size in (1000, 10, None):
+                scans, parts = cluster.asked("scan"), cluster.asked("part")
+                assert rows(session, query, fetch_size=size) == expected, (query, size)
+                assert cluster.asked("scan") == scans
+                assert cluster.asked("part") > parts
+    prepared = sessions[1].prepare("SELECT k, v, w FROM whole.t WHERE v = ? AND w > ? ALLOW FILTERING")
+    found = [tuple(row) for row in sessions[1].execute(prepared, (5, 1000))]
+    assert found == [row for row in table if row[1] == 5 and row[2] > 1000]
 
 
 def test_a_failure_at_an_owner_is_the_clients(cluster, sessions):

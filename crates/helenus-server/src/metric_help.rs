@@ -77,7 +77,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("helenus_row_cache_rows", "Rows in the row cache"),
     (
         "helenus_scan_parts_running",
-        "Parts of whole-table aggregates that are read beside their requests",
+        "Parts of reads of whole tables that are read beside their requests",
     ),
     (
         "helenus_store_compactions_running",

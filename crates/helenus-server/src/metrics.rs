@@ -207,7 +207,7 @@ pub(crate) fn record_stale(counts: &StaleCounts) {
     counter!("helenus_index_entries_removed_total").absolute(removed);
 }
 
-/// Sets the gauge of parts of whole-table aggregates that are being read.
+/// Sets the gauge of parts of reads of whole tables that are being read.
 pub(crate) fn record_scan_parts(running: usize) {
     gauge!("helenus_scan_parts_running").set(running as f64);
 }

@@ -6,8 +6,8 @@
 //! - A statement whose rows lie in one tablet is run whole by the tablet's owner ([`crate::execution::routing`]): conditions, counters and indexes need
 //!   its locks. What spans several tablets is cut: modifications by the partitions that they name, reads row by row and range by range
 //!   ([`crate::storage::reads`]), batches by their operands ([`crate::execution::writes`]).
-//! - Of an aggregate over a range of tokens each part is read by the owner of its tokens, who answers with what its rows come to
-//!   ([`Cluster::read_part`]). Where that fails, the rows of the part are read as those of any range.
+//! - Of an aggregate, and of rows that are filtered or grouped, over a range of tokens each part is read by the owner of its tokens, who
+//!   answers with what its rows come to ([`Cluster::read_part`]). Where that fails, the rows of the part are read as those of any range.
 //! - A node that does not own what it is asked for says so, having done nothing. Then, and where no connection was had, the question is
 //!   put again to whoever owns it by then. A write that was sent and not answered is sent again if that comes to the same; otherwise the
 //!   client is told that its outcome is unknown.
@@ -35,7 +35,7 @@ use crate::response::Outcome;
 
 pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
-pub use part::{Origin, PartAnswer, PartRows};
+pub use part::{Origin, PartAnswer, PartPage, PartRows};
 
 /// Who serves a tablet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -186,7 +186,8 @@ pub trait Cluster: Send + Sync + 'static {
         statement: &Forwarded<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError>;
-    /// Has the owner of the tokens read its rows of them for an aggregate; what they come to.
+    /// Has the owner of the tokens read its rows of them; what they come to. Of a statement that gives rows, those after its paging state,
+    /// at most a page.
     async fn read_part(
         &self,
         node: Uuid,

@@ -1,7 +1,12 @@
-//! A part of a whole-table aggregate at the node that owns its tokens.
+//! A part of a read of a range of tokens at the node that owns its tokens.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
 
 use crate::analysis::selection::NamedGroup;
 use crate::request::QueryOptions;
+use crate::response::{ResultMetadata, RowsContent};
 use crate::rows::RowCounts;
 
 use super::Source;
@@ -29,4 +34,18 @@ pub enum PartRows {
     /// They are nothing but counted.
     Counted(u64),
     Group(NamedGroup),
+    /// They are rows of the result.
+    Page(PartPage),
+}
+
+/// Rows of the result from one part, in their order, as many as there was room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartPage {
+    /// The columns, by which the asking node tells that both mean the same statement.
+    pub metadata: Arc<ResultMetadata>,
+    pub content: RowsContent,
+    /// The paging state of the last row; none if there are no rows.
+    pub last: Option<Bytes>,
+    /// There was no room for the rows that may follow in the part.
+    pub is_cut: bool,
 }

@@ -352,7 +352,7 @@ impl Engine {
         self.context.store.stats()
     }
 
-    /// The parts of whole-table aggregates that are read now beside the tasks of their requests.
+    /// The parts of reads of whole tables that are read now beside the tasks of their requests.
     pub fn scan_parts_running(&self) -> usize {
         let free = self.context.scan_permits.available_permits();
         self.context.limits().scan_concurrency.saturating_sub(free)

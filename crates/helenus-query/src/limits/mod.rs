@@ -31,7 +31,7 @@ pub struct Limits {
     /// Bytes of one answer, and of all that are being made and sent.
     pub answer_bytes_max: usize,
     pub answers_bytes_max: usize,
-    /// Parts of whole-table aggregates that are read at a time, by all requests together.
+    /// Parts of reads of whole tables that are read at a time, by all requests together.
     pub scan_concurrency: usize,
     /// Columns may be masked, and are shown masked to those who may not see what masks hide.
     pub dynamic_data_masking_enabled: bool,

@@ -1,14 +1,17 @@
-//! Encodes and decodes what the parts of aggregates come to, for the node that merges them.
+//! Encodes and decodes what parts of reads come to, for the node that puts them together.
 
 use helenus_cql::error::CqlError;
 use helenus_query::analysis::selection::{NamedGroup, NamedRow};
-use helenus_query::cluster::{PartAnswer, PartRows, RemoteError};
+use helenus_query::cluster::{PartAnswer, PartPage, PartRows, RemoteError};
 use helenus_query::failure::ExecutionError;
+use helenus_query::response::{Response, Rows as ResultRows};
 use helenus_query::rows::{CellView, RowCounts};
 
 use super::codec;
 use super::proto::part_response::Rows;
-use super::proto::{Cell, ColumnCells, ColumnValue, FirstRow, PartResponse, PartialGroup};
+use super::proto::{
+    Cell, ColumnCells, ColumnValue, FirstRow, PartPage as SentPage, PartResponse, PartialGroup,
+};
 
 /// What came of a part, as it is sent.
 pub(super) fn response(result: Result<PartAnswer, ExecutionError>) -> PartResponse {
@@ -38,12 +41,25 @@ fn answered(answer: PartAnswer) -> PartResponse {
                 states: group.states,
                 first: group.first.map(first_row),
             }),
+            PartRows::Page(page) => Rows::Page(sent_page(page)),
         }),
         live: met.live as u64,
         dead: met.dead as u64,
         tombstones: met.tombstones as u64,
         last_token: met.last_token,
         ..PartResponse::default()
+    }
+}
+
+fn sent_page(page: PartPage) -> SentPage {
+    let rows = Response::Rows(ResultRows {
+        metadata: page.metadata,
+        content: page.content,
+        paging_state: page.last,
+    });
+    SentPage {
+        rows: codec::answer(Ok(rows.into()), &[]),
+        is_cut: page.is_cut,
     }
 }
 
@@ -88,6 +104,7 @@ pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> 
             states: group.states,
             first: group.first.map(named_row),
         }),
+        Some(Rows::Page(page)) => PartRows::Page(received_page(page)?),
         None => return Err(unknown("what a part comes to was expected")),
     };
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -100,6 +117,19 @@ pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> 
             last_token: response.last_token,
         },
     })
+}
+
+fn received_page(page: SentPage) -> Result<PartPage, RemoteError> {
+    match codec::outcome(&page.rows, None).map(|outcome| outcome.response) {
+        Ok(Response::Rows(rows)) => Ok(PartPage {
+            metadata: rows.metadata,
+            content: rows.content,
+            last: rows.paging_state,
+            is_cut: page.is_cut,
+        }),
+        Ok(_) => Err(RemoteError::NoAnswer("rows were expected".to_owned())),
+        Err(error) => Err(RemoteError::NoAnswer(error.to_string())),
+    }
 }
 
 fn named_row(row: FirstRow) -> NamedRow {
@@ -120,7 +150,11 @@ fn named_row(row: FirstRow) -> NamedRow {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bytes::Bytes;
+    use helenus_cql::types::{CqlType, NativeType};
+    use helenus_query::response::{ColumnSpec, ResultMetadata, RowsBuilder};
     use prost::Message;
 
     use super::*;
@@ -174,10 +208,25 @@ mod tests {
             (group(None), met()),
             (group(Some(NamedRow::default())), met()),
             (group(Some(first)), met()),
+            (page(&[], None, false), nothing),
+            (page(&[Some(b"1"), None, Some(b"")], Some("state"), true), met()),
         ] {
             let answer = PartAnswer { rows, met };
             assert_eq!(sent(Ok(answer.clone())), Ok(answer));
         }
+    }
+
+    /// Rows of one column.
+    fn page(cells: &[Option<&[u8]>], last: Option<&'static str>, is_cut: bool) -> PartRows {
+        let column = ColumnSpec::new("ks", "t", "v", CqlType::Native(NativeType::Blob));
+        let mut builder = RowsBuilder::new(1);
+        cells.iter().for_each(|cell| builder.push(*cell));
+        PartRows::Page(PartPage {
+            metadata: Arc::new(ResultMetadata::new(vec![column])),
+            content: builder.finish(),
+            last: last.map(Bytes::from),
+            is_cut,
+        })
     }
 
     #[test]

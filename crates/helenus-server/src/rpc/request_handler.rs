@@ -414,6 +414,7 @@ fn size(answer: &Answer) -> usize {
 fn part_size(part: &PartResponse) -> usize {
     match &part.rows {
         Some(Rows::Group(group)) => group.encoded_len(),
+        Some(Rows::Page(page)) => page.rows.len(),
         Some(Rows::Counted(_)) | None => part.error.len(),
     }
 }

@@ -106,7 +106,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "cas_contention_timeout", about: "the time that a write with conditions may compute before it is handed to the log", allowed: TIME, set: |c, v| put(&mut c.limits.timeouts.cas_contention_timeout, time(v)) },
     Setting { name: "answer_bytes_max", about: "the greatest size of the rows of one response; a larger read fails", allowed: SIZE, set: |c, v| put(&mut c.limits.answer_bytes_max, size(v)) },
     Setting { name: "answers_bytes_max", about: "memory for the long responses of all clients; further ones wait", allowed: SIZE, set: |c, v| put(&mut c.limits.answers_bytes_max, size(v)) },
-    Setting { name: "scan_concurrency", about: "how many parts of whole-table aggregates are read at a time; by default one for every two cores", allowed: COUNT, set: |c, v| put(&mut c.limits.scan_concurrency, count(v)) },
+    Setting { name: "scan_concurrency", about: "how many parts of reads of whole tables are read at a time; by default one for every two cores", allowed: COUNT, set: |c, v| put(&mut c.limits.scan_concurrency, count(v)) },
     Setting { name: "page_bytes_max", about: "the size of rows after which a page ends; at most a 32nd of node_in_flight_bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.page_bytes_max, size(v)) },
 
     Setting { name: "tablet_count", about: "the number of tablets of a new store", allowed: "1 to 1024", set: |c, v| put(&mut c.store.tablet_count, between(count(v), 1, 1024)) },

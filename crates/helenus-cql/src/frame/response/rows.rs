@@ -63,6 +63,13 @@ impl RowsBuilder {
         self.cell_count += 1;
     }
 
+    /// Appends rows of as many columns, after whole rows.
+    pub fn append(&mut self, rows: &RowsContent) {
+        debug_assert_eq!(rows.column_count, self.column_count);
+        self.cells.put_slice(&rows.cells);
+        self.cell_count += rows.row_count * rows.column_count;
+    }
+
     /// Bytes taken so far.
     pub fn len_bytes(&self) -> usize {
         self.cells.len()

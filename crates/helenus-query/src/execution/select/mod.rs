@@ -3,10 +3,12 @@
 pub(crate) mod count;
 pub(crate) mod output;
 pub(crate) mod part_owners;
+pub(crate) mod part_ranges;
 pub(crate) mod part_work;
 pub(crate) mod partition_reader;
 pub(crate) mod parts;
 pub(crate) mod point;
+pub(crate) mod row_parts;
 pub(crate) mod run;
 pub(crate) mod size;
 pub(crate) mod source;

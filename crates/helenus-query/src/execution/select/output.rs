@@ -35,6 +35,15 @@ pub(crate) struct PageLimit {
     pub bytes: usize,
 }
 
+/// Rows of the result from a part of a read, in their order.
+pub(crate) struct ResultPage {
+    pub content: RowsContent,
+    /// The last row.
+    pub last: Option<PagingState>,
+    /// There was no room for the rows that may follow in the part.
+    pub is_cut: bool,
+}
+
 /// A row that passed: what selectors see, and where it is.
 #[derive(Clone, Copy)]
 pub(crate) struct FilteredRow<'a> {
@@ -77,6 +86,8 @@ pub(crate) struct ResultCollector<'a> {
     counted: u32,
     counted_in_partition: u32,
     last: Option<PagingState>,
+    /// The last row is noted even if it has not filled the page.
+    keeps_last: bool,
     is_page_full: bool,
     /// No partition follows this one.
     is_last_partition: bool,
@@ -120,6 +131,7 @@ impl<'a> ResultCollector<'a> {
             counted: 0,
             counted_in_partition: 0,
             last: None,
+            keeps_last: false,
             is_page_full: false,
             is_last_partition: false,
             is_partition_done: false,
@@ -174,6 +186,44 @@ impl<'a> ResultCollector<'a> {
         }
     }
 
+    /// Has the last row noted, whatever the page still has room for.
+    pub fn keep_last(&mut self) {
+        self.keeps_last = true;
+    }
+
+    /// The rows of a part of a read.
+    ///
+    /// # Errors
+    /// Of the last group's selectors.
+    pub fn into_page(mut self) -> Result<ResultPage, CqlError> {
+        self.finish_group()?;
+        Ok(ResultPage {
+            content: self.builder.finish(),
+            last: self.last,
+            is_cut: self.is_page_full,
+        })
+    }
+
+    /// The rows for which the page and LIMIT have room.
+    pub fn rows_left(&self) -> u32 {
+        let page = self.page.map_or(self.limits.rows, |page| page.rows);
+        page.min(self.limits.rows).saturating_sub(self.counted)
+    }
+
+    /// Takes rows that follow. True if there is room for no other.
+    pub fn append(&mut self, page: ResultPage) -> bool {
+        let rows = page.content.row_count();
+        if rows == 0 {
+            return false;
+        }
+        self.builder.append(&page.content);
+        self.counted = self
+            .counted
+            .saturating_add(u32::try_from(rows).unwrap_or(u32::MAX));
+        self.last = page.last;
+        self.is_full()
+    }
+
     fn collect(&mut self, view: &dyn RowView) -> Result<(), CqlError> {
         match &mut self.collector {
             Some(collector) => collector.add(view),
@@ -195,6 +245,8 @@ impl<'a> ResultCollector<'a> {
         if is_full {
             self.is_partition_done =
                 is_partition_done || row.position.is_none() || self.plan.table.clustering_count == 0;
+        }
+        if is_full || self.keeps_last {
             self.remember(row, is_partition_done);
         }
         Ok(match (is_full, is_partition_done) {

@@ -1,4 +1,4 @@
-//! Parts of an aggregate that other nodes read: each is sent to the owner of its tokens, which answers with what its rows come to.
+//! Parts of a read that other nodes do: each is sent to the owner of its tokens, which answers with what its rows come to.
 //!
 //! A part that its owner has not read, for whatever reason that another try may not meet, is read here: its rows are fetched. A node that
 //! could not be asked, or does not know the question, is asked no more by the same execution.
@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_tablet::TokenRange;
 use parking_lot::Mutex;
@@ -14,8 +15,10 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::SelectExecution;
-use super::part_work::PartResult;
+use super::part_work::{Part, PartResult};
 use crate::analysis::select::SelectPlan;
+use crate::analysis::select::limits::NO_LIMIT;
+use crate::analysis::select::paging::PagingState;
 use crate::analysis::{EvalContext, Planned};
 use crate::cluster::{Cluster, Forwarded, Origin, Owner, PartAnswer, RemoteError};
 use crate::execution::now_s;
@@ -73,8 +76,8 @@ impl PartOwners<'_> {
     ///
     /// # Errors
     /// What another try would meet as well.
-    pub async fn ask(&self, tokens: TokenRange) -> Result<Option<PartResult>, ExecutionError> {
-        let Owner::Peer(id) = self.cluster.owner(tokens.first) else {
+    pub async fn ask(&self, part: &Part) -> Result<Option<PartResult>, ExecutionError> {
+        let Owner::Peer(id) = self.cluster.owner(part.tokens.first) else {
             return Ok(None);
         };
         let node = self.node(id);
@@ -82,27 +85,34 @@ impl PartOwners<'_> {
         if node.is_silent.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        match self.ask_node(id, tokens).await {
+        match self.ask_node(id, part).await {
             Ok(answer) => Ok(PartResult::of_answer(answer, self.plan)),
             Err(RemoteError::Failed(error)) if !is_passing(&error) => Err(error.into()),
             Err(error) => {
                 let is_silent = matches!(error, RemoteError::Unreachable(_) | RemoteError::NoAnswer(_));
                 node.is_silent.fetch_or(is_silent, Ordering::Relaxed);
-                tracing::debug!(node = %id, ?error, "a part of an aggregate is read here, since its owner has not read it");
+                tracing::debug!(node = %id, ?error, "a part of a read is done here, since its owner has not done it");
                 Ok(None)
             }
         }
     }
 
-    async fn ask_node(&self, node: Uuid, tokens: TokenRange) -> Result<PartAnswer, RemoteError> {
+    async fn ask_node(&self, node: Uuid, part: &Part) -> Result<PartAnswer, RemoteError> {
+        let options = QueryOptions {
+            page_size: i32::try_from(part.rows_max).ok(),
+            paging_state: part.resume.as_ref().map(PagingState::encode),
+            ..self.options.clone()
+        };
         let forwarded = Forwarded {
             keyspace: self.origin.keyspace,
             source: self.origin.source,
-            options: &self.options,
+            options: &options,
             schema_version: self.context.schema().document_version,
         };
         let deadline = self.context.deadline();
-        self.cluster.read_part(node, &forwarded, tokens, deadline).await
+        self.cluster
+            .read_part(node, &forwarded, part.tokens, deadline)
+            .await
     }
 
     fn node(&self, id: Uuid) -> Arc<AskedNode> {
@@ -130,7 +140,8 @@ fn is_passing(error: &CqlError) -> bool {
     }
 }
 
-/// Reads a part of this node for the node that merges it, once there is a place for it.
+/// Reads a part of this node for the node that merges it: of an aggregate once there is a place for it. Rows of the result are read at once,
+/// as they are in pages, for clients wait for each page.
 ///
 /// # Errors
 /// Of the read; and a passing one if this node does not read the statement in parts.
@@ -151,11 +162,26 @@ pub(crate) async fn serve(
     let work = run
         .part_work(&run.rows_wanted()?, &filter)
         .ok_or_else(not_in_parts)?;
+    let part = asked_part(options, tokens, run.plan).ok_or_else(not_in_parts)?;
     scope::step_aside().await;
-    let _permit = context.scan_permits.acquire().await;
+    let _permit = match work.gives_rows() {
+        true => None,
+        false => Some(context.scan_permits.acquire().await),
+    };
     scope::checkpoint().await?;
-    let result = work.run(context, tokens).await?;
+    let result = work.run(context, part).await?;
     Ok(result.into_answer(run.plan).ok_or_else(not_in_parts)?)
+}
+
+/// The part as [`PartOwners::ask_node`] says it; none if it is one of another table.
+fn asked_part(options: &QueryOptions, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
+    let state = |state: &Bytes| PagingState::decode(state)?.of(&plan.table);
+    let rows_max = options.page_size.and_then(|size| u32::try_from(size).ok());
+    Some(Part {
+        tokens,
+        rows_max: rows_max.unwrap_or(NO_LIMIT),
+        resume: options.paging_state.as_ref().map(state).transpose().ok()?,
+    })
 }
 
 fn not_in_parts() -> CqlError {

@@ -1,11 +1,10 @@
-//! Aggregates of which another node owns some rows: a cluster of one store, half of whose tokens seem to be somebody else's.
+//! Reads of which another node owns some rows: a cluster of one store, half of whose tokens seem to be somebody else's.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use helenus_cql::error::Consistency;
 use helenus_tablet::Scan;
 use tokio::time::Instant;
@@ -149,8 +148,14 @@ impl Cluster for Halves {
         (self.reply)(self.read(forwarded, tokens).await)
     }
 
-    async fn get(&self, _: Uuid, _: &[(i64, Bytes)], _: Instant) -> Result<Vec<Option<Bytes>>, RemoteError> {
-        not_here()
+    async fn get(
+        &self,
+        _: Uuid,
+        keys: &[(i64, Bytes)],
+        _: Instant,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        let rows = IS_PEER.scope((), self.engine().serve_get(keys)).await;
+        rows.map_err(|error| RemoteError::NoAnswer(format!("{error:?}")))
     }
 
     async fn scan(&self, _: Uuid, range: &ScanRange, _: Instant) -> Result<Box<dyn RemoteScan>, RemoteError> {
@@ -177,7 +182,36 @@ impl Cluster for Halves {
     }
 }
 
-/// An engine with 200 rows, in a cluster whose other node replies so.
+/// An engine with 200 rows, and 240 in 40 partitions.
+async fn engine_with_rows(concurrency: usize) -> (Arc<Engine>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = EngineConfig::small(folder.path());
+    config.limits.scan_concurrency = concurrency;
+    let engine = Engine::open(config).await.expect("the store opens");
+    for statement in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY, v int, w bigint)",
+        "CREATE TABLE ks.wide (p int, c int, d int, v int, s int static, PRIMARY KEY (p, c, d))",
+    ] {
+        run(&engine, statement).await.expect("the schema changes");
+    }
+    let row = |k| format!("INSERT INTO ks.t (k, v, w) VALUES ({k}, {}, {k});", k % 7);
+    let wide_row = |n| {
+        let (p, c, d) = (n % 40, n / 40 % 2, n / 80);
+        format!(
+            "INSERT INTO ks.wide (p, c, d, v, s) VALUES ({p}, {c}, {d}, {}, {p});",
+            n % 11
+        )
+    };
+    let inserts: [String; 2] = [(0..200).map(row).collect(), (0..240).map(wide_row).collect()];
+    for inserts in inserts {
+        let batch = format!("BEGIN UNLOGGED BATCH {inserts} APPLY BATCH");
+        run(&engine, &batch).await.expect("the rows are written");
+    }
+    (engine, folder)
+}
+
+/// Such an engine in a cluster whose other node replies so.
 struct Joined {
     engine: Arc<Engine>,
     cluster: Arc<Halves>,
@@ -186,20 +220,7 @@ struct Joined {
 
 impl Joined {
     async fn with(concurrency: usize, reply: Reply) -> Joined {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut config = EngineConfig::small(folder.path());
-        config.limits.scan_concurrency = concurrency;
-        let engine = Engine::open(config).await.expect("the store opens");
-        for statement in [
-            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-            "CREATE TABLE ks.t (k int PRIMARY KEY, v int, w bigint)",
-        ] {
-            run(&engine, statement).await.expect("the schema changes");
-        }
-        let insert = |k| format!("INSERT INTO ks.t (k, v, w) VALUES ({k}, {}, {k});", k % 7);
-        let inserts: String = (0..200).map(insert).collect();
-        let batch = format!("BEGIN UNLOGGED BATCH {inserts} APPLY BATCH");
-        run(&engine, &batch).await.expect("the rows are written");
+        let (engine, folder) = engine_with_rows(concurrency).await;
         let cluster = Arc::new(Halves {
             engine: OnceLock::new(),
             reply,
@@ -255,6 +276,98 @@ async fn an_owner_reads_its_parts_and_sends_no_rows() {
         let (parts, scans) = joined.asked();
         assert!(parts >= 3, "{parts}");
         assert_eq!(scans, 0);
+    }
+}
+
+/// Statements that give rows from parts, and what they give of an engine alone.
+async fn row_statements() -> Vec<(&'static str, Vec<Vec<Option<Bytes>>>)> {
+    let (engine, _folder) = engine_with_rows(1).await;
+    let mut statements = Vec::new();
+    for text in [
+        "SELECT * FROM ks.t WHERE v = 3 ALLOW FILTERING",
+        "SELECT k, w FROM ks.t WHERE v >= 0 ALLOW FILTERING",
+        "SELECT k FROM ks.t WHERE v > 100 ALLOW FILTERING",
+        "SELECT JSON k, v FROM ks.t WHERE v < 2 LIMIT 17 ALLOW FILTERING",
+        "SELECT k FROM ks.t WHERE token(k) > -1000 AND w > 20 ALLOW FILTERING",
+        "SELECT * FROM ks.wide WHERE v < 5 ALLOW FILTERING",
+        "SELECT p, c, v FROM ks.wide WHERE v < 9 PER PARTITION LIMIT 2 LIMIT 50 ALLOW FILTERING",
+        "SELECT * FROM ks.wide WHERE c = 1 ALLOW FILTERING",
+        "SELECT DISTINCT p, s FROM ks.wide WHERE s > 7 ALLOW FILTERING",
+        "SELECT p, count(*), sum(v) FROM ks.wide GROUP BY p",
+        "SELECT p, c, max(d), avg(v) FROM ks.wide GROUP BY p, c",
+        "SELECT p, c, v FROM ks.wide WHERE v > 3 GROUP BY p, c LIMIT 33 ALLOW FILTERING",
+        "SELECT p, c, count(v) FROM ks.wide GROUP BY p, c PER PARTITION LIMIT 1",
+    ] {
+        let rows = in_pages(&engine, text, None).await;
+        statements.push((text, rows));
+    }
+    statements
+}
+
+/// The rows of all pages.
+async fn in_pages(engine: &Arc<Engine>, text: &str, page_size: Option<i32>) -> Vec<Vec<Option<Bytes>>> {
+    let mut options = QueryOptions {
+        page_size,
+        ..QueryOptions::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let outcome = engine.query(&ClientState::default(), text, &options).await;
+        let Response::Rows(rows) = outcome.expect(text).response else {
+            panic!("{text} gives no rows");
+        };
+        if let Some(size) = page_size {
+            let is_whole = rows.content.row_count() as i32 == size;
+            assert!(is_whole || rows.paging_state.is_none(), "{text}");
+        }
+        found.extend(rows.content.iter());
+        options.paging_state = rows.paging_state;
+        if options.paging_state.is_none() {
+            return found;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_parts_come_in_order_whatever_the_pages_are() {
+    let statements = row_statements().await;
+    for concurrency in [1, 4] {
+        let joined = Joined::with(concurrency, Box::new(|answer| answer)).await;
+        for (text, expected) in &statements {
+            for page_size in [None, Some(1), Some(7), Some(50), Some(1000)] {
+                let found = in_pages(&joined.engine, text, page_size).await;
+                assert_eq!(found, *expected, "{text}, pages of {page_size:?}");
+            }
+            assert_eq!(joined.cluster.scans.load(Ordering::Relaxed), 0, "{text}");
+        }
+        assert!(joined.asked().0 >= 100);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_the_owner_has_not_sent_are_read_here() {
+    let statements = row_statements().await;
+    let of_another_table = |answer: Result<PartAnswer, RemoteError>| {
+        answer.map(|mut answer| {
+            if let PartRows::Page(page) = &mut answer.rows {
+                page.last = page.last.as_ref().map(|_| Bytes::from_static(b"another"));
+                page.is_cut = true;
+            }
+            answer
+        })
+    };
+    let replies: [Reply; 3] = [
+        Box::new(|_| Err(RemoteError::NotOwned)),
+        Box::new(|_| Err(RemoteError::Unreachable("gone".to_owned()))),
+        Box::new(of_another_table),
+    ];
+    for reply in replies {
+        let joined = Joined::with(2, reply).await;
+        for (text, expected) in &statements {
+            let found = in_pages(&joined.engine, text, Some(20)).await;
+            assert_eq!(found, *expected, "{text}");
+        }
+        assert!(joined.asked().1 >= 3);
     }
 }
 

@@ -1,8 +1,9 @@
-//! What is read of each part of an aggregate, and what comes of it.
+//! What is read of each part of a range of tokens, and what comes of it.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_tablet::TokenRange;
@@ -10,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::SelectExecution;
 use super::count::{CountRequest, Counted};
-use super::output::ResultCollector;
+use super::output::{PageLimit, ResultCollector, ResultPage};
 use super::run::{is_here, read_partitions};
 use super::size::ResultSize;
 use super::source::{RangeSource, RowSource};
@@ -19,10 +20,11 @@ use crate::analysis::restrictions::Filter;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::{Limits, NO_LIMIT};
+use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::selection::PartialGroup;
 use crate::analysis::{EvalContext, Plan, Planned};
-use crate::cluster::{PartAnswer, PartRows};
+use crate::cluster::{PartAnswer, PartPage, PartRows};
 use crate::failure::ExecutionError;
 use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope;
@@ -30,10 +32,35 @@ use crate::request::BoundValue;
 use crate::rows::{RowCounts, RowsWanted};
 use crate::storage::ExecutionContext;
 
+/// The largest page of a part, in bytes: a message between nodes, and what is held of each part that is read beside others.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A part of a range of tokens.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub tokens: TokenRange,
+    /// The rows of the result for which there is room, where it gives any.
+    pub rows_max: u32,
+    /// Where the result's rows begin; none at the first.
+    pub resume: Option<PagingState>,
+}
+
 /// What a part comes to.
 pub(super) enum PartResult {
     Counted(Counted),
     Collected(Option<PartialGroup>, RowCounts),
+    Page(ResultPage, RowCounts),
+}
+
+impl Part {
+    /// All of the tokens' rows.
+    pub fn whole(tokens: TokenRange) -> Part {
+        Part {
+            tokens,
+            rows_max: NO_LIMIT,
+            resume: None,
+        }
+    }
 }
 
 impl PartResult {
@@ -46,6 +73,15 @@ impl PartResult {
             },
             PartResult::Collected(group, met) => PartAnswer {
                 rows: PartRows::Group(group?.named(&plan.table)?),
+                met,
+            },
+            PartResult::Page(page, met) => PartAnswer {
+                rows: PartRows::Page(PartPage {
+                    metadata: plan.metadata().clone(),
+                    content: page.content,
+                    last: page.last.map(|state| state.encode()),
+                    is_cut: page.is_cut,
+                }),
                 met,
             },
         })
@@ -63,7 +99,25 @@ impl PartResult {
                 let group = group.placed(&plan.selection, &plan.table)?;
                 Some(PartResult::Collected(Some(group), met))
             }
+            PartRows::Page(page) => Some(PartResult::Page(ResultPage::of_answer(page, plan)?, met)),
         }
+    }
+}
+
+impl ResultPage {
+    /// The rows that another node has sent; none if they are those of another statement.
+    fn of_answer(page: PartPage, plan: &SelectPlan) -> Option<ResultPage> {
+        let state = |state: Bytes| PagingState::decode(&state)?.of(&plan.table);
+        let last = page.last.map(state).transpose().ok()?;
+        let is_known = page.metadata.id() == plan.metadata().id()
+            && page.content.column_count() == plan.metadata().columns.len()
+            && last.is_some() == (page.content.row_count() > 0)
+            && (last.is_some() || !page.is_cut);
+        is_known.then_some(ResultPage {
+            content: page.content,
+            last,
+            is_cut: page.is_cut,
+        })
     }
 }
 
@@ -71,7 +125,10 @@ impl PartResult {
 #[derive(Clone)]
 pub(super) enum PartWork {
     Count(CountRequest),
+    /// Rows are collected into one group.
     Collect(Arc<CollectRequest>),
+    /// Rows are filtered, or grouped within partitions, and give rows of the result.
+    Rows(Arc<CollectRequest>),
 }
 
 /// A SELECT that collects rows, as it is run in another task.
@@ -113,12 +170,21 @@ impl<'a> SelectExecution<'a> {
     /// How parts are read, if they may be.
     pub(super) fn part_work(&self, wanted: &RowsWanted, filter: &Filter) -> Option<PartWork> {
         let plan = self.plan;
-        let is_cut = matches!(plan.aggregation, Aggregation::Everything)
-            && !plan.is_distinct
-            && plan.nearest.is_none()
-            && self.resume.is_none()
-            && plan.selection.is_mergeable();
-        if !is_cut {
+        if plan.nearest.is_some() {
+            return None;
+        }
+        match &plan.aggregation {
+            Aggregation::Everything => self.aggregate_work(wanted, filter),
+            Aggregation::None if filter.is_empty() && plan.restrictions.clustering.is_empty() => None,
+            Aggregation::None | Aggregation::Groups(_) => {
+                Some(PartWork::Rows(Arc::new(self.collect_request(wanted))))
+            }
+        }
+    }
+
+    fn aggregate_work(&self, wanted: &RowsWanted, filter: &Filter) -> Option<PartWork> {
+        let plan = self.plan;
+        if plan.is_distinct || self.resume.is_some() || !plan.selection.is_mergeable() {
             return None;
         }
         let wants_all = plan.restrictions.clustering.is_empty() && !plan.table.is_static_compact();
@@ -130,13 +196,17 @@ impl<'a> SelectExecution<'a> {
                 renews_time: plan.timeout().is_none(),
             }));
         }
-        Some(PartWork::Collect(Arc::new(CollectRequest {
+        Some(PartWork::Collect(Arc::new(self.collect_request(wanted))))
+    }
+
+    fn collect_request(&self, wanted: &RowsWanted) -> CollectRequest {
+        CollectRequest {
             planned: self.planned.clone(),
             values: self.ctx.values.to_vec(),
             protocol_version: self.ctx.protocol_version,
             now_s: self.now_s,
             wanted: wanted.clone(),
-        })))
+        }
     }
 }
 
@@ -146,15 +216,21 @@ impl PartWork {
         matches!(self, PartWork::Count(_))
     }
 
+    /// True if a part comes to rows of the result.
+    pub fn gives_rows(&self) -> bool {
+        matches!(self, PartWork::Rows(_))
+    }
+
     /// Reads the part's rows, wherever they are.
     pub fn run<'a>(
         &'a self,
         context: &'a Arc<ExecutionContext>,
-        tokens: TokenRange,
+        part: Part,
     ) -> BoxFuture<'a, Result<PartResult, ExecutionError>> {
         Box::pin(async move {
             match self {
                 PartWork::Count(request) => {
+                    let tokens = part.tokens;
                     let counted = request.run(context, tokens).await?;
                     if is_here(context, tokens.first)
                         && let Ok(tablet) = context.store.tablet(tokens.first)
@@ -163,7 +239,8 @@ impl PartWork {
                     }
                     Ok(PartResult::Counted(counted))
                 }
-                PartWork::Collect(request) => request.run(context, tokens).await,
+                PartWork::Collect(request) => request.collect(context, part).await,
+                PartWork::Rows(request) => request.read_rows(context, part).await,
             }
         })
     }
@@ -172,13 +249,13 @@ impl PartWork {
     pub async fn spawn(
         &self,
         context: &Arc<ExecutionContext>,
-        tokens: TokenRange,
+        part: Part,
     ) -> Result<PartResult, ExecutionError> {
         let scope = scope::part();
         let (work, context) = (self.clone(), context.clone());
         let mut task = PartTask(tokio::spawn(scope::within(scope, async move {
             let _permit = context.scan_permits.acquire().await;
-            work.run(&context, tokens).await
+            work.run(&context, part).await
         })));
         match (&mut task.0).await {
             Ok(result) => result,
@@ -197,40 +274,72 @@ impl Drop for PartTask {
 }
 
 impl CollectRequest {
-    async fn run(
+    /// What the rows of a part come to in an aggregate.
+    async fn collect(
         &self,
         context: &Arc<ExecutionContext>,
-        tokens: TokenRange,
+        part: Part,
     ) -> Result<PartResult, ExecutionError> {
+        let run = self.execution(context, part.resume)?;
+        let limits = Limits {
+            rows: NO_LIMIT,
+            per_partition: NO_LIMIT,
+        };
+        let mut output = ResultCollector::new(run.plan, run.ctx, limits, None, &context.client_memory)?;
+        let met = self.read(&run, part.tokens, &mut output).await?;
+        Ok(PartResult::Collected(output.into_partial(), met))
+    }
+
+    /// The rows of the result from a part, as far as there is room.
+    async fn read_rows(
+        &self,
+        context: &Arc<ExecutionContext>,
+        part: Part,
+    ) -> Result<PartResult, ExecutionError> {
+        let run = self.execution(context, part.resume)?;
+        let plan = run.plan;
+        let limits = Limits::bind(None, plan.per_partition_limit.as_ref(), &run.ctx)?;
+        let page = PageLimit {
+            rows: part.rows_max,
+            bytes: context.limits().page_bytes_max.min(PAGE_BYTES),
+        };
+        let mut output = ResultCollector::new(plan, run.ctx, limits, Some(page), &context.client_memory)?;
+        output.keep_last();
+        let met = self.read(&run, part.tokens, &mut output).await?;
+        Ok(PartResult::Page(output.into_page()?, met))
+    }
+
+    fn execution<'a>(
+        &'a self,
+        context: &'a Arc<ExecutionContext>,
+        resume: Option<PagingState>,
+    ) -> Result<SelectExecution<'a>, CqlError> {
         let ctx = EvalContext {
             values: &self.values,
             clock: context.clock.as_ref(),
             protocol_version: self.protocol_version,
         };
         let run = SelectExecution::of_part(context, &self.planned, ctx, self.now_s)?;
-        let plan = run.plan;
-        let filter = plan.restrictions.filter(&ctx)?;
-        let limits = Limits {
-            rows: NO_LIMIT,
-            per_partition: NO_LIMIT,
-        };
-        let mut output = ResultCollector::new(plan, ctx, limits, None, &context.client_memory)?;
-        let mut tombstones = TombstoneCount::new(&context.limits());
+        Ok(SelectExecution { resume, ..run })
+    }
+
+    /// Reads the rows with these tokens; the rows that were met.
+    async fn read(
+        &self,
+        run: &SelectExecution<'_>,
+        tokens: TokenRange,
+        output: &mut ResultCollector<'_>,
+    ) -> Result<RowCounts, ExecutionError> {
+        let filter = run.plan.restrictions.filter(&run.ctx)?;
+        let mut tombstones = TombstoneCount::new(&run.context.limits());
         let bounds = TokenBounds {
             start: Bound::Included(tokens.first),
             end: Bound::Included(tokens.last),
         };
-        let mut source = RowSource::Range(RangeSource::new(&plan.table, bounds, self.wanted.clone(), None));
-        let mut size = ResultSize::new(context);
-        read_partitions(
-            &run,
-            &filter,
-            &mut source,
-            &mut output,
-            &mut tombstones,
-            &mut size,
-        )
-        .await?;
-        Ok(PartResult::Collected(output.into_partial(), tombstones.met()))
+        let source = RangeSource::new(&run.plan.table, bounds, self.wanted.clone(), run.resume.as_ref());
+        let mut source = RowSource::Range(source);
+        let mut size = ResultSize::new(run.context);
+        read_partitions(run, &filter, &mut source, output, &mut tombstones, &mut size).await?;
+        Ok(tombstones.met())
     }
 }
