@@ -129,9 +129,9 @@ impl RequestSource for Requests<'_> {
 
     fn check(&self, response: Response) -> Result<Answer> {
         match self {
-            Requests::Fill(..) => Operation::Write.check(response),
-            Requests::Run(operation, ..) => operation.check(response),
-            Requests::Cycles(_) => Operation::QueueCycle.check(response),
+            Requests::Fill(_, _, sizes) => Operation::Write.check(response, sizes),
+            Requests::Run(operation, _, sizes) => operation.check(response, sizes),
+            Requests::Cycles(cycles) => Operation::QueueCycle.check(response, &cycles.load.sizes),
         }
     }
 }

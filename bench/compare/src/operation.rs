@@ -88,6 +88,8 @@ pub enum Operation {
     Scan,
     /// A row counted by `SELECT count(*)` of the whole table
     Count,
+    /// A row of the whole table that ALLOW FILTERING looks at, and leaves out
+    Filter,
     /// 1,000 rows by an IN of their keys
     In1000,
     /// One counter, incremented
@@ -177,6 +179,7 @@ impl Operation {
             Operation::VectorPlainWrite => "vector-plain-write",
             Operation::Scan => "scan",
             Operation::Count => "count",
+            Operation::Filter => "filter",
             Operation::In1000 => "in-1000",
             Operation::HotCounter => "hot-counter",
             Operation::HotLwt => "hot-lwt",
@@ -215,6 +218,7 @@ impl Operation {
             Operation::VectorPlainWrite => "INSERT INTO compare.plain_vectors (id, few, v) VALUES (?, ?, ?)",
             Operation::Scan => "SELECT k, v FROM compare.kv WHERE token(k) > ? AND token(k) <= ?",
             Operation::Count => "SELECT count(*) FROM compare.kv",
+            Operation::Filter => "SELECT k FROM compare.kv WHERE v = ? ALLOW FILTERING",
             Operation::In1000 => "SELECT k, v FROM compare.kv WHERE k IN ?",
             Operation::HotCounter => "UPDATE compare.counters SET n = n + 1 WHERE k = 1",
             Operation::HotLwt => "UPDATE compare.hot SET v = ? WHERE k = ? IF EXISTS",
@@ -234,7 +238,7 @@ impl Operation {
 
     /// Rows of a page, where there may be several pages.
     pub fn page_rows(self) -> Option<i32> {
-        (self == Operation::Scan).then_some(PAGE_ROWS)
+        matches!(self, Operation::Scan | Operation::Filter).then_some(PAGE_ROWS)
     }
 
     /// Rows of one request.
@@ -253,9 +257,12 @@ impl Operation {
             values: |sizes, number, random| vec![sizes.key(number), sizes.value(random)],
         };
         match self {
-            Operation::Read | Operation::Lwt | Operation::Scan | Operation::Count | Operation::In1000 => {
-                vec![kv()]
-            }
+            Operation::Read
+            | Operation::Lwt
+            | Operation::Scan
+            | Operation::Count
+            | Operation::Filter
+            | Operation::In1000 => vec![kv()],
             Operation::Write
             | Operation::IndexedWrite
             | Operation::Batch
@@ -372,12 +379,12 @@ impl Operation {
                 vec![list(keys.collect())]
             }
             Operation::HotLwt => vec![sizes.value(random), sizes.key(0)],
-            Operation::Append => vec![sizes.value(random)],
+            Operation::Append | Operation::Filter => vec![sizes.value(random)],
         }
     }
 
     /// Everything that is read was written before, so an answer without it is an error.
-    pub fn check(self, response: Response) -> Result<Answer> {
+    pub fn check(self, response: Response, sizes: &Sizes) -> Result<Answer> {
         let wanted = match self {
             Operation::Write
             | Operation::IndexedWrite
@@ -404,6 +411,13 @@ impl Operation {
             | Operation::SliceEnd
             | Operation::SliceReversed => SLICE_ROWS as usize,
             Operation::Scan => return self.check_page(response),
+            Operation::Filter => {
+                let page = self.check_page(response)?;
+                return Ok(Answer {
+                    operations: if page.next_page.is_none() { sizes.keys } else { 0 },
+                    ..page
+                });
+            }
         };
         match response {
             Response::Result(QueryResult::Void) if wanted == 0 => {}
