@@ -38,6 +38,14 @@ impl<'a> PlanContext<'a> {
         }
     }
 
+    /// Plans something that sees what masks hide.
+    pub(crate) fn unmasked<T>(&mut self, plan: impl FnOnce(&mut PlanContext<'a>) -> T) -> T {
+        let masks = std::mem::replace(&mut self.masks, false);
+        let planned = plan(self);
+        self.masks = masks;
+        planned
+    }
+
     /// Takes note of functions of users that will be called.
     pub fn executes(&self, functions: Vec<Resource>) {
         self.executed.borrow_mut().extend(functions);

@@ -105,9 +105,8 @@ async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> R
 pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> Result<u64, ExecutionError> {
     let _epoch = context.writes.enter();
     let schema = context.schema();
-    let found = schema.stored_tables().find_map(|table| {
-        let of_index = |index: &&Arc<Index>| index.table.number.0 == stale.index;
-        let index = table.indexes.iter().find(of_index)?;
+    let found = schema.index_of_hidden_table(stale.index);
+    let found = found.and_then(|(table, index)| {
         let (_, column) = table.column(&index.target.column)?;
         Some((table, index, column))
     });

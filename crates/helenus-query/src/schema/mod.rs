@@ -109,6 +109,15 @@ impl Schema {
             .filter(|table| table.kind != TableKind::Virtual)
     }
 
+    /// The index whose hidden table has that number, and the table that it is on.
+    pub fn index_of_hidden_table(&self, number: u32) -> Option<(&Arc<Table>, &Arc<Index>)> {
+        self.stored_tables().find_map(|table| {
+            let mut indexes = table.indexes.iter();
+            let index = indexes.find(|index| index.table.number.0 == number)?;
+            Some((table, index))
+        })
+    }
+
     /// True if an index holds its entries in the order of their values.
     pub fn has_ordered_indexes(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);

@@ -113,10 +113,8 @@ fn plan_function(
         alias: None,
     };
     // Rows are grouped by what there is.
-    let masks = std::mem::replace(&mut ctx.masks, false);
-    let selection = Selection::new(ctx, table, &[item], SelectionOptions::default());
-    ctx.masks = masks;
-    let selection = selection?;
+    let options = SelectionOptions::default();
+    let selection = ctx.unmasked(|ctx| Selection::new(ctx, table, &[item], options))?;
     if selection.is_aggregate() {
         let name = match call {
             ast::Selector::Function { name, .. } => format!("system.{}", name.name),

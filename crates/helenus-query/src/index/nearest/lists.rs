@@ -1,7 +1,6 @@
 //! Searches posting lists where they are: those of other nodes by their owners, so that the vectors in them stay there.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, try_join_all};
@@ -49,7 +48,7 @@ pub(super) async fn search(
         searches.push(search_at(context, wanted, node, families).boxed());
     }
     for family in here {
-        searches.push(search_family(context, wanted, family).boxed());
+        searches.push(search_runs(context, wanted, family).boxed());
     }
     Ok(try_join_all(searches).await?.into_iter().flatten().collect())
 }
@@ -84,6 +83,24 @@ async fn search_at(
     let mut found = Vec::with_capacity(search.lists.len());
     for family in families {
         found.extend(search_family(context, wanted, family).await?);
+    }
+    Ok(found)
+}
+
+/// Searches the lists of a family that are not all another node's: those next to each other that have one owner at once.
+async fn search_runs(
+    context: &ExecutionContext,
+    wanted: Wanted<'_>,
+    family: Vec<i64>,
+) -> Result<Vec<ListCandidates>, ExecutionError> {
+    let peer = |list: &i64| peer_of(context.cluster()?.as_ref(), std::slice::from_ref(list));
+    let mut found = Vec::with_capacity(family.len());
+    for run in family.chunk_by(|one, next| peer(one) == peer(next)) {
+        let run_found = match run.first().and_then(peer) {
+            Some(node) => search_at(context, wanted, node, vec![run.to_vec()]).await?,
+            None => search_family(context, wanted, run.to_vec()).await?,
+        };
+        found.extend(run_found);
     }
     Ok(found)
 }
@@ -159,10 +176,14 @@ pub(crate) async fn serve(
     context: &ExecutionContext,
     search: &ListSearch,
 ) -> Result<Vec<Bytes>, ExecutionError> {
-    let index = index_of(context, search.index).ok_or(ExecutionError::NotOwned)?;
+    let schema = context.schema();
+    let found = schema.index_of_hidden_table(search.index);
+    let (_, index) = found
+        .filter(|(_, index)| index.has_posting_lists)
+        .ok_or(ExecutionError::NotOwned)?;
     let wanted = Wanted {
-        index: &index,
-        measure: SimilarityFunction::of(&index),
+        index,
+        measure: SimilarityFunction::of(index),
         vector: &search.vector,
     };
     let mut found = Vec::with_capacity(search.lists.len());
@@ -171,12 +192,4 @@ pub(crate) async fn serve(
         found.push(search_list(context, wanted, *list).await?.encode());
     }
     Ok(found)
-}
-
-fn index_of(context: &ExecutionContext, hidden_table: u32) -> Option<Arc<Index>> {
-    let schema = context.schema();
-    let mut indexes = schema.stored_tables().flat_map(|table| &table.indexes);
-    indexes
-        .find(|index| index.table.number.0 == hidden_table && index.has_posting_lists)
-        .cloned()
 }
