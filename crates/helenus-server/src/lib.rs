@@ -25,6 +25,7 @@ pub mod node;
 pub mod node_commands;
 mod node_facts;
 pub mod node_report;
+mod partition_sampling;
 pub mod reader;
 pub mod rpc;
 mod server_state;

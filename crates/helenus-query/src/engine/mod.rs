@@ -8,6 +8,7 @@ pub(crate) mod guardrails;
 pub(crate) mod identity;
 pub(crate) mod prepared;
 mod read_only;
+pub mod sampling;
 pub(crate) mod security;
 pub(crate) mod serve;
 pub mod sizes;
@@ -439,7 +440,7 @@ impl Engine {
                     .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
             }
         };
-        timing.end(&self.context, Side::Coordinator, planned);
+        timing.end(&self.context, Side::Coordinator, planned, &source);
         ran
     }
 
