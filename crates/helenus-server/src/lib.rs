@@ -30,6 +30,7 @@ pub mod reader;
 pub mod rpc;
 mod server_state;
 mod slow;
+mod slow_report;
 mod stage_times;
 mod table_report;
 pub mod tls;

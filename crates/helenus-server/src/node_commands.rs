@@ -78,6 +78,11 @@ impl NodeCommands {
         }
     }
 
+    /// Whose commands are taken.
+    pub(crate) fn authenticator(&self) -> AdminAuthenticator {
+        self.authenticator.clone()
+    }
+
     pub(crate) fn router(self) -> Router {
         let settings = live_settings::router(self.settings.clone(), self.authenticator.clone());
         let sampling = partition_sampling::router(self.engine.clone(), self.authenticator.clone());

@@ -3,14 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
 use helenus_cql::value::text::{get_string, hex};
-use helenus_row::key::split_partition_key;
+use helenus_row::key::{decode_partition_prefix, split_partition_key};
 use uuid::Uuid;
 
 use super::Engine;
 use crate::figures::sampling::recent::{RecentActivity, RecentReport};
 use crate::figures::sampling::{RunningSampling, Sample, SampledTables, SamplerKind, Samples, SamplingPlan};
 use crate::schema::{Table, TableKind};
+
+/// Partitions among which the largest of tables that people know are looked for.
+const LARGEST_LOOKED_AT: usize = 1024;
 
 /// What is sampled, by names. All tables without a keyspace, all of a keyspace without a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +137,34 @@ impl Engine {
             reads: named(reads),
             writes: named(writes),
         }
+    }
+}
+
+impl Engine {
+    /// The partitions that take the most on disk, at most `most`, with their bytes. Those of the tables that hold indexes are left out.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn largest_partitions(&self, most: usize) -> Result<Vec<NamedSample>, CqlError> {
+        let largest = self.largest_prefixes(LARGEST_LOOKED_AT).await?;
+        let schema = self.schema();
+        let tables = schema
+            .stored_tables()
+            .filter(|table| table.kind != TableKind::Index);
+        let tables: HashMap<u32, &Arc<Table>> = tables.map(|table| (table.number.0, table)).collect();
+        let named = |(prefix, bytes): (Bytes, u64)| {
+            let number = u32::from_be_bytes(*prefix.first_chunk()?);
+            let table = tables.get(&number)?;
+            let (_, key) = decode_partition_prefix(&prefix).ok()?;
+            Some(NamedSample {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+                value: key_text(table, &key),
+                count: bytes,
+                error: 0,
+            })
+        };
+        Ok(largest.into_iter().filter_map(named).take(most).collect())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Enters what partitions are asked for into the samples ([`crate::figures::sampling`]).
 
+use std::time::Instant;
+
 use helenus_cql::error::CqlError;
 
 use crate::cluster::Source;
@@ -59,8 +61,8 @@ impl<'r> SampledRead<'r> {
     }
 }
 
-/// Enters how long a read took, by the text of its statement without values.
-pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Source<'_>, micros: u64) {
+/// Enters how long a read took that ends now, by the text of its statement without values.
+pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Source<'_>, began: Instant) {
     let sampling = &context.figures.sampling;
     let interest = sampling.interest([SamplerKind::LocalReadTime]);
     if interest.is_none() {
@@ -71,6 +73,7 @@ pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Sour
         Source::Prepared(prepared) => prepared.query.as_ref(),
         Source::Batch(..) => return,
     };
+    let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let shape = without_values(trace::shorten(text));
     sampling.record(
         interest,

@@ -40,8 +40,7 @@ impl Timing {
                 self.enter(context, side, kind, [plan.table().id]);
                 // The owner has read them, not the node that passes the request on.
                 if side == Side::Local || context.cluster().is_none() {
-                    let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-                    sampling::read_took(context, plan.table(), source, micros);
+                    sampling::read_took(context, plan.table(), source, self.began);
                     let (rows, tombstones) = trace::rows_read();
                     let (rows_before, tombstones_before) = self.read_before;
                     context.figures.read_of(

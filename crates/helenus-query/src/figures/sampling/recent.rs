@@ -93,9 +93,10 @@ impl Window {
 
 impl RecentPartitions {
     pub(super) fn set_interval(&self, interval: u32) {
-        self.interval.store(interval, Ordering::Relaxed);
-        // Numbers of another interval can't be added to those that follow.
-        self.windows.lock().clear();
+        if self.interval.swap(interval, Ordering::Relaxed) != interval {
+            // Numbers of another interval can't be added to those that follow.
+            self.windows.lock().clear();
+        }
     }
 
     pub(super) fn is_on(&self) -> bool {
