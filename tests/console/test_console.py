@@ -2,10 +2,12 @@
 
 import http.client
 import json
+import os
 import pathlib
 import re
 import shutil
 import threading
+import urllib.request
 
 import pytest
 
@@ -154,7 +156,6 @@ def test_sections_show_what_tables_hold(fleet, browser):
     browser.wait(lambda: "cluster_name" in browser.text("table"), "settings")
     browser.section("tables")
     browser.wait(lambda: "carts" in browser.text("table"), "tables")
-    browser.section("slow")
     browser.section("schema")
     browser.script("[...document.querySelectorAll('.browser button')].find((b) => b.innerText === 'carts').click()")
     browser.wait(lambda: "CREATE TABLE shop.carts" in browser.text("pre"), "the table's definition")
@@ -164,7 +165,7 @@ def test_sections_show_what_tables_hold(fleet, browser):
 def test_a_phone_needs_no_scrolling_sideways(fleet, browser):
     browser.size(390, 844)
     try:
-        for section in ("overview", "charts", "tables", "clients", "settings", "cql"):
+        for section in ("overview", "charts", "tables", "partitions", "slow", "clients", "settings", "cql"):
             browser.open(fleet[0], section)
             browser.section(section)
             width = browser.script("return document.documentElement.scrollWidth")
@@ -190,10 +191,69 @@ def test_pages_of_other_sites_can_send_no_command(fleet):
 
 
 @pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """A node with a hot, a written and a large partition, of which every request is slow that takes a millisecond."""
+    settings = ["partition_sampling_interval=2", "slow_request_log_timeout=1ms"]
+    node = helenus.Node(tmp_path_factory.mktemp("busy"), args=[word for setting in settings for word in ("--set", setting)])
+    node.start()
+    session = node.connect()
+    session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE shop.carts (customer text, item int, v blob, PRIMARY KEY (customer, item))")
+    insert = session.prepare("INSERT INTO shop.carts (customer, item, v) VALUES (?, ?, ?)")
+    select = session.prepare("SELECT v FROM shop.carts WHERE customer = ? AND item = ?")
+    for item in range(50):
+        session.execute(insert, ("<b>large</b>", item, os.urandom(50_000)))
+    # Flushed at once, so that it is in files alone.
+    urllib.request.urlopen(urllib.request.Request(f"http://{node.host}:{node.http_port}/node/flush", data=b"", method="POST")).read()
+    for number in range(1000):
+        session.execute(select, ("hot" if number % 2 else f"cold{number % 100}", 0))
+        session.execute(insert, ("written" if number % 4 else f"once{number}", number, b"x"))
+    yield node
+    node.close()
+
+
+def test_busy_and_large_partitions_are_shown(busy, browser):
+    browser.open(busy, "partitions")
+    cells = lambda title: browser.texts(f'[data-partitions="{title}"] tbody td')
+    browser.wait(lambda: "hot" in cells("Most reads"), "the partition that is read the most")
+    assert cells("Most reads")[:2] == ["shop.carts", "hot"]
+    assert cells("Most writes")[:2] == ["shop.carts", "written"]
+    share = float(cells("Most reads")[3].split()[0])
+    assert 40 < share < 60, cells("Most reads")
+    assert cells("Largest on disk")[:2] == ["shop.carts", "<b>large</b>"]
+    assert re.match(r"2\.3\d MiB", cells("Largest on disk")[2]), cells("Largest on disk")
+    told = ask(busy, "GET", "partitions")[2]
+    assert told["interval"] == 2
+    # One in two, of 1,000 reads.
+    assert 850 < told["reads"]["total"] < 1150, told["reads"]["total"]
+    assert 350 < told["reads"]["top"][0]["count"] < 650, told["reads"]["top"][0]
+    assert browser.complaints() == []
+
+
+def test_slow_statements_are_shown_with_their_stages(busy, browser):
+    def slow():
+        list(busy.connect().execute("SELECT customer FROM shop.carts WHERE v = 0x0badcafe ALLOW FILTERING"))
+        return [one for one in ask(busy, "GET", "slow_statements")[2] if "FILTERING" in one["statement"]]
+
+    helenus.wait_until(slow, 30, "a slow statement")
+    browser.open(busy, "slow")
+    browser.wait(lambda: "WHERE v = ? ALLOW FILTERING" in browser.text("table"), "the statement")
+    assert "badcafe" not in browser.text("table")
+    assert browser.texts("th")[:4] == ["Time (UTC)", "Took", "Where the time went", "Table"]
+    assert re.search(r"run [\d.]+ ms", browser.text("table")) and browser.script("return document.querySelectorAll('.stages span').length") > 0
+    browser.script("[...document.querySelectorAll('main button')].find((b) => b.innerText === 'Longest first').click()")
+    longest = max(one["total_ms"] for one in ask(busy, "GET", "slow_statements")[2])
+    shown = lambda: [float(text.split()[0]) * (1000 if text.endswith(" s") else 1) for text in browser.texts("tbody td:nth-child(2)")]
+    browser.wait(lambda: shown() and shown() == sorted(shown(), reverse=True) and abs(shown()[0] - longest) <= 0.06 + longest / 100, "the longest first")
+    assert browser.complaints() == []
+
+
+@pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
     from cassandra.auth import PlainTextAuthProvider
 
-    node = helenus.Node(tmp_path_factory.mktemp("guarded"), args=AUTHENTICATION)
+    observed = ["--set", "partition_sampling_interval=1", "--set", "slow_request_log_timeout=1ms", "--set", "slow_requests_kept=1000"]
+    node = helenus.Node(tmp_path_factory.mktemp("guarded"), args=[*AUTHENTICATION, *observed])
     node.start()
     session = node.connect(auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
     session.execute(f"CREATE ROLE helen WITH PASSWORD = '{PASSWORD}' AND LOGIN = true")
@@ -206,6 +266,33 @@ def guarded(tmp_path_factory):
 
 
 AUTHENTICATION = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=CassandraAuthorizer"]
+
+
+def session_of(node, role, password):
+    """The cookie of a role that has logged in."""
+    token = ask(node, "GET", "session")[2]["token"]
+    status, headers, _ = ask(node, "POST", "login", {"user": role, "password": password}, x_helenus_token=token)
+    assert status == 200
+    return {"cookie": headers["set-cookie"].split(";")[0]}
+
+
+def test_a_role_sees_the_partitions_and_statements_of_tables_that_it_may_read(guarded):
+    from cassandra.auth import PlainTextAuthProvider
+
+    session = guarded.connect(auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
+    tables = lambda told: {one["table"] for one in told}
+    helen, everyone = session_of(guarded, "helen", PASSWORD), session_of(guarded, "cassandra", "cassandra")
+
+    def all_were_slow():
+        for name in ("carts", "prices"):
+            session.execute(f"DELETE FROM shop.{name} WHERE id = 4711")
+        return tables(ask(guarded, "GET", "slow_statements", **everyone)[2]) >= {"", "carts", "prices"}
+
+    helenus.wait_until(all_were_slow, 30, "slow statements about all")
+    written = ask(guarded, "GET", "partitions", **everyone)[2]["writes"]["top"]
+    assert tables(written) == {"carts", "prices"} and {one["partition"] for one in written} == {"4711"}
+    assert tables(ask(guarded, "GET", "partitions", **helen)[2]["writes"]["top"]) == {"carts"}
+    assert tables(ask(guarded, "GET", "slow_statements", **helen)[2]) == {"carts"}
 
 
 def log_in(browser, password):
@@ -237,7 +324,7 @@ def test_a_role_logs_in_and_may_what_it_may(guarded, browser):
 
 
 def test_without_a_login_nothing_is_told_and_guesses_are_limited(guarded):
-    for path in ("cluster", "history"):
+    for path in ("cluster", "history", "partitions", "slow_statements"):
         assert ask(guarded, "GET", path)[0] == 401
     token = ask(guarded, "GET", "session")[2]["token"]
     assert ask(guarded, "POST", "cql", {"statement": "SELECT key FROM system.local"}, x_helenus_token=token)[0] == 401

@@ -86,6 +86,11 @@ pub(crate) fn waited_for_locks(time: Duration) {
     step(|| "Waited for the partition's lock");
 }
 
+/// Time that the request of this thread has waited for locks so far, in nanoseconds.
+pub(crate) fn lock_wait_ns() -> u64 {
+    CURRENT.with_borrow(|work| work.lock_ns)
+}
+
 /// Counts what a read has seen.
 pub(crate) fn read(live_rows: usize, tombstones: usize) {
     count(|work| {

@@ -59,6 +59,8 @@ pub struct ServerConfig {
     pub slow_request_log_timeout: Option<Duration>,
     /// Whether those lines show the values that are written into statements.
     pub slow_request_log_values: bool,
+    /// How many of the last such requests are kept in memory.
+    pub slow_requests_kept: usize,
     /// The time for which requests may still run when the server stops.
     pub shutdown_timeout: Duration,
     /// The encryption of connections, if any.
@@ -93,6 +95,7 @@ impl ServerConfig {
             startup_timeout: Duration::from_secs(30),
             slow_request_log_timeout: Some(Duration::from_millis(500)),
             slow_request_log_values: false,
+            slow_requests_kept: 200,
             shutdown_timeout: Duration::from_secs(10),
             tls: None,
             audit: Arc::default(),

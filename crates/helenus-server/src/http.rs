@@ -26,6 +26,7 @@ use crate::node::AdminApi;
 use crate::node_commands::NodeCommands;
 use crate::node_facts;
 use crate::node_report::NodeReporter;
+use crate::slow_report;
 use crate::table_report;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
@@ -103,7 +104,11 @@ impl HttpServer {
             .route("/metrics", get(metrics))
             .with_state(context)
             .merge(node_facts::router(reporter.engine.clone()))
-            .merge(reporter.router(up.clone()))
+            .merge(reporter.clone().router(up.clone()))
+            .merge(slow_report::router(
+                reporter.slow_requests.clone(),
+                commands.authenticator(),
+            ))
             .merge(commands.router())
             .merge(table_report::router(engine))
             .merge(console.router())

@@ -18,7 +18,7 @@ use crate::events::EventBroadcaster;
 use crate::long_requests::LongRequestPool;
 use crate::metrics::Metrics;
 use crate::server_state::{ServerState, Stopping};
-use crate::slow::SlowLog;
+use crate::slow::{KeptRequest, SlowLog};
 use crate::tls::Stream;
 
 /// How long accepting pauses when the machine has no descriptor left for a connection.
@@ -51,6 +51,16 @@ impl SlowRequestLog {
     /// From now on, requests that take longer are logged; none are without a timeout.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         self.0.set_timeout(timeout);
+    }
+
+    /// From now on, so many of the last are kept.
+    pub fn set_kept(&self, kept: usize) {
+        self.0.set_kept(kept);
+    }
+
+    /// The last slow requests, the newest first.
+    pub(crate) fn kept(&self) -> Vec<KeptRequest> {
+        self.0.kept()
     }
 }
 

@@ -22,6 +22,7 @@ use crate::listener::Transport;
 use crate::live_settings::{self, LiveSettings};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
+use crate::partition_sampling;
 use crate::rpc::secret::Secret;
 
 /// A level that is logged, of a target (a module) or of all that have none of their own.
@@ -77,8 +78,14 @@ impl NodeCommands {
         }
     }
 
+    /// Whose commands are taken.
+    pub(crate) fn authenticator(&self) -> AdminAuthenticator {
+        self.authenticator.clone()
+    }
+
     pub(crate) fn router(self) -> Router {
         let settings = live_settings::router(self.settings.clone(), self.authenticator.clone());
+        let sampling = partition_sampling::router(self.engine.clone(), self.authenticator.clone());
         Router::new()
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
@@ -91,6 +98,7 @@ impl NodeCommands {
             .route("/node/audit_log/disable", post(disable_audit_log))
             .with_state(self)
             .merge(settings)
+            .merge(sampling)
     }
 
     /// Refuses a command that may not come from there, and logs one that is carried out.

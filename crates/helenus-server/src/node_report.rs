@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::bucket_cost::{BucketCost, BucketCostMeter};
-use crate::listener::Transport;
+use crate::listener::{SlowRequestLog, Transport};
 use crate::metrics::Metrics;
 
 /// The parts of a node that its report is made from.
@@ -33,6 +33,7 @@ pub struct NodeReporter {
     /// Of the native transport.
     pub metrics: Arc<Metrics>,
     pub transport: Transport,
+    pub slow_requests: SlowRequestLog,
     /// When the process began.
     pub started: Instant,
 }

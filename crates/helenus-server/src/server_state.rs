@@ -69,6 +69,7 @@ impl<B: Backend> ServerState<B> {
             slow: Arc::new(SlowLog::new(
                 config.slow_request_log_timeout,
                 config.slow_request_log_values,
+                config.slow_requests_kept,
             )),
             audit: config.audit.clone(),
             refusals: LogRateLimiter::default(),

@@ -8,6 +8,7 @@ pub(crate) mod guardrails;
 pub(crate) mod identity;
 pub(crate) mod prepared;
 mod read_only;
+pub mod sampling;
 pub(crate) mod security;
 pub(crate) mod serve;
 pub mod sizes;
@@ -168,6 +169,9 @@ impl Engine {
         let traces = Arc::new(Traces::default());
         let figures = Arc::new(Figures::default());
         figures.begin_ticks();
+        figures
+            .sampling
+            .set_recent_interval(config.limits.partition_sampling_interval);
         let client_memory = ClientMemory::new(config.limits.client_memory_bytes);
         let stale = Arc::new(StaleCounts::default());
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
@@ -232,6 +236,9 @@ impl Engine {
     /// `client_memory_bytes`, `answers_bytes_max`) and `scan_concurrency` stay as they were.
     pub fn set_limits(&self, limits: Limits) {
         let now = self.limits();
+        self.figures
+            .sampling
+            .set_recent_interval(limits.partition_sampling_interval);
         self.context.limits.store(Arc::new(Limits {
             prepared_cache_bytes: now.prepared_cache_bytes,
             client_memory_bytes: now.client_memory_bytes,
@@ -439,7 +446,7 @@ impl Engine {
                     .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
             }
         };
-        timing.end(&self.context, Side::Coordinator, planned);
+        timing.end(&self.context, Side::Coordinator, planned, &source);
         ran
     }
 

@@ -35,6 +35,21 @@ impl Engine {
         self.schema().access.role(user).is_some_and(|role| role.can_login)
     }
 
+    /// True if a user may read a table, or is a superuser where none is named. Everybody may where there are no permissions.
+    pub fn may_read(&self, user: Option<&User>, table: Option<(&str, &str)>) -> bool {
+        if !self.control.authorizes {
+            return true;
+        }
+        let user = user.map_or("", |user| user.name.as_str());
+        let access = &self.schema().access;
+        match table {
+            Some((keyspace, table)) => {
+                access.may(user, Permission::Select, &Resource::table(keyspace, table))
+            }
+            None => access.is_superuser(user),
+        }
+    }
+
     /// Ends the connections of those who may not stay.
     pub(crate) fn end_strangers(&self) {
         if self.control.authenticates {

@@ -51,6 +51,29 @@ impl Engine {
     /// # Errors
     /// When the store can't be read.
     pub async fn table_sizes(&self) -> Result<BTreeMap<TableId, TableSize>, CqlError> {
+        let files = self.file_summaries().await?;
+        Ok(sum(files.iter().map(Arc::as_ref)))
+    }
+
+    /// The prefixes of the keys of the partitions that take the most there, and their bytes, the largest first. Of each file the largest are
+    /// known: one that is spread over many may be larger.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(crate) async fn largest_prefixes(&self, most: usize) -> Result<Vec<(Bytes, u64)>, CqlError> {
+        let files = self.file_summaries().await?;
+        let partitions = partitions_of(files.iter().map(Arc::as_ref));
+        let mut largest: Vec<(Bytes, u64)> = partitions
+            .into_iter()
+            .map(|(prefix, bytes)| (prefix.clone(), bytes))
+            .collect();
+        largest.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        largest.truncate(most);
+        Ok(largest)
+    }
+
+    /// The summaries of all files; those that are not known yet are made.
+    async fn file_summaries(&self) -> Result<Vec<Arc<FileSummary>>, CqlError> {
         let mut known = HashMap::new();
         for tablet in self.context.store.tablets().iter() {
             for file in tablet.files() {
@@ -67,28 +90,33 @@ impl Engine {
                 known.insert(file.id(), summary);
             }
         }
-        let sizes = sum(known.values().map(Arc::as_ref));
+        let files = known.values().cloned().collect();
         // Of files that are gone nothing is kept.
         *self.file_sizes.known.lock() = known;
-        Ok(sizes)
+        Ok(files)
     }
 }
 
-fn sum<'s>(files: impl Iterator<Item = &'s FileSummary>) -> BTreeMap<TableId, TableSize> {
+/// The bytes of each partition that is known.
+fn partitions_of<'s>(files: impl Iterator<Item = &'s FileSummary>) -> HashMap<&'s Bytes, u64> {
+    let mut partitions = HashMap::new();
+    for (prefix, bytes) in files.flat_map(|file| &file.partitions) {
+        *partitions.entry(prefix).or_default() += bytes;
+    }
+    partitions
+}
+
+fn sum<'s>(files: impl Iterator<Item = &'s FileSummary> + Clone) -> BTreeMap<TableId, TableSize> {
     let mut sizes = BTreeMap::<TableId, TableSize>::new();
-    let mut partitions = HashMap::<&Bytes, u64>::new();
-    for file in files {
+    for file in files.clone() {
         for (table, bytes) in &file.tables {
             let size = sizes.entry(*table).or_default();
             size.bytes += bytes;
             size.files += 1;
             size.largest_file = size.largest_file.max(*bytes);
         }
-        for (prefix, bytes) in &file.partitions {
-            *partitions.entry(prefix).or_default() += bytes;
-        }
     }
-    for (prefix, bytes) in partitions {
+    for (prefix, bytes) in partitions_of(files) {
         if let Some(size) = table_of(prefix).and_then(|table| sizes.get_mut(&table)) {
             size.largest_partition = size.largest_partition.max(bytes);
         }

@@ -3,6 +3,7 @@
 pub(crate) mod backfill;
 pub(crate) mod modification;
 pub(crate) mod routing;
+pub(crate) mod sampling;
 pub(crate) mod select;
 pub(crate) mod timing;
 pub(crate) mod views;

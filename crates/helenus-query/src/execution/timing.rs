@@ -7,6 +7,8 @@ use uuid::Uuid;
 
 use crate::analysis::modification::ModificationPlan;
 use crate::analysis::{Plan, Planned, PlannedBatch};
+use crate::cluster::Source;
+use crate::execution::sampling;
 use crate::figures::{Side, StatementKind};
 use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
@@ -28,7 +30,7 @@ impl Timing {
     }
 
     /// The statement has run.
-    pub fn end(self, context: &ExecutionContext, side: Side, planned: &Planned) {
+    pub fn end(self, context: &ExecutionContext, side: Side, planned: &Planned, source: &Source<'_>) {
         match &planned.plan {
             Plan::Select(plan) if plan.table().kind != TableKind::Virtual => {
                 let kind = match plan.reads_range() {
@@ -38,6 +40,7 @@ impl Timing {
                 self.enter(context, side, kind, [plan.table().id]);
                 // The owner has read them, not the node that passes the request on.
                 if side == Side::Local || context.cluster().is_none() {
+                    sampling::read_took(context, plan.table(), source, self.began);
                     let (rows, tombstones) = trace::rows_read();
                     let (rows_before, tombstones_before) = self.read_before;
                     context.figures.read_of(

@@ -7,6 +7,7 @@ pub mod histogram;
 pub mod internode;
 pub mod log_lines;
 pub mod running;
+pub mod sampling;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 use self::histogram::{Histogram, Snapshot};
 use self::internode::Inbound;
+use self::sampling::PartitionSampling;
 
 /// What a statement does, as far as its latency is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +183,8 @@ pub struct Figures {
     pub batches: BatchFigures,
     pub transport: TransportFigures,
     pub inbound: Inbound,
+    /// Which partitions are asked for.
+    pub sampling: Arc<PartitionSampling>,
     /// By the id of the table; those that nobody has asked for have none.
     tables: ArcSwap<HashMap<Uuid, Arc<TableFigures>>>,
     /// Held while one is added.
@@ -197,6 +201,7 @@ impl Default for Figures {
             batches: BatchFigures::default(),
             transport: TransportFigures::default(),
             inbound: Inbound::default(),
+            sampling: Arc::default(),
             tables: ArcSwap::default(),
             adding: Mutex::default(),
             weight: AtomicU64::new(1),

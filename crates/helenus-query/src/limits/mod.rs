@@ -33,6 +33,8 @@ pub struct Limits {
     pub answers_bytes_max: usize,
     /// Parts of reads of whole tables that are read at a time, by all requests together.
     pub scan_concurrency: usize,
+    /// Of how many reads and writes of a partition one is counted in the list of the most active ones; none with 0.
+    pub partition_sampling_interval: u32,
     /// Columns may be masked, and are shown masked to those who may not see what masks hide.
     pub dynamic_data_masking_enabled: bool,
     /// What clients that are no superusers are warned of and refused.
@@ -56,6 +58,7 @@ impl Default for Limits {
             answers_bytes_max: 512 << 20,
             scan_concurrency: std::thread::available_parallelism()
                 .map_or(1, |cores| (cores.get() / 2).max(1)),
+            partition_sampling_interval: 64,
             dynamic_data_masking_enabled: false,
             guardrails: guardrails::Guardrails::default(),
         }

@@ -72,7 +72,7 @@ impl<B: Backend> Connection<B> {
                 let total = now.saturating_duration_since(report.first_byte);
                 let sending = now.saturating_duration_since(report.answered);
                 self.server.metrics.slow();
-                self.server.slow.log(&slow, total, sending);
+                self.server.slow.enter(slow, total, sending);
             }
         }
     }

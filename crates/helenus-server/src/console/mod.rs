@@ -14,10 +14,12 @@ mod history;
 #[cfg(test)]
 mod history_tests;
 mod login_limit;
+mod partitions;
 mod requests;
 mod sessions;
 #[cfg(test)]
 mod sessions_tests;
+mod slow_statements;
 mod statement;
 
 use std::sync::Arc;
@@ -83,6 +85,8 @@ impl Console {
             .route("/console/api/logout", post(requests::log_out))
             .route("/console/api/cluster", get(requests::cluster))
             .route("/console/api/history", get(requests::history))
+            .route("/console/api/partitions", get(partitions::show))
+            .route("/console/api/slow_statements", get(slow_statements::show))
             .route("/console/api/cql", post(statement::run))
             .layer(from_fn_with_state(self.access.clone(), access::guard))
             .with_state(self);

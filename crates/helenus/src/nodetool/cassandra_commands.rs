@@ -131,7 +131,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
         NothingToDo("tablets are split and moved by load, not by tokens of nodes"),
     ),
     ("pausehandoff", NothingToDo(NO_HINTS)),
-    ("profileload", Missing),
     ("rangekeysample", NothingToDo(SHARED_FILES)),
     ("rebuild", NothingToDo(NO_STREAMS)),
     (
@@ -190,7 +189,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
         "stop",
         Refused("compactions can't be stopped; nodetool setcompactionthroughput slows them down"),
     ),
-    ("toppartitions", Missing),
     ("truncatehints", NothingToDo(NO_HINTS)),
     ("updatecidrgroup", NothingToDo(NO_CIDR)),
     ("upgradesstables", NothingToDo(ONE_FORMAT)),
@@ -249,8 +247,8 @@ mod tests {
     #[test]
     fn what_has_nothing_to_do_succeeds_and_what_is_missing_is_refused() {
         assert_eq!(run("repair").unwrap(), ExitCode::SUCCESS);
-        let refused = run("toppartitions").unwrap_err().to_string();
-        assert!(refused.contains("toppartitions is not there"), "{refused}");
+        let refused = run("getguardrailsconfig").unwrap_err().to_string();
+        assert!(refused.contains("getguardrailsconfig is not there"), "{refused}");
         let refused = run("import").unwrap_err().to_string();
         assert!(
             refused.starts_with("nodetool import: files of Cassandra"),

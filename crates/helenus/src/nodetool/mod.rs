@@ -22,10 +22,12 @@ mod info;
 mod logging;
 mod netstats;
 mod output;
+mod profileload;
 mod reloadconfig;
 mod removenode;
 mod ring;
 mod settings;
+mod slowstatements;
 mod status;
 mod tablestats;
 mod tablets;
@@ -202,6 +204,12 @@ enum Command {
     },
     /// Percentiles of the latencies of this node's clients
     Proxyhistograms,
+    /// Sample for a while which partitions are read and written the most, and which statements take the longest
+    Profileload(profileload::ProfileArgs),
+    /// The same
+    Toppartitions(profileload::ProfileArgs),
+    /// The last slow requests of this node, and where their time went
+    Slowstatements(slowstatements::SlowStatementsArgs),
     /// A timeout: read, range, write, counterwrite, cascontention, truncate or misc
     Gettimeout { kind: String },
     /// Set a timeout of this node until it ends, or reloads its settings
@@ -341,6 +349,8 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Tablestats(args) => tablestats::run(node, args),
         Command::Tablehistograms { tables } => histograms::run_tables(node, tables),
         Command::Proxyhistograms => histograms::run_proxy(node),
+        Command::Profileload(args) | Command::Toppartitions(args) => profileload::run(node, args),
+        Command::Slowstatements(args) => slowstatements::run(node, args),
         Command::Gettimeout { kind } => settings::show_timeout(node, kind),
         Command::Settimeout { kind, milliseconds } => settings::set_timeout(node, kind, *milliseconds),
         Command::Getcompactionthroughput { precise_mib } => settings::show_throughput(node, *precise_mib),

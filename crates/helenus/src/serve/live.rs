@@ -63,6 +63,7 @@ impl AppliedTo {
         self.engine.set_limits(limits(config));
         self.slow_requests
             .set_timeout(config.server.slow_request_log_timeout);
+        self.slow_requests.set_kept(config.server.slow_requests_kept);
         Ok(())
     }
 }

@@ -243,6 +243,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         bucket_cost,
         metrics: server.metrics().clone(),
         transport: server.transport(),
+        slow_requests: server.slow_request_log(),
         started: began,
     };
     let http = match config.http {

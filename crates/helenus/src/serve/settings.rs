@@ -15,7 +15,7 @@ use helenus_cql::frame::MAX_BODY_LEN;
 use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 
 use super::config::{Config, LogFormat};
-use super::setting::{Setting, count, put, size, time};
+use super::setting::{Setting, count, count_or_zero, put, size, time};
 use super::settings_shown;
 use super::{audit_settings, guardrail_settings};
 
@@ -91,6 +91,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "startup_timeout", about: "the time after which a connection that has not logged in is closed", allowed: TIME, set: |c, v| put(&mut c.server.startup_timeout, time(v)) },
     Setting { name: "slow_request_log_timeout", about: "the duration above which a request is logged, with the time of each stage", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.slow_request_log_timeout, or_off(v, time)) },
     Setting { name: "slow_request_log_values", about: "whether those lines show the values that are written into statements, not ? in their place", allowed: "true or false", set: |c, v| put(&mut c.server.slow_request_log_values, v.parse().map_err(|_| "neither".to_owned())) },
+    Setting { name: "slow_requests_kept", about: "how many of the last such requests are kept for nodetool slowstatements and the console", allowed: "0 to 10000", set: |c, v| put(&mut c.server.slow_requests_kept, between(count_or_zero(v), 0, 10_000)) },
     Setting { name: "shutdown_timeout", about: "the time for which requests may still run when the node stops", allowed: TIME, set: |c, v| put(&mut c.server.shutdown_timeout, time(v)) },
 
     Setting { name: "statement_len_max", about: "the greatest length of a statement, in bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.statement_len_max, size(v)) },
@@ -107,6 +108,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "answer_bytes_max", about: "the greatest size of the rows of one response; a larger read fails", allowed: SIZE, set: |c, v| put(&mut c.limits.answer_bytes_max, size(v)) },
     Setting { name: "answers_bytes_max", about: "memory for the long responses of all clients; further ones wait", allowed: SIZE, set: |c, v| put(&mut c.limits.answers_bytes_max, size(v)) },
     Setting { name: "scan_concurrency", about: "how many parts of reads of whole tables are read at a time; by default one for every two cores", allowed: COUNT, set: |c, v| put(&mut c.limits.scan_concurrency, count(v)) },
+    Setting { name: "partition_sampling_interval", about: "of how many reads and writes one is counted in the console's list of the most active partitions; 0 for none", allowed: "0 to 1000000", set: |c, v| put(&mut c.limits.partition_sampling_interval, between(count_or_zero(v), 0, 1_000_000).map(|n| u32::try_from(n).unwrap_or(u32::MAX))) },
     Setting { name: "page_bytes_max", about: "the size of rows after which a page ends; at most a 32nd of node_in_flight_bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.page_bytes_max, size(v)) },
 
     Setting { name: "tablet_count", about: "the number of tablets of a new store", allowed: "1 to 1024", set: |c, v| put(&mut c.store.tablet_count, between(count(v), 1, 1024)) },

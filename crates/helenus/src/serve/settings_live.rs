@@ -10,6 +10,8 @@ pub type Take = fn(&mut Config, &Config);
 pub const LIVE: &[(&str, Take)] = &[
     ("log", |c, new| c.log.clone_from(&new.log)),
     ("slow_request_log_timeout", |c, new| c.server.slow_request_log_timeout = new.server.slow_request_log_timeout),
+    ("partition_sampling_interval", |c, new| c.limits.partition_sampling_interval = new.limits.partition_sampling_interval),
+    ("slow_requests_kept", |c, new| c.server.slow_requests_kept = new.server.slow_requests_kept),
     ("request_timeout", |c, new| c.limits.request_timeout = new.limits.request_timeout),
     ("read_request_timeout", |c, new| c.limits.timeouts.read_request_timeout = new.limits.timeouts.read_request_timeout),
     ("range_request_timeout", |c, new| c.limits.timeouts.range_request_timeout = new.limits.timeouts.range_request_timeout),

@@ -16,6 +16,7 @@ use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::in_of_conditional;
 use crate::analysis::modification::conditions::Conditions;
 use crate::analysis::{column_spec, consistency};
+use crate::execution::sampling::contended;
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
 use crate::failure::ExecutionError;
@@ -78,7 +79,7 @@ pub(super) async fn execute(
     let locked = [(table.number, partition.token, Access::Alone)];
     let guard = match guard {
         Some(guard) => guard,
-        None => context.lock_partitions(locked).await?,
+        None => contended(context, table, &partition, context.lock_partitions(locked)).await?,
     };
     require_own(context, bounds)?;
     trace::step(|| "Reading existing values for CAS precondition");

@@ -15,6 +15,7 @@ use super::require_own;
 use crate::analysis::modification::BoundModification;
 use crate::analysis::modification::bound::RowsBound;
 use crate::analysis::{Planned, consistency};
+use crate::execution::sampling::{contended, note_contention};
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
 use crate::failure::{ExecutionError, write_timeout};
@@ -73,7 +74,10 @@ pub(super) async fn execute(
         let table = bound.plan.table.number;
         let answer = match context.conditional_queues.join(table, &partition.bytes, queued) {
             QueueRole::Alone => return Ok(Grouped::Alone(None)),
-            QueueRole::Follows(answer) => answer,
+            QueueRole::Follows(answer) => {
+                note_contention(context, &bound.plan.table, partition);
+                answer
+            }
             QueueRole::Leads(lead) => {
                 let (own, answer) = queued();
                 match lead_group(context, bound, lead, own).await? {
@@ -122,7 +126,11 @@ async fn lock(
         .partitions
         .iter()
         .map(|key| (table, key.token, Access::Alone));
-    let guard = context.lock_partitions(partitions).await?;
+    let lock = context.lock_partitions(partitions);
+    let guard = match bound.partitions.first() {
+        Some(key) => contended(context, &bound.plan.table, key, lock).await?,
+        None => lock.await?,
+    };
     require_own(context, std::slice::from_ref(bound))?;
     Ok(guard)
 }
@@ -147,6 +155,10 @@ async fn run_group(
         is_locked: true,
         is_spread: false,
     };
+    let applied = outcomes
+        .iter()
+        .filter(|(_, outcome)| outcome.is_applied == Some(true));
+    run.writes.joined = applied.count().saturating_sub(1);
     let result = run.writes.commit(&context, together).await;
     for (one, outcome) in outcomes {
         one.answer(result.clone().map(|()| outcome));

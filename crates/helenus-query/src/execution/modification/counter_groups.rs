@@ -112,7 +112,7 @@ async fn write_group(
     mut group: Vec<QueuedWrite<()>>,
 ) {
     let _epoch = context.writes.enter();
-    let writes = loop {
+    let mut writes = loop {
         let failed = match gather(&context, &guard, &group).await {
             Ok(writes) => break writes,
             Err(failed) => failed,
@@ -122,6 +122,7 @@ async fn write_group(
         group.remove(at).answer(Err(error.into()));
     };
     drop(guard);
+    writes.joined = group.len().saturating_sub(1);
     let together = WriteAtomicity {
         is_logged: false,
         is_locked: true,

@@ -81,7 +81,7 @@ impl Request<'_> {
                 });
                 let (direct, client) = (self.direct, self.client);
                 let ran = run_here(context, direct, client, planned, values, &options, origin).await;
-                timing.end(context, Side::Local, planned);
+                timing.end(context, Side::Local, planned, &self.source);
                 ran
             }
             RequestWork::Batch(batch) => {

@@ -13,6 +13,7 @@ use crate::analysis::consistency::require_replicas;
 use crate::analysis::restrictions::bounds::{invalid_key, partition_key};
 use crate::analysis::select::point_key::bind;
 use crate::analysis::select::{PointKey, SelectPlan};
+use crate::execution::sampling::SampledRead;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
 use crate::rows::{RowAt, RowView, StoredRow};
@@ -47,6 +48,8 @@ pub(crate) async fn execute(
     };
     require_replicas(&context.schema.load(), table, consistency)?;
     trace::step(|| format!("Executing single-partition query on {}", table.name));
+    let sampled = SampledRead::begin(context, table, &partition, true);
+    let (live, tombstones) = trace::rows_read();
     let header = read_header(context, table, &partition).await?;
     let row = read_stored_row_under(context, table, &partition, &clustering, header.as_ref()).await?;
     if let Some(row) = row {
@@ -64,6 +67,12 @@ pub(crate) async fn execute(
     } else {
         trace::read(0, 0);
     }
+    let (live_after, tombstones_after) = trace::rows_read();
+    sampled.end(
+        &partition,
+        live_after.saturating_sub(live),
+        tombstones_after.saturating_sub(tombstones),
+    );
     let rows = Rows {
         metadata: plan.metadata().clone(),
         content: out.finish(),

@@ -20,6 +20,7 @@ use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
 use crate::cluster::{Origin, Owner};
 use crate::execution::now_s;
+use crate::execution::sampling::SampledRead;
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups, ordered_range};
 use crate::index::read::probe::ProbeLimits;
@@ -325,9 +326,17 @@ pub(super) async fn read_partitions(
             needs_clustering,
             is_resumed: resumed.is_some(),
         };
-        let (live, dead) = tombstones.counts();
-        let step = reader.read(source, output, tombstones, size).await?;
-        let (live_after, dead_after) = tombstones.counts();
+        let sampled = SampledRead::begin(run.context, &run.plan.table, &partition, source.is_of_keys());
+        let before = tombstones.met();
+        let step = reader.read(source, output, tombstones, size).await;
+        let after = tombstones.met();
+        // Of a read that met too many, too.
+        sampled.end(
+            &partition,
+            (after.live - before.live) as u64,
+            (after.tombstones - before.tombstones) as u64,
+        );
+        let step = step?;
         let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
         if tablet.as_ref().is_none_or(is_other) {
             let here = is_here(run.context, partition.token);
@@ -336,7 +345,10 @@ pub(super) async fn read_partitions(
                 .flatten();
         }
         if let Some(tablet) = &tablet {
-            tablet.passed((live_after - live) as u64, (dead_after - dead) as u64);
+            tablet.passed(
+                (after.live - before.live) as u64,
+                (after.dead - before.dead) as u64,
+            );
         }
         tombstones.check(run.plan, &partition)?;
         if step == Step::Stop {

@@ -51,6 +51,11 @@ impl RowSource {
         }
     }
 
+    /// True if each partition is asked for by its key, and not as one of a range.
+    pub fn is_of_keys(&self) -> bool {
+        !matches!(self, RowSource::Range(_))
+    }
+
     /// The static row of the current partition.
     pub async fn static_row(
         &mut self,

@@ -160,6 +160,7 @@ pub(crate) async fn apply_here(
     cluster: &Arc<dyn Cluster>,
     writes: WriteSet,
 ) -> Result<(), ExecutionError> {
+    writes.sample(&context.figures.sampling);
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
     let (hold, tablets) = (writes.hold(), writes.open_tablets());

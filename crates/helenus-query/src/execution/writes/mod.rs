@@ -6,6 +6,7 @@ pub(crate) mod batch_recovery;
 pub(crate) mod commit;
 pub(crate) mod counters;
 pub(crate) mod derived_tables;
+mod sampling;
 
 pub use derived_tables::IndexedOps;
 
@@ -67,6 +68,8 @@ pub struct HeaderWrite {
 pub struct WriteSet {
     pub rows: Vec<RowWrite>,
     pub headers: Vec<HeaderWrite>,
+    /// Requests that it joins beside the first.
+    pub(crate) joined: usize,
     /// What this request has already made of counters, for those that it changes more than once.
     pub(crate) counters: Counters,
     /// Held until the outcome of the write is known.
@@ -141,6 +144,7 @@ impl WriteSet {
         if let Some(cluster) = context.cluster() {
             return commit::commit(context, cluster, self, together).await;
         }
+        self.sample(&context.figures.sampling);
         self.note_headers(context).await?;
         let durable = self.is_durable(&context.schema.load());
         let hold = self.hold();

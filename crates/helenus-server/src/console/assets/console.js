@@ -322,6 +322,68 @@ function view(name, title, missing, filter) {
   };
 }
 
+/* ---- Partitions ---- */
+
+const PARTITION = [["Table", (one) => `${one.keyspace}.${one.table}`], ["Partition", (one) => el("div", { className: "key" }, one.partition)]];
+
+/* How active partitions are, of all requests that were counted. */
+function activityPanel(title, { top, total }, seconds) {
+  const share = (one) => (total > 0 ? Math.min(1, one.count / total) : 0);
+  const bar = (one) => {
+    const part = el("div", { className: "share" });
+    part.style.width = `${100 * share(one)}%`;
+    return el("div", { className: "shares" }, part);
+  };
+  const found = panel(title, table([...PARTITION, ["Per second", (one) => shown(one.count / Math.max(1, seconds)), true],
+    ["Share", (one) => shown(100 * share(one), "%"), true], ["", bar]], top, "None were counted."));
+  found.dataset.partitions = title;
+  return found;
+}
+async function partitions(show) {
+  const { interval, span_s: seconds, reads, writes, largest } = await ask("partitions");
+  const words = interval === 0 ? "Reads and writes are not counted: partition_sampling_interval is 0."
+    : `Reads and writes of the last ${duration(Math.max(1, seconds))} by this node, estimated from one in ${interval}. nodetool toppartitions counts each for a while.`;
+  const large = panel("Largest on disk", note("Of the tablets of this node, as far as they have been flushed; exact to 4 KiB."),
+    table([...PARTITION, ["Size", (one) => shown(one.count, "bytes"), true]], largest, "No partition is in a file yet."));
+  large.dataset.partitions = "Largest on disk";
+  show(note(words), el("div", { className: "pair" }, activityPanel("Most reads", reads, seconds), activityPanel("Most writes", writes, seconds)), large);
+}
+
+/* ---- Slow statements ---- */
+
+let slowBy = "at";
+
+/* Where the time went: a bar, and the stages that took the longest in words. */
+function stagesCell(stages) {
+  const found = Object.entries(stages).sort(([, a], [, b]) => b - a);
+  const bar = el("div", { className: "stages" }, found.map(([name, took]) => {
+    const part = el("span", { title: `${name}: ${shown(took, "ms")}` });
+    part.style.flexGrow = took;
+    part.style.background = colourOf(name);
+    return part;
+  }));
+  const words = found.slice(0, 3).map(([name, took]) => `${name} ${shown(took, "ms")}`).join(", ");
+  return el("div", {}, bar, words);
+}
+async function slowStatements(show) {
+  const found = await ask("slow_statements");
+  const sorted = slowBy === "at" ? found : [...found].sort((a, b) => b.total_ms - a.total_ms);
+  const choose = (by, words) => {
+    const button = el("button", { type: "button", onclick: () => { slowBy = by; refresh(); } }, words);
+    button.setAttribute("aria-pressed", String(slowBy === by));
+    return button;
+  };
+  const passedOn = found.some((one) => one.owner) ? [["Passed on to", (one) => one.owner || ""]] : [];
+  const rows = table([
+    ["Time (UTC)", (one) => one.at.slice(0, 19)], ["Took", (one) => shown(one.total_ms, "ms"), true], ["Where the time went", (one) => stagesCell(one.stages_ms)],
+    ["Table", (one) => (one.table ? `${one.keyspace}.${one.table}` : "")], ["Statement", (one) => el("div", { className: "statement" }, one.statement)],
+    ["Rows", (one) => shown(one.live_rows), true], ["Tombstones", (one) => shown(one.tombstones), true], ["Client", (one) => one.client], ...passedOn,
+  ], sorted, "None was slow, or slow_requests_kept is 0.");
+  show(panel("Slow statements", el("div", { className: "row" }, choose("at", "Newest first"), choose("total_ms", "Longest first")),
+    note("The last requests of this node that took longer than slow_request_log_timeout. wait: for its turn; lock: for other writes of the partition; admission: for room among writes; "
+      + "log: until it is on disk; read: for blocks of files; owner: for the node that owns the partition; run: computing, and waiting for a core."), rows));
+}
+
 /* ---- Schema ---- */
 
 async function schema(show) {
@@ -380,7 +442,7 @@ async function prompt(show) {
 /* Name, title, what draws it, and whether it is drawn anew all the time. */
 const SECTIONS = [
   ["overview", "Overview", overview, true], ["charts", "Charts", charts, true], ["tables", "Tables", tables, true],
-  ["slow", "Slow statements", view("slow_queries", "Slow statements", "This node keeps no list of slow statements; its log has a line for each, with where the time went."), true],
+  ["partitions", "Partitions", partitions, true], ["slow", "Slow statements", slowStatements, true],
   ["clients", "Clients", view("clients", "Connected clients", "This node does not tell its clients."), true],
   ["schema", "Schema", schema, false],
   ["settings", "Settings", view("settings", "Settings", "This node does not tell its settings.", true), false],

@@ -1,0 +1,113 @@
+//! Enters what partitions are asked for into the samples ([`crate::figures::sampling`]).
+
+use std::time::Instant;
+
+use helenus_cql::error::CqlError;
+
+use crate::cluster::Source;
+use crate::figures::sampling::{Interest, PartitionSampling, SamplerKind};
+use crate::rows::PartitionKey;
+use crate::schema::Table;
+use crate::statement_shape::without_values;
+use crate::storage::ExecutionContext;
+use crate::trace;
+
+/// A read of one partition, as far as it is of interest.
+pub(crate) struct SampledRead<'r> {
+    sampling: &'r PartitionSampling,
+    interest: Interest,
+    table: &'r Table,
+}
+
+impl<'r> SampledRead<'r> {
+    /// A partition begins to be read; `is_named` says that it was asked for by its key.
+    pub fn begin(
+        context: &'r ExecutionContext,
+        table: &'r Table,
+        key: &PartitionKey,
+        is_named: bool,
+    ) -> SampledRead<'r> {
+        let sampling = context.figures.sampling.as_ref();
+        let interest = match is_named {
+            true => sampling.interest([
+                SamplerKind::Reads,
+                SamplerKind::ReadRowCount,
+                SamplerKind::ReadTombstoneCount,
+            ]),
+            false => sampling.interest([SamplerKind::ReadRowCount, SamplerKind::ReadTombstoneCount]),
+        };
+        let read = SampledRead {
+            sampling,
+            interest,
+            table,
+        };
+        if is_named && !interest.is_none() {
+            read.record(SamplerKind::Reads, key, 1);
+        }
+        read
+    }
+
+    /// The partition was read, and had so many live rows and tombstones.
+    pub fn end(self, key: &PartitionKey, live: u64, tombstones: u64) {
+        if !self.interest.is_none() {
+            self.record(SamplerKind::ReadRowCount, key, live);
+            self.record(SamplerKind::ReadTombstoneCount, key, tombstones);
+        }
+    }
+
+    fn record(&self, kind: SamplerKind, key: &PartitionKey, value: u64) {
+        self.sampling
+            .record(self.interest, kind, self.table.id, &key.bytes, value);
+    }
+}
+
+/// Enters how long a read took that ends now, by the text of its statement without values.
+pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Source<'_>, began: Instant) {
+    let sampling = &context.figures.sampling;
+    let interest = sampling.interest([SamplerKind::LocalReadTime]);
+    if interest.is_none() {
+        return;
+    }
+    let text = match source {
+        Source::Text(text) => text,
+        Source::Prepared(prepared) => prepared.query.as_ref(),
+        Source::Batch(..) => return,
+    };
+    let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let shape = without_values(trace::shorten(text));
+    sampling.record(
+        interest,
+        SamplerKind::LocalReadTime,
+        table.id,
+        shape.as_bytes(),
+        micros,
+    );
+}
+
+/// Waits for what locks a partition for a transaction, and enters whether another one was in its way.
+pub(crate) async fn contended<T>(
+    context: &ExecutionContext,
+    table: &Table,
+    key: &PartitionKey,
+    lock: impl Future<Output = Result<T, CqlError>>,
+) -> Result<T, CqlError> {
+    let sampling = &context.figures.sampling;
+    if sampling.interest([SamplerKind::CasContentions]).is_none() {
+        return lock.await;
+    }
+    let before_ns = trace::lock_wait_ns();
+    let locked = lock.await;
+    if trace::lock_wait_ns() > before_ns || locked.is_err() {
+        note_contention(context, table, key);
+    }
+    locked
+}
+
+/// Enters that a transaction has met another one on its partition.
+pub(crate) fn note_contention(context: &ExecutionContext, table: &Table, key: &PartitionKey) {
+    let sampling = &context.figures.sampling;
+    let interest = sampling.interest([SamplerKind::CasContentions]);
+    if !interest.is_none() {
+        sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
+    }
+}

@@ -1,0 +1,244 @@
+//! Samples of what partitions are asked for (Cassandra's `org.apache.cassandra.metrics.Sampler`): which are read and written the most while somebody
+//! samples, and, of one request in so many, in the last minutes.
+//!
+//! What reads and writes partitions asks [`PartitionSampling::interest`] first, which is one relaxed load while nothing is sampled.
+
+mod job;
+pub mod recent;
+mod top;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use uuid::Uuid;
+
+use self::job::Job;
+use self::recent::RecentPartitions;
+use self::top::Top;
+
+pub use self::job::{SampledTables, Samples, SamplingPlan};
+
+/// What is sampled, by Cassandra's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SamplerKind {
+    Reads,
+    Writes,
+    LocalReadTime,
+    ReadRowCount,
+    ReadTombstoneCount,
+    /// Nothing is known of it: all tables share the files of a tablet.
+    ReadSstableCount,
+    WriteSize,
+    CasContentions,
+}
+
+impl SamplerKind {
+    /// All of them, in Cassandra's order.
+    pub const ALL: [SamplerKind; 8] = [
+        SamplerKind::Reads,
+        SamplerKind::Writes,
+        SamplerKind::LocalReadTime,
+        SamplerKind::ReadRowCount,
+        SamplerKind::ReadTombstoneCount,
+        SamplerKind::ReadSstableCount,
+        SamplerKind::WriteSize,
+        SamplerKind::CasContentions,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            SamplerKind::Reads => "READS",
+            SamplerKind::Writes => "WRITES",
+            SamplerKind::LocalReadTime => "LOCAL_READ_TIME",
+            SamplerKind::ReadRowCount => "READ_ROW_COUNT",
+            SamplerKind::ReadTombstoneCount => "READ_TOMBSTONE_COUNT",
+            SamplerKind::ReadSstableCount => "READ_SSTABLE_COUNT",
+            SamplerKind::WriteSize => "WRITE_SIZE",
+            SamplerKind::CasContentions => "CAS_CONTENTIONS",
+        }
+    }
+
+    /// The sampler of that name.
+    pub fn named(name: &str) -> Option<SamplerKind> {
+        SamplerKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// True of what is added up; of the others the greatest value counts.
+    fn is_sum(self) -> bool {
+        matches!(
+            self,
+            SamplerKind::Reads | SamplerKind::Writes | SamplerKind::CasContentions
+        )
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Samplers that something is of interest to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest(u32);
+
+/// The bit of the list of the last minutes.
+const RECENT: u32 = 1 << 31;
+
+impl Interest {
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// True if that sampler wants to know.
+    pub fn has(self, kind: SamplerKind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+}
+
+/// Jobs that sample at a time.
+pub const JOBS_MAX: usize = 8;
+/// Longer keys are left out, so that the memory of a sampler is bounded by its capacity.
+pub const KEY_LEN_MAX: usize = 1024;
+
+/// What is sampled on a node.
+#[derive(Debug, Default)]
+pub struct PartitionSampling {
+    /// The bits of all that is wanted.
+    wanted: AtomicU32,
+    jobs: ArcSwap<Vec<Arc<Job>>>,
+    /// Held while jobs begin and end.
+    changing: Mutex<()>,
+    pub recent: RecentPartitions,
+}
+
+impl PartitionSampling {
+    /// Which of these samplers want to know of something that happens now.
+    pub(crate) fn interest<const N: usize>(&self, kinds: [SamplerKind; N]) -> Interest {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        if wanted == 0 {
+            return Interest(0);
+        }
+        let kinds = kinds.into_iter().fold(0, |bits, kind| bits | kind.bit());
+        let is_listed = wanted & RECENT != 0
+            && kinds & (SamplerKind::Reads.bit() | SamplerKind::Writes.bit()) != 0
+            && self.recent.is_due();
+        Interest(wanted & kinds | if is_listed { RECENT } else { 0 })
+    }
+
+    /// Enters what has happened, if the sampler wants to know.
+    pub(crate) fn record(&self, interest: Interest, kind: SamplerKind, table: Uuid, item: &[u8], value: u64) {
+        let is_activity = matches!(kind, SamplerKind::Reads | SamplerKind::Writes);
+        let is_listed = is_activity && interest.0 & RECENT != 0;
+        if value == 0 || !(interest.has(kind) || is_listed) || item.len() > KEY_LEN_MAX {
+            return;
+        }
+        let key = sample_key(table, item);
+        if is_listed {
+            self.recent.record(kind, &key);
+        }
+        if interest.has(kind) {
+            for job in self.jobs.load().iter() {
+                job.record(kind, table, &key, value);
+            }
+        }
+    }
+
+    /// Begins to sample; what is returned ends it.
+    ///
+    /// # Errors
+    /// In words: as many sample already as may.
+    pub fn begin(self: &Arc<Self>, plan: SamplingPlan) -> Result<RunningSampling, String> {
+        let _changing = self.changing.lock();
+        let mut jobs = Vec::clone(&self.jobs.load());
+        if jobs.len() >= JOBS_MAX {
+            return Err(format!(
+                "Sampling already in progress: {JOBS_MAX} samplings run, which is the most at a time"
+            ));
+        }
+        let job = Arc::new(Job::new(plan));
+        jobs.push(job.clone());
+        self.set_jobs(jobs);
+        Ok(RunningSampling {
+            sampling: self.clone(),
+            job,
+        })
+    }
+
+    /// From now on, one read or write in so many is entered in the list of the last minutes; none with 0.
+    pub fn set_recent_interval(&self, interval: u32) {
+        let _changing = self.changing.lock();
+        self.recent.set_interval(interval);
+        self.set_jobs(Vec::clone(&self.jobs.load()));
+    }
+
+    fn set_jobs(&self, jobs: Vec<Arc<Job>>) {
+        let kinds = jobs.iter().fold(0, |bits, job| bits | job.bits());
+        let recent = if self.recent.is_on() { RECENT } else { 0 };
+        self.jobs.store(Arc::new(jobs));
+        self.wanted.store(kinds | recent, Ordering::Relaxed);
+    }
+}
+
+/// A sampling that runs until this is dropped.
+#[derive(Debug)]
+pub struct RunningSampling {
+    sampling: Arc<PartitionSampling>,
+    job: Arc<Job>,
+}
+
+impl RunningSampling {
+    /// Ends it; the greatest of each sampler, at most `most`.
+    pub fn finish(self, most: usize) -> Vec<(SamplerKind, Samples)> {
+        self.job.greatest(most)
+    }
+}
+
+impl Drop for RunningSampling {
+    fn drop(&mut self) {
+        let _changing = self.sampling.changing.lock();
+        let mut jobs = Vec::clone(&self.sampling.jobs.load());
+        jobs.retain(|job| !Arc::ptr_eq(job, &self.job));
+        self.sampling.set_jobs(jobs);
+    }
+}
+
+/// One of the greatest: its table, the key of a partition or the text of a statement, the count, and how much too great that may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    pub table: Uuid,
+    pub item: Vec<u8>,
+    pub count: u64,
+    pub error: u64,
+}
+
+/// The table and the key of a partition in one.
+fn sample_key(table: Uuid, item: &[u8]) -> SmallVec<[u8; 128]> {
+    let mut key = SmallVec::from_slice(table.as_bytes());
+    key.extend_from_slice(item);
+    key
+}
+
+fn split_sample_key(key: &[u8]) -> Option<(Uuid, &[u8])> {
+    let (table, item) = key.split_first_chunk()?;
+    Some((Uuid::from_bytes(*table), item))
+}
+
+fn samples(top: &Top, most: usize) -> Samples {
+    let greatest = top.greatest(most).into_iter();
+    let sample = |one: top::Counted| {
+        let (table, item) = split_sample_key(&one.key)?;
+        Some(Sample {
+            table,
+            item: item.to_vec(),
+            count: one.count,
+            error: one.error,
+        })
+    };
+    greatest.filter_map(sample).collect()
+}
+
+#[cfg(test)]
+#[path = "sampling_tests.rs"]
+mod tests;

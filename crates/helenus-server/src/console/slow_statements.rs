@@ -1,0 +1,30 @@
+//! The last slow statements.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde_json::Value;
+
+use super::Console;
+use super::access::Caller;
+use crate::node_report::as_json;
+use crate::slow::KeptRequest;
+
+/// Those about tables that the caller may read; of a superuser, all.
+pub(super) async fn show(
+    State(console): State<Console>,
+    Extension(caller): Extension<Caller>,
+) -> impl IntoResponse {
+    let user = caller.user();
+    let may_see = |request: &KeptRequest| {
+        let table = (!request.table.is_empty()).then_some((&*request.keyspace, &*request.table));
+        console.reporter.engine.may_read(user.as_deref(), table)
+    };
+    let kept = console.reporter.slow_requests.kept();
+    let shown: Vec<Value> = kept
+        .iter()
+        .filter(|request| may_see(request))
+        .map(KeptRequest::report)
+        .collect();
+    as_json(&shown.into())
+}

@@ -1,0 +1,108 @@
+//! The last slow requests of a node, in memory.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use helenus_cql::value::timestamp;
+use helenus_query::trace::Work;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// A slow request whose answer was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRequest {
+    /// When its answer had been sent, in milliseconds since 1970.
+    pub at_ms: i64,
+    pub total: Duration,
+    /// Where the time went, by name.
+    pub stages: Vec<(&'static str, Duration)>,
+    pub client: SocketAddr,
+    pub keyspace: String,
+    pub table: String,
+    /// The node that it was passed on to.
+    pub owner: Option<Uuid>,
+    /// Without the values that are written into it, unless the settings ask for them.
+    pub statement: String,
+    /// Values bound to its markers.
+    pub values: usize,
+    pub work: Work,
+}
+
+impl KeptRequest {
+    /// In JSON, times in milliseconds.
+    pub fn report(&self) -> Value {
+        let Work { statement, store } = &self.work;
+        let stages = self
+            .stages
+            .iter()
+            .map(|(name, took)| ((*name).to_owned(), ms(*took)));
+        json!({
+            "at": timestamp::to_json_text(self.at_ms),
+            "total_ms": ms(self.total),
+            "stages_ms": stages.collect::<Map<String, Value>>(),
+            "client": self.client.to_string(),
+            "keyspace": self.keyspace,
+            "table": self.table,
+            "owner": self.owner.map(|owner| owner.to_string()),
+            "statement": self.statement,
+            "values": self.values,
+            "live_rows": statement.live_rows,
+            "tombstones": statement.tombstones,
+            "row_cache_hits": store.row_cache_hits,
+            "row_cache_misses": store.row_cache_misses,
+            "scans": store.scans,
+            "rows_written": store.operands,
+        })
+    }
+}
+
+/// Rounded to a tenth.
+fn ms(time: Duration) -> Value {
+    super::rounded_ms(time).into()
+}
+
+/// The last of them.
+#[derive(Debug)]
+pub(super) struct KeptRequests {
+    most: AtomicUsize,
+    kept: Mutex<VecDeque<KeptRequest>>,
+}
+
+impl KeptRequests {
+    /// Keeps at most so many.
+    pub fn new(most: usize) -> KeptRequests {
+        KeptRequests {
+            most: AtomicUsize::new(most),
+            kept: Mutex::default(),
+        }
+    }
+
+    pub fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
+        let mut kept = self.kept.lock();
+        kept.truncate(most);
+        kept.shrink_to_fit();
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.most.load(Ordering::Relaxed) > 0
+    }
+
+    pub fn add(&self, request: KeptRequest) {
+        let most = self.most.load(Ordering::Relaxed);
+        if most == 0 {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        kept.truncate(most - 1);
+        kept.push_front(request);
+    }
+
+    /// Those that are kept, the newest first.
+    pub fn all(&self) -> Vec<KeptRequest> {
+        self.kept.lock().iter().cloned().collect()
+    }
+}

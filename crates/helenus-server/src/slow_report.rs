@@ -1,0 +1,42 @@
+//! `POST /node/slow_statements`: the last slow requests, for `nodetool slowstatements`. A command, since statements are nobody else's business.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use axum::routing::post;
+use serde_json::Value;
+
+use crate::listener::SlowRequestLog;
+use crate::node::admin_auth::{AdminAuthenticator, Refusal};
+use crate::node_report::as_json;
+
+#[derive(Clone)]
+struct Context {
+    slow_requests: SlowRequestLog,
+    authenticator: AdminAuthenticator,
+}
+
+/// The request above. `authenticator` is that of the node's commands.
+pub(crate) fn router(slow_requests: SlowRequestLog, authenticator: AdminAuthenticator) -> Router {
+    Router::new()
+        .route("/node/slow_statements", post(show))
+        .with_state(Context {
+            slow_requests,
+            authenticator,
+        })
+}
+
+async fn show(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Refusal> {
+    let command = "POST /node/slow_statements";
+    context.authenticator.check(command, peer, &headers)?;
+    let kept = context.slow_requests.kept();
+    let report: Vec<Value> = kept.iter().map(|request| request.report()).collect();
+    Ok(as_json(&report.into()))
+}
