@@ -7,6 +7,7 @@ use std::time::Duration;
 use helenus_cql::frame::MAX_BODY_LEN;
 
 use crate::audit::AuditLog;
+use crate::spans::RequestSpans;
 use crate::tls::ClientTls;
 
 /// The conditions under which a waiting request is refused with OVERLOADED. All of them must hold.
@@ -67,6 +68,8 @@ pub struct ServerConfig {
     pub tls: Option<ClientTls>,
     /// Where requests and log-ins are noted (`audit_logging_options`).
     pub audit: Arc<AuditLog>,
+    /// Where spans of requests go, if anywhere.
+    pub spans: Option<Arc<RequestSpans>>,
 }
 
 impl ServerConfig {
@@ -99,6 +102,7 @@ impl ServerConfig {
             shutdown_timeout: Duration::from_secs(10),
             tls: None,
             audit: Arc::default(),
+            spans: None,
         }
     }
 }

@@ -31,6 +31,7 @@ pub mod rpc;
 mod server_state;
 mod slow;
 mod slow_report;
+pub mod spans;
 mod stage_times;
 mod table_report;
 pub mod tls;

@@ -231,6 +231,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Requests that took longer than slow_request_log_timeout",
     ),
     (
+        "helenus_spans_total",
+        "Spans of requests by what became of them: exported, failed or dropped because the collector was slow",
+    ),
+    (
         "helenus_store_back_pressure_total",
         "Times that writes waited for memtables to be flushed",
     ),

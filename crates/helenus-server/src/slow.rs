@@ -18,7 +18,7 @@ pub(crate) use self::kept::KeptRequest;
 
 /// A request that took long, as far as it is known when its answer is ready.
 #[derive(Debug)]
-pub(crate) struct SlowRequest {
+pub(crate) struct FinishedRequest {
     pub statement: String,
     /// Values bound to its markers.
     pub values: usize,
@@ -78,7 +78,7 @@ impl SlowLog {
     }
 
     /// Keeps and logs a request whose answer was sent.
-    pub fn enter(&self, slow: SlowRequest, total: Duration, sending: Duration) {
+    pub fn enter(&self, slow: FinishedRequest, total: Duration, sending: Duration) {
         let logged = self.limit.take();
         if logged.is_none() && !self.kept.is_on() {
             return;

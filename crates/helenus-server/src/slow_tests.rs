@@ -8,7 +8,7 @@ fn without_a_timeout_nothing_is_slow() {
     assert!(log.is_slow(hour) && !log.is_slow(Duration::from_millis(500)));
 }
 
-fn slow(statement: &str) -> SlowRequest {
+fn slow(statement: &str) -> FinishedRequest {
     let now = std::time::Instant::now();
     let arrival = crate::stage_times::Arrival {
         first_byte: now,
@@ -17,7 +17,7 @@ fn slow(statement: &str) -> SlowRequest {
     };
     let mut work = Work::default();
     work.store.log_ns = 4_500_000;
-    SlowRequest {
+    FinishedRequest {
         statement: statement.to_owned(),
         values: 0,
         client: ([127, 0, 0, 1], 4000).into(),

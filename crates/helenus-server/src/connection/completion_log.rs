@@ -1,12 +1,15 @@
-//! Reports on requests whose responses have been sent: slow ones to the log, traced ones to their traces.
+//! Reports on requests whose responses have been sent: slow ones to the log, sampled ones to their spans, traced ones to their traces.
 
 use std::time::Instant;
+
+use helenus_cql::frame::Response;
 
 use super::Connection;
 use super::in_flight::{CompletedRequest, ResponseNotes};
 use super::traced::ResponseTrace;
 use crate::backend::Backend;
-use crate::slow::SlowRequest;
+use crate::slow::FinishedRequest;
+use crate::spans::{RequestSpan, SpanParent};
 use crate::stage_times::StageTimes;
 
 /// One request in so many is measured stage by stage.
@@ -14,7 +17,12 @@ const SAMPLE_INTERVAL: u32 = 16;
 
 /// A request whose answer is on its way, and of which there is something to tell.
 pub(super) struct PendingReport {
-    slow: Option<SlowRequest>,
+    /// Of a request that was slow or is sampled.
+    request: Option<FinishedRequest>,
+    is_slow: bool,
+    span: Option<SpanParent>,
+    /// The code of the error that the request was answered with.
+    error: Option<i32>,
     traced: Option<ResponseTrace>,
     first_byte: Instant,
     answered: Instant,
@@ -40,7 +48,7 @@ impl<B: Backend> Connection<B> {
     /// Keeps what is to be told until the answer has left.
     pub(super) fn remember(&mut self, notes: ResponseNotes, done: &CompletedRequest, answer_len: usize) {
         let CompletedRequest { info, answered, work } = done;
-        let slow = notes.slow.map(|(statement, values)| SlowRequest {
+        let request = notes.statement.map(|(statement, values)| FinishedRequest {
             statement,
             values,
             client: self.peer,
@@ -52,7 +60,13 @@ impl<B: Backend> Connection<B> {
             stage_times: StageTimes::new(&info.arrival, work, answered.at),
         });
         self.output.pending_reports.push(PendingReport {
-            slow,
+            request,
+            is_slow: notes.is_slow,
+            span: notes.span,
+            error: match &answered.message.response {
+                Response::Error(error) => Some(error.code()),
+                _ => None,
+            },
             traced: notes.traced,
             first_byte: info.arrival.first_byte,
             answered: answered.at,
@@ -68,11 +82,24 @@ impl<B: Backend> Connection<B> {
                 let event = traced.sent(report.answer_len, now);
                 self.server.backend.add_to_trace(traced.id, event);
             }
-            if let Some(slow) = report.slow {
+            let Some(request) = report.request else {
+                continue;
+            };
+            let sending = now.saturating_duration_since(report.answered);
+            if let (Some(spans), Some(parent)) = (&self.server.config.spans, report.span) {
+                spans.record(RequestSpan {
+                    parent,
+                    request: &request,
+                    began: report.first_byte,
+                    ended: now,
+                    sending,
+                    error: report.error,
+                });
+            }
+            if report.is_slow {
                 let total = now.saturating_duration_since(report.first_byte);
-                let sending = now.saturating_duration_since(report.answered);
                 self.server.metrics.slow();
-                self.server.slow.enter(slow, total, sending);
+                self.server.slow.enter(request, total, sending);
             }
         }
     }

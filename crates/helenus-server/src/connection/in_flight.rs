@@ -22,6 +22,7 @@ use tokio::task::{JoinHandle, coop};
 use super::traced::{RequestTrace, ResponseTrace};
 use crate::long_requests::{LongRequestPool, RunningLongRequest};
 use crate::metrics::RequestKind;
+use crate::spans::SpanParent;
 use crate::stage_times::Arrival;
 
 /// A request that held the thread for longer than this at a stretch goes on in a task of its own.
@@ -51,11 +52,13 @@ pub(super) struct ReadyResponse {
     pub reserved: Option<Reservation>,
 }
 
-/// Entries of the slow log and of a trace, made when the response has been sent.
+/// Entries of the slow log and of traces, made when the response has been sent.
 #[derive(Default)]
 pub(super) struct ResponseNotes {
-    /// The statement and how many values it had, if the request was slow.
-    pub slow: Option<(String, usize)>,
+    /// The statement and how many values it had, if the request was slow or is sampled.
+    pub statement: Option<(String, usize)>,
+    pub is_slow: bool,
+    pub span: Option<SpanParent>,
     pub traced: Option<ResponseTrace>,
 }
 
@@ -70,6 +73,8 @@ pub(super) struct CompletedRequest {
 pub(super) struct AdmittedRequest {
     pub info: RequestInfo,
     pub traced: Option<Box<RequestTrace>>,
+    /// Where its span belongs, if it is sampled.
+    pub span: Option<SpanParent>,
     pub work: Work,
     /// It takes long already to be read and parsed.
     pub is_long: bool,
@@ -81,6 +86,7 @@ impl AdmittedRequest {
         AdmittedRequest {
             info,
             traced: None,
+            span: None,
             work: Work::default(),
             is_long: false,
         }

@@ -88,6 +88,8 @@ impl<B: Backend> Connection<B> {
         let accepted = AdmittedRequest {
             info,
             traced,
+            // What its payload says is not known before it is decoded.
+            span: self.sample(None),
             work,
             is_long: true,
         };

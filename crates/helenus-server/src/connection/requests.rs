@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::{AuthSuccess, QueryResult, Ready};
-use helenus_cql::frame::{Envelope, Request, RequestMessage, Response, ResponseMessage};
+use helenus_cql::frame::{CustomPayload, Envelope, Request, RequestMessage, Response, ResponseMessage};
 use helenus_query::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use helenus_query::trace::Work;
 
@@ -20,6 +20,7 @@ use super::traced::{RequestTrace, describe};
 use super::{Connection, REQUEST_OVERHEAD_BYTES};
 use crate::backend::Backend;
 use crate::metrics::RequestKind;
+use crate::spans::SpanParent;
 use crate::stage_times::Arrival;
 
 impl<B: Backend> Connection<B> {
@@ -72,6 +73,7 @@ impl<B: Backend> Connection<B> {
                 arrival,
             },
             traced,
+            span: self.sample(message.custom_payload.as_ref()),
             work,
             is_long: false,
         };
@@ -111,6 +113,11 @@ impl<B: Backend> Connection<B> {
         }
     }
 
+    /// Where the span of a request with that payload belongs, if the request is sampled.
+    pub(super) fn sample(&self, payload: Option<&CustomPayload>) -> Option<SpanParent> {
+        self.server.config.spans.as_ref()?.sample(payload)
+    }
+
     /// Answers what needs no statement to be run.
     fn answer(&mut self, request: Request) -> Response {
         match request {
@@ -141,6 +148,7 @@ impl<B: Backend> Connection<B> {
         let AdmittedRequest {
             info,
             traced,
+            span,
             work,
             is_long,
         } = begun;
@@ -166,8 +174,16 @@ impl<B: Backend> Connection<B> {
             let is_slow = server
                 .slow
                 .is_slow(at.saturating_duration_since(info.arrival.first_byte));
-            let slow = is_slow.then(|| (summary.text(&server.backend), summary.values()));
-            let notes = (is_slow || traced.is_some()).then(|| Box::new(ResponseNotes { slow, traced }));
+            let is_described = is_slow || span.is_some();
+            let describe = || (summary.text(&server.backend), summary.values());
+            let notes = (is_described || traced.is_some()).then(|| {
+                Box::new(ResponseNotes {
+                    statement: is_described.then(describe),
+                    is_slow,
+                    span,
+                    traced,
+                })
+            });
             let charge = charge(&server.memory, &message);
             let encoded = encode_if_long(&encoder, &info, &mut message).await;
             ReadyResponse {

@@ -55,6 +55,9 @@ pub struct Config {
     pub worker_threads: Option<usize>,
     /// From which the cost of a store in a bucket is estimated.
     pub bucket_prices: BucketPrices,
+    /// Where spans of requests go, and of which part of them.
+    pub otlp_endpoint: Option<String>,
+    pub otlp_sample_ratio: f64,
     /// What the audit log notes, and where.
     pub audit: AuditOptions,
     /// A filter of `tracing`.
@@ -129,6 +132,8 @@ impl Config {
             rack: "rack1".to_owned(),
             worker_threads: None,
             bucket_prices: BucketPrices::default(),
+            otlp_endpoint: None,
+            otlp_sample_ratio: 0.01,
             audit: AuditOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
             // told of by the store, and so are failures of the disk cache, once; what is left of a database that was handed over says nothing.

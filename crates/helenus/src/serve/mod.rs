@@ -35,6 +35,7 @@ use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
 use helenus_server::node_commands::NodeCommands;
 use helenus_server::node_report::NodeReporter;
+use helenus_server::spans::{RequestSpans, SpanOptions};
 use helenus_server::tls::ClientTls;
 use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
@@ -219,9 +220,11 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     }
     let audit = AuditLog::new(config.audit.clone()).map_err(|error| anyhow!("audit log: {error}"))?;
     let audit = Arc::new(audit);
+    let spans = start_spans(&config, &identity)?;
     let server_config = ServerConfig {
         tls,
         audit: audit.clone(),
+        spans,
         connections_max,
         ..config.server.clone()
     };
@@ -304,6 +307,20 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     audit.disable();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Begins to send spans of requests, if a collector is set.
+fn start_spans(config: &Config, identity: &Identity) -> anyhow::Result<Option<Arc<RequestSpans>>> {
+    let Some(endpoint) = config.otlp_endpoint.clone() else {
+        return Ok(None);
+    };
+    let options = SpanOptions {
+        endpoint,
+        sample_ratio: config.otlp_sample_ratio,
+        instance: identity.host_id.to_string(),
+    };
+    let spans = RequestSpans::start(options).map_err(|error| anyhow!("otlp_endpoint: {error}"))?;
+    Ok(Some(Arc::new(spans)))
 }
 
 /// Logs what the node is, what it was told, and how far it may go.

@@ -92,6 +92,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "slow_request_log_timeout", about: "the duration above which a request is logged, with the time of each stage", allowed: TIME_OR_OFF, set: |c, v| put(&mut c.server.slow_request_log_timeout, or_off(v, time)) },
     Setting { name: "slow_request_log_values", about: "whether those lines show the values that are written into statements, not ? in their place", allowed: "true or false", set: |c, v| put(&mut c.server.slow_request_log_values, v.parse().map_err(|_| "neither".to_owned())) },
     Setting { name: "slow_requests_kept", about: "how many of the last such requests are kept for nodetool slowstatements and the console", allowed: "0 to 10000", set: |c, v| put(&mut c.server.slow_requests_kept, between(count_or_zero(v), 0, 10_000)) },
+    Setting { name: "otlp_endpoint", about: "the collector of OpenTelemetry that spans of requests are sent to, by OTLP over HTTP", allowed: "http://HOST:PORT, https://HOST:PORT or off", set: |c, v| put(&mut c.otlp_endpoint, or_off(v, collector)) },
+    Setting { name: "otlp_sample_ratio", about: "the part of the requests that have a span, of those whose clients send no trace context", allowed: "a number from 0 to 1", set: |c, v| put(&mut c.otlp_sample_ratio, ratio(v)) },
     Setting { name: "shutdown_timeout", about: "the time for which requests may still run when the node stops", allowed: TIME, set: |c, v| put(&mut c.server.shutdown_timeout, time(v)) },
 
     Setting { name: "statement_len_max", about: "the greatest length of a statement, in bytes", allowed: SIZE, set: |c, v| put(&mut c.limits.statement_len_max, size(v)) },
@@ -227,6 +229,24 @@ fn dollars(text: &str) -> Result<f64, String> {
         Ok(price) if (0.0..=1e6).contains(&price) => Ok(price),
         Ok(_) => Err("not such an amount".to_owned()),
         Err(_) => Err("not a number".to_owned()),
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        Ok(_) => Err("not such a number".to_owned()),
+        Err(_) => Err("not a number".to_owned()),
+    }
+}
+
+fn collector(text: &str) -> Result<String, String> {
+    let host = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    match host {
+        Some(host) if !host.is_empty() => Ok(text.to_owned()),
+        _ => Err("not such a URL".to_owned()),
     }
 }
 

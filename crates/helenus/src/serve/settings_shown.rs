@@ -69,6 +69,8 @@ const SHOWN: &[(&str, Show)] = &[
     ("slow_request_log_timeout", |c| c.server.slow_request_log_timeout.map_or_else(off, time)),
     ("slow_request_log_values", |c| c.server.slow_request_log_values.to_string()),
     ("slow_requests_kept", |c| c.server.slow_requests_kept.to_string()),
+    ("otlp_endpoint", |c| c.otlp_endpoint.clone().unwrap_or_else(off)),
+    ("otlp_sample_ratio", |c| c.otlp_sample_ratio.to_string()),
     ("shutdown_timeout", |c| time(c.server.shutdown_timeout)),
     ("statement_len_max", |c| size(c.limits.statement_len_max as u64)),
     ("batch_size_warn_bytes", |c| size(c.limits.batch_size_warn_bytes as u64)),
