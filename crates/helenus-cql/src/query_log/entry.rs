@@ -115,16 +115,19 @@ impl Entry {
     }
 }
 
-/// Each text is written once: the statements of a batch are often one prepared statement.
+/// A text that statements share is written once: those of a batch are often one prepared statement. Texts are told apart by where they lie, so
+/// that a long one is not read for each statement.
 fn encode_batch(kind: BatchKind, statements: &[LoggedStatement], out: &mut BytesMut) {
     let statements = statements.get(..usize::from(u16::MAX)).unwrap_or(statements);
-    let mut places: HashMap<&str, u16> = HashMap::new();
+    let mut known: HashMap<*const u8, u16> = HashMap::new();
     let mut texts = Vec::new();
-    for statement in statements {
-        places.entry(&statement.text).or_insert_with(|| {
-            texts.push(&statement.text);
+    let mut places = Vec::with_capacity(statements.len());
+    for LoggedStatement { text, .. } in statements {
+        let place = known.entry(text.as_ptr()).or_insert_with(|| {
+            texts.push(text);
             (texts.len() - 1) as u16
         });
+        places.push(*place);
     }
     out.put_u8(kind as u8);
     out.put_u16(texts.len() as u16);
@@ -132,8 +135,8 @@ fn encode_batch(kind: BatchKind, statements: &[LoggedStatement], out: &mut Bytes
         put_long_string(out, text);
     }
     out.put_u16(statements.len() as u16);
-    for statement in statements {
-        out.put_u16(places.get(&*statement.text).copied().unwrap_or_default());
+    for (statement, place) in statements.iter().zip(places) {
+        out.put_u16(place);
         encode_values(&statement.values, None, out);
     }
 }

@@ -25,7 +25,7 @@
 //! | bytes | of a batch |
 //! |---|---|
 //! | 1 | 0 for LOGGED, 1 for UNLOGGED, 2 for COUNTER |
-//! | 2 | number of texts, each of which is there once |
+//! | 2 | number of texts; statements may share one |
 //! | … | texts, each a `[long string]` |
 //! | 2 | number of statements |
 //! | … | statements: 2 bytes for the place of the text, 2 for the number of values, and a `[value]` for each |

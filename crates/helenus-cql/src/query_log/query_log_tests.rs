@@ -149,6 +149,7 @@ proptest! {
 
 #[test]
 fn the_bytes_are_those_that_are_documented() {
+    let text: Arc<str> = "a".into();
     let entry = Entry {
         start_ms: 1,
         protocol_version: ProtocolVersion::V4,
@@ -160,11 +161,11 @@ fn the_bytes_are_those_that_are_documented() {
             BatchKind::Unlogged,
             vec![
                 LoggedStatement {
-                    text: "a".into(),
+                    text: text.clone(),
                     values: vec![BoundValue::Null],
                 },
                 LoggedStatement {
-                    text: "a".into(),
+                    text: text.clone(),
                     values: vec![],
                 },
             ],

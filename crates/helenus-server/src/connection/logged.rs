@@ -1,5 +1,6 @@
 //! A request that the full query log is told of when it has succeeded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
@@ -52,10 +53,19 @@ impl LoggedRequest {
         statements: &[BatchStatement],
     ) -> Box<Self> {
         self.entry.keyspace = batch_keyspace(server, self.entry.keyspace.take(), statements);
+        // The text of a prepared statement is long, maybe, and a batch may run it many times.
+        let mut prepared: HashMap<&[u8], Arc<str>> = HashMap::new();
+        let mut text = |statement| -> Arc<str> {
+            let text = || text(&server.backend, statement).into();
+            match statement {
+                StatementRef::Query(_) => text(),
+                StatementRef::Prepared(id) => prepared.entry(id).or_insert_with(text).clone(),
+            }
+        };
         let logged = statements
             .iter()
             .map(|BatchStatement { statement, values }| LoggedStatement {
-                text: text(&server.backend, statement).into(),
+                text: text(statement),
                 values: values.clone(),
             });
         self.entry.statements = Statements::Batch(kind, logged.collect());
