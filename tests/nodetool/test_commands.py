@@ -33,6 +33,7 @@ REFUSED = {"clearsnapshot", "import", "listsnapshots", "refresh", "setcachecapac
 ARGUMENTS = {
     "assassinate": ["10.9.8.7"],
     "describering": ["run"],
+    "enablefullquerylog": ["--path", "full_query_log"],
     "getendpoints": ["run", "t", "1"],
     "gettimeout": ["read"],
     "removenode": ["status"],

@@ -1,5 +1,5 @@
 //! The Cassandra query language and its wire format: types, values, protocol frames and messages, lexer,
-//! parser and syntax tree. Nothing here does I/O.
+//! parser and syntax tree; and the format of the full query log, made of the same. Nothing here does I/O.
 
 pub mod ast;
 pub mod error;
@@ -7,5 +7,6 @@ pub mod frame;
 pub mod identifier;
 pub mod lexer;
 pub mod parser;
+pub mod query_log;
 pub mod types;
 pub mod value;

@@ -75,6 +75,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The prepared statement of that id, or [`CqlError::Unprepared`].
     fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;
 
+    /// The keyspace that the names of a prepared statement are in which name none.
+    fn keyspace<'p>(&self, _prepared: &'p Self::Prepared) -> Option<&'p str> {
+        None
+    }
+
     /// The text of a prepared statement.
     fn statement<'p>(&self, prepared: &'p Self::Prepared) -> &'p str;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use helenus_cql::frame::MAX_BODY_LEN;
 
 use crate::audit::AuditLog;
+use crate::full_query_log::FullQueryLog;
 use crate::spans::RequestSpans;
 use crate::tls::ClientTls;
 
@@ -68,6 +69,8 @@ pub struct ServerConfig {
     pub tls: Option<ClientTls>,
     /// Where requests and log-ins are noted (`audit_logging_options`).
     pub audit: Arc<AuditLog>,
+    /// Where requests are noted with their values, to be replayed (`full_query_logging_options`).
+    pub full_query_log: Arc<FullQueryLog>,
     /// Where spans of requests go, if anywhere.
     pub spans: Option<Arc<RequestSpans>>,
 }
@@ -102,6 +105,7 @@ impl ServerConfig {
             shutdown_timeout: Duration::from_secs(10),
             tls: None,
             audit: Arc::default(),
+            full_query_log: Arc::default(),
             spans: None,
         }
     }

@@ -89,6 +89,10 @@ impl Backend for Arc<Engine> {
         Engine::prepared(self, id)
     }
 
+    fn keyspace<'p>(&self, prepared: &'p engine::Prepared) -> Option<&'p str> {
+        prepared.keyspace.as_deref()
+    }
+
     fn statement<'p>(&self, prepared: &'p engine::Prepared) -> &'p str {
         &prepared.query
     }

@@ -184,6 +184,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Parts of files that were read from the bucket",
     ),
     (
+        "helenus_full_query_log_dropped_total",
+        "Requests that are not in the full query log because its queue was full or its disk failed",
+    ),
+    (
         "helenus_index_entries_removed_total",
         "Index entries removed because they stood for nothing",
     ),

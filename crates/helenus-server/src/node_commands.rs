@@ -1,6 +1,7 @@
 //! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, `POST /node/compact`, `POST /node/binary` with
 //! a body of `on` or `off` for the port of CQL clients, `POST /node/stop`, and `POST /node/log_level` with a body of
-//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. What is authorised is method, path and body.
+//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. Those of the
+//! full query log are in [`full_query_log_commands`]. What is authorised is method, path and body.
 //!
 //! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
 //! own machine alone.
@@ -18,6 +19,8 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::audit::{AuditLog, AuditPatch};
+use crate::full_query_log::FullQueryLog;
+use crate::full_query_log_commands;
 use crate::listener::Transport;
 use crate::live_settings::{self, LiveSettings};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
@@ -44,13 +47,20 @@ pub trait LogLevels: Send + Sync {
     fn set(&self, level: Option<LogLevel>) -> Result<(), String>;
 }
 
+/// The logs of requests that commands switch on and off.
+#[derive(Clone)]
+pub struct RequestLogs {
+    pub audit: Arc<AuditLog>,
+    pub full_query: Arc<FullQueryLog>,
+}
+
 /// The commands of a node.
 #[derive(Clone)]
 pub struct NodeCommands {
     engine: Arc<Engine>,
     log_levels: Arc<dyn LogLevels>,
     settings: Arc<dyn LiveSettings>,
-    audit: Arc<AuditLog>,
+    request_logs: RequestLogs,
     transport: Transport,
     stop_requested: Arc<Notify>,
     authenticator: AdminAuthenticator,
@@ -62,7 +72,7 @@ impl NodeCommands {
         engine: Arc<Engine>,
         log_levels: Arc<dyn LogLevels>,
         settings: Arc<dyn LiveSettings>,
-        audit: Arc<AuditLog>,
+        request_logs: RequestLogs,
         transport: Transport,
         stop_requested: Arc<Notify>,
         secret: Option<Secret>,
@@ -71,7 +81,7 @@ impl NodeCommands {
             engine,
             log_levels,
             settings,
-            audit,
+            request_logs,
             transport,
             stop_requested,
             authenticator: AdminAuthenticator::new(secret.unwrap_or_else(Secret::random)),
@@ -86,6 +96,8 @@ impl NodeCommands {
     pub(crate) fn router(self) -> Router {
         let settings = live_settings::router(self.settings.clone(), self.authenticator.clone());
         let sampling = partition_sampling::router(self.engine.clone(), self.authenticator.clone());
+        let full_query_log =
+            full_query_log_commands::router(self.request_logs.full_query.clone(), self.authenticator.clone());
         Router::new()
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
@@ -99,6 +111,7 @@ impl NodeCommands {
             .with_state(self)
             .merge(settings)
             .merge(sampling)
+            .merge(full_query_log)
     }
 
     /// Refuses a command that may not come from there, and logs one that is carried out.
@@ -164,7 +177,7 @@ async fn stop(
 }
 
 async fn audit_log(State(commands): State<NodeCommands>) -> impl IntoResponse {
-    let options = commands.audit.options().by_name();
+    let options = commands.request_logs.audit.options().by_name();
     let option = |(name, value)| json!({ "name": name, "value": value });
     as_json(&options.into_iter().map(option).collect())
 }
@@ -178,7 +191,7 @@ async fn enable_audit_log(
 ) -> Result<&'static str, Refusal> {
     let command = format!("POST /node/audit_log/enable {body}");
     commands.check(command.trim_end(), peer, &headers)?;
-    let enabled = AuditPatch::parse(&body).and_then(|patch| commands.audit.enable(patch));
+    let enabled = AuditPatch::parse(&body).and_then(|patch| commands.request_logs.audit.enable(patch));
     enabled.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
     Ok("enabled\n")
 }
@@ -189,7 +202,7 @@ async fn disable_audit_log(
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
     commands.check("POST /node/audit_log/disable", peer, &headers)?;
-    commands.audit.disable();
+    commands.request_logs.audit.disable();
     Ok("disabled\n")
 }
 

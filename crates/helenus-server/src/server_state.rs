@@ -11,6 +11,7 @@ use crate::audit::AuditLog;
 use crate::backend::Backend;
 use crate::config::ServerConfig;
 use crate::events::EventBroadcaster;
+use crate::full_query_log::FullQueryLog;
 use crate::log_rate_limit::LogRateLimiter;
 use crate::long_requests::LongRequestPool;
 use crate::metrics::Metrics;
@@ -41,6 +42,7 @@ pub(crate) struct ServerState<B> {
     pub events: Arc<EventBroadcaster>,
     pub slow: Arc<SlowLog>,
     pub audit: Arc<AuditLog>,
+    pub full_query_log: Arc<FullQueryLog>,
     /// Limits the lines about clients that are refused.
     pub refusals: LogRateLimiter,
     pub long_requests: Arc<LongRequestPool>,
@@ -72,6 +74,7 @@ impl<B: Backend> ServerState<B> {
                 config.slow_requests_kept,
             )),
             audit: config.audit.clone(),
+            full_query_log: config.full_query_log.clone(),
             refusals: LogRateLimiter::default(),
             backend,
             config,

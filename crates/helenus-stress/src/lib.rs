@@ -8,6 +8,7 @@
 //! - [`monitor`]: figures of the server, progress
 //! - [`results`]: the figures of a run, as types and as files
 //! - [`report`]: those files as one page for a browser
+//! - [`fql`]: full query logs, shown and replayed
 //! - [`commands`]: the subcommands, from all of this
 //!
 //! The library serves the benchmarks under `bench/` too: they bring their own requests and use [`raw`] to send and time them.
@@ -16,6 +17,7 @@ pub mod cli;
 pub mod commands;
 pub mod data;
 pub mod db;
+pub mod fql;
 pub mod load;
 pub mod monitor;
 pub mod numbers;

@@ -1,9 +1,10 @@
 //! The lines of the audit log (Cassandra's `AuditLogEntry`, `AuditLogEntryType` and `AuditLogEntryCategory`).
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use helenus_cql::error::CqlError;
-use helenus_query::trace::without_password;
+use helenus_query::trace;
 use uuid::Uuid;
 
 use super::Requester;
@@ -102,13 +103,18 @@ impl Entry {
         }
         field("ks", self.keyspace.as_deref().unwrap_or_default());
         field("scope", self.scope.as_deref().unwrap_or_default());
-        let shown = without_password(&self.operation);
-        match shown.len() < self.operation.len() {
-            true => field("operation", &format!("{shown} {OBSCURED}")),
-            false => field("operation", shown),
-        }
+        field("operation", &without_password(&self.operation));
         line.push('\n');
         line
+    }
+}
+
+/// A statement as logs of requests show it: what follows PASSWORD is obscured.
+pub(crate) fn without_password(statement: &str) -> Cow<'_, str> {
+    let shown = trace::without_password(statement);
+    match shown.len() < statement.len() {
+        true => Cow::Owned(format!("{shown} {OBSCURED}")),
+        false => Cow::Borrowed(statement),
     }
 }
 

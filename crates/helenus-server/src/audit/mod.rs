@@ -7,7 +7,8 @@ mod entry;
 mod options;
 mod statement;
 
-pub use options::{AuditOptions, AuditPatch, RollCycle, categories};
+pub(crate) use entry::without_password;
+pub use options::{AuditOptions, AuditPatch, categories};
 
 use std::io::Write;
 use std::net::SocketAddr;

@@ -2,45 +2,7 @@
 
 use std::path::PathBuf;
 
-use tracing_appender::rolling::Rotation;
-
-/// How often a new file is begun.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RollCycle {
-    Minutely,
-    #[default]
-    Hourly,
-    Daily,
-}
-
-impl RollCycle {
-    /// The cycle of that name, in Cassandra's words.
-    pub fn parse(text: &str) -> Option<RollCycle> {
-        match text.to_ascii_uppercase().as_str() {
-            "MINUTELY" => Some(RollCycle::Minutely),
-            "HOURLY" => Some(RollCycle::Hourly),
-            "DAILY" => Some(RollCycle::Daily),
-            _ => None,
-        }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            RollCycle::Minutely => "MINUTELY",
-            RollCycle::Hourly => "HOURLY",
-            RollCycle::Daily => "DAILY",
-        }
-    }
-
-    pub(super) fn rotation(self) -> Rotation {
-        match self {
-            RollCycle::Minutely => Rotation::MINUTELY,
-            RollCycle::Hourly => Rotation::HOURLY,
-            RollCycle::Daily => Rotation::DAILY,
-        }
-    }
-}
+use crate::roll_cycle::RollCycle;
 
 /// The settings. A list is texts with commas between, as in Cassandra; an empty one of what is included includes all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,10 +112,7 @@ impl AuditPatch {
 
 fn set(options: &mut AuditOptions, name: &str, value: &str) -> Result<(), String> {
     match name {
-        "roll_cycle" => {
-            let known = RollCycle::parse(value);
-            options.roll_cycle = known.ok_or_else(|| format!("{value}: not MINUTELY, HOURLY or DAILY"))?;
-        }
+        "roll_cycle" => options.roll_cycle = RollCycle::parse(value)?,
         "block" => options.block = value.parse().map_err(|_| format!("{value}: not true or false"))?,
         "included_keyspaces" => value.clone_into(&mut options.included_keyspaces),
         "excluded_keyspaces" => value.clone_into(&mut options.excluded_keyspaces),

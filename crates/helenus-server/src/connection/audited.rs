@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
-use helenus_cql::frame::request::StatementRef;
 use helenus_query::request::ClientState;
 
-use super::statement_summary::StatementSummary;
+use super::statement_summary::{StatementSummary, text};
 use crate::audit::{Requester, RunningLog};
 use crate::backend::Backend;
 use crate::server_state::ServerState;
@@ -41,7 +40,7 @@ impl AuditedRequest {
                     .statement(by, server.backend.statement(prepared), false, error);
             }
             StatementSummary::Batch { audited, .. } => {
-                let texts: Vec<String> = audited.iter().map(|one| text(server, one)).collect();
+                let texts: Vec<String> = audited.iter().map(|one| text(&server.backend, one)).collect();
                 self.log.batch(by, texts.iter().map(String::as_str), error);
             }
             StatementSummary::Login { user } => {
@@ -51,15 +50,5 @@ impl AuditedRequest {
             // An id that is not known here: the client prepares the statement again.
             StatementSummary::Unknown => {}
         }
-    }
-}
-
-fn text<B: Backend>(server: &ServerState<B>, statement: &StatementRef) -> String {
-    match statement {
-        StatementRef::Query(text) => text.clone(),
-        StatementRef::Prepared(id) => match server.backend.prepared(id) {
-            Ok(prepared) => server.backend.statement(&prepared).to_owned(),
-            Err(_) => String::new(),
-        },
     }
 }

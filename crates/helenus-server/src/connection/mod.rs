@@ -14,6 +14,7 @@ mod handshake;
 mod in_flight;
 mod input;
 mod large_messages;
+mod logged;
 mod memory;
 mod requests;
 mod socket;

@@ -69,17 +69,22 @@ impl<P> StatementSummary<P> {
             StatementSummary::Batch {
                 statements, first, ..
             } => {
-                let first = match first {
-                    Some(StatementRef::Query(text)) => text.clone(),
-                    Some(StatementRef::Prepared(id)) => match backend.prepared(id) {
-                        Ok(prepared) => shorten(backend.statement(&prepared)).to_owned(),
-                        Err(_) => String::new(),
-                    },
-                    None => String::new(),
-                };
-                format!("BATCH of {statements} statements: {first}")
+                let first = first.as_ref().map(|first| text(backend, first));
+                let first = first.unwrap_or_default();
+                format!("BATCH of {statements} statements: {}", shorten(&first))
             }
             StatementSummary::Login { .. } | StatementSummary::Unknown => String::new(),
         }
+    }
+}
+
+/// The text of a batch's statement; none of one that is not known here.
+pub(super) fn text<B: Backend>(backend: &B, statement: &StatementRef) -> String {
+    match statement {
+        StatementRef::Query(text) => text.clone(),
+        StatementRef::Prepared(id) => match backend.prepared(id) {
+            Ok(prepared) => backend.statement(&prepared).to_owned(),
+            Err(_) => String::new(),
+        },
     }
 }

@@ -11,6 +11,7 @@ use helenus_cql::frame::{ProtocolVersion, QueryParameters, Response, ResponseMes
 use helenus_query::request::{BoundValues, ClientState, Place, QueryOptions};
 use helenus_query::response::{Outcome, Response as Answer};
 
+use super::logged::LoggedRequest;
 use super::statement_summary::StatementSummary;
 use super::tablets;
 use crate::backend::Backend;
@@ -94,11 +95,15 @@ pub(super) async fn run_query<B: Backend>(
     let Query { query, parameters } = *query;
     let skip = parameters.skip_metadata;
     let checked = check_keyspace(&server, parameters.keyspace.as_deref());
+    let logged = LoggedRequest::begin(&server, client.keyspace.as_deref(), version, &parameters);
     let options = options(parameters, version);
     let outcome = match checked {
         Ok(()) => server.backend.query(&client, &query, &options).await,
         Err(error) => Err(error),
     };
+    if let Some(logged) = logged.filter(|_| outcome.is_ok()) {
+        logged.record_single(&query).await;
+    }
     let page = |_: &Rows| PageMetadata {
         skip,
         ..PageMetadata::default()
@@ -132,6 +137,9 @@ pub(super) async fn run_execute<B: Backend>(
         }
     };
     let skip = parameters.skip_metadata;
+    // Names are in the keyspace that they were prepared in.
+    let keyspace = server.backend.keyspace(&prepared).or(client.keyspace.as_deref());
+    let logged = LoggedRequest::begin(&server, keyspace, version, &parameters);
     let options = options(parameters, version);
     let warning = match is_warned.load(Ordering::Relaxed) {
         true => None,
@@ -139,6 +147,9 @@ pub(super) async fn run_execute<B: Backend>(
     };
     let warning = warning.filter(|_| !is_warned.swap(true, Ordering::Relaxed));
     let outcome = server.backend.execute(&client, &prepared, &options).await;
+    if let Some(logged) = logged.filter(|_| outcome.is_ok()) {
+        logged.record_single(server.backend.statement(&prepared)).await;
+    }
     let known = || server.backend.prepared_metadata(&prepared);
     let page = |rows: &Rows| executed_metadata(rows, skip, result_metadata_id, version, known);
     let answer = |mut outcome: Outcome| {
@@ -210,11 +221,16 @@ pub(super) async fn run_batch<B: Backend>(
         parameters,
     } = *batch;
     let checked = check_keyspace(&server, parameters.keyspace.as_deref());
+    let logged = LoggedRequest::begin(&server, client.keyspace.as_deref(), version, &parameters)
+        .map(|logged| logged.with_batch(&server, kind, &statements));
     let options = options(parameters, version);
     let outcome = match checked {
         Ok(()) => server.backend.batch(&client, kind, statements, &options).await,
         Err(error) => Err(error),
     };
+    if let Some(logged) = logged.filter(|_| outcome.is_ok()) {
+        logged.record().await;
+    }
     StatementOutcome {
         summary,
         result: outcome.map(|outcome| answer(outcome, |_| PageMetadata::default())),

@@ -1,6 +1,7 @@
 //! The command line.
 
 pub mod dynamic;
+pub mod fql;
 pub mod options;
 
 use std::ffi::OsString;
@@ -26,7 +27,7 @@ Exit status:
   2  the command line is not understood
   3  operations failed
   4  the rate that was asked for was missed by more than 1%
-  5  verification failed: values that are missing or corrupt
+  5  verification failed: values that are missing or corrupt, or results that differ (fql compare)
   The greatest of those that apply.";
 
 const COMPARE_EXAMPLES: &str = "\
@@ -73,6 +74,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Make one page for the browser from the folders of one run, several, or a comparison
     Report(ReportArgs),
+    /// Print the full query logs of nodes, replay them on other servers, and compare the results
+    Fql(fql::FqlArgs),
 }
 
 /// Reads a command line, the program's name first; ends the process with a message when it can't.

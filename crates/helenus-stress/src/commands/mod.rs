@@ -3,6 +3,7 @@
 mod assemble;
 mod compare;
 mod execute;
+mod fql;
 mod hdr;
 mod list;
 mod plan;
@@ -44,6 +45,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Verify(args) => load(RunKind::Verify, &args),
         Command::Compare(args) => compare::compare(&args),
         Command::Repro(args) => repro::repro(&args),
+        Command::Fql(args) => fql::run(&args),
         Command::Report(args) => report::run(&args).map(|()| Ended::Well),
     };
     match ended {

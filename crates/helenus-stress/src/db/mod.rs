@@ -2,7 +2,7 @@
 
 pub mod errors;
 pub mod schema;
-mod tls;
+pub mod tls;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

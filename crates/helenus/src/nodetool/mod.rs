@@ -14,6 +14,7 @@ mod describering;
 mod drain;
 mod flush;
 mod formats;
+mod full_query_log;
 mod getendpoints;
 mod gossipinfo;
 mod health;
@@ -249,6 +250,14 @@ enum Command {
     Enableauditlog(auditlog::AuditLogArgs),
     /// Switch the audit log off
     Disableauditlog,
+    /// The options of the full query log
+    Getfullquerylog,
+    /// Note the requests of clients, with their values, in files that can be replayed
+    Enablefullquerylog(full_query_log::FullQueryLogArgs),
+    /// Switch the full query log off
+    Disablefullquerylog,
+    /// Switch the full query log off and delete its files
+    Resetfullquerylog,
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -363,6 +372,10 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Getauditlog => auditlog::show(node),
         Command::Enableauditlog(args) => auditlog::enable(node, args),
         Command::Disableauditlog => auditlog::disable(node),
+        Command::Getfullquerylog => full_query_log::show(node),
+        Command::Enablefullquerylog(args) => full_query_log::enable(node, args),
+        Command::Disablefullquerylog => full_query_log::disable(node),
+        Command::Resetfullquerylog => full_query_log::reset(node),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),

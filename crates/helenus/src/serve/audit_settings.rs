@@ -1,7 +1,8 @@
 //! The settings of the audit log: those of `audit_logging_options` in `cassandra.yaml`, by the names that `system_views.settings` of Cassandra
 //! gives them.
 
-use helenus_server::audit::{RollCycle, categories};
+use helenus_server::audit::categories;
+use helenus_server::roll_cycle::RollCycle;
 
 use super::setting::{Setting, count, put};
 
@@ -13,7 +14,7 @@ const CATEGORIES: &str = "QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE, sep
 pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "audit_logging_options_enabled", about: "whether the requests and log-ins of clients are noted in a file", allowed: FLAG, set: |c, v| put(&mut c.audit.enabled, flag(v)) },
     Setting { name: "audit_logging_options_audit_logs_dir", about: "the folder of the audit log", allowed: "a path", set: |c, v| { c.audit.folder = v.into(); Ok(()) } },
-    Setting { name: "audit_logging_options_roll_cycle", about: "how often a new file of the audit log is begun", allowed: "MINUTELY, HOURLY or DAILY", set: |c, v| put(&mut c.audit.roll_cycle, RollCycle::parse(v).ok_or_else(|| "none of these".to_owned())) },
+    Setting { name: "audit_logging_options_roll_cycle", about: "how often a new file of the audit log is begun", allowed: "MINUTELY, HOURLY or DAILY", set: |c, v| put(&mut c.audit.roll_cycle, RollCycle::parse(v)) },
     Setting { name: "audit_logging_options_max_log_files", about: "files of the audit log that are kept; older ones are deleted", allowed: "a whole number from 1", set: |c, v| put(&mut c.audit.files_max, count(v)) },
     Setting { name: "audit_logging_options_block", about: "whether requests wait when the file is slower than they are; otherwise lines are lost", allowed: FLAG, set: |c, v| put(&mut c.audit.block, flag(v)) },
     Setting { name: "audit_logging_options_included_keyspaces", about: "keyspaces of which requests are noted; by default all", allowed: NAMES, set: |c, v| { v.clone_into(&mut c.audit.included_keyspaces); Ok(()) } },

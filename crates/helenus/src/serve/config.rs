@@ -10,6 +10,7 @@ use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
 use helenus_server::audit::AuditOptions;
 use helenus_server::bucket_cost::BucketPrices;
+use helenus_server::full_query_log::QueryLogOptions;
 use helenus_server::tls::ClientTlsFiles;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 
@@ -60,6 +61,8 @@ pub struct Config {
     pub otlp_sample_ratio: f64,
     /// What the audit log notes, and where.
     pub audit: AuditOptions,
+    /// What the full query log is switched on with.
+    pub full_query_log: QueryLogOptions,
     /// A filter of `tracing`.
     pub log: String,
     pub log_format: LogFormat,
@@ -135,6 +138,7 @@ impl Config {
             otlp_endpoint: None,
             otlp_sample_ratio: 0.01,
             audit: AuditOptions::default(),
+            full_query_log: QueryLogOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
             // told of by the store, and so are failures of the disk cache, once; what is left of a database that was handed over says nothing.
             log: "info,slatedb=warn,slatedb::dispatcher=off,slatedb::memtable_flusher=off,\

@@ -10,6 +10,7 @@ mod live;
 mod log_filter;
 mod log_lines;
 mod logging;
+mod query_log_settings;
 mod read_only;
 mod setting;
 pub mod settings;
@@ -31,9 +32,10 @@ use helenus_query::clock::SystemClock;
 use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
 use helenus_server::audit::AuditLog;
 use helenus_server::bucket_cost::BucketCostMeter;
+use helenus_server::full_query_log::FullQueryLog;
 use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
-use helenus_server::node_commands::NodeCommands;
+use helenus_server::node_commands::{NodeCommands, RequestLogs};
 use helenus_server::node_report::NodeReporter;
 use helenus_server::spans::{RequestSpans, SpanOptions};
 use helenus_server::tls::ClientTls;
@@ -219,11 +221,15 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         tokio::spawn(tls.clone().follow_files(config.tls_reload, certificates.clone()));
     }
     let audit = AuditLog::new(config.audit.clone()).map_err(|error| anyhow!("audit log: {error}"))?;
-    let audit = Arc::new(audit);
     let spans = start_spans(&config, &identity)?;
+    let request_logs = RequestLogs {
+        audit: Arc::new(audit),
+        full_query: Arc::new(FullQueryLog::new(config.full_query_log.clone())),
+    };
     let server_config = ServerConfig {
         tls,
-        audit: audit.clone(),
+        audit: request_logs.audit.clone(),
+        full_query_log: request_logs.full_query.clone(),
         spans,
         connections_max,
         ..config.server.clone()
@@ -255,7 +261,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
                 engine.clone(),
                 log_filter,
                 live,
-                audit.clone(),
+                request_logs.clone(),
                 server.transport(),
                 stop_requested.clone(),
                 node.as_ref().map(ClusterNode::secret),
@@ -303,8 +309,9 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     if let Some(http) = http {
         http.stop();
     }
-    // What waits for the file is written.
-    audit.disable();
+    // What waits for the files is written.
+    request_logs.audit.disable();
+    request_logs.full_query.disable();
     tracing::info!("stopped");
     Ok(())
 }

@@ -17,7 +17,7 @@ use helenus_tablet::{SaslMechanism, StoreUrl, Throttle, TopicUrl};
 use super::config::{Config, LogFormat};
 use super::setting::{Setting, count, count_or_zero, put, size, time};
 use super::settings_shown;
-use super::{audit_settings, guardrail_settings};
+use super::{audit_settings, guardrail_settings, query_log_settings};
 
 const ADDRESS: &str = "HOST:PORT";
 const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
@@ -141,6 +141,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS
         .iter()
         .chain(audit_settings::SETTINGS)
+        .chain(query_log_settings::SETTINGS)
         .chain(guardrail_settings::all())
 }
 

@@ -171,6 +171,7 @@ pub fn value(name: &str, config: &Config) -> String {
         Some((_, show)) => show(config),
         None => guardrail(name, config)
             .or_else(|| audit_option(name, config))
+            .or_else(|| full_query_log_option(name, config))
             .unwrap_or_default(),
     }
 }
@@ -189,6 +190,20 @@ fn audit_option(name: &str, config: &Config) -> Option<String> {
     options
         .find(|(known, _)| *known == option)
         .map(|(_, value)| value)
+}
+
+/// The value of an option of the full query log.
+fn full_query_log_option(name: &str, config: &Config) -> Option<String> {
+    let options = &config.full_query_log;
+    match name.strip_prefix("full_query_logging_options_")? {
+        "allow_nodetool_archive_command" => Some(options.allow_nodetool_archive_command.to_string()),
+        "max_queue_weight" => Some(size(u64::from(options.queue_bytes_max))),
+        "max_log_size" => Some(size(options.log_bytes_max)),
+        option => {
+            let mut shown = options.by_name().into_iter();
+            shown.find(|(known, _)| *known == option).map(|(_, value)| value)
+        }
+    }
 }
 
 /// The default of a setting, in words if it depends on the machine; empty if there is none.

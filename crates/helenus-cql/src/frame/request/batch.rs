@@ -18,7 +18,7 @@ pub enum BatchKind {
 }
 
 impl BatchKind {
-    fn from_code(code: u8) -> Result<BatchKind, CqlError> {
+    pub(crate) fn from_code(code: u8) -> Result<BatchKind, CqlError> {
         match code {
             0 => Ok(BatchKind::Logged),
             1 => Ok(BatchKind::Unlogged),

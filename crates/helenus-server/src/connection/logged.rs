@@ -1,0 +1,108 @@
+//! A request that the full query log is told of when it has succeeded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
+use helenus_cql::frame::{ProtocolVersion, QueryParameters};
+use helenus_cql::query_log::{Entry, LoggedStatement, Statements};
+
+use super::statement_summary::text;
+use crate::audit::without_password;
+use crate::backend::Backend;
+use crate::full_query_log::RunningQueryLog;
+use crate::server_state::ServerState;
+
+/// What is known of the request before it runs: its entry, but for the text of a single statement.
+pub(super) struct LoggedRequest {
+    log: Arc<RunningQueryLog>,
+    entry: Entry,
+}
+
+impl LoggedRequest {
+    /// Begins the entry of a request, if the log is on. Boxed: requests are small while it is off.
+    pub fn begin<B: Backend>(
+        server: &ServerState<B>,
+        keyspace: Option<&str>,
+        version: ProtocolVersion,
+        parameters: &QueryParameters,
+    ) -> Option<Box<LoggedRequest>> {
+        let log = server.full_query_log.running()?;
+        let times = log.times();
+        let is_dated = parameters.default_timestamp.is_some();
+        let entry = Entry {
+            start_ms: times.start_ms,
+            protocol_version: version,
+            generated_timestamp_us: (!is_dated).then_some(times.timestamp_us),
+            generated_now_s: times.now_s,
+            keyspace: keyspace.map(str::to_owned),
+            parameters: QueryParameters {
+                paging_state: None,
+                ..parameters.clone()
+            },
+            statements: Statements::Single("".into()),
+        };
+        Some(Box::new(LoggedRequest { log, entry }))
+    }
+
+    /// Adds the statements of a batch.
+    pub fn with_batch<B: Backend>(
+        mut self: Box<Self>,
+        server: &ServerState<B>,
+        kind: BatchKind,
+        statements: &[BatchStatement],
+    ) -> Box<Self> {
+        self.entry.keyspace = batch_keyspace(server, self.entry.keyspace.take(), statements);
+        // The text of a prepared statement is long, maybe, and a batch may run it many times.
+        let mut prepared: HashMap<&[u8], Arc<str>> = HashMap::new();
+        let mut text = |statement| -> Arc<str> {
+            let text = || text(&server.backend, statement).into();
+            match statement {
+                StatementRef::Query(_) => text(),
+                StatementRef::Prepared(id) => prepared.entry(id).or_insert_with(text).clone(),
+            }
+        };
+        let logged = statements
+            .iter()
+            .map(|BatchStatement { statement, values }| LoggedStatement {
+                text: text(statement),
+                values: values.clone(),
+            });
+        self.entry.statements = Statements::Batch(kind, logged.collect());
+        self
+    }
+
+    /// Notes a request of one statement that has succeeded.
+    pub async fn record_single(mut self: Box<Self>, text: &str) {
+        self.entry.statements = Statements::Single(without_password(text).into());
+        self.log.record(&self.entry).await;
+    }
+
+    /// Notes a batch that has succeeded.
+    pub async fn record(self: Box<Self>) {
+        self.log.record(&self.entry).await;
+    }
+}
+
+/// The keyspace of a batch. Texts are in the one in use; if there are only prepared statements, it is the one that they were prepared in.
+fn batch_keyspace<B: Backend>(
+    server: &ServerState<B>,
+    in_use: Option<String>,
+    statements: &[BatchStatement],
+) -> Option<String> {
+    let prepared_in = |one: &BatchStatement| match &one.statement {
+        StatementRef::Query(_) => None,
+        StatementRef::Prepared(id) => {
+            let prepared = server.backend.prepared(id).ok()?;
+            server.backend.keyspace(&prepared).map(str::to_owned)
+        }
+    };
+    let has_texts = statements
+        .iter()
+        .any(|one| matches!(one.statement, StatementRef::Query(_)));
+    let prepared_in = || statements.iter().find_map(prepared_in);
+    match has_texts {
+        true => in_use.or_else(prepared_in),
+        false => prepared_in().or(in_use),
+    }
+}

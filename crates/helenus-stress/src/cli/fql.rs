@@ -1,0 +1,107 @@
+//! Arguments of the commands for full query logs. Names and meanings are those of Cassandra's fqltool where it has them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::numbers;
+
+const EXAMPLES: &str = "\
+Examples:
+  nodetool enablefullquerylog --path /var/log/helenus/fql       what clients ask of a node is logged there …
+  helenus-stress fql dump /var/log/helenus/fql                  … can be read …
+  helenus-stress fql replay --target 10.0.0.7 /var/log/helenus/fql            … and asked of another cluster
+  helenus-stress fql replay --target 10.0.0.7 --target 10.0.0.8 --results results --store-queries queries fql
+  helenus-stress fql compare --queries queries results/10.0.0.7 results/10.0.0.8";
+
+/// The commands for full query logs.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct FqlArgs {
+    #[command(subcommand)]
+    pub command: FqlCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum FqlCommand {
+    /// Print the entries of full query logs as text, in the order in which they are there
+    Dump(DumpArgs),
+    /// Run the statements of full query logs on other servers, in the order in which they began
+    Replay(ReplayArgs),
+    /// Compare the results that `replay` has kept of several servers
+    Compare(CompareResultsArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct DumpArgs {
+    /// Folders of full query logs, or single files of them
+    #[arg(value_name = "FOLDER", required = true)]
+    pub logs: Vec<PathBuf>,
+    /// Wait for more entries at the end
+    #[arg(long)]
+    pub follow: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ReplayArgs {
+    /// Folders of full query logs, such as those of several nodes, or single files of them
+    #[arg(value_name = "FOLDER", required = true)]
+    pub logs: Vec<PathBuf>,
+    /// A server to run the statements on; may be repeated
+    #[arg(long, value_name = "HOST[:PORT]", required = true)]
+    pub target: Vec<String>,
+    /// Only statements that ran with this keyspace in use, or with none
+    #[arg(long)]
+    pub keyspace: Option<String>,
+    /// Run statements that change the schema too; they are left out otherwise
+    #[arg(long)]
+    pub replay_ddl_statements: bool,
+    /// Keep the results of each target in a folder of its own in this one
+    #[arg(long, value_name = "FOLDER")]
+    pub results: Option<PathBuf>,
+    /// Keep the statements that are run, for `compare`
+    #[arg(long, value_name = "FOLDER", requires = "results")]
+    pub store_queries: Option<PathBuf>,
+    /// Keep to the times of the log, so many times faster; 1 for its own pace [default: one statement after the other]
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub speed: Option<f64>,
+    #[command(flatten)]
+    pub login: TargetArgs,
+}
+
+/// How to speak to the targets.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Connection")]
+pub struct TargetArgs {
+    #[arg(long, short = 'U', default_value = "cassandra")]
+    pub username: String,
+    #[arg(long, short = 'P', default_value = "cassandra", hide_default_value = true)]
+    pub password: String,
+    /// Encrypt, and check who the server is
+    #[arg(long, alias = "ssl")]
+    pub tls: bool,
+    /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub tls_authority: Option<PathBuf>,
+    /// How long to wait for an answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = numbers::duration)]
+    pub timeout: Duration,
+}
+
+#[derive(Args, Debug)]
+pub struct CompareResultsArgs {
+    /// Folders that `replay --results` has written, one for each target
+    #[arg(value_name = "RESULTS", required = true, num_args = 2..)]
+    pub results: Vec<PathBuf>,
+    /// The folder that `replay --store-queries` has written
+    #[arg(long, value_name = "FOLDER")]
+    pub queries: PathBuf,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| factor.is_finite());
+    factor
+        .filter(|factor| *factor > 0.0)
+        .ok_or_else(|| "not a number above 0".to_owned())
+}

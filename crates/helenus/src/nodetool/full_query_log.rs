@@ -1,0 +1,83 @@
+//! `nodetool getfullquerylog`, `enablefullquerylog`, `disablefullquerylog` and `resetfullquerylog`, with the options and the format of
+//! Cassandra's.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::client::{NodeClient, TIMEOUT};
+use super::output::columns;
+
+/// The options of `enablefullquerylog`; those of the node's settings hold without them.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FullQueryLogArgs {
+    /// The folder that the log is written to
+    #[arg(long, value_name = "FOLDER")]
+    path: Option<String>,
+    /// How often a new file is begun: MINUTELY, HOURLY, DAILY
+    #[arg(long, value_name = "CYCLE")]
+    roll_cycle: Option<String>,
+    /// Whether requests wait while the queue is full; otherwise entries are dropped
+    #[arg(long, value_name = "BOOL")]
+    blocking: Option<String>,
+    /// Bytes of entries that wait for the disk
+    #[arg(long, value_name = "BYTES")]
+    max_queue_weight: Option<String>,
+    /// Bytes of all files; the oldest are deleted
+    #[arg(long, value_name = "BYTES")]
+    max_log_size: Option<String>,
+    /// A command that is run for each complete file, with the file in place of %path
+    #[arg(long, value_name = "COMMAND")]
+    archive_command: Option<String>,
+    /// How often an archive command that fails is run again
+    #[arg(long, value_name = "N")]
+    max_archive_retries: Option<String>,
+}
+
+impl FullQueryLogArgs {
+    /// A line `name=value` for each option that is given.
+    fn body(&self) -> String {
+        let given = [
+            ("path", &self.path),
+            ("roll_cycle", &self.roll_cycle),
+            ("block", &self.blocking),
+            ("max_queue_weight", &self.max_queue_weight),
+            ("max_log_size", &self.max_log_size),
+            ("archive_command", &self.archive_command),
+            ("max_archive_retries", &self.max_archive_retries),
+        ];
+        let lines = given
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+pub(super) fn show(node: &NodeClient) -> anyhow::Result<ExitCode> {
+    let options = node.ask("/node/full_query_log")?;
+    let row =
+        |option: &Value| ["name", "value"].map(|field| option[field].as_str().unwrap_or_default().to_owned());
+    let options = options.as_array().map_or(&[][..], Vec::as_slice);
+    print!("{}", columns(&options.iter().map(row).collect::<Vec<_>>()));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn enable(node: &NodeClient, args: &FullQueryLogArgs) -> anyhow::Result<ExitCode> {
+    switch(node, "enable", &args.body())
+}
+
+pub(super) fn disable(node: &NodeClient) -> anyhow::Result<ExitCode> {
+    switch(node, "disable", "")
+}
+
+pub(super) fn reset(node: &NodeClient) -> anyhow::Result<ExitCode> {
+    switch(node, "reset", "")
+}
+
+fn switch(node: &NodeClient, how: &str, body: &str) -> anyhow::Result<ExitCode> {
+    let path = format!("/node/full_query_log/{how}");
+    // The node itself waits for its disk, for as long as TIMEOUT.
+    node.command(&path, body, "/node/challenge", TIMEOUT * 2)?;
+    Ok(ExitCode::SUCCESS)
+}
