@@ -31,12 +31,6 @@ pub(crate) fn router(log: Arc<FullQueryLog>, authenticator: AdminAuthenticator) 
 }
 
 impl Context {
-    fn check(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
-        self.authenticator.check(command, peer, headers)?;
-        tracing::info!(%peer, command, "a command is carried out");
-        Ok(())
-    }
-
     /// Switches the log on a thread that may wait for the disk.
     async fn switch(
         self,
@@ -71,7 +65,7 @@ async fn enable(
     body: String,
 ) -> Result<&'static str, Refusal> {
     let command = format!("POST /node/full_query_log/enable {body}");
-    context.check(command.trim_end(), peer, &headers)?;
+    context.authenticator.admit(command.trim_end(), peer, &headers)?;
     context
         .switch(move |log| QueryLogPatch::parse(&body).and_then(|patch| log.enable(&patch)))
         .await
@@ -82,7 +76,9 @@ async fn disable(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
-    context.check("POST /node/full_query_log/disable", peer, &headers)?;
+    context
+        .authenticator
+        .admit("POST /node/full_query_log/disable", peer, &headers)?;
     let disable = |log: &FullQueryLog| {
         log.disable();
         Ok(())
@@ -95,6 +91,8 @@ async fn reset(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
-    context.check("POST /node/full_query_log/reset", peer, &headers)?;
+    context
+        .authenticator
+        .admit("POST /node/full_query_log/reset", peer, &headers)?;
     context.switch(FullQueryLog::reset).await
 }

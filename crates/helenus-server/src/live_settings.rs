@@ -103,8 +103,7 @@ async fn reload(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Refusal> {
     let command = "POST /node/reload_config";
-    context.authenticator.check(command, peer, &headers)?;
-    tracing::info!(%peer, command, "a command is carried out");
+    context.authenticator.admit(command, peer, &headers)?;
     let settings = context.settings.clone();
     // It reads files.
     let reloaded = tokio::task::spawn_blocking(move || settings.reload()).await;

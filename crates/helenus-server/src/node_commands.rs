@@ -113,13 +113,6 @@ impl NodeCommands {
             .merge(sampling)
             .merge(full_query_log)
     }
-
-    /// Refuses a command that may not come from there, and logs one that is carried out.
-    fn check(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
-        self.authenticator.check(command, peer, headers)?;
-        tracing::info!(%peer, command, "a command is carried out");
-        Ok(())
-    }
 }
 
 async fn challenge(State(commands): State<NodeCommands>) -> String {
@@ -131,7 +124,7 @@ async fn flush(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
-    commands.check("POST /node/flush", peer, &headers)?;
+    commands.authenticator.admit("POST /node/flush", peer, &headers)?;
     let flushed = commands.engine.store().flush().await;
     flushed.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
     Ok("flushed\n")
@@ -142,7 +135,9 @@ async fn compact(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
-    commands.check("POST /node/compact", peer, &headers)?;
+    commands
+        .authenticator
+        .admit("POST /node/compact", peer, &headers)?;
     let compacted = commands.engine.store().compact().await;
     compacted.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
     Ok("compacted\n")
@@ -154,7 +149,9 @@ async fn set_binary(
     headers: HeaderMap,
     body: String,
 ) -> Result<&'static str, Refusal> {
-    commands.check(format!("POST /node/binary {body}").trim_end(), peer, &headers)?;
+    commands
+        .authenticator
+        .admit(format!("POST /node/binary {body}").trim_end(), peer, &headers)?;
     match body.trim() {
         "on" => {
             let enabled = commands.transport.enable().await;
@@ -171,7 +168,7 @@ async fn stop(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
-    commands.check("POST /node/stop", peer, &headers)?;
+    commands.authenticator.admit("POST /node/stop", peer, &headers)?;
     commands.stop_requested.notify_one();
     Ok("stopping\n")
 }
@@ -190,7 +187,7 @@ async fn enable_audit_log(
     body: String,
 ) -> Result<&'static str, Refusal> {
     let command = format!("POST /node/audit_log/enable {body}");
-    commands.check(command.trim_end(), peer, &headers)?;
+    commands.authenticator.admit(command.trim_end(), peer, &headers)?;
     let enabled = AuditPatch::parse(&body).and_then(|patch| commands.request_logs.audit.enable(patch));
     enabled.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
     Ok("enabled\n")
@@ -201,7 +198,9 @@ async fn disable_audit_log(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Result<&'static str, Refusal> {
-    commands.check("POST /node/audit_log/disable", peer, &headers)?;
+    commands
+        .authenticator
+        .admit("POST /node/audit_log/disable", peer, &headers)?;
     commands.request_logs.audit.disable();
     Ok("disabled\n")
 }
@@ -218,7 +217,9 @@ async fn set_log_level(
     headers: HeaderMap,
     body: String,
 ) -> Result<&'static str, Refusal> {
-    commands.check(format!("POST /node/log_level {body}").trim_end(), peer, &headers)?;
+    commands
+        .authenticator
+        .admit(format!("POST /node/log_level {body}").trim_end(), peer, &headers)?;
     let words: Vec<&str> = body.split_whitespace().collect();
     let level = match words.as_slice() {
         [] => None,

@@ -74,6 +74,16 @@ impl AdminAuthenticator {
         Err((StatusCode::FORBIDDEN, REFUSAL.to_owned()))
     }
 
+    /// Refuses a command that may not come from there, and logs one that is carried out.
+    ///
+    /// # Errors
+    /// What the client is answered.
+    pub fn admit(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
+        self.check(command, peer, headers)?;
+        tracing::info!(%peer, command, "a command is carried out");
+        Ok(())
+    }
+
     /// Whether that command may come from there.
     fn allow(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> bool {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());

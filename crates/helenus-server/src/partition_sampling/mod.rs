@@ -125,8 +125,7 @@ async fn sample(
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
     let command = format!("POST /node/sampling {body}");
-    context.authenticator.check(command.trim_end(), peer, &headers)?;
-    tracing::info!(%peer, command, "a command is carried out");
+    context.authenticator.admit(command.trim_end(), peer, &headers)?;
     let found = Order::parse(&body)?.run(&context.engine).await.map_err(refused)?;
     let shown = found.iter().map(|(kind, samples)| {
         let samples: Vec<Value> = samples.iter().map(shown_sample).collect();
@@ -151,8 +150,7 @@ async fn schedule(
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
     let command = format!("POST /node/sampling/schedule {body}");
-    context.authenticator.check(command.trim_end(), peer, &headers)?;
-    tracing::info!(%peer, command, "a command is carried out");
+    context.authenticator.admit(command.trim_end(), peer, &headers)?;
     let order = Order::parse(&body)?;
     let began = context.schedule.begin(context.engine.clone(), order);
     Ok(as_json(&json!({ "done": began.map_err(refused)? })))
@@ -165,8 +163,7 @@ async fn stop(
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
     let command = format!("POST /node/sampling/stop {body}");
-    context.authenticator.check(command.trim_end(), peer, &headers)?;
-    tracing::info!(%peer, command, "a command is carried out");
+    context.authenticator.admit(command.trim_end(), peer, &headers)?;
     let (keyspace, table) = place(&serde_json::from_str(&body).unwrap_or_default());
     let stopped = context.schedule.stop(keyspace, table);
     Ok(as_json(&json!({ "done": stopped })))

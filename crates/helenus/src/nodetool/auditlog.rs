@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{NodeClient, TIMEOUT};
+use super::client::{NodeClient, TIMEOUT, option_lines};
 
 const AUDIT_LOG: &str = "/node/audit_log";
 
@@ -39,9 +39,8 @@ pub(super) struct AuditLogArgs {
 }
 
 impl AuditLogArgs {
-    /// A line `name=value` for each option that is given.
     fn body(&self) -> String {
-        let given = [
+        option_lines([
             ("included_keyspaces", &self.included_keyspaces),
             ("excluded_keyspaces", &self.excluded_keyspaces),
             ("included_categories", &self.included_categories),
@@ -50,11 +49,7 @@ impl AuditLogArgs {
             ("excluded_users", &self.excluded_users),
             ("roll_cycle", &self.roll_cycle),
             ("block", &self.blocking),
-        ];
-        let lines = given
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
-        lines.collect::<Vec<_>>().join("\n")
+        ])
     }
 }
 

@@ -185,6 +185,14 @@ pub(super) fn agent_for_any_status(timeout: Duration) -> ureq::Agent {
         .into()
 }
 
+/// The body of a command with options: a line `name=value` for each that is given.
+pub(super) fn option_lines<const N: usize>(options: [(&str, &Option<String>); N]) -> String {
+    let lines = options
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::client::{NodeClient, TIMEOUT};
+use super::client::{NodeClient, TIMEOUT, option_lines};
 use super::output::columns;
 
 /// The options of `enablefullquerylog`; those of the node's settings hold without them.
@@ -36,9 +36,8 @@ pub(super) struct FullQueryLogArgs {
 }
 
 impl FullQueryLogArgs {
-    /// A line `name=value` for each option that is given.
     fn body(&self) -> String {
-        let given = [
+        option_lines([
             ("path", &self.path),
             ("roll_cycle", &self.roll_cycle),
             ("block", &self.blocking),
@@ -46,11 +45,7 @@ impl FullQueryLogArgs {
             ("max_log_size", &self.max_log_size),
             ("archive_command", &self.archive_command),
             ("max_archive_retries", &self.max_archive_retries),
-        ];
-        let lines = given
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
-        lines.collect::<Vec<_>>().join("\n")
+        ])
     }
 }
 
