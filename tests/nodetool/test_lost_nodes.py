@@ -6,8 +6,7 @@ import re
 import pytest
 
 import helenus
-from minio import Minio
-from tool import nodetool
+from tool import nodetool, two_nodes
 
 pytestmark = pytest.mark.process
 
@@ -15,16 +14,8 @@ pytestmark = pytest.mark.process
 @pytest.fixture
 def nodes(tmp_path):
     """Two nodes of a cluster."""
-    minio = Minio(tmp_path / "minio").start()
-    store = f"s3://{minio.bucket('nodetool')}/store"
-    made = [helenus.Node(tmp_path / name, store=store, env=minio.environment(), host=host, args=["--set", "tablet_count=4"])
-            for name, host in (("first", "127.0.0.1"), ("second", "127.0.0.2"))]
-    try:
-        yield [node.start() for node in made]
-    finally:
-        for node in made:
-            node.close()
-        minio.close()
+    with two_nodes(tmp_path, tablets=4) as made:
+        yield made
 
 
 def states(node):

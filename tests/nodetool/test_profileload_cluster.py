@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import helenus
-from minio import Minio
-from tool import nodetool
+from tool import nodetool, two_nodes
 
 pytestmark = pytest.mark.process
 
@@ -18,20 +17,10 @@ PARTITIONS = [f"p{number}" for number in range(16)]
 @pytest.fixture
 def nodes(tmp_path):
     """Two nodes of a cluster, each of which owns tablets."""
-    minio = Minio(tmp_path / "minio").start()
-    store = f"s3://{minio.bucket('profileload')}/store"
-    made = [helenus.Node(tmp_path / name, store=store, env=minio.environment(), host=host, args=["--set", "tablet_count=8"])
-            for name, host in (("first", "127.0.0.1"), ("second", "127.0.0.2"))]
-    try:
-        for node in made:
-            node.start()
+    with two_nodes(tmp_path, tablets=8) as made:
         owners = lambda: {tablet["owner"] for tablet in json.loads(made[0].http("/cluster")[1])["tablets"] if tablet["state"] == "stable"}
         helenus.wait_until(lambda: len(owners() - {None}) == 2, 60, "tablets of both nodes", 0.1)
         yield made
-    finally:
-        for node in made:
-            node.close()
-        minio.close()
 
 
 def owner(node, key):

@@ -1,10 +1,29 @@
-"""Runs `helenus nodetool` against a node."""
+"""Runs `helenus nodetool` against nodes."""
 
+import contextlib
 import subprocess
 
 import helenus
+from minio import Minio
 
 
 def nodetool(node, *args, binary=None, env=None):
     command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+
+
+@contextlib.contextmanager
+def two_nodes(folder, tablets):
+    """Two nodes of a cluster with so many tablets."""
+    minio = Minio(folder / "minio").start()
+    store = f"s3://{minio.bucket('nodetool')}/store"
+    made = [helenus.Node(folder / name, store=store, env=minio.environment(), host=host, args=["--set", f"tablet_count={tablets}"])
+            for name, host in (("first", "127.0.0.1"), ("second", "127.0.0.2"))]
+    try:
+        for node in made:
+            node.start()
+        yield made
+    finally:
+        for node in made:
+            node.close()
+        minio.close()
