@@ -59,7 +59,8 @@ def test_long_updates_of_other_nodes(cluster, table):
 
 
 def test_work_for_another_node_ends_with_the_client(cluster, table):
-    body = "int n = 0; for (int i = 0; i < 2000; i++) { n += i; } return n;"
+    # All rows take longer than the timeout of a read.
+    body = "int n = 0; for (int i = 0; i < 20000; i++) { n += i; } return n;"
     client = Client(cluster.nodes[0])
     client.query(f"CREATE OR REPLACE FUNCTION ks.long(c int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS $${body}$$")
     at_rest = lambda: all(is_idle(node) for node in cluster.nodes)

@@ -98,8 +98,6 @@ impl AdmittedRequest {
 pub(super) struct InFlightRequest {
     info: RequestInfo,
     long_requests: Arc<LongRequestPool>,
-    /// Its client has gone.
-    is_left: bool,
     state: RunState,
 }
 
@@ -246,17 +244,17 @@ impl InFlightRequest {
         StartOutcome::Running(InFlightRequest {
             info,
             long_requests: long_requests.clone(),
-            is_left: false,
             state,
         })
     }
 
-    /// Nobody waits for the answer any more: if it computes for long it ends at its next checkpoint.
+    /// Nobody waits for the answer any more: what computes for long, here or on another node, ends at its next checkpoint.
     pub fn abandon(&mut self) {
-        self.is_left = true;
-        if let RunState::Moved(moved) = &self.state {
-            moved.is_left.store(true, Ordering::Relaxed);
-        }
+        let is_left = match &mut self.state {
+            RunState::Inline(request) => request.scope.left(),
+            RunState::Moved(moved) => moved.is_left.clone(),
+        };
+        is_left.store(true, Ordering::Relaxed);
     }
 
     fn done(&self, (answered, work): (ReadyResponse, Work)) -> CompletedRequest {
@@ -319,10 +317,7 @@ impl Future for InFlightRequest {
             match poll_inline(request, &this.long_requests, cx) {
                 PollOutcome::Done(answered) => return Poll::Ready(this.done(answered)),
                 PollOutcome::Waits => return Poll::Pending,
-                PollOutcome::Moved(moved) => {
-                    moved.is_left.store(this.is_left, Ordering::Relaxed);
-                    this.state = RunState::Moved(moved);
-                }
+                PollOutcome::Moved(moved) => this.state = RunState::Moved(moved),
             }
         }
         let RunState::Moved(moved) = &mut this.state else {
