@@ -335,16 +335,25 @@ def test_without_a_login_nothing_is_told_and_guesses_are_limited(guarded):
     assert right[0] == 429
 
 
-def test_pictures_for_the_documentation(fleet, browser, request):
+# Of each picture: its name, whose console, the section, the scheme, width and height.
+PICTURES = [
+    ("light", "fleet", "overview", "light", 1280, 900),
+    ("dark", "fleet", "charts", "dark", 1280, 900),
+    ("phone", "fleet", "overview", "light", 390, 844),
+    ("partitions", "busy", "partitions", "light", 1280, 620),
+    ("slow", "busy", "slow", "dark", 1280, 620),
+]
+
+
+@pytest.mark.parametrize("name,nodes,section,scheme,width,height", PICTURES, ids=[picture[0] for picture in PICTURES])
+def test_pictures_for_the_documentation(name, nodes, section, scheme, width, height, browser, request):
     folder = request.config.getoption("--pictures")
     if folder is None:
         return
-    folder = pathlib.Path(folder).resolve()
-    for scheme, section, (width, height) in (("light", "overview", (1280, 900)), ("dark", "charts", (1280, 900)), ("light", "overview", (390, 844))):
-        browser.scheme(scheme)
-        browser.size(width, height)
-        browser.open(fleet[0], section)
-        browser.section(section)
-        browser.wait(lambda: re.search(r"\d", browser.text("main")), "figures")
-        name = "phone" if width < 700 else scheme
-        browser.picture(folder / f"console-{name}.png")
+    found = request.getfixturevalue(nodes)
+    browser.scheme(scheme)
+    browser.size(width, height)
+    browser.open(found[0] if isinstance(found, list) else found, section)
+    browser.section(section)
+    browser.wait(lambda: re.search(r"\d", browser.text("main")), "figures")
+    browser.picture(pathlib.Path(folder).resolve() / f"console-{name}.png")

@@ -49,6 +49,9 @@ struct Args {
     /// Requests a second of the shared pace; without it, half of what the slowest server answered while warming up
     #[arg(long)]
     rate: Option<f64>,
+    /// Measure each operation once more while this one runs on a connection of its own, one request after the other
+    #[arg(long, value_enum)]
+    beside: Option<Operation>,
     /// Connections they are spread over
     #[arg(long, default_value_t = 4)]
     connections: usize,
@@ -199,15 +202,24 @@ fn set_aside(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Each operation at each pace; `slowest` holds, for each operation, the requests a second of the server that answered fewest.
+/// Each operation at each pace, alone and beside another; `slowest` holds, for each operation, the requests a second of the server that answered fewest.
 fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
     let of_operation = |(&operation, slowest): (&Operation, &f64)| {
         let rate = args.rate.unwrap_or((slowest / 2.0).max(1.0).round());
-        let at = move |pace: &Pace| Phase {
-            operation,
-            rate: (*pace == Pace::Shared).then_some(rate),
+        let at = |pace: &Pace| {
+            let rate = (*pace == Pace::Shared).then_some(rate);
+            let alone = Phase {
+                operation,
+                rate,
+                beside: None,
+            };
+            let beside = args.beside.map(|_| Phase {
+                beside: args.beside,
+                ..alone
+            });
+            std::iter::once(alone).chain(beside)
         };
-        args.pace.iter().map(at).collect::<Vec<_>>()
+        args.pace.iter().flat_map(at).collect::<Vec<_>>()
     };
     args.operations
         .iter()
@@ -219,7 +231,7 @@ fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
 /// Fills the tables of the operations and runs each operation for a while; returns the requests a second of each.
 async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> {
     let mut filled = Vec::new();
-    for operation in &args.operations {
+    for operation in args.operations.iter().chain(&args.beside) {
         for fill in operation.fills(&load.sizes) {
             if filled.contains(&fill.statement) {
                 continue;
@@ -255,8 +267,28 @@ async fn measure(
         rate: phase.rate,
         ..load.clone()
     };
+    let beside = Load {
+        connections: 1,
+        in_flight: 1,
+        rate: None,
+        ..load.clone()
+    };
+    let other = async {
+        match phase.beside {
+            Some(operation) => beside.run(server.addresses(), operation, length).await.map(Some),
+            None => Ok(None),
+        }
+    };
     let before = server.usage()?;
-    let result = load.run(server.addresses(), phase.operation, length).await?;
+    let (result, other) = tokio::try_join!(load.run(server.addresses(), phase.operation, length), other)?;
+    if let (Some(operation), Some(other)) = (phase.beside, other) {
+        println!(
+            "beside it, {} {}: {:.2}/s",
+            server.name(),
+            operation.name(),
+            other.requests_per_s()
+        );
+    }
     let after = server.usage()?;
     let stalls = detector.map(|detector| detector.since(result.started));
     Ok(Figures::new(

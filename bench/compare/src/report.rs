@@ -14,14 +14,20 @@ pub struct Phase {
     pub operation: Operation,
     /// Requests a second; none for as many as the server answers.
     pub rate: Option<f64>,
+    /// What another client runs meanwhile, one request after the other.
+    pub beside: Option<Operation>,
 }
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rate {
-            None => f.pad(self.operation.name()),
-            Some(rate) => f.pad(&format!("{} @{rate:.0}", self.operation.name())),
+        let mut name = self.operation.name().to_owned();
+        if let Some(rate) = self.rate {
+            name += &format!(" @{rate:.0}");
         }
+        if let Some(beside) = self.beside {
+            name += &format!(" beside {}", beside.name());
+        }
+        f.pad(&name)
     }
 }
 
