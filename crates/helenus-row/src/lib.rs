@@ -7,7 +7,8 @@
 //! - [`merge`]: Cassandra's reconcile rules on packed values;
 //! - [`read`]: the live part of a packed row, as a SELECT reads it;
 //! - [`compaction_filter`]: the entries that a compaction purges;
-//! - [`archive`]: copies of tombstones for late writes.
+//! - [`archive`]: copies of tombstones for late writes;
+//! - [`tombstones`]: how many a stored value has.
 //!
 //! `docs/data-layout.md` gives the bytes.
 
@@ -20,6 +21,7 @@ pub mod merge;
 pub mod packed;
 pub mod read;
 pub mod row;
+pub mod tombstones;
 mod varint;
 
 pub use error::{KeyError, RowError};

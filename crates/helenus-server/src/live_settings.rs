@@ -1,5 +1,6 @@
 //! Settings over HTTP, for `nodetool`: `GET /node/settings`, `POST /node/settings` with a body of `NAME VALUE`, and
-//! `POST /node/reload_config`, which reads the file of settings again. Values that are secrets are not shown.
+//! `POST /node/reload_config`, which reads the file of settings again. Values that are secrets are not shown. Guardrails are at
+//! `GET /node/guardrails` and `POST /node/guardrails`, whose body has a line `NAME=VALUE` for each setting that is to change.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,6 +46,15 @@ pub trait LiveSettings: Send + Sync {
     /// Why not, in words.
     fn set(&self, name: &str, value: &str) -> Result<(), String>;
 
+    /// The settings of guardrails and their values, in the form of `system_views.settings`.
+    fn guardrails(&self) -> Vec<(String, Option<String>)>;
+
+    /// Changes settings of guardrails, all or none, until the node ends, or until the settings are read again.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn set_guardrails(&self, changes: &[(&str, &str)]) -> Result<(), String>;
+
     /// Reads the file of settings again, and the certificates. What was changed by [`LiveSettings::set`] is as the file says then.
     ///
     /// # Errors
@@ -62,6 +72,7 @@ struct Context {
 pub(crate) fn router(settings: Arc<dyn LiveSettings>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/settings", get(show).post(set))
+        .route("/node/guardrails", get(show_guardrails).post(set_guardrails))
         .route("/node/reload_config", post(reload))
         .with_state(Context {
             settings,
@@ -94,6 +105,28 @@ async fn set(
     let words = body.trim().split_once(' ');
     let (name, value) = words.ok_or_else(|| refused("the body is not NAME VALUE".to_owned()))?;
     context.settings.set(name, value.trim()).map_err(refused)?;
+    Ok("set\n")
+}
+
+async fn show_guardrails(State(context): State<Context>) -> impl IntoResponse {
+    let setting = |(name, value)| json!({ "name": name, "value": value });
+    let settings: Vec<Value> = context.settings.guardrails().into_iter().map(setting).collect();
+    as_json(&settings.into())
+}
+
+async fn set_guardrails(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<&'static str, Refusal> {
+    let command = format!("POST /node/guardrails {body}");
+    context.authenticator.check(command.trim_end(), peer, &headers)?;
+    let refused = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n"));
+    let lines = body.lines().map(|line| line.split_once('='));
+    let changes: Option<Vec<(&str, &str)>> = lines.collect();
+    let changes = changes.ok_or_else(|| refused("a line of the body is not NAME=VALUE".to_owned()))?;
+    context.settings.set_guardrails(&changes).map_err(refused)?;
     Ok("set\n")
 }
 

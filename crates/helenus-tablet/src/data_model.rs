@@ -52,6 +52,17 @@ pub trait DataModel: Send + Sync + 'static {
         None
     }
 
+    /// False if the row at `key` is not to be kept in the row cache.
+    fn caches_row(&self, key: &[u8]) -> bool {
+        let _ = key;
+        true
+    }
+
+    /// What measures the partitions of an SSTable while it is written; none if nobody asks for their sizes.
+    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
+        None
+    }
+
     /// The number of the table that a stored key belongs to.
     fn table_of(&self, key: &[u8]) -> u32 {
         let _ = key;
@@ -201,6 +212,14 @@ pub trait CompactFilter: Send + Sync {
     }
     /// All entries have been seen.
     fn end(&mut self) {}
+}
+
+/// Measures the partitions of one SSTable, or of one run of a compaction.
+pub trait PartitionMeter: Send + Sync {
+    /// The next entry that is written, in key order.
+    fn add(&mut self, key: &[u8], value: &Bytes);
+    /// All entries have been seen.
+    fn end(&mut self);
 }
 
 pub(crate) struct Merge(pub Arc<dyn DataModel>);

@@ -69,7 +69,7 @@ pub use compaction::{CompactionId, EndedCompaction, RunningCompaction};
 pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{
     ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
-    KeptPartition, MinNewerTimestamp, OlderOverlap,
+    KeptPartition, MinNewerTimestamp, OlderOverlap, PartitionMeter,
 };
 pub use error::StoreError;
 pub use log::stats::LogStats;

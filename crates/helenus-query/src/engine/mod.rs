@@ -15,6 +15,7 @@ pub mod sizes;
 pub mod status;
 pub mod system;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -45,7 +46,10 @@ use crate::limits::scope;
 use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
-use crate::storage::{ExecutionContext, HeaderTables, LiveTables, PartitionLocks, RowHooks, SchemaEpochs};
+use crate::storage::{
+    ExecutionContext, HeaderTables, LiveTables, PartitionLocks, PartitionThresholds, RowHooks, SchemaEpochs,
+    flush_periods,
+};
 use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
 use clients::Clients;
@@ -130,6 +134,7 @@ pub struct Engine {
     pub figures: Arc<Figures>,
     /// Of the SSTables, as far as they were asked for.
     pub(crate) file_sizes: FileSizes,
+    pub(crate) partition_thresholds: Arc<PartitionThresholds>,
     /// Who is connected.
     pub clients: Clients,
     /// What they hold.
@@ -153,9 +158,12 @@ impl Engine {
     pub async fn open(config: EngineConfig) -> Result<Arc<Engine>, CqlError> {
         let live_tables = Arc::new(LiveTables::default());
         let headers = Arc::new(HeaderTables::default());
+        let partition_thresholds = Arc::new(PartitionThresholds::default());
+        guardrails::partitions::follow(&partition_thresholds, &config.limits);
         let hooks = Arc::new(RowHooks {
             live_tables: live_tables.clone(),
             headers: headers.clone(),
+            partitions: partition_thresholds.clone(),
         });
         let throttles = config.store.throttles.clone();
         let store = Store::open(config.store, hooks).await.map_err(store_error)?;
@@ -198,13 +206,16 @@ impl Engine {
                 backfills: Backfills::default(),
                 posting_lists: PostingLists::default(),
                 cluster: OnceLock::new(),
+                flushes_by_period: AtomicBool::new(false),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
-                guardrails: config.limits.guardrails.clone(),
                 limits: ArcSwap::from_pointee(config.limits),
             };
+            let context = Arc::new(context);
+            guardrails::partitions::log_reported(&partition_thresholds, Arc::downgrade(&context));
             Engine {
-                context: Arc::new(context),
+                context,
+                partition_thresholds,
                 node: config.node,
                 generation_s: i32::try_from(opened_s).unwrap_or(i32::MAX),
                 control: config.control,
@@ -239,6 +250,7 @@ impl Engine {
         self.figures
             .sampling
             .set_recent_interval(limits.partition_sampling_interval);
+        guardrails::partitions::follow(&self.partition_thresholds, &limits);
         self.context.limits.store(Arc::new(Limits {
             prepared_cache_bytes: now.prepared_cache_bytes,
             client_memory_bytes: now.client_memory_bytes,
@@ -265,7 +277,8 @@ impl Engine {
         self.context.cluster()
     }
 
-    /// Goes on, in the background, with the indexes and views that were not built when the node that built them ended.
+    /// Goes on, in the background, with the indexes and views that were not built when the node that built them ended, and begins the upkeep
+    /// that runs as long as the node.
     pub fn resume_builds(self: &Arc<Self>) {
         if self.context.store.is_read_only() {
             return;
@@ -273,6 +286,7 @@ impl Engine {
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
         splitting::begin(&self.context);
+        flush_periods::begin(&self.context);
     }
 
     /// Flushes what can be flushed and closes the store.
@@ -464,6 +478,7 @@ impl Engine {
             Some(mut guard) => {
                 guardrails::requests::check(
                     &mut guard,
+                    &self.context.store,
                     &planned.plan,
                     &self.eval(&values, options),
                     options,
@@ -503,8 +518,9 @@ impl Engine {
     }
 
     /// What guards the requests of a client, if anything does.
-    fn guard_of(&self, client: &ClientState) -> Option<Guard<'_>> {
-        let guardrails = &self.context.guardrails;
+    fn guard_of(&self, client: &ClientState) -> Option<Guard> {
+        let limits = self.context.limits();
+        let guardrails = &limits.guardrails;
         // Most nodes have none, and need no look at the schema.
         if guardrails.is_empty() {
             return None;
@@ -547,7 +563,8 @@ impl Engine {
         }
         let warnings = match self.guard_of(client) {
             Some(mut guard) => {
-                guardrails::requests::check_batch(&mut guard, &batch, &self.eval(&[], options), options)?;
+                let eval = self.eval(&[], options);
+                guardrails::requests::check_batch(&mut guard, &self.context.store, &batch, &eval, options)?;
                 guard.warnings
             }
             None => Vec::new(),

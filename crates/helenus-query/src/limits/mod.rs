@@ -8,6 +8,7 @@ pub(crate) mod timeouts;
 
 pub use timeouts::Timeouts;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Limits on what a statement may ask for, with Cassandra's names where it has them.
@@ -38,7 +39,7 @@ pub struct Limits {
     /// Columns may be masked, and are shown masked to those who may not see what masks hide.
     pub dynamic_data_masking_enabled: bool,
     /// What clients that are no superusers are warned of and refused.
-    pub guardrails: guardrails::Guardrails,
+    pub guardrails: Arc<guardrails::Guardrails>,
 }
 
 impl Default for Limits {
@@ -60,7 +61,7 @@ impl Default for Limits {
                 .map_or(1, |cores| (cores.get() / 2).max(1)),
             partition_sampling_interval: 64,
             dynamic_data_masking_enabled: false,
-            guardrails: guardrails::Guardrails::default(),
+            guardrails: Arc::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What execution needs of the node.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -22,7 +23,6 @@ use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
-use crate::limits::guardrails::Guardrails;
 use crate::response::Outcome;
 use crate::schema::Schema;
 use crate::trace::Traces;
@@ -32,8 +32,6 @@ pub struct ExecutionContext {
     pub(crate) store: Arc<Store>,
     /// Replaced as a whole when settings change.
     pub(crate) limits: ArcSwap<Limits>,
-    /// Those that the node began with.
-    pub(crate) guardrails: Guardrails,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timestamps: TimestampSource,
     pub(crate) schema: ArcSwap<Schema>,
@@ -65,6 +63,8 @@ pub struct ExecutionContext {
     pub(crate) posting_lists: PostingLists,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
+    /// Tables with `memtable_flush_period_in_ms` are followed.
+    pub(crate) flushes_by_period: AtomicBool,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
     /// One for each part of a whole-table aggregate that may be read at a time.
     pub(crate) scan_permits: Arc<Semaphore>,

@@ -1,17 +1,18 @@
 //! What the store asks about rows: how they merge, and what a compaction may forget.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{CellRules, TableId, archive, key, merge};
 use helenus_tablet::{
-    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, KeptPartition,
+    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, KeptPartition, PartitionMeter,
 };
 
-use super::HeaderTables;
+use super::{HeaderTables, PartitionThresholds};
 use crate::schema::{Schema, Table, TableOptions};
 
 /// Tombstones are kept this long whatever is below, so that a write that is still under way with an older timestamp
@@ -70,6 +71,8 @@ fn late_window_s(options: &TableOptions) -> i64 {
 #[derive(Debug, Default)]
 pub struct LiveTables {
     known: ArcSwap<Option<KnownTables>>,
+    /// A table keeps its rows out of the row cache.
+    has_uncached: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -77,6 +80,8 @@ struct KnownTables {
     tables: HashMap<TableId, LiveTable>,
     /// The hidden tables of indexes, and how large the partitions may be of which the row cache keeps all rows.
     indexes: HashMap<TableId, KeptPartition>,
+    /// Those whose rows are kept out of the row cache.
+    uncached: HashSet<TableId>,
     /// Tables of this number and above are made by schemas that are newer than the one known.
     next_number: u32,
 }
@@ -104,11 +109,28 @@ impl LiveTables {
             (index.table.number, kept)
         });
         let indexes = indexes.collect();
+        let uncached = schema.stored_tables().filter(|table| !table.options.is_cached());
+        let uncached: HashSet<TableId> = uncached.map(|table| table.number).collect();
+        let has_uncached = !uncached.is_empty();
         self.known.store(Arc::new(Some(KnownTables {
             tables,
             indexes,
+            uncached,
             next_number: schema.next_table_number,
         })));
+        self.has_uncached.store(has_uncached, Ordering::Release);
+    }
+
+    /// True if the row at `key` may be kept in the row cache.
+    fn caches_row(&self, key: &[u8]) -> bool {
+        if !self.has_uncached.load(Ordering::Acquire) {
+            return true;
+        }
+        let known = self.known.load();
+        let Some((known, table)) = known.as_ref().as_ref().zip(table_of(key)) else {
+            return true;
+        };
+        !known.uncached.contains(&table)
     }
 
     fn kept_partition(&self, table: TableId) -> Option<KeptPartition> {
@@ -152,6 +174,7 @@ impl LiveTables {
 pub struct RowHooks {
     pub live_tables: Arc<LiveTables>,
     pub headers: Arc<HeaderTables>,
+    pub(crate) partitions: Arc<PartitionThresholds>,
 }
 
 impl RowHooks {
@@ -160,6 +183,7 @@ impl RowHooks {
         Arc::new(RowHooks {
             live_tables: Arc::default(),
             headers: Arc::default(),
+            partitions: Arc::default(),
         })
     }
 }
@@ -181,6 +205,14 @@ impl DataModel for RowHooks {
 
     fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
         table_of(key).and_then(|table| self.live_tables.kept_partition(table))
+    }
+
+    fn caches_row(&self, key: &[u8]) -> bool {
+        self.live_tables.caches_row(key)
+    }
+
+    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
+        self.partitions.meter()
     }
 
     fn table_of(&self, key: &[u8]) -> u32 {

@@ -3,9 +3,11 @@
 
 pub(crate) mod agreement;
 pub(crate) mod context;
+pub(crate) mod flush_periods;
 pub(crate) mod headers;
 pub(crate) mod hooks;
 pub(crate) mod locks;
+pub(crate) mod partition_meter;
 pub mod read;
 pub(crate) mod reads;
 pub(crate) mod schema_epochs;
@@ -18,5 +20,6 @@ pub(crate) use headers::DOCUMENT as HEADERS_DOCUMENT;
 pub use headers::HeaderTables;
 pub use hooks::{LiveTables, RowHooks};
 pub use locks::{Access, LockRequest, PartitionGuard, PartitionLocks};
+pub(crate) use partition_meter::{MeasuredPartition, PartitionThresholds};
 pub use schema_epochs::SchemaEpochs;
 pub use virtual_tables::{VirtualRow, VirtualTables};

@@ -20,6 +20,7 @@ use crate::cache::generations::CacheGenerations;
 use crate::clock::StoreClock;
 use crate::data_model::{
     CompactFilter, CompactionContext, DataModel, Decision, FilterOutcome, MinNewerTimestamp, OlderOverlap,
+    PartitionMeter,
 };
 use crate::priority::yield_if_due;
 use crate::token_range::TokenRange;
@@ -71,6 +72,7 @@ impl CompactionFilterSupplier for Filters {
             counts: Counts::default(),
             compactions: self.compactions.clone(),
             job,
+            meter: self.model.partition_meter(),
             model: self.model.clone(),
             began: Instant::now(),
             only: self.only,
@@ -121,6 +123,8 @@ struct Filter {
     compactions: Arc<CompactionState>,
     /// Unknown, it was begun by an earlier process.
     job: Option<Arc<CompactionJob>>,
+    /// Of the partitions that are written, if they are to be measured.
+    meter: Option<Box<dyn PartitionMeter>>,
     model: Arc<dyn DataModel>,
     began: Instant,
     only: Option<TokenRange>,
@@ -235,6 +239,21 @@ impl Filter {
         }
     }
 
+    /// Measures what is written of an entry.
+    fn measure(&mut self, entry: &RowEntry, decision: &CompactionFilterDecision) {
+        let Some(meter) = &mut self.meter else {
+            return;
+        };
+        let written = match decision {
+            CompactionFilterDecision::Keep => &entry.value,
+            CompactionFilterDecision::Modify(written) => written,
+            CompactionFilterDecision::Drop => return,
+        };
+        if let ValueDeletable::Value(value) | ValueDeletable::Merge(value) = written {
+            meter.add(&entry.key, value);
+        }
+    }
+
     async fn count(&mut self, key: &Bytes, verdict: &FilterOutcome) {
         self.counts.rows += 1;
         self.counts.dead += u64::from(verdict.is_dead);
@@ -244,11 +263,11 @@ impl Filter {
     }
 }
 
-#[async_trait]
-impl CompactionFilter for Filter {
-    async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
-        yield_if_due();
-        self.pass(entry);
+impl Filter {
+    async fn decide_entry(
+        &mut self,
+        entry: &RowEntry,
+    ) -> Result<CompactionFilterDecision, CompactionFilterError> {
         self.counts.newest_seq = self.counts.newest_seq.max(entry.seq);
         if self.is_foreign(&entry.key) {
             return Ok(CompactionFilterDecision::Drop);
@@ -289,9 +308,23 @@ impl CompactionFilter for Filter {
             Decision::Replace(bytes) => CompactionFilterDecision::Modify(ValueDeletable::Merge(bytes)),
         })
     }
+}
+
+#[async_trait]
+impl CompactionFilter for Filter {
+    async fn filter(&mut self, entry: &RowEntry) -> Result<CompactionFilterDecision, CompactionFilterError> {
+        yield_if_due();
+        self.pass(entry);
+        let decision = self.decide_entry(entry).await?;
+        self.measure(entry, &decision);
+        Ok(decision)
+    }
 
     async fn on_compaction_end(&mut self) -> Result<(), CompactionFilterError> {
         self.filter.end();
+        if let Some(meter) = &mut self.meter {
+            meter.end();
+        }
         self.tell();
         let counts = std::mem::take(&mut self.counts);
         if let Some(job) = &self.job {

@@ -118,6 +118,11 @@ impl DiskSpace {
         self.free_bytes.load(Ordering::Relaxed)
     }
 
+    /// The used part of the disk as of the last look, rounded up.
+    pub fn usage_percentage(&self) -> u8 {
+        usage_percentage(self.total, self.free_bytes())
+    }
+
     fn uploaded<T>(&self, result: Result<T>) -> Result<T> {
         match &result {
             Ok(_) => self.upload_failed.store(false, Ordering::Release),
@@ -130,6 +135,13 @@ impl DiskSpace {
         }
         result
     }
+}
+
+/// The part of a disk of `total` bytes that is used while `free` are free, rounded up.
+fn usage_percentage(total: u64, free: u64) -> u8 {
+    let used = u128::from(total.saturating_sub(free));
+    let percentage = (used * 100).div_ceil(u128::from(total.max(1)));
+    u8::try_from(percentage).unwrap_or(100)
 }
 
 /// Bytes free on the disk of a folder.
@@ -335,5 +347,20 @@ impl MultipartUpload for Upload {
 
     async fn abort(&mut self) -> Result<()> {
         self.inner.abort().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usage_percentage;
+
+    #[test]
+    fn the_used_part_of_a_disk_is_rounded_up() {
+        assert_eq!(usage_percentage(1000, 1000), 0);
+        assert_eq!(usage_percentage(1000, 999), 1);
+        assert_eq!(usage_percentage(1000, 500), 50);
+        assert_eq!(usage_percentage(1000, 0), 100);
+        assert_eq!(usage_percentage(u64::MAX, u64::MAX), 0, "a disk of unknown size");
+        assert_eq!(usage_percentage(0, 0), 0);
     }
 }

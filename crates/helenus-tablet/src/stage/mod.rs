@@ -232,6 +232,13 @@ impl Stage {
         Ok(())
     }
 
+    /// True if a key that begins with `prefix` is staged, or in a memtable of the tree.
+    pub fn has_in_memory(&self, prefix: &[u8]) -> bool {
+        let inner = self.inner.lock();
+        let staged = [Some(&inner.active), inner.applying.as_deref()];
+        staged.into_iter().flatten().any(|table| table.has_prefix(prefix)) || inner.tree.has_in_memory(prefix)
+    }
+
     /// The staged change of a key, and the tree below.
     pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();

@@ -12,6 +12,14 @@ use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
 
 impl Store {
+    /// The used part of a local store's disk, from 0 to 100. A bucket has no end.
+    pub fn disk_usage_percentage(&self) -> Option<u8> {
+        match &self.kind {
+            StoreKind::Local(local) => Some(local.space.usage_percentage()),
+            StoreKind::Remote(_) => None,
+        }
+    }
+
     /// The counters of the store.
     pub fn stats(&self) -> StoreStats {
         let tablets = self.tablets();

@@ -121,7 +121,7 @@ impl Tablet {
     /// The merged row at `key`. Sees every write that was acknowledged before the call.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
-        if !self.row_cache_on {
+        if !self.caches(key) {
             return self.read(key).await;
         }
         let token = match self.cache.lookup(key, self.generation(key)) {
@@ -134,6 +134,11 @@ impl Tablet {
         let value = self.read(key).await?;
         self.cache.fill(&token, key, value.as_ref(), self.generation(key));
         Ok(value)
+    }
+
+    /// True if the row at `key` is looked up in the row cache, and put into it.
+    fn caches(&self, key: &[u8]) -> bool {
+        self.row_cache_on && self.model.caches_row(key)
     }
 
     /// The generation of a key's partition, in which its rows are cached.
@@ -185,7 +190,7 @@ impl Tablet {
 
     /// Looks the row at `key` up in the row cache alone, without waiting.
     pub fn get_cached(&self, key: &[u8]) -> CachedRead {
-        if !self.row_cache_on {
+        if !self.caches(key) {
             return CachedRead::Miss;
         }
         match self.cache.lookup(key, self.generation(key)) {
@@ -314,6 +319,11 @@ impl Tablet {
     pub fn passed(&self, live: u64, dead: u64) {
         self.compactions.reads.add(live, dead);
         self.memory_purges.met(dead);
+    }
+
+    /// True if a key that begins with `prefix` is staged or in a memtable.
+    pub fn has_unflushed(&self, prefix: &[u8]) -> bool {
+        self.stage.has_in_memory(prefix)
     }
 
     /// Writes staged rows and memtables to SSTables.

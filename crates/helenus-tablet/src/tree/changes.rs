@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Bound;
 
 use bytes::Bytes;
 
@@ -68,6 +69,13 @@ pub(crate) struct ChangeTable {
 }
 
 impl ChangeTable {
+    /// True if a key begins with `prefix`.
+    pub fn has_prefix(&self, prefix: &[u8]) -> bool {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let mut rows = self.rows.range::<[u8], _>(from);
+        rows.next().is_some_and(|(key, _)| key.starts_with(prefix))
+    }
+
     pub fn add(&mut self, model: &dyn DataModel, key: Bytes, change: Change) -> Result<(), DataModelError> {
         self.bytes += change.len();
         match self.rows.entry(key) {

@@ -27,6 +27,7 @@ impl Tree {
             return Ok(None);
         };
         let mut batch = WriteBatch::new();
+        let mut meter = model.partition_meter();
         let mut versions = Versions::default();
         let mut rows = Merged::new(memory).peekable();
         while let Some((table, at)) = rows.next() {
@@ -36,6 +37,9 @@ impl Tree {
                 continue;
             }
             let (kind, value) = versions.fold(model, key)?;
+            if let Some(meter) = meter.as_mut().filter(|_| kind != EntryKind::Deleted) {
+                meter.add(key, &value);
+            }
             if kind != EntryKind::Deleted
                 && let Some((key, tombstones)) = model.archive(key, &value)?
             {
@@ -46,6 +50,9 @@ impl Tree {
                 (EntryKind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
                 (EntryKind::Deleted, _) => batch.delete(key),
             }
+        }
+        if let Some(mut meter) = meter {
+            meter.end();
         }
         Ok(Some(FlushSource { batch, last_seq }))
     }

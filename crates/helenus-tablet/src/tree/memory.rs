@@ -66,6 +66,12 @@ impl MemTable {
         self.filter.may_have(short(hash))
     }
 
+    /// True if a row has a key that begins with `prefix`.
+    pub fn has_prefix(&self, prefix: &[u8]) -> bool {
+        let at = self.rows.lower_bound(prefix);
+        at < self.rows.len() && self.rows.key(at).starts_with(prefix)
+    }
+
     /// Joins tables, the newest first.
     fn join(tables: &[Arc<MemTable>], model: &dyn DataModel) -> Result<Option<MemTable>, DataModelError> {
         let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {

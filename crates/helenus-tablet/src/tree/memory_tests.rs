@@ -122,3 +122,12 @@ fn the_filter_knows_each_key_and_few_others() {
     let wrong = others.count();
     assert!(wrong < 600, "{wrong} of 10,000");
 }
+
+#[test]
+fn keys_with_a_prefix_are_found() {
+    let put = |key: &str| (key.to_owned(), Change::Operand(Bytes::from_static(b"x")));
+    let table = batch(1, [put("b1"), put("b2"), put("d")]);
+    let found = ["", "a", "b", "b1", "b11", "c", "d", "e"].map(|prefix| table.has_prefix(prefix.as_bytes()));
+    assert_eq!(found, [true, false, true, true, false, false, true, false]);
+    assert!(!batch(2, []).has_prefix(b""));
+}

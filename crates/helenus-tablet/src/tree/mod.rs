@@ -99,6 +99,11 @@ impl Tree {
         memory::size(&self.memory)
     }
 
+    /// True if a memtable has a key that begins with `prefix`.
+    pub fn has_in_memory(&self, prefix: &[u8]) -> bool {
+        self.memory.iter().any(|table| table.has_prefix(prefix))
+    }
+
     /// The memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not frozen.
     pub fn add_memtable(
         &self,

@@ -1,6 +1,6 @@
 //! The commands of Cassandra 5.0's nodetool (`org.apache.cassandra.tools.NodeTool`) that have no command of their own here: those that have
-//! nothing to do succeed with a line that says why, so that the jobs that call them go on, those that can't do what is asked are refused with a
-//! reason, and those that are missing are refused by name.
+//! nothing to do succeed with a line that says why, so that the jobs that call them go on, and those that can't do what is asked are refused
+//! with a reason.
 
 use std::process::ExitCode;
 
@@ -13,11 +13,9 @@ enum Outcome {
     NothingToDo(&'static str),
     /// It is refused for this reason: whoever calls it relies on what it would do.
     Refused(&'static str),
-    /// It is refused: it would do something, but is not there.
-    Missing,
 }
 
-use Outcome::{Missing, NothingToDo, Refused};
+use Outcome::{NothingToDo, Refused};
 
 const NO_REPLICAS: &str =
     "a partition has one owner and one copy in the store, so there are no replicas that could differ";
@@ -98,7 +96,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("getconcurrentcompactors", NothingToDo(COMPACTORS)),
     ("getconcurrentviewbuilders", NothingToDo(ONE_BUILDER)),
     ("getdefaultrf", NothingToDo(ONE_COPY)),
-    ("getguardrailsconfig", Missing),
     ("getinterdcstreamthroughput", NothingToDo(NO_STREAMS)),
     ("getmaxhintwindow", NothingToDo(NO_HINTS)),
     ("getseeds", NothingToDo(NO_GOSSIP)),
@@ -165,7 +162,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("setconcurrentcompactors", Refused(COMPACTORS)),
     ("setconcurrentviewbuilders", NothingToDo(ONE_BUILDER)),
     ("setdefaultrf", NothingToDo(ONE_COPY)),
-    ("setguardrailsconfig", Missing),
     ("sethintedhandoffthrottlekb", NothingToDo(NO_HINTS)),
     ("setinterdcstreamthroughput", NothingToDo(NO_STREAMS)),
     ("setmaxhintwindow", NothingToDo(NO_HINTS)),
@@ -194,7 +190,7 @@ const COMMANDS: &[(&str, Outcome)] = &[
 /// Runs a command that has no file of its own.
 ///
 /// # Errors
-/// If Cassandra's nodetool has no such command, or if it is missing here.
+/// If Cassandra's nodetool has no such command, or if it can't be done here.
 pub(super) fn run(name: &str) -> anyhow::Result<ExitCode> {
     let found = COMMANDS.binary_search_by_key(&name, |(known, _)| known);
     match found.map(|index| COMMANDS[index].1) {
@@ -203,7 +199,6 @@ pub(super) fn run(name: &str) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Ok(Refused(why)) => bail!("nodetool {name}: {why}"),
-        Ok(Missing) => bail!("nodetool {name} is not there yet; see `helenus nodetool help` for what is"),
         Err(_) => bail!("{}", unknown(name)),
     }
 }
@@ -241,10 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_do_succeeds_and_what_is_missing_is_refused() {
+    fn what_has_nothing_to_do_succeeds_and_what_cannot_be_done_is_refused() {
         assert_eq!(run("repair").unwrap(), ExitCode::SUCCESS);
-        let refused = run("getguardrailsconfig").unwrap_err().to_string();
-        assert!(refused.contains("getguardrailsconfig is not there"), "{refused}");
         let refused = run("import").unwrap_err().to_string();
         assert!(
             refused.starts_with("nodetool import: files of Cassandra"),

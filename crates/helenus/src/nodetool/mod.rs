@@ -17,6 +17,7 @@ mod formats;
 mod full_query_log;
 mod getendpoints;
 mod gossipinfo;
+mod guardrails;
 mod health;
 mod histograms;
 mod info;
@@ -258,6 +259,10 @@ enum Command {
     Disablefullquerylog,
     /// Switch the full query log off and delete its files
     Resetfullquerylog,
+    /// The guardrails of this node
+    Getguardrailsconfig(guardrails::ShowArgs),
+    /// Set a guardrail of this node until it ends, or reloads its settings
+    Setguardrailsconfig(guardrails::SetArgs),
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -376,6 +381,8 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Enablefullquerylog(args) => full_query_log::enable(node, args),
         Command::Disablefullquerylog => full_query_log::disable(node),
         Command::Resetfullquerylog => full_query_log::reset(node),
+        Command::Getguardrailsconfig(args) => guardrails::show(node, args),
+        Command::Setguardrailsconfig(args) => guardrails::set(node, args),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),

@@ -1,5 +1,7 @@
 //! The settings of guardrails, with the names of `cassandra.yaml`.
 
+use std::sync::Arc;
+
 use helenus_query::engine::guardrail_settings::{
     Flag, Guardrails, Threshold, ThresholdKind, ValueAct, ValueKind,
 };
@@ -8,6 +10,7 @@ use super::config::Config;
 use super::setting::{Setting, size, time};
 
 const LIMIT: &str = "a whole number, or -1 for none";
+const PERCENTAGE: &str = "a whole number from 1 to 100, or -1 for none";
 const SIZE_OR_NONE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB, or null for none";
 const SPAN: &str = "a time as 500ms, 10s or 5m, or null for none";
 const FLAG: &str = "true or false";
@@ -42,6 +45,18 @@ macro_rules! flags {
     };
 }
 
+macro_rules! warned_flags {
+    ($($flag:ident $name:literal $about:literal;)*) => {
+        &[$(
+            Setting { name: $name, about: concat!("whether clients are warned that use ", $about), allowed: FLAG, set: |c, v| {
+                let is_warned = v.parse().map_err(|_| "neither".to_owned())?;
+                guardrails(c).set_warned(Flag::$flag, is_warned);
+                Ok(())
+            } },
+        )*]
+    };
+}
+
 macro_rules! values {
     ($($kind:ident $act:ident $name:literal $about:literal $allowed:ident $read:ident;)*) => {
         &[$(
@@ -57,7 +72,9 @@ macro_rules! values {
 #[rustfmt::skip]
 const THRESHOLDS: &[Setting] = thresholds! {
     CollectionSize "collection_size" "the size of a collection in a write" SIZE_OR_NONE bytes;
+    ColumnValueSize "column_value_size" "the size of a value of a column in a write, or of an element of a collection," SIZE_OR_NONE bytes;
     ColumnsPerTable "columns_per_table" "the number of columns of a table" LIMIT limit;
+    DataDiskUsage "data_disk_usage_percentage" "the used part of the disk of a store in a folder" PERCENTAGE percentage;
     FieldsPerUdt "fields_per_udt" "the number of fields of a user type" LIMIT limit;
     InSelectCartesianProduct "in_select_cartesian_product" "the number of keys that the INs of a read give together" LIMIT limit;
     ItemsPerCollection "items_per_collection" "the number of elements of a collection in a write" LIMIT limit;
@@ -69,6 +86,11 @@ const THRESHOLDS: &[Setting] = thresholds! {
     MinimumTimestamp "minimum_timestamp" "the time from an earlier timestamp of a write to now" SPAN span;
     PageSize "page_size" "the rows of a page" LIMIT limit;
     PartitionKeysInSelect "partition_keys_in_select" "the number of partitions that the IN of a read names" LIMIT limit;
+    PartitionSize "partition_size" "the size of a partition in an SSTable, which is logged while it is written," SIZE_OR_NONE bytes;
+    PartitionTombstones "partition_tombstones" "the number of tombstones of a partition in an SSTable, which is logged while it is written," LIMIT limit;
+    SaiFrozenTermSize "sai_frozen_term_size" "the size of a frozen value in a write that a storage-attached index gets" SIZE_OR_NONE bytes;
+    SaiStringTermSize "sai_string_term_size" "the size of a plain value in a write that a storage-attached index gets" SIZE_OR_NONE bytes;
+    SaiVectorTermSize "sai_vector_term_size" "the size of a vector in a write that a storage-attached index gets" SIZE_OR_NONE bytes;
     SecondaryIndexesPerTable "secondary_indexes_per_table" "the number of indexes of a table" LIMIT limit;
     Tables "tables" "the number of tables of all keyspaces" LIMIT limit;
     VectorDimensions "vector_dimensions" "the number of dimensions of a vector" LIMIT limit;
@@ -82,10 +104,19 @@ const FLAGS: &[Setting] = flags! {
     DropKeyspace "drop_keyspace_enabled" "DROP KEYSPACE";
     DropTruncateTable "drop_truncate_table_enabled" "DROP TABLE and TRUNCATE";
     GroupBy "group_by_enabled" "GROUP BY";
+    NonPartitionRestrictedIndexQuery "non_partition_restricted_index_query_enabled" "an index without naming partitions";
+    ReadBeforeWriteListOperations "read_before_write_list_operations_enabled" "changes of list elements by place or by value";
     SecondaryIndexes "secondary_indexes_enabled" "CREATE INDEX";
     SimpleStrategy "simplestrategy_enabled" "SimpleStrategy";
     UncompressedTables "uncompressed_tables_enabled" "tables without compression";
     UserTimestamps "user_timestamps_enabled" "USING TIMESTAMP";
+    VectorType "vector_type_enabled" "vectors in new columns and fields";
+    ZeroTtlOnTwcs "zero_ttl_on_twcs_enabled" "TimeWindowCompactionStrategy without default_time_to_live";
+};
+
+#[rustfmt::skip]
+const WARNED_FLAGS: &[Setting] = warned_flags! {
+    ZeroTtlOnTwcs "zero_ttl_on_twcs_warned" "TimeWindowCompactionStrategy without default_time_to_live";
 };
 
 #[rustfmt::skip]
@@ -101,11 +132,33 @@ const VALUES: &[Setting] = values! {
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
-    [THRESHOLDS, FLAGS, VALUES].into_iter().flatten()
+    [THRESHOLDS, FLAGS, WARNED_FLAGS, VALUES].into_iter().flatten()
+}
+
+/// Sets some of them, all or none.
+///
+/// # Errors
+/// Why not, in words.
+pub(super) fn set(config: &mut Config, changes: &[(&str, &str)]) -> Result<(), String> {
+    let mut changed = config.clone();
+    for (name, value) in changes {
+        let setting = all().find(|setting| setting.name == *name);
+        let setting = setting.ok_or_else(|| format!("there is no guardrail {name}"))?;
+        (setting.set)(&mut changed, value)
+            .map_err(|why| format!("{name} = \"{value}\": {why}; allowed is {}", setting.allowed))?;
+    }
+    changed.limits.guardrails.check_order()?;
+    *config = changed;
+    Ok(())
+}
+
+/// True for the name of one of them.
+pub(super) fn has(name: &str) -> bool {
+    all().any(|setting| setting.name == name)
 }
 
 fn guardrails(config: &mut Config) -> &mut Guardrails {
-    &mut config.limits.guardrails
+    Arc::make_mut(&mut config.limits.guardrails)
 }
 
 fn change(
@@ -120,11 +173,19 @@ fn change(
 
 fn limit(text: &str) -> Result<Option<i64>, String> {
     match text.parse() {
+        _ if text == "null" => Ok(None),
         Ok(-1) => Ok(None),
         Ok(0) => Err("0 would refuse everything".to_owned()),
         Ok(limit) if limit > 0 => Ok(Some(limit)),
         Ok(_) => Err("it must be at least 1".to_owned()),
         Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+fn percentage(text: &str) -> Result<Option<i64>, String> {
+    match limit(text)? {
+        Some(101..) => Err("more than 100".to_owned()),
+        percentage => Ok(percentage),
     }
 }
 
@@ -139,7 +200,10 @@ fn bytes(text: &str) -> Result<Option<i64>, String> {
 fn span(text: &str) -> Result<Option<i64>, String> {
     match text {
         "null" => Ok(None),
-        text => time(text).map(|span| i64::try_from(span.as_micros()).ok()),
+        text => match text.strip_suffix("us").map(str::parse) {
+            Some(Ok(micros)) if micros > 0 => Ok(Some(micros)),
+            _ => time(text).map(|span| i64::try_from(span.as_micros()).ok()),
+        },
     }
 }
 

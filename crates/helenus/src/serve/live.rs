@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use helenus_query::engine::{Engine, Limits};
+use helenus_query::engine::{Engine, Limits, guardrails_shown};
 use helenus_server::listener::SlowRequestLog;
 use helenus_server::live_settings::{LiveSettings, Reloaded, SettingState};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::config::Config;
+use super::guardrail_settings;
 use super::log_filter::LogFilter;
 use super::settings::{self, Given, Sources};
 use super::settings_live::{LIVE, is_live};
@@ -107,6 +108,9 @@ impl LiveSettings for Live {
     }
 
     fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        if guardrail_settings::has(name) {
+            return self.set_guardrails(&[(name, value)]);
+        }
         let mut state = self.state.lock();
         let mut changed = Config::new(state.config.store.url.clone());
         settings::apply(&mut changed, name, value, "nodetool").map_err(|error| error.to_string())?;
@@ -122,6 +126,22 @@ impl LiveSettings for Live {
         self.applied_to.apply(&config, name == "log")?;
         state.config = config;
         tracing::info!(setting = name, before, now = value, "a setting was changed");
+        Ok(())
+    }
+
+    fn guardrails(&self) -> Vec<(String, Option<String>)> {
+        guardrails_shown(&self.state.lock().config.limits.guardrails)
+    }
+
+    fn set_guardrails(&self, changes: &[(&str, &str)]) -> Result<(), String> {
+        let mut state = self.state.lock();
+        let mut config = state.config.clone();
+        guardrail_settings::set(&mut config, changes)?;
+        self.applied_to.apply(&config, false)?;
+        for (name, _) in changes {
+            log_change(name, &state.config, &config);
+        }
+        state.config = config;
         Ok(())
     }
 
@@ -142,6 +162,7 @@ impl LiveSettings for Live {
                 reloaded.changed.push(name);
             }
         }
+        take_guardrails(&mut config, &fresh, &mut reloaded.changed);
         let is_log_changed = reloaded.changed.contains(&"log");
         self.applied_to.apply(&config, is_log_changed)?;
         reloaded.waiting = differing(&state.given, &given);
@@ -156,6 +177,28 @@ impl LiveSettings for Live {
         }
         Ok(reloaded)
     }
+}
+
+/// Takes the guardrails of another configuration over, and names the settings that change.
+fn take_guardrails(config: &mut Config, fresh: &Config, changed: &mut Vec<&'static str>) {
+    for setting in guardrail_settings::all() {
+        let value = |config: &Config| settings_shown::value(setting.name, config);
+        if value(config) != value(fresh) {
+            log_change(setting.name, config, fresh);
+            changed.push(setting.name);
+        }
+    }
+    config.limits.guardrails = fresh.limits.guardrails.clone();
+}
+
+fn log_change(name: &str, before: &Config, now: &Config) {
+    let value = |config: &Config| settings_shown::value(name, config);
+    tracing::info!(
+        setting = name,
+        before = value(before),
+        now = value(now),
+        "a setting was changed"
+    );
 }
 
 /// The settings that can't change while the node runs and are not set as they were when it began.

@@ -412,6 +412,8 @@ fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     for (name, value, place) in given {
         apply(&mut config, name, value, place)?;
     }
+    let order = config.limits.guardrails.check_order();
+    order.map_err(|why| anyhow!("{why}"))?;
     if config.control.authorizes && !config.control.authenticates {
         bail!("authorizer = \"CassandraAuthorizer\" requires authenticator = \"PasswordAuthenticator\"");
     }

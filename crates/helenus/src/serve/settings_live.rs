@@ -1,11 +1,12 @@
 //! The settings that can change while the node runs.
 
 use super::config::Config;
+use super::guardrail_settings;
 
 /// Takes a setting over from another configuration.
 pub type Take = fn(&mut Config, &Config);
 
-/// The settings that can change while the node runs.
+/// The settings that can change while the node runs, besides those of guardrails.
 #[rustfmt::skip]
 pub const LIVE: &[(&str, Take)] = &[
     ("log", |c, new| c.log.clone_from(&new.log)),
@@ -39,5 +40,5 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// True if a setting can change while the node runs.
 pub fn is_live(name: &str) -> bool {
-    LIVE.iter().any(|(known, _)| *known == name)
+    LIVE.iter().any(|(known, _)| *known == name) || guardrail_settings::has(name)
 }

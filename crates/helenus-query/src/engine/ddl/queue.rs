@@ -152,7 +152,11 @@ fn change(
         return role_changes::apply(&ctx, &waiting.statement);
     }
     let mut statement = Cow::Borrowed(&waiting.statement);
-    let mut guard = guardrails::guard_of(&engine.context.guardrails, schema, waiting.user.as_deref());
+    let mut guard = guardrails::guard_of(
+        &engine.context.limits().guardrails,
+        schema,
+        waiting.user.as_deref(),
+    );
     if let Some(guard) = &mut guard {
         guardrails::schema_changes::check_statement(guard, statement.to_mut())?;
     }

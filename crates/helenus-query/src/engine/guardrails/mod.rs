@@ -3,8 +3,12 @@
 //! Superusers are exempt, as in Cassandra. Without authentication there are no superusers, and everybody is guarded; Cassandra guards
 //! nobody then.
 
+pub(crate) mod partitions;
 pub(crate) mod requests;
 pub(crate) mod schema_changes;
+mod written_values;
+
+use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
 
@@ -14,11 +18,7 @@ use crate::response::Outcome;
 use crate::schema::Schema;
 
 /// The guard of a user's requests; none if nothing is guarded, or not from that user.
-pub(crate) fn guard_of<'g>(
-    guardrails: &'g Guardrails,
-    schema: &Schema,
-    user: Option<&User>,
-) -> Option<Guard<'g>> {
+pub(crate) fn guard_of(guardrails: &Arc<Guardrails>, schema: &Schema, user: Option<&User>) -> Option<Guard> {
     if guardrails.is_empty() || user.is_some_and(|user| schema.access.is_superuser(&user.name)) {
         return None;
     }
@@ -45,4 +45,9 @@ pub(crate) fn with_warnings(
             Err(error.warned(warnings))
         }
     }
+}
+
+/// A number of something as a figure to check.
+fn count(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
 }

@@ -1,8 +1,9 @@
 //! The guardrails of reads and writes (the calls in Cassandra's `SelectStatement`, `ModificationStatement` and `BatchStatement`).
 
 use helenus_cql::error::{Consistency, CqlError};
-use helenus_cql::types::CqlType;
+use helenus_tablet::Store;
 
+use super::{count, written_values};
 use crate::analysis::modification::ModificationPlan;
 use crate::analysis::modification::operation::Action;
 use crate::analysis::select::SelectPlan;
@@ -18,7 +19,8 @@ use crate::schema::names::is_system_name;
 /// # Errors
 /// It is refused.
 pub(crate) fn check(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
+    store: &Store,
     plan: &Plan,
     eval: &EvalContext<'_>,
     options: &QueryOptions,
@@ -26,11 +28,11 @@ pub(crate) fn check(
     match plan {
         Plan::Select(plan) => check_select(guard, plan, eval, options),
         Plan::Modification(plan) => {
-            check_levels_of_write(guard, options)?;
+            check_write(guard, store, options)?;
             check_modification(guard, plan, eval, options)
         }
         Plan::Batch(batch) => {
-            check_levels_of_write(guard, options)?;
+            check_write(guard, store, options)?;
             if batch.attributes.has_timestamp() {
                 guard.require(Flag::UserTimestamps)?;
             }
@@ -47,12 +49,13 @@ pub(crate) fn check(
 /// # Errors
 /// It is refused.
 pub(crate) fn check_batch(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
+    store: &Store,
     batch: &PlannedBatch,
     eval: &EvalContext<'_>,
     options: &QueryOptions,
 ) -> Result<(), CqlError> {
-    check_levels_of_write(guard, options)?;
+    check_write(guard, store, options)?;
     for (plan, values) in batch.bound() {
         check_modification(guard, plan, &EvalContext { values, ..*eval }, options)?;
     }
@@ -65,7 +68,7 @@ fn is_of_users(table: &Table) -> bool {
 }
 
 fn check_select(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
     plan: &SelectPlan,
     eval: &EvalContext<'_>,
     options: &QueryOptions,
@@ -76,6 +79,10 @@ fn check_select(
     }
     if matches!(plan.aggregation, Aggregation::Groups(_)) {
         guard.require(Flag::GroupBy)?;
+    }
+    let restrictions = &plan.restrictions;
+    if restrictions.is_key_range && restrictions.uses_index && is_of_users(table) {
+        guard.require(Flag::NonPartitionRestrictedIndexQuery)?;
     }
     guard.check_values(
         ValueKind::ReadConsistencyLevels,
@@ -88,12 +95,11 @@ fn check_select(
 }
 
 /// How many keys an IN names, and how many rows of each. Values that make no sense are refused where they are used.
-fn check_keys_in(guard: &mut Guard<'_>, plan: &SelectPlan, eval: &EvalContext<'_>) -> Result<(), CqlError> {
-    let is_guarded = |kind| guard.guardrails.threshold(kind) != Threshold::default();
+fn check_keys_in(guard: &mut Guard, plan: &SelectPlan, eval: &EvalContext<'_>) -> Result<(), CqlError> {
     let product = ThresholdKind::InSelectCartesianProduct;
     let (guards_keys, guards_product) = (
-        is_guarded(ThresholdKind::PartitionKeysInSelect),
-        is_guarded(product),
+        guard.guardrails.guards(ThresholdKind::PartitionKeysInSelect),
+        guard.guardrails.guards(product),
     );
     if !guards_keys && !guards_product {
         return Ok(());
@@ -121,8 +127,21 @@ fn check_keys_in(guard: &mut Guard<'_>, plan: &SelectPlan, eval: &EvalContext<'_
     Ok(())
 }
 
+/// Checks what bears on writes of all kinds.
+fn check_write(guard: &mut Guard, store: &Store, options: &QueryOptions) -> Result<(), CqlError> {
+    check_levels_of_write(guard, options)?;
+    let disk = ThresholdKind::DataDiskUsage;
+    if !guard.guardrails.guards(disk) {
+        return Ok(());
+    }
+    match store.disk_usage_percentage() {
+        Some(percentage) => guard.check(disk, "", i64::from(percentage)),
+        None => Ok(()),
+    }
+}
+
 /// Cassandra counts the level of conditions too, which every request has.
-fn check_levels_of_write(guard: &mut Guard<'_>, options: &QueryOptions) -> Result<(), CqlError> {
+fn check_levels_of_write(guard: &mut Guard, options: &QueryOptions) -> Result<(), CqlError> {
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     let levels = [options.consistency.to_string(), serial.to_string()];
     guard
@@ -134,7 +153,7 @@ fn check_levels_of_write(guard: &mut Guard<'_>, options: &QueryOptions) -> Resul
 }
 
 fn check_modification(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
     plan: &ModificationPlan,
     eval: &EvalContext<'_>,
     options: &QueryOptions,
@@ -143,12 +162,32 @@ fn check_modification(
         guard.require(Flag::UserTimestamps)?;
     }
     check_timestamp(guard, plan, eval, options)?;
-    check_collections(guard, plan, eval)
+    check_reads_of_lists(guard, plan)?;
+    written_values::check(guard, plan, eval)
+}
+
+/// What is done to a list by the place or the value of its elements, which have to be read first.
+fn check_reads_of_lists(guard: &mut Guard, plan: &ModificationPlan) -> Result<(), CqlError> {
+    let flag = Flag::ReadBeforeWriteListOperations;
+    plan.operations
+        .iter()
+        .try_for_each(|operation| match operation.action {
+            Action::SetIndex { .. } => {
+                guard.require_named(flag, "Setting of list items by index requiring read before write")
+            }
+            Action::DeleteIndex(_) => {
+                guard.require_named(flag, "Removal of list items by index requiring read before write")
+            }
+            Action::DiscardValues(_) => {
+                guard.require_named(flag, "Removal of list items requiring read before write")
+            }
+            _ => Ok(()),
+        })
 }
 
 /// The timestamp that the statement or the client gives; the node's own is never far from now.
 fn check_timestamp(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
     plan: &ModificationPlan,
     eval: &EvalContext<'_>,
     options: &QueryOptions,
@@ -176,44 +215,4 @@ fn check_timestamp(
         guard.check_against(kind, threshold, &plan.table.name, timestamp_us)?;
     }
     Ok(())
-}
-
-/// The collections that the statement writes, by the size of their values as the protocol has them.
-fn check_collections(
-    guard: &mut Guard<'_>,
-    plan: &ModificationPlan,
-    eval: &EvalContext<'_>,
-) -> Result<(), CqlError> {
-    let is_guarded = |kind| guard.guardrails.threshold(kind) != Threshold::default();
-    if !is_guarded(ThresholdKind::ItemsPerCollection) && !is_guarded(ThresholdKind::CollectionSize) {
-        return Ok(());
-    }
-    for operation in &plan.operations {
-        let (Action::Set(term) | Action::Add(term) | Action::Prepend(term)) = &operation.action else {
-            continue;
-        };
-        let Some(column) = plan.table.columns.get(operation.column) else {
-            continue;
-        };
-        let is_collection = matches!(
-            column.ty,
-            CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. }
-        );
-        let value = if is_collection {
-            term.value(eval).ok().flatten()
-        } else {
-            None
-        };
-        let Some((items, value)) = value.as_ref().and_then(|value| value.split_first_chunk()) else {
-            continue;
-        };
-        let items = i64::from(i32::from_be_bytes(*items));
-        guard.check(ThresholdKind::ItemsPerCollection, &column.name, items)?;
-        guard.check(ThresholdKind::CollectionSize, &column.name, count(value.len()))?;
-    }
-    Ok(())
-}
-
-fn count(len: usize) -> i64 {
-    i64::try_from(len).unwrap_or(i64::MAX)
 }

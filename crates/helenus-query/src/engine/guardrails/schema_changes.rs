@@ -3,6 +3,7 @@
 use helenus_cql::ast::{self, Properties, Statement, TableChange, TypeChange, TypeName};
 use helenus_cql::error::CqlError;
 
+use super::count;
 use crate::limits::guardrails::{Flag, Guard, ThresholdKind, ValueKind};
 use crate::schema::names::is_system_name;
 use crate::schema::{Keyspace, Schema, Table};
@@ -11,7 +12,7 @@ use crate::schema::{Keyspace, Schema, Table};
 ///
 /// # Errors
 /// It is refused.
-pub(crate) fn check_statement(guard: &mut Guard<'_>, statement: &mut Statement) -> Result<(), CqlError> {
+pub(crate) fn check_statement(guard: &mut Guard, statement: &mut Statement) -> Result<(), CqlError> {
     match statement {
         Statement::DropKeyspace(_) => guard.require(Flag::DropKeyspace),
         Statement::DropTable(_) | Statement::Truncate(_) => guard.require(Flag::DropTruncateTable),
@@ -55,7 +56,7 @@ fn fields(definitions: &[(ast::Ident, TypeName)]) -> impl Iterator<Item = (&str,
     definitions.iter().map(|(name, ty)| (name.as_str(), ty))
 }
 
-fn check_properties(guard: &mut Guard<'_>, properties: &mut Properties) -> Result<(), CqlError> {
+fn check_properties(guard: &mut Guard, properties: &mut Properties) -> Result<(), CqlError> {
     let names: Vec<&str> = properties.0.iter().map(|(name, _)| name.as_str()).collect();
     let ignored = guard.check_values(ValueKind::TableProperties, &names)?;
     properties.0.retain(|(name, _)| !ignored.contains(name));
@@ -63,16 +64,17 @@ fn check_properties(guard: &mut Guard<'_>, properties: &mut Properties) -> Resul
 }
 
 fn check_vectors<'t>(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
     noun: &str,
     mut typed: impl Iterator<Item = (&'t str, &'t TypeName)>,
 ) -> Result<(), CqlError> {
     typed.try_for_each(|(name, ty)| check_vector(guard, &format!("{noun} {name}"), ty))
 }
 
-fn check_vector(guard: &mut Guard<'_>, what: &str, ty: &TypeName) -> Result<(), CqlError> {
+fn check_vector(guard: &mut Guard, what: &str, ty: &TypeName) -> Result<(), CqlError> {
     match ty {
         TypeName::Vector { element, dimension } => {
+            guard.require_named(Flag::VectorType, what)?;
             guard.check(ThresholdKind::VectorDimensions, what, i64::from(*dimension))?;
             check_vector(guard, what, element)
         }
@@ -93,7 +95,7 @@ fn check_vector(guard: &mut Guard<'_>, what: &str, ty: &TypeName) -> Result<(), 
 /// # Errors
 /// It is refused.
 pub(crate) fn check_outcome(
-    guard: &mut Guard<'_>,
+    guard: &mut Guard,
     statement: &Statement,
     keyspace: Option<&str>,
     schema: &Schema,
@@ -126,9 +128,18 @@ pub(crate) fn check_outcome(
                 statement.table.name.as_str(),
                 count(tables),
             )?;
-            check_table(guard, table(&statement.table).map(AsRef::as_ref))
+            let table = table(&statement.table).map(AsRef::as_ref);
+            check_table(guard, table)?;
+            check_time_to_live(guard, table)
         }
-        Statement::AlterTable(statement) => check_table(guard, table(&statement.table).map(AsRef::as_ref)),
+        Statement::AlterTable(statement) => {
+            let table = table(&statement.table).map(AsRef::as_ref);
+            check_table(guard, table)?;
+            match statement.change {
+                TableChange::Properties(_) => check_time_to_live(guard, table),
+                _ => Ok(()),
+            }
+        }
         Statement::CreateIndex(statement) => {
             let Some(table) = table(&statement.table) else {
                 return Ok(());
@@ -174,7 +185,7 @@ fn tables_of(keyspace: &Keyspace) -> impl Iterator<Item = &Table> {
         .filter(|table| !table.is_view())
 }
 
-fn check_replication(guard: &mut Guard<'_>, keyspace: Option<&Keyspace>) -> Result<(), CqlError> {
+fn check_replication(guard: &mut Guard, keyspace: Option<&Keyspace>) -> Result<(), CqlError> {
     let Some(keyspace) = keyspace else {
         return Ok(());
     };
@@ -191,7 +202,7 @@ fn check_replication(guard: &mut Guard<'_>, keyspace: Option<&Keyspace>) -> Resu
     Ok(())
 }
 
-fn check_table(guard: &mut Guard<'_>, table: Option<&Table>) -> Result<(), CqlError> {
+fn check_table(guard: &mut Guard, table: Option<&Table>) -> Result<(), CqlError> {
     let Some(table) = table else {
         return Ok(());
     };
@@ -206,6 +217,14 @@ fn check_table(guard: &mut Guard<'_>, table: Option<&Table>) -> Result<(), CqlEr
     }
 }
 
-fn count(len: usize) -> i64 {
-    i64::try_from(len).unwrap_or(i64::MAX)
+/// In windows of time, rows are meant to expire.
+fn check_time_to_live(guard: &mut Guard, table: Option<&Table>) -> Result<(), CqlError> {
+    match table {
+        Some(table)
+            if table.options.default_time_to_live_s == 0 && table.options.is_compacted_by_windows() =>
+        {
+            guard.require(Flag::ZeroTtlOnTwcs)
+        }
+        _ => Ok(()),
+    }
 }

@@ -11,16 +11,12 @@ use crate::limits::guardrails::{Flag, Guardrails, Threshold, ThresholdKind, Unit
 use crate::schema::Table;
 
 /// What can be done, and what can't.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 7] = [
     "materialized_views_enabled",
-    "non_partition_restricted_index_query_enabled",
-    "read_before_write_list_operations_enabled",
     "start_native_transport",
     "sasi_indexes_enabled",
     "use_statements_enabled",
     "user_defined_functions_enabled",
-    "vector_type_enabled",
-    "zero_ttl_on_twcs_enabled",
     "default_secondary_index_enabled",
     "native_transport_allow_older_protocols",
 ];
@@ -36,44 +32,28 @@ const REFUSED: [&str; 10] = [
     "transient_replication_enabled",
     "read_thresholds_enabled",
 ];
-/// Guardrails that don't guard: `…_warn_threshold` and `…_fail_threshold`.
-const UNGUARDED: [&str; 1] = ["partition_tombstones"];
-/// The same, of sizes.
-const UNMEASURED: [&str; 5] = [
-    "column_value_size",
-    "coordinator_read_size",
-    "local_read_size",
-    "partition_size",
-    "row_index_read_size",
-];
-const FIXED: [(&str, &str); 10] = [
+/// Sizes that are not measured: `…_warn_threshold` and `…_fail_threshold`.
+const UNMEASURED: [&str; 3] = ["coordinator_read_size", "local_read_size", "row_index_read_size"];
+const FIXED: [(&str, &str); 4] = [
     ("default_keyspace_rf", "1"),
     ("default_secondary_index", "legacy_local_table"),
     ("partitioner", PARTITIONER),
-    ("sai_frozen_term_size_fail_threshold", "8KiB"),
-    ("sai_frozen_term_size_warn_threshold", "1KiB"),
-    ("sai_string_term_size_fail_threshold", "8KiB"),
-    ("sai_string_term_size_warn_threshold", "1KiB"),
-    ("sai_vector_term_size_fail_threshold", "32KiB"),
-    ("sai_vector_term_size_warn_threshold", "16KiB"),
     ("unlogged_batch_across_partitions_warn_threshold", "10"),
 ];
 
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let setting =
         |name: &str, value: Option<&str>| row(table, [("name", text(name)), ("value", value.and_then(text))]);
-    let thresholds = |name: &str, value: Option<&str>| {
-        ["warn", "fail"].map(|act| setting(&format!("{name}_{act}_threshold"), value))
-    };
+    let unmeasured =
+        |name: &str| ["warn", "fail"].map(|act| setting(&format!("{name}_{act}_threshold"), None));
     let mut rows = Vec::new();
     rows.extend(ALLOWED.map(|name| setting(name, Some("true"))));
     rows.extend(REFUSED.map(|name| setting(name, Some("false"))));
     let masks = engine.masks_columns().to_string();
     rows.push(setting("dynamic_data_masking_enabled", Some(&masks)));
     rows.extend(FIXED.map(|(name, value)| setting(name, Some(value))));
-    rows.extend(UNGUARDED.iter().flat_map(|name| thresholds(name, Some("-1"))));
-    rows.extend(UNMEASURED.iter().flat_map(|name| thresholds(name, None)));
-    let guarded = of_guardrails(&engine.context.guardrails);
+    rows.extend(UNMEASURED.iter().flat_map(|name| unmeasured(name)));
+    let guarded = of_guardrails(&engine.context.limits().guardrails);
     rows.extend(
         guarded
             .iter()
@@ -102,6 +82,12 @@ pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
     for flag in Flag::ALL {
         settings.push((flag.setting(), Some(guardrails.is_enabled(flag).to_string())));
     }
+    for flag in Flag::WARNED {
+        settings.push((
+            flag.warning_setting(),
+            Some(guardrails.is_warned(flag).to_string()),
+        ));
+    }
     for kind in ValueKind::ALL {
         for act in kind.acts() {
             let values = guardrails.values(kind, *act).join(", ");
@@ -117,7 +103,7 @@ pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
 /// A threshold as Cassandra shows it.
 fn shown_threshold(kind: ThresholdKind, value: Option<i64>) -> Option<String> {
     match (kind.unit(), value) {
-        (Unit::Count, value) => Some(value.unwrap_or(-1).to_string()),
+        (Unit::Count | Unit::Percentage, value) => Some(value.unwrap_or(-1).to_string()),
         (Unit::Bytes, value) => value.and_then(|bytes| usize::try_from(bytes).ok()).map(size),
         (Unit::Microseconds, value) => value.map(|span| format!("{span}us")),
     }

@@ -9,25 +9,35 @@ pub enum Flag {
     DropKeyspace,
     DropTruncateTable,
     GroupBy,
+    NonPartitionRestrictedIndexQuery,
+    ReadBeforeWriteListOperations,
     SecondaryIndexes,
     SimpleStrategy,
     UncompressedTables,
     UserTimestamps,
+    VectorType,
+    ZeroTtlOnTwcs,
 }
 
 impl Flag {
-    pub const ALL: [Flag; 10] = [
+    pub const ALL: [Flag; 14] = [
         Flag::AllowFiltering,
         Flag::AlterTable,
         Flag::CompactTables,
         Flag::DropKeyspace,
         Flag::DropTruncateTable,
         Flag::GroupBy,
+        Flag::NonPartitionRestrictedIndexQuery,
+        Flag::ReadBeforeWriteListOperations,
         Flag::SecondaryIndexes,
         Flag::SimpleStrategy,
         Flag::UncompressedTables,
         Flag::UserTimestamps,
+        Flag::VectorType,
+        Flag::ZeroTtlOnTwcs,
     ];
+    /// Those of which clients may be warned while they are enabled.
+    pub const WARNED: [Flag; 1] = [Flag::ZeroTtlOnTwcs];
 
     /// The guardrail's name in messages.
     pub fn name(self) -> &'static str {
@@ -38,39 +48,67 @@ impl Flag {
             Flag::DropKeyspace => "drop_keyspace_enabled",
             Flag::DropTruncateTable => "drop_truncate_table_enabled",
             Flag::GroupBy => "group_by",
+            Flag::NonPartitionRestrictedIndexQuery => "non_partition_restricted_index_query_enabled",
+            Flag::ReadBeforeWriteListOperations => "read_before_write_list_operations",
             Flag::SecondaryIndexes => "secondary_indexes",
             Flag::SimpleStrategy => "simplestrategy",
             Flag::UncompressedTables => "uncompressed_tables_enabled",
             Flag::UserTimestamps => "user_timestamps",
+            Flag::VectorType => "vector_type",
+            Flag::ZeroTtlOnTwcs => "zero_ttl_on_twcs",
         }
     }
 
     /// The setting, as in `cassandra.yaml`.
     pub fn setting(self) -> String {
-        let name = self.name();
-        format!("{}_enabled", name.strip_suffix("_enabled").unwrap_or(name))
+        format!("{}_enabled", self.base_name())
     }
 
-    pub(super) fn message(self) -> String {
-        let feature = match self {
+    /// The setting by which clients are warned, of those in [`Flag::WARNED`].
+    pub fn warning_setting(self) -> String {
+        format!("{}_warned", self.base_name())
+    }
+
+    fn base_name(self) -> &'static str {
+        let name = self.name();
+        name.strip_suffix("_enabled").unwrap_or(name)
+    }
+
+    /// What it stands for, in messages.
+    pub(super) fn feature(self) -> &'static str {
+        match self {
             Flag::AllowFiltering => "Querying with ALLOW FILTERING",
             Flag::AlterTable => "User access to ALTER TABLE statement for column mutation",
             Flag::CompactTables => "Creation of new COMPACT STORAGE tables",
             Flag::DropKeyspace => "DROP KEYSPACE functionality",
             Flag::DropTruncateTable => "DROP and TRUNCATE TABLE functionality",
             Flag::GroupBy => "GROUP BY functionality",
+            Flag::NonPartitionRestrictedIndexQuery => "Non-partition key restricted query",
+            Flag::ReadBeforeWriteListOperations => "List operation requiring read before write",
             Flag::SecondaryIndexes => "User creation of secondary indexes",
             Flag::SimpleStrategy => "SimpleStrategy",
             Flag::UncompressedTables => "Uncompressed table",
             Flag::UserTimestamps => "User provided timestamps (USING TIMESTAMP)",
-        };
-        format!("{feature} is not allowed")
+            Flag::VectorType => "Vector type usage",
+            Flag::ZeroTtlOnTwcs => {
+                "0 default_time_to_live on a table with TimeWindowCompactionStrategy compaction strategy"
+            }
+        }
     }
 
     pub(super) fn reason(self) -> Option<&'static str> {
         match self {
             Flag::AllowFiltering => Some(
                 "ALLOW FILTERING can potentially visit all the data in the table and have unpredictable performance.",
+            ),
+            Flag::NonPartitionRestrictedIndexQuery => Some(
+                "Executing a query on secondary indexes without partition key restriction might degrade performance",
+            ),
+            Flag::ZeroTtlOnTwcs => Some(
+                "It is suspicious to use default_time_to_live set to 0 with such compaction strategy. Please keep in mind \
+                 that data will not start to automatically expire after they are older than a respective compaction \
+                 window unit of a certain size. Please set TTL for your INSERT or UPDATE statements if you expect data to \
+                 be expired as table settings will not do it. ",
             ),
             _ => None,
         }

@@ -1,7 +1,13 @@
+use std::sync::Arc;
+
 use super::{Flag, Guard, Guardrails, Threshold, ThresholdKind, ValueAct, ValueKind};
 
 fn strings(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
+}
+
+fn guard(guardrails: &Guardrails) -> Guard {
+    Guard::new(&Arc::new(guardrails.clone()))
 }
 
 #[test]
@@ -12,7 +18,7 @@ fn a_threshold_warns_and_fails_above_it_and_not_at_it() {
         fail: Some(4),
     };
     guardrails.set_threshold(ThresholdKind::Tables, threshold);
-    let mut guard = Guard::new(&guardrails);
+    let mut guard = guard(&guardrails);
     guard.check(ThresholdKind::Tables, "t", 2).expect("not beyond");
     assert_eq!(guard.warnings, Vec::<String>::new());
     guard
@@ -42,7 +48,7 @@ fn a_minimum_is_beyond_below() {
         fail: Some(3),
     };
     guardrails.set_threshold(ThresholdKind::MinimumReplicationFactor, threshold);
-    let mut guard = Guard::new(&guardrails);
+    let mut guard = guard(&guardrails);
     let kind = ThresholdKind::MinimumReplicationFactor;
     guard.check(kind, "k", 3).expect("not below");
     guard.check(kind, "k", 2).expect_err("below");
@@ -52,15 +58,73 @@ fn a_minimum_is_beyond_below() {
 fn a_flag_says_why() {
     let mut guardrails = Guardrails::default();
     guardrails.set_enabled(Flag::AllowFiltering, false);
-    let refused = Guard::new(&guardrails).require(Flag::AllowFiltering);
+    let refused = guard(&guardrails).require(Flag::AllowFiltering);
     assert_eq!(
         refused.expect_err("disabled").split().0.to_string(),
         "Guardrail allow_filtering violated: Querying with ALLOW FILTERING is not allowed. ALLOW FILTERING can \
          potentially visit all the data in the table and have unpredictable performance."
     );
-    Guard::new(&guardrails).require(Flag::GroupBy).expect("enabled");
+    guard(&guardrails).require(Flag::GroupBy).expect("enabled");
     guardrails.set_enabled(Flag::AllowFiltering, true);
     assert!(guardrails.is_empty());
+}
+
+#[test]
+fn a_flag_may_warn_while_it_is_enabled() {
+    let mut guardrails = Guardrails::default();
+    guardrails.set_warned(Flag::ZeroTtlOnTwcs, true);
+    assert!(!guardrails.is_empty());
+    let mut warned = guard(&guardrails);
+    warned.require(Flag::ZeroTtlOnTwcs).expect("enabled");
+    let [warning] = warned.warnings.as_slice() else {
+        panic!("one warning: {:?}", warned.warnings);
+    };
+    assert!(
+        warning.starts_with(
+            "Guardrail zero_ttl_on_twcs violated: 0 default_time_to_live on a table with TimeWindowCompactionStrategy \
+             compaction strategy is not recommended. It is suspicious"
+        ),
+        "{warning}"
+    );
+    guardrails.set_warned(Flag::ZeroTtlOnTwcs, false);
+    assert!(guardrails.is_empty());
+}
+
+#[test]
+fn a_flag_is_named_by_other_words() {
+    let mut guardrails = Guardrails::default();
+    guardrails.set_enabled(Flag::VectorType, false);
+    let refused = guard(&guardrails).require_named(Flag::VectorType, "Column v");
+    assert_eq!(
+        refused.expect_err("disabled").split().0.to_string(),
+        "Guardrail vector_type violated: Column v is not allowed"
+    );
+}
+
+#[test]
+fn a_warning_comes_before_a_failure() {
+    let order = |kind, warn, fail| {
+        let mut guardrails = Guardrails::default();
+        let threshold = Threshold {
+            warn: Some(warn),
+            fail: Some(fail),
+        };
+        guardrails.set_threshold(kind, threshold);
+        guardrails.check_order()
+    };
+    assert_eq!(order(ThresholdKind::Tables, 4, 4), Ok(()));
+    assert_eq!(
+        order(ThresholdKind::Tables, 5, 4),
+        Err(
+            "The warn threshold 5 for tables_warn_threshold should be lower than the fail threshold 4"
+                .to_owned()
+        )
+    );
+    assert_eq!(order(ThresholdKind::MinimumReplicationFactor, 3, 2), Ok(()));
+    let refused = order(ThresholdKind::MinimumReplicationFactor, 2, 3).expect_err("fails before it warns");
+    assert!(refused.contains("should be greater than"), "{refused}");
+    // Both are times before now, and the warning is for the shorter one.
+    assert_eq!(order(ThresholdKind::MinimumTimestamp, 10, 20), Ok(()));
 }
 
 #[test]
@@ -70,7 +134,7 @@ fn values_are_disallowed_before_they_are_ignored_or_warned_of() {
     guardrails.set_values(kind, ValueAct::Disallowed, strings(&["cdc"]));
     guardrails.set_values(kind, ValueAct::Ignored, strings(&["caching", "comment"]));
     guardrails.set_values(kind, ValueAct::Warned, strings(&["compression"]));
-    let mut guard = Guard::new(&guardrails);
+    let mut guard = guard(&guardrails);
     let ignored = guard
         .check_values(kind, &["compression", "comment"])
         .expect("allowed");
@@ -99,4 +163,6 @@ fn settings_have_the_names_of_cassandra() {
     let names: Vec<String> = Flag::ALL.iter().map(|flag| flag.setting()).collect();
     assert!(names.contains(&"allow_filtering_enabled".to_owned()));
     assert!(names.contains(&"drop_truncate_table_enabled".to_owned()));
+    assert!(names.contains(&"non_partition_restricted_index_query_enabled".to_owned()));
+    assert_eq!(Flag::ZeroTtlOnTwcs.warning_setting(), "zero_ttl_on_twcs_warned");
 }

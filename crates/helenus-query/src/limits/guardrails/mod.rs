@@ -12,6 +12,8 @@ pub use flag::Flag;
 pub use threshold::{Threshold, ThresholdKind, Unit};
 pub use values::{ValueAct, ValueKind};
 
+use std::sync::Arc;
+
 use helenus_cql::error::CqlError;
 
 /// The guardrails that are set.
@@ -19,13 +21,31 @@ use helenus_cql::error::CqlError;
 pub struct Guardrails {
     thresholds: Vec<(ThresholdKind, Threshold)>,
     disabled: Vec<Flag>,
+    warned: Vec<Flag>,
     values: Vec<(ValueKind, ValueAct, Vec<String>)>,
 }
 
 impl Guardrails {
     /// True if nothing is guarded.
     pub fn is_empty(&self) -> bool {
-        self.thresholds.is_empty() && self.disabled.is_empty() && self.values.is_empty()
+        self.thresholds.is_empty()
+            && self.disabled.is_empty()
+            && self.warned.is_empty()
+            && self.values.is_empty()
+    }
+
+    /// Refuses thresholds of warning that lie beyond those of failure.
+    ///
+    /// # Errors
+    /// Cassandra's message for the first of them.
+    pub fn check_order(&self) -> Result<(), String> {
+        let mut thresholds = self.thresholds.iter();
+        thresholds.try_for_each(|(kind, threshold)| kind.check_order(*threshold))
+    }
+
+    /// True if a kind has a threshold.
+    pub fn guards(&self, kind: ThresholdKind) -> bool {
+        self.thresholds.iter().any(|(known, _)| *known == kind)
     }
 
     /// The thresholds of a kind.
@@ -55,6 +75,19 @@ impl Guardrails {
         }
     }
 
+    /// True if a client that uses what the flag stands for is warned.
+    pub fn is_warned(&self, flag: Flag) -> bool {
+        self.warned.contains(&flag)
+    }
+
+    /// Warns clients that use what the flag stands for, or not.
+    pub fn set_warned(&mut self, flag: Flag, is_warned: bool) {
+        self.warned.retain(|known| *known != flag);
+        if is_warned {
+            self.warned.push(flag);
+        }
+    }
+
     /// The values that are warned of, ignored or disallowed.
     pub fn values(&self, kind: ValueKind, act: ValueAct) -> &[String] {
         let mut all = self.values.iter();
@@ -74,29 +107,42 @@ impl Guardrails {
 
 /// The checks of one request or statement, and what its client is warned of.
 #[derive(Debug)]
-pub struct Guard<'g> {
-    pub guardrails: &'g Guardrails,
+pub struct Guard {
+    pub guardrails: Arc<Guardrails>,
     pub warnings: Vec<String>,
 }
 
-impl<'g> Guard<'g> {
+impl Guard {
     /// A guard that has checked nothing yet.
-    pub fn new(guardrails: &'g Guardrails) -> Guard<'g> {
+    pub fn new(guardrails: &Arc<Guardrails>) -> Guard {
         Guard {
-            guardrails,
+            guardrails: guardrails.clone(),
             warnings: Vec::new(),
         }
     }
 
-    /// Refuses what a flag disables (`EnableFlag.ensureEnabled`).
+    /// Refuses what a flag disables (`EnableFlag.ensureEnabled`), or warns of it.
     ///
     /// # Errors
     /// It is disabled.
     pub fn require(&mut self, flag: Flag) -> Result<(), CqlError> {
-        match self.guardrails.is_enabled(flag) {
-            true => Ok(()),
-            false => Err(self.refusal(decorated(flag.name(), &flag.message(), flag.reason()))),
+        self.require_named(flag, flag.feature())
+    }
+
+    /// The same, where messages name what the flag stands for by other words.
+    ///
+    /// # Errors
+    /// It is disabled.
+    pub fn require_named(&mut self, flag: Flag, feature: &str) -> Result<(), CqlError> {
+        if !self.guardrails.is_enabled(flag) {
+            let message = format!("{feature} is not allowed");
+            return Err(self.refusal(decorated(flag.name(), &message, flag.reason())));
         }
+        if self.guardrails.is_warned(flag) {
+            let message = format!("{feature} is not recommended");
+            self.warn(decorated(flag.name(), &message, flag.reason()));
+        }
+        Ok(())
     }
 
     /// Checks a figure of `what` (`Threshold.guard`).
@@ -122,11 +168,11 @@ impl<'g> Guard<'g> {
         let beyond = |threshold: Option<i64>| threshold.filter(|threshold| kind.is_beyond(value, *threshold));
         if let Some(threshold) = beyond(fail) {
             let message = kind.message(false, what, value, threshold);
-            return Err(self.refusal(decorated(kind.name(), &message, kind.reason())));
+            return Err(self.refusal(decorated(kind.guardrail(), &message, kind.reason())));
         }
         if let Some(threshold) = beyond(warn) {
             let message = kind.message(true, what, value, threshold);
-            self.warn(decorated(kind.name(), &message, kind.reason()));
+            self.warn(decorated(kind.guardrail(), &message, kind.reason()));
         }
         Ok(())
     }
@@ -136,8 +182,9 @@ impl<'g> Guard<'g> {
     /// # Errors
     /// One of them is disallowed.
     pub fn check_values(&mut self, kind: ValueKind, given: &[&str]) -> Result<Vec<String>, CqlError> {
+        let guardrails = self.guardrails.clone();
         let met = |act| {
-            let of_act = self.guardrails.values(kind, act);
+            let of_act = guardrails.values(kind, act);
             let mut met: Vec<&str> = given
                 .iter()
                 .copied()

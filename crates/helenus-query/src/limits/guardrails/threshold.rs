@@ -12,6 +12,8 @@ pub struct Threshold {
 pub enum Unit {
     Count,
     Bytes,
+    /// From 1 to 100.
+    Percentage,
     /// Microseconds from now, into the future or the past.
     Microseconds,
 }
@@ -20,7 +22,10 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdKind {
     CollectionSize,
+    ColumnValueSize,
     ColumnsPerTable,
+    /// The used part of the disk that has the data.
+    DataDiskUsage,
     FieldsPerUdt,
     InSelectCartesianProduct,
     ItemsPerCollection,
@@ -32,6 +37,11 @@ pub enum ThresholdKind {
     MinimumTimestamp,
     PageSize,
     PartitionKeysInSelect,
+    PartitionSize,
+    PartitionTombstones,
+    SaiFrozenTermSize,
+    SaiStringTermSize,
+    SaiVectorTermSize,
     SecondaryIndexesPerTable,
     Tables,
     VectorDimensions,
@@ -40,9 +50,11 @@ pub enum ThresholdKind {
 use ThresholdKind::*;
 
 impl ThresholdKind {
-    pub const ALL: [ThresholdKind; 16] = [
+    pub const ALL: [ThresholdKind; 23] = [
         CollectionSize,
+        ColumnValueSize,
         ColumnsPerTable,
+        DataDiskUsage,
         FieldsPerUdt,
         InSelectCartesianProduct,
         ItemsPerCollection,
@@ -54,16 +66,23 @@ impl ThresholdKind {
         MinimumTimestamp,
         PageSize,
         PartitionKeysInSelect,
+        PartitionSize,
+        PartitionTombstones,
+        SaiFrozenTermSize,
+        SaiStringTermSize,
+        SaiVectorTermSize,
         SecondaryIndexesPerTable,
         Tables,
         VectorDimensions,
     ];
 
-    /// The guardrail's name in messages, and the beginning of its settings' names.
+    /// The beginning of its settings' names.
     pub fn name(self) -> &'static str {
         match self {
             CollectionSize => "collection_size",
+            ColumnValueSize => "column_value_size",
             ColumnsPerTable => "columns_per_table",
+            DataDiskUsage => "data_disk_usage_percentage",
             FieldsPerUdt => "fields_per_udt",
             InSelectCartesianProduct => "in_select_cartesian_product",
             ItemsPerCollection => "items_per_collection",
@@ -75,15 +94,31 @@ impl ThresholdKind {
             MinimumTimestamp => "minimum_timestamp",
             PageSize => "page_size",
             PartitionKeysInSelect => "partition_keys_in_select",
+            PartitionSize => "partition_size",
+            PartitionTombstones => "partition_tombstones",
+            SaiFrozenTermSize => "sai_frozen_term_size",
+            SaiStringTermSize => "sai_string_term_size",
+            SaiVectorTermSize => "sai_vector_term_size",
             SecondaryIndexesPerTable => "secondary_indexes_per_table",
             Tables => "tables",
             VectorDimensions => "vector_dimensions",
         }
     }
 
+    /// The guardrail's name in messages.
+    pub(super) fn guardrail(self) -> &'static str {
+        match self {
+            DataDiskUsage => "replica_disk_usage",
+            kind => kind.name(),
+        }
+    }
+
+    /// What its thresholds are given in.
     pub fn unit(self) -> Unit {
         match self {
-            CollectionSize => Unit::Bytes,
+            CollectionSize | ColumnValueSize | PartitionSize => Unit::Bytes,
+            SaiFrozenTermSize | SaiStringTermSize | SaiVectorTermSize => Unit::Bytes,
+            DataDiskUsage => Unit::Percentage,
             MaximumTimestamp | MinimumTimestamp => Unit::Microseconds,
             _ => Unit::Count,
         }
@@ -97,8 +132,31 @@ impl ThresholdKind {
         }
     }
 
+    /// Why both thresholds can't hold, if the one of warning lies beyond the one of failure.
+    pub(super) fn check_order(self, Threshold { warn, fail }: Threshold) -> Result<(), String> {
+        let (Some(warn), Some(fail)) = (warn, fail) else {
+            return Ok(());
+        };
+        // Those of the least timestamp are times before now.
+        let (is_beyond, order) = match self {
+            MinimumReplicationFactor => (warn < fail, "greater"),
+            _ => (warn > fail, "lower"),
+        };
+        if !is_beyond {
+            return Ok(());
+        }
+        let name = self.name();
+        Err(format!(
+            "The warn threshold {warn} for {name}_warn_threshold should be {order} than the fail threshold {fail}"
+        ))
+    }
+
     pub(super) fn reason(self) -> Option<&'static str> {
         match self {
+            PartitionSize => Some("Too large partitions can cause performance problems."),
+            PartitionTombstones => {
+                Some("Partitions with too many tombstones can cause performance problems.")
+            }
             MaximumTimestamp => {
                 Some("Timestamps too far in the future can lead to data that can't be easily overwritten")
             }
@@ -119,6 +177,19 @@ impl ThresholdKind {
             (ItemsPerCollection, _) => format!(
                 "Detected collection {what} with {value} items, this exceeds the {which} threshold of {threshold}."
             ),
+            (ColumnValueSize | SaiFrozenTermSize | SaiStringTermSize | SaiVectorTermSize, _) => format!(
+                "Value of column '{what}' has size {value}, this exceeds the {which} threshold of {threshold}."
+            ),
+            (PartitionSize, _) => format!(
+                "Partition {what} has size {value}, this exceeds the {which} threshold of {threshold}."
+            ),
+            (PartitionTombstones, _) => format!(
+                "Partition {what} has {value} tombstones, this exceeds the {which} threshold of {threshold}."
+            ),
+            (DataDiskUsage, true) => "Replica disk usage exceeds warning threshold".to_owned(),
+            (DataDiskUsage, false) => {
+                "Write request failed because disk usage exceeds failure threshold".to_owned()
+            }
             (VectorDimensions, _) => {
                 format!(
                     "{what} has a vector of {value} dimensions, this exceeds the {which} threshold of {threshold}."

@@ -1,4 +1,5 @@
-//! The `caching` option (`CachingParams`). Nothing here acts on it.
+//! The `caching` option (`CachingParams`). With neither keys nor rows, a table stays out of the row cache ([`super::TableOptions::is_cached`]);
+//! other values do nothing.
 
 use helenus_cql::error::CqlError;
 

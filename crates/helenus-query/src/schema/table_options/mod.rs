@@ -97,10 +97,25 @@ impl TableOptions {
             .is_none_or(|enabled| enabled != "false")
     }
 
+    /// False if `caching` keeps both keys and rows out of caches: the table's rows then do not enter the row cache.
+    pub(crate) fn is_cached(&self) -> bool {
+        let mut parts = ["keys", "rows_per_partition"].into_iter();
+        !parts.all(|part| self.caching.get(part).is_some_and(|value| value == "NONE"))
+    }
+
     /// True if `compaction` names compaction by levels, which has another default for `bloom_filter_fp_chance`.
     fn is_leveled(&self) -> bool {
+        self.is_compacted_by(".LeveledCompactionStrategy")
+    }
+
+    /// True if `compaction` names compaction by windows of time.
+    pub(crate) fn is_compacted_by_windows(&self) -> bool {
+        self.is_compacted_by(".TimeWindowCompactionStrategy")
+    }
+
+    fn is_compacted_by(&self, strategy: &str) -> bool {
         let class = self.compaction.get("class");
-        class.is_some_and(|class| class.ends_with(".LeveledCompactionStrategy"))
+        class.is_some_and(|class| class.ends_with(strategy))
     }
 }
 

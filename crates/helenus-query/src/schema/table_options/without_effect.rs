@@ -6,8 +6,13 @@ use helenus_cql::ast::Properties;
 use super::TableOptions;
 use super::registry::REGISTRY;
 
-/// The options that act.
-const WITH_EFFECT: [&str; 3] = ["comment", "default_time_to_live", "gc_grace_seconds"];
+/// The options that act, whatever their values are.
+const WITH_EFFECT: [&str; 4] = [
+    "comment",
+    "default_time_to_live",
+    "gc_grace_seconds",
+    "memtable_flush_period_in_ms",
+];
 
 /// Warns of the options that a WITH clause sets to something else than Cassandra's default, and that have no effect. A schema that was
 /// written down by DESCRIBE names every option, nearly all with its default, so defaults are not worth a warning.
@@ -20,6 +25,8 @@ pub fn warning(table: &str, properties: &Properties, options: &TableOptions) -> 
         .iter()
         .filter(|option| properties.get(option.name).is_some() && !WITH_EFFECT.contains(&option.name))
         .filter(|option| (option.literal)(options) != (option.literal)(&defaults))
+        // Of caching one value acts.
+        .filter(|option| option.name != "caching" || options.is_cached())
         .map(|option| option.name)
         .collect();
     let (noun, verb) = match idle.len() {

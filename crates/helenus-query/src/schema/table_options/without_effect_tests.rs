@@ -28,7 +28,7 @@ fn options_with_other_values_than_the_default_are_named_once() {
         told.starts_with("The options compression, speculative_retry of ks.t have no effect in Helenus"),
         "{told}"
     );
-    let told = warning_for("caching = {'keys': 'NONE'}").expect("a warning");
+    let told = warning_for("caching = {'keys': 'ALL', 'rows_per_partition': '10'}").expect("a warning");
     assert!(
         told.starts_with("The option caching of ks.t has no effect"),
         "{told}"
@@ -41,6 +41,15 @@ fn what_describe_writes_with_defaults_gets_no_warning() {
     assert_eq!(warning_for(&written), None);
     assert_eq!(
         warning_for("default_time_to_live = 60 AND gc_grace_seconds = 5 AND comment = 'c'"),
+        None
+    );
+}
+
+#[test]
+fn what_acts_gets_no_warning() {
+    let caching = "caching = {'keys': 'NONE', 'rows_per_partition': 'NONE'}";
+    assert_eq!(
+        warning_for(&format!("memtable_flush_period_in_ms = 1000 AND {caching}")),
         None
     );
 }
