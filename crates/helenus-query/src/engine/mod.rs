@@ -41,6 +41,7 @@ use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
 use crate::limits::guardrails::Guard;
+use crate::limits::partition_rates::PartitionRates;
 use crate::limits::scope;
 use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
@@ -190,6 +191,7 @@ impl Engine {
                 traces: traces.clone(),
                 figures: figures.clone(),
                 running: RunningStatements::default(),
+                partition_rates: PartitionRates::default(),
                 client_memory: client_memory.clone(),
                 answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
                 writes: SchemaEpochs::default(),

@@ -3,11 +3,16 @@
 
 use helenus_cql::ast::Properties;
 
-use super::TableOptions;
 use super::registry::REGISTRY;
+use super::{TableOptions, partition_rate_limit};
 
 /// The options that act.
-const WITH_EFFECT: [&str; 3] = ["comment", "default_time_to_live", "gc_grace_seconds"];
+const WITH_EFFECT: [&str; 4] = [
+    "comment",
+    "default_time_to_live",
+    "gc_grace_seconds",
+    partition_rate_limit::NAME,
+];
 
 /// Warns of the options that a WITH clause sets to something else than Cassandra's default, and that have no effect. A schema that was
 /// written down by DESCRIBE names every option, nearly all with its default, so defaults are not worth a warning.
