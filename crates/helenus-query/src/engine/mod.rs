@@ -11,11 +11,13 @@ mod read_only;
 pub mod sampling;
 pub(crate) mod security;
 pub(crate) mod serve;
+mod service_levels;
 pub mod sizes;
 pub mod status;
 pub mod system;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -52,6 +54,7 @@ use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
 use prepared::PreparedStatements;
+use service_levels::RoleServices;
 use sizes::FileSizes;
 use system::SystemTables;
 
@@ -121,6 +124,7 @@ pub struct Engine {
     /// Those of the store.
     pub(crate) throttles: Throttles,
     pub(crate) authenticator: PasswordAuthenticator,
+    role_services: RoleServices,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
     pub(crate) ddl_queue: DdlQueue,
@@ -212,6 +216,7 @@ impl Engine {
                 control: config.control,
                 throttles,
                 authenticator: PasswordAuthenticator::default(),
+                role_services: RoleServices::default(),
                 ddl: Mutex::default(),
                 ddl_queue: DdlQueue::default(),
                 events: broadcast::channel(EVENTS_MAX).0,
@@ -426,9 +431,14 @@ impl Engine {
         {
             crate::analysis::select::check_paging_state(state)?;
         }
-        let timeout = match &planned.plan {
-            Plan::Select(plan) => plan.timeout(),
-            Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
+        let service_timeout = self.count_statement(client, &planned.plan)?;
+        let read_timeout_limit = match &planned.plan {
+            Plan::Select(plan) => plan.timeout().into_iter().chain(service_timeout).min(),
+            Plan::Modification(_) | Plan::Batch(_) => {
+                limit_write(service_timeout);
+                None
+            }
+            Plan::Direct(_) => None,
         };
         let text = match source {
             Source::Text(text) => StatementText::Text(trace::shorten(text).into()),
@@ -437,8 +447,8 @@ impl Engine {
         };
         let _running = self.context.running.begin(text);
         let timing = Timing::begin();
-        let run = self.run_anywhere(client, keyspace, source, planned, options);
-        let ran = match timeout {
+        let run = self.run_anywhere(client, keyspace, source, planned, options, service_timeout);
+        let ran = match read_timeout_limit {
             None => run.await,
             Some(timeout) => {
                 // It may compute for that long, and wait.
@@ -459,6 +469,7 @@ impl Engine {
         source: Source<'_>,
         planned: &Arc<Planned>,
         options: &QueryOptions,
+        timeout: Option<Duration>,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
         let guard = self.guard_of(client);
@@ -499,6 +510,7 @@ impl Engine {
                 values: &values,
             },
             options,
+            timeout,
         };
         let answer = coordinate::run(&self.context, cluster.as_ref(), request).await;
         guardrails::with_warnings(warnings, answer)
@@ -554,10 +566,12 @@ impl Engine {
             }
             None => Vec::new(),
         };
+        let timeout = self.count_request(client)?;
+        limit_write(timeout);
         let _running = self.context.running.begin(StatementText::Batch);
         let timing = Timing::begin();
         let ran = self
-            .run_batch(client, kind, keyspace, statements, &batch, options)
+            .run_batch(client, keyspace, statements, &batch, options, timeout)
             .await;
         timing.end_batch(&self.context, Side::Coordinator, &batch);
         guardrails::with_warnings(warnings, ran)
@@ -567,15 +581,15 @@ impl Engine {
     async fn run_batch(
         self: &Arc<Self>,
         client: &ClientState,
-        kind: ast::BatchKind,
         keyspace: Option<&str>,
         statements: &[BatchStatement],
         batch: &PlannedBatch,
         options: &QueryOptions,
+        timeout: Option<Duration>,
     ) -> Result<Outcome, CqlError> {
         let Some(cluster) = self.cluster() else {
             let outcome = execution::modification::run_batch_message(&self.context, batch, options).await;
-            let kind = crate::analysis::modification::batch::write_type(kind);
+            let kind = crate::analysis::modification::batch::write_type(batch.kind);
             return outcome
                 .map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
         };
@@ -583,9 +597,10 @@ impl Engine {
             direct: self,
             client,
             keyspace,
-            source: Source::Batch(kind, statements),
+            source: Source::Batch(batch.kind, statements),
             work: routing::request::RequestWork::Batch(batch),
             options,
+            timeout,
         };
         coordinate::run(&self.context, cluster.as_ref(), request).await
     }
@@ -642,6 +657,13 @@ impl DirectStatements for Arc<Engine> {
                 ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
             }
         }
+    }
+}
+
+/// Has a write end when it has computed for as long as its role's requests may. What has been handed to the log is not given up.
+fn limit_write(timeout: Option<Duration>) {
+    if let Some(timeout) = timeout {
+        scope::limit_time(timeout, true);
     }
 }
 
