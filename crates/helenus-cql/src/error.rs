@@ -95,6 +95,26 @@ impl WriteType {
     }
 }
 
+/// What a partition was asked for too often (ScyllaDB's `OperationType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LimitedOperation {
+    Read,
+    Write,
+}
+
+impl LimitedOperation {
+    /// As messages call them.
+    pub fn name(self) -> &'static str {
+        match self {
+            LimitedOperation::Read => "reads",
+            LimitedOperation::Write => "writes",
+        }
+    }
+}
+
+/// The code of [`CqlError::RateLimited`], which SUPPORTED tells: ScyllaDB's.
+pub const RATE_LIMITED_CODE: i32 = 0xF000;
+
 /// An error as a client sees it. Messages use Cassandra's own words where drivers, tools and tests match on them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CqlError {
@@ -165,6 +185,13 @@ pub enum CqlError {
         received: i32,
         block_for: i32,
     },
+    /// ScyllaDB's `RATE_LIMIT_ERROR`: a partition is asked for more often than its table allows, and nothing was done. Only clients that
+    /// requested the extension are told it ([`CqlError::for_client`]).
+    #[error("{message}")]
+    RateLimited {
+        message: String,
+        operation: LimitedOperation,
+    },
     #[error("{0}")]
     Syntax(String),
     #[error("{0}")]
@@ -215,6 +242,7 @@ impl CqlError {
             CqlError::FunctionFailure { .. } => 0x1400,
             CqlError::WriteFailure { .. } => 0x1500,
             CqlError::CasWriteUnknown { .. } => 0x1700,
+            CqlError::RateLimited { .. } => RATE_LIMITED_CODE,
             CqlError::Syntax(_) => 0x2000,
             CqlError::Unauthorized(_) => 0x2100,
             CqlError::Invalid(_) => 0x2200,
@@ -222,6 +250,17 @@ impl CqlError {
             CqlError::AlreadyExists { .. } => 0x2400,
             CqlError::Unprepared(_) => 0x2500,
             CqlError::Warned { error, .. } => error.code(),
+        }
+    }
+
+    /// The error for a client that does not know [`CqlError::RateLimited`], if it is that one. As in ScyllaDB a CONFIG error: drivers do
+    /// not repeat the request, neither at this node nor at another, which would ask the partition's owner once more.
+    pub fn for_client(&self, knows_rate_limits: bool) -> Option<CqlError> {
+        match self {
+            CqlError::RateLimited { message, .. } if !knows_rate_limits => {
+                Some(CqlError::Config(message.clone()))
+            }
+            _ => None,
         }
     }
 

@@ -132,6 +132,7 @@ pub(crate) fn says_undone(error: &CqlError) -> bool {
         | CqlError::Overloaded(_)
         | CqlError::IsBootstrapping(_)
         | CqlError::Truncate(_)
+        | CqlError::RateLimited { .. }
         // The client of a write is told UNAVAILABLE then.
         | CqlError::ReadTimeout { .. } => true,
         CqlError::Warned { error, .. } => says_undone(error),

@@ -206,6 +206,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("helenus_log_records_total", "Records of the log"),
     ("helenus_log_syncs_total", "Times that the log was synced"),
     ("helenus_log_written_bytes_total", "Bytes written to the log"),
+    (
+        "helenus_rate_limited_total",
+        "Requests that were refused because a partition or a role has exceeded its rate, by which of them",
+    ),
     ("helenus_received_bytes_total", "Bytes received from clients"),
     (
         "helenus_request_errors_total",

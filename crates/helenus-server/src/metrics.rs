@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::Opcode;
+use helenus_query::figures::rate_limits::{RateLimitFigures, RateLimitKind};
 use helenus_query::index::stale_entry::StaleCounts;
 use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
@@ -68,6 +69,7 @@ fn error_name(error: &CqlError) -> &'static str {
         CqlError::FunctionFailure { .. } => "function_failure",
         CqlError::WriteFailure { .. } => "write_failure",
         CqlError::CasWriteUnknown { .. } => "cas_write_unknown",
+        CqlError::RateLimited { .. } => "rate_limited",
         CqlError::Syntax(_) => "syntax",
         CqlError::Unauthorized(_) => "unauthorized",
         CqlError::Invalid(_) => "invalid",
@@ -205,6 +207,13 @@ pub(crate) fn record_stale(counts: &StaleCounts) {
     counter!("helenus_index_entries_stale_total").absolute(found);
     let removed = counts.removed.load(Ordering::Relaxed);
     counter!("helenus_index_entries_removed_total").absolute(removed);
+}
+
+/// Sets the counters of requests that rate limits have refused.
+pub(crate) fn record_rate_limits(figures: &RateLimitFigures) {
+    for kind in RateLimitKind::ALL {
+        counter!("helenus_rate_limited_total", "kind" => kind.name()).absolute(figures.count(kind));
+    }
 }
 
 /// Sets the gauge of parts of reads of whole tables that are being read.

@@ -11,6 +11,7 @@ mod modification;
 mod name;
 mod schema;
 mod select;
+mod service_level;
 mod term;
 mod type_name;
 
@@ -21,6 +22,7 @@ pub use modification::*;
 pub use name::*;
 pub use schema::*;
 pub use select::*;
+pub use service_level::*;
 pub use term::*;
 pub use type_name::*;
 
@@ -81,6 +83,7 @@ pub enum Statement {
     ListRoles(ListRoles),
     AddIdentity(AddIdentity),
     DropIdentity(DropIdentity),
+    ServiceLevel(ServiceLevelStatement),
 
     Describe(Describe),
 }

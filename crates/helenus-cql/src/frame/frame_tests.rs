@@ -16,7 +16,7 @@ use super::response::{
     QueryResult, Ready, SchemaChange, SchemaTarget, StatusChange, Supported, TopologyChange,
 };
 use super::*;
-use crate::error::{Consistency, CqlError, Failure, WriteType};
+use crate::error::{Consistency, CqlError, Failure, LimitedOperation, WriteType};
 use crate::types::{CqlType, NativeType};
 
 fn bytes() -> impl Strategy<Value = Bytes> {
@@ -237,6 +237,13 @@ fn error() -> impl Strategy<Value = CqlError> {
         name().prop_map(CqlError::Overloaded),
         name().prop_map(CqlError::Invalid),
         name().prop_map(CqlError::Truncate),
+        (name(), any::<bool>()).prop_map(|(message, is_read)| CqlError::RateLimited {
+            message,
+            operation: match is_read {
+                true => LimitedOperation::Read,
+                false => LimitedOperation::Write,
+            },
+        }),
         bytes().prop_map(|id| CqlError::Unprepared(id.to_vec())),
         counts
             .clone()

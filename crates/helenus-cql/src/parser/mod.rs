@@ -16,6 +16,7 @@ mod role;
 mod schema;
 mod select;
 mod selector;
+mod service_level;
 mod statement;
 mod table;
 mod term;

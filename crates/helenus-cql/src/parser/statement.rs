@@ -20,6 +20,9 @@ impl Parser<'_> {
 
     /// Rule `cqlStatement`.
     fn statement(&mut self) -> Parsed<Statement> {
+        if let Some(statement) = self.service_level()? {
+            return Ok(statement);
+        }
         match self.kind() {
             Kind::Select => Ok(Statement::Select(Box::new(self.select()?))),
             Kind::Insert | Kind::Update | Kind::Delete => Ok(match self.modification()? {

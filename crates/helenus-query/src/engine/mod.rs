@@ -11,12 +11,14 @@ mod read_only;
 pub mod sampling;
 pub(crate) mod security;
 pub(crate) mod serve;
+mod service_levels;
 pub mod sizes;
 pub mod status;
 pub mod system;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -42,6 +44,7 @@ use crate::index::stale_entry::StaleCounts;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
 use crate::limits::guardrails::Guard;
+use crate::limits::partition_rates::PartitionRates;
 use crate::limits::scope;
 use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::{Outcome, Response, SchemaChange};
@@ -55,6 +58,7 @@ use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
 use prepared::PreparedStatements;
+use service_levels::RoleServices;
 use sizes::FileSizes;
 use system::SystemTables;
 
@@ -124,6 +128,7 @@ pub struct Engine {
     /// Those of the store.
     pub(crate) throttles: Throttles,
     pub(crate) authenticator: PasswordAuthenticator,
+    role_services: RoleServices,
     /// Held while a DDL statement runs: schema changes are serial.
     pub(crate) ddl: Mutex<()>,
     pub(crate) ddl_queue: DdlQueue,
@@ -198,6 +203,7 @@ impl Engine {
                 traces: traces.clone(),
                 figures: figures.clone(),
                 running: RunningStatements::default(),
+                partition_rates: PartitionRates::default(),
                 client_memory: client_memory.clone(),
                 answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
                 writes: SchemaEpochs::default(),
@@ -221,6 +227,7 @@ impl Engine {
                 control: config.control,
                 throttles,
                 authenticator: PasswordAuthenticator::default(),
+                role_services: RoleServices::default(),
                 ddl: Mutex::default(),
                 ddl_queue: DdlQueue::default(),
                 events: broadcast::channel(EVENTS_MAX).0,
@@ -438,9 +445,14 @@ impl Engine {
         {
             crate::analysis::select::check_paging_state(state)?;
         }
-        let timeout = match &planned.plan {
-            Plan::Select(plan) => plan.timeout(),
-            Plan::Modification(_) | Plan::Batch(_) | Plan::Direct(_) => None,
+        let service_timeout = self.count_statement(client, &planned.plan)?;
+        let read_timeout_limit = match &planned.plan {
+            Plan::Select(plan) => plan.timeout().into_iter().chain(service_timeout).min(),
+            Plan::Modification(_) | Plan::Batch(_) => {
+                limit_write(service_timeout);
+                None
+            }
+            Plan::Direct(_) => None,
         };
         let text = match source {
             Source::Text(text) => StatementText::Text(trace::shorten(text).into()),
@@ -449,8 +461,8 @@ impl Engine {
         };
         let _running = self.context.running.begin(text);
         let timing = Timing::begin();
-        let run = self.run_anywhere(client, keyspace, source, planned, options);
-        let ran = match timeout {
+        let run = self.run_anywhere(client, keyspace, source, planned, options, service_timeout);
+        let ran = match read_timeout_limit {
             None => run.await,
             Some(timeout) => {
                 // It may compute for that long, and wait.
@@ -471,6 +483,7 @@ impl Engine {
         source: Source<'_>,
         planned: &Arc<Planned>,
         options: &QueryOptions,
+        timeout: Option<Duration>,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&options.values)?;
         let guard = self.guard_of(client);
@@ -512,6 +525,7 @@ impl Engine {
                 values: &values,
             },
             options,
+            timeout,
         };
         let answer = coordinate::run(&self.context, cluster.as_ref(), request).await;
         guardrails::with_warnings(warnings, answer)
@@ -569,10 +583,12 @@ impl Engine {
             }
             None => Vec::new(),
         };
+        let timeout = self.count_request(client)?;
+        limit_write(timeout);
         let _running = self.context.running.begin(StatementText::Batch);
         let timing = Timing::begin();
         let ran = self
-            .run_batch(client, kind, keyspace, statements, &batch, options)
+            .run_batch(client, keyspace, statements, &batch, options, timeout)
             .await;
         timing.end_batch(&self.context, Side::Coordinator, &batch);
         guardrails::with_warnings(warnings, ran)
@@ -582,15 +598,15 @@ impl Engine {
     async fn run_batch(
         self: &Arc<Self>,
         client: &ClientState,
-        kind: ast::BatchKind,
         keyspace: Option<&str>,
         statements: &[BatchStatement],
         batch: &PlannedBatch,
         options: &QueryOptions,
+        timeout: Option<Duration>,
     ) -> Result<Outcome, CqlError> {
         let Some(cluster) = self.cluster() else {
             let outcome = execution::modification::run_batch_message(&self.context, batch, options).await;
-            let kind = crate::analysis::modification::batch::write_type(kind);
+            let kind = crate::analysis::modification::batch::write_type(batch.kind);
             return outcome
                 .map_err(|error| at_consistency(error.into_client_error(), options.consistency, kind));
         };
@@ -598,9 +614,10 @@ impl Engine {
             direct: self,
             client,
             keyspace,
-            source: Source::Batch(kind, statements),
+            source: Source::Batch(batch.kind, statements),
             work: routing::request::RequestWork::Batch(batch),
             options,
+            timeout,
         };
         coordinate::run(&self.context, cluster.as_ref(), request).await
     }
@@ -657,6 +674,13 @@ impl DirectStatements for Arc<Engine> {
                 ddl::execute(self, client, plan.keyspace.as_deref(), statement).await
             }
         }
+    }
+}
+
+/// Has a write end when it has computed for as long as its role's requests may. What has been handed to the log is not given up.
+fn limit_write(timeout: Option<Duration>) {
+    if let Some(timeout) = timeout {
+        scope::limit_time(timeout, true);
     }
 }
 

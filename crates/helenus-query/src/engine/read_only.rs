@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use helenus_cql::ast::Statement;
+use helenus_cql::ast::{ServiceLevelStatement, Statement};
 use helenus_cql::error::CqlError;
 
 use super::Engine;
@@ -42,7 +42,8 @@ fn check_direct(statement: &Statement) -> Result<(), CqlError> {
         Statement::Use(_)
         | Statement::Describe(_)
         | Statement::ListRoles(_)
-        | Statement::ListPermissions(_) => Ok(()),
+        | Statement::ListPermissions(_)
+        | Statement::ServiceLevel(ServiceLevelStatement::List(_)) => Ok(()),
         Statement::Truncate(_) => Err(refused_read_only("TRUNCATE is for the nodes of the cluster")),
         statement if is_about_roles(statement) => Err(refused_read_only(
             "changes of roles and permissions are for the nodes of the cluster",

@@ -162,6 +162,7 @@ impl Engine {
             source,
             work,
             options,
+            timeout: None,
         };
         let is_here = |target: &OwnerPart| cluster.owner(target.token) == Owner::Here;
         let deadline = self.context.deadline();

@@ -2,6 +2,7 @@
 
 pub(crate) mod backfill;
 pub(crate) mod modification;
+pub(crate) mod rate_limits;
 pub(crate) mod routing;
 pub(crate) mod sampling;
 pub(crate) mod select;

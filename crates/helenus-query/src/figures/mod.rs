@@ -6,6 +6,7 @@
 pub mod histogram;
 pub mod internode;
 pub mod log_lines;
+pub mod rate_limits;
 pub mod running;
 pub mod sampling;
 
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 use self::histogram::{Histogram, Snapshot};
 use self::internode::Inbound;
+use self::rate_limits::RateLimitFigures;
 use self::sampling::PartitionSampling;
 
 /// What a statement does, as far as its latency is concerned.
@@ -183,6 +185,7 @@ pub struct Figures {
     pub batches: BatchFigures,
     pub transport: TransportFigures,
     pub inbound: Inbound,
+    pub rate_limits: RateLimitFigures,
     /// Which partitions are asked for.
     pub sampling: Arc<PartitionSampling>,
     /// By the id of the table; those that nobody has asked for have none.
@@ -201,6 +204,7 @@ impl Default for Figures {
             batches: BatchFigures::default(),
             transport: TransportFigures::default(),
             inbound: Inbound::default(),
+            rate_limits: RateLimitFigures::default(),
             sampling: Arc::default(),
             tables: ArcSwap::default(),
             adding: Mutex::default(),

@@ -3,8 +3,10 @@
 pub mod answers;
 pub mod client_memory;
 pub mod guardrails;
+pub(crate) mod partition_rates;
 pub mod scope;
 pub(crate) mod timeouts;
+pub(crate) mod token_bucket;
 
 pub use timeouts::Timeouts;
 

@@ -38,6 +38,8 @@ pub struct Table {
     pub number: TableId,
     pub kind: TableKind,
     pub is_counter: bool,
+    /// Its partitions may be asked for only so often; the rates are among the options, which requests have no need of otherwise.
+    pub is_rate_limited: bool,
     pub partition_key_count: usize,
     pub clustering_count: usize,
     pub static_count: usize,
@@ -106,6 +108,7 @@ impl TableBuilder {
             clustering_count: count(ColumnKind::Clustering),
             static_count: count(ColumnKind::Static),
             is_counter: columns.iter().any(|column| column.ty.is_counter()),
+            is_rate_limited: self.options.per_partition_rate_limit.is_some(),
             layout: KeyLayout::new(clustering),
             by_name: columns
                 .iter()

@@ -23,6 +23,7 @@ use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
+use crate::limits::partition_rates::PartitionRates;
 use crate::response::Outcome;
 use crate::schema::Schema;
 use crate::trace::Traces;
@@ -48,6 +49,8 @@ pub struct ExecutionContext {
     pub(crate) figures: Arc<Figures>,
     /// The statements of clients that run now.
     pub(crate) running: RunningStatements,
+    /// How often partitions of tables with a limit are asked for.
+    pub(crate) partition_rates: PartitionRates,
     /// The memory that clients' requests and answers hold.
     pub(crate) client_memory: Arc<ClientMemory>,
     /// The memory that answers may take.

@@ -194,6 +194,7 @@ fn code(error: &CqlError) -> &'static str {
         CqlError::FunctionFailure { .. } => "FunctionFailure",
         CqlError::WriteFailure { .. } => "WriteFailure",
         CqlError::CasWriteUnknown { .. } => "CASWriteUnknown",
+        CqlError::RateLimited { .. } => "RateLimited",
         CqlError::Syntax(_) => "SyntaxError",
         CqlError::Unauthorized(_) => "Unauthorized",
         CqlError::Invalid(_) => "Invalid",

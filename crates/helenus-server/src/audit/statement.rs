@@ -1,6 +1,6 @@
 //! What a statement is called in the audit log, and what it is about (`getAuditLogContext` of Cassandra's statements).
 
-use helenus_cql::ast::{Modification, QualifiedName, Statement};
+use helenus_cql::ast::{Modification, QualifiedName, ServiceLevelStatement, Statement};
 use helenus_cql::parser::parse_statement;
 
 use super::entry::{Entry, EntryKind};
@@ -65,7 +65,19 @@ fn kind(statement: &Statement) -> (&'static str, &'static str) {
         Statement::DropRole(_) => ("DROP_ROLE", "DCL"),
         Statement::AddIdentity(_) => ("CREATE_IDENTITY", "DCL"),
         Statement::DropIdentity(_) => ("DROP_IDENTITY", "DCL"),
+        Statement::ServiceLevel(statement) => (service_level_name(statement), "DCL"),
         Statement::Describe(_) => ("DESCRIBE", "OTHER"),
+    }
+}
+
+fn service_level_name(statement: &ServiceLevelStatement) -> &'static str {
+    match statement {
+        ServiceLevelStatement::Create(_) => "CREATE_SERVICE_LEVEL",
+        ServiceLevelStatement::Alter(_) => "ALTER_SERVICE_LEVEL",
+        ServiceLevelStatement::Drop(_) => "DROP_SERVICE_LEVEL",
+        ServiceLevelStatement::Attach { .. } => "ATTACH_SERVICE_LEVEL",
+        ServiceLevelStatement::Detach { .. } => "DETACH_SERVICE_LEVEL",
+        ServiceLevelStatement::List(_) => "LIST_SERVICE_LEVELS",
     }
 }
 

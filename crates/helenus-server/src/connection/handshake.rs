@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{CqlError, RATE_LIMITED_CODE};
 use helenus_cql::frame::request::Startup;
 use helenus_cql::frame::response::{Authenticate, Ready, Supported};
 use helenus_cql::frame::{
@@ -45,9 +45,11 @@ impl<B: Backend> Connection<B> {
 
     pub(super) fn supported(&self) -> Response {
         let backend = &self.server.backend;
-        let supported = Supported::served(backend.cql_version());
+        let rate_limit_code = format!("ERROR_CODE={RATE_LIMITED_CODE}");
+        let supported = Supported::served(backend.cql_version())
+            .with_extension(Startup::SCYLLA_RATE_LIMIT_ERROR, &rate_limit_code);
         Response::Supported(match backend.has_tablets() {
-            true => supported.with_extension(Startup::TABLETS_ROUTING_V1),
+            true => supported.with_extension(Startup::TABLETS_ROUTING_V1, ""),
             false => supported,
         })
     }
@@ -140,6 +142,7 @@ fn agree(startup: &Startup, version: ProtocolVersion) -> Result<StartupOptions, 
         version,
         compression,
         throw_on_overload,
+        knows_rate_limits: startup.get(Startup::SCYLLA_RATE_LIMIT_ERROR).is_some(),
         knows_tablets: startup.get(Startup::TABLETS_ROUTING_V1).is_some() && version >= ProtocolVersion::V4,
     })
 }

@@ -162,9 +162,16 @@ impl<B: Backend> Connection<B> {
 
     /// Puts a response where the next flush finds it.
     pub(super) fn send(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
+        let mut translated = None;
         if let Response::Error(error) = &message.response {
             self.server.metrics.failed(error);
+            let error = error.for_client(self.session.state.knows_rate_limits());
+            translated = error.map(|error| ResponseMessage {
+                response: Response::Error(error),
+                ..message.clone()
+            });
         }
+        let message = translated.as_ref().unwrap_or(message);
         let out = if self.output.encoder.is_segmented() {
             &mut self.output.envelopes
         } else {

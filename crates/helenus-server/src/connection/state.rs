@@ -24,6 +24,8 @@ pub(super) struct StartupOptions {
     pub throw_on_overload: bool,
     /// The client wants to know where it should have asked. Only versions from 4 on can tell it.
     pub knows_tablets: bool,
+    /// The client knows the error of partitions that are asked for too often.
+    pub knows_rate_limits: bool,
 }
 
 /// How far a client has come.
@@ -59,6 +61,11 @@ impl SessionState {
             SessionState::Greeting { .. } => None,
             SessionState::Authenticating(options) | SessionState::Ready(options) => Some(options),
         }
+    }
+
+    /// The client knows the error of partitions that are asked for too often.
+    pub fn knows_rate_limits(&self) -> bool {
+        self.options().is_some_and(|options| options.knows_rate_limits)
     }
 
     /// The client wants OVERLOADED instead of waiting for memory.

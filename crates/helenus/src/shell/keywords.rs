@@ -2,8 +2,8 @@
 
 /// Words that a statement begins with.
 pub const VERBS: &[&str] = &[
-    "ALTER", "APPLY", "BEGIN", "CREATE", "DELETE", "DESC", "DESCRIBE", "DROP", "GRANT", "INSERT", "LIST",
-    "REVOKE", "SELECT", "TRUNCATE", "UPDATE", "USE",
+    "ALTER", "APPLY", "ATTACH", "BEGIN", "CREATE", "DELETE", "DESC", "DESCRIBE", "DETACH", "DROP", "GRANT",
+    "INSERT", "LIST", "REVOKE", "SELECT", "TRUNCATE", "UPDATE", "USE",
 ];
 
 /// What may stand in a statement.
@@ -16,6 +16,8 @@ pub const KEYWORDS: &[&str] = &[
     "APPLY BATCH",
     "AS",
     "ASC",
+    "ATTACH",
+    "ATTACHED",
     "BEGIN",
     "BATCH",
     "BY",
@@ -28,8 +30,10 @@ pub const KEYWORDS: &[&str] = &[
     "DELETE",
     "DESC",
     "DESCRIBE",
+    "DETACH",
     "DISTINCT",
     "DROP",
+    "EFFECTIVE",
     "ENTRIES",
     "EXISTS",
     "EXIT",
@@ -63,6 +67,8 @@ pub const KEYWORDS: &[&str] = &[
     "REPLICATION",
     "SCHEMA",
     "SELECT",
+    "SERVICE LEVEL",
+    "SERVICE LEVELS",
     "SET",
     "SHOW",
     "SOURCE",

@@ -518,6 +518,7 @@ fn kind(error: &CqlError) -> &'static str {
         CqlError::FunctionFailure { .. } => "FunctionFailure",
         CqlError::WriteFailure { .. } => "WriteFailure",
         CqlError::CasWriteUnknown { .. } => "CasWriteUnknown",
+        CqlError::RateLimited { .. } => "RateLimitReached",
         CqlError::Syntax(_) => "SyntaxException",
         CqlError::Unauthorized(_) => "Unauthorized",
         CqlError::Invalid(_) => "InvalidRequest",

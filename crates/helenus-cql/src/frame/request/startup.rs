@@ -17,6 +17,8 @@ impl Startup {
     pub const THROW_ON_OVERLOAD: &'static str = "THROW_ON_OVERLOAD";
     /// ScyllaDB's extension: answers say which node a prepared statement should have gone to.
     pub const TABLETS_ROUTING_V1: &'static str = "TABLETS_ROUTING_V1";
+    /// ScyllaDB's extension: the client knows the error of partitions that are asked for too often.
+    pub const SCYLLA_RATE_LIMIT_ERROR: &'static str = "SCYLLA_RATE_LIMIT_ERROR";
     pub const DRIVER_NAME: &'static str = "DRIVER_NAME";
     pub const DRIVER_VERSION: &'static str = "DRIVER_VERSION";
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
 
-use crate::error::{Consistency, CqlError, Failure, WriteType};
+use crate::error::{Consistency, CqlError, Failure, LimitedOperation, RATE_LIMITED_CODE, WriteType};
 use crate::frame::primitive::{
     Reader, put_consistency, put_inet_addr, put_short_bytes, put_string, put_string_list,
 };
@@ -84,6 +84,7 @@ pub(super) fn encode_error(error: &CqlError, version: ProtocolVersion, out: &mut
         | CqlError::FunctionFailure { message, .. }
         | CqlError::WriteFailure { message, .. }
         | CqlError::CasWriteUnknown { message, .. }
+        | CqlError::RateLimited { message, .. }
         | CqlError::AlreadyExists { message, .. } => put_string(out, message),
     }
     encode_details(&error, version, out);
@@ -191,6 +192,14 @@ fn encode_details(error: &CqlError, version: ProtocolVersion, out: &mut BytesMut
             ..
         } => {
             put_counts(out, *consistency, *received, *block_for);
+        }
+        CqlError::RateLimited { operation, .. } => {
+            out.put_u8(match operation {
+                LimitedOperation::Read => 0,
+                LimitedOperation::Write => 1,
+            });
+            // The owner of the partition has refused it, not a coordinator.
+            out.put_u8(0);
         }
         CqlError::AlreadyExists { keyspace, table, .. } => {
             put_string(out, keyspace);
@@ -301,6 +310,14 @@ pub(super) fn decode_error(reader: &mut Reader, version: ProtocolVersion) -> Res
             table: reader.string()?,
         },
         0x2500 => CqlError::Unprepared(reader.short_bytes()?.to_vec()),
+        RATE_LIMITED_CODE => {
+            let operation = match reader.u8()? {
+                0 => LimitedOperation::Read,
+                _ => LimitedOperation::Write,
+            };
+            reader.u8()?;
+            CqlError::RateLimited { message, operation }
+        }
         // 0x0000, and whatever a newer server may tell.
         _ => CqlError::Server(message),
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helenus_cql::ast::{self, Permission, RoleOptions, Statement};
 use helenus_cql::error::CqlError;
 
-use super::{RoleContext, grant};
+use super::{RoleContext, grant, service_level};
 use crate::analysis::modification::ModificationPlan;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::{Plan, Planned};
@@ -352,6 +352,7 @@ pub(crate) fn may_manage(ctx: &RoleContext<'_>, statement: &Statement) -> Result
         }
         Statement::AddIdentity(_) => sufficient(ctx, Permission::Create, &own()),
         Statement::DropIdentity(_) => sufficient(ctx, Permission::Drop, &own()),
+        Statement::ServiceLevel(statement) => service_level::may_manage(ctx, statement),
         _ => Ok(()),
     }
 }

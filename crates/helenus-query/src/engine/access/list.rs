@@ -1,14 +1,14 @@
-//! LIST ROLES, LIST USERS and LIST PERMISSIONS.
+//! LIST ROLES, LIST USERS, LIST PERMISSIONS, and LIST of service levels.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_cql::ast::{ListPermissions, ListRoles, Permission, Statement};
+use helenus_cql::ast::{ListPermissions, ListRoles, Permission, ServiceLevelStatement, Statement};
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::pack_map;
 
-use super::{RoleContext, grant};
+use super::{RoleContext, grant, service_level_lists};
 use crate::response::{ColumnSpec, Response, Rows};
 use crate::schema::roles::{PermissionSet, Resource, Role, Roles};
 
@@ -20,6 +20,9 @@ pub(crate) fn list(ctx: &RoleContext<'_>, statement: &Statement) -> Option<Resul
     match statement {
         Statement::ListRoles(statement) => Some(roles(ctx, statement)),
         Statement::ListPermissions(statement) => Some(permissions(ctx, statement)),
+        Statement::ServiceLevel(ServiceLevelStatement::List(listed)) => {
+            Some(service_level_lists::list(ctx, listed))
+        }
         _ => None,
     }
 }

@@ -10,6 +10,8 @@ pub(crate) mod list;
 pub(crate) mod login_limiter;
 pub(crate) mod password;
 pub(crate) mod role;
+pub(crate) mod service_level;
+pub(crate) mod service_level_lists;
 
 pub use credentials::Credentials;
 pub(crate) use credentials::PasswordAuthenticator;

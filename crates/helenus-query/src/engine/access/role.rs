@@ -7,7 +7,7 @@ use helenus_cql::ast::{self, RoleOptions, Statement};
 use helenus_cql::error::CqlError;
 
 use super::credentials::CREDENTIAL_LEN_MAX;
-use super::{RoleContext, grant, password};
+use super::{RoleContext, grant, password, service_level};
 use crate::schema::roles::{Resource, Role, Roles};
 
 /// What Cassandra finds wrong with a statement before it runs it, and when it prepares it.
@@ -78,6 +78,7 @@ pub(crate) fn validate(ctx: &RoleContext<'_>, statement: &Statement) -> Result<(
                 ))),
             }
         }
+        Statement::ServiceLevel(statement) => service_level::validate(ctx, statement),
         _ => Ok(()),
     }
 }
@@ -222,6 +223,7 @@ pub(crate) fn apply(
         Statement::RevokeRole(statement) => Some(revoke_role(ctx, statement)?),
         Statement::GrantPermissions(statement) => return grant::grant(ctx, statement),
         Statement::RevokePermissions(statement) => return grant::revoke(ctx, statement),
+        Statement::ServiceLevel(statement) => service_level::apply(ctx, statement)?,
         Statement::AddIdentity(statement) => {
             let mut access = access.clone();
             let entry = access.identities.entry(statement.identity.clone());

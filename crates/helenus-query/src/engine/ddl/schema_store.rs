@@ -13,8 +13,8 @@ use crate::failure::store_error;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::journal::{
     Base, FORMAT, FORMAT_WITHOUT_COMPACT, FORMAT_WITHOUT_FUNCTIONS, FORMAT_WITHOUT_MASKS,
-    FORMAT_WITHOUT_POSTING_LISTS, FORMAT_WITHOUT_ROLES, FORMAT_WITHOUT_VALUE_ORDER, Head, NAME, apply,
-    damaged, difference, kept, unwritable,
+    FORMAT_WITHOUT_POSTING_LISTS, FORMAT_WITHOUT_ROLES, FORMAT_WITHOUT_SERVICE_LEVELS,
+    FORMAT_WITHOUT_VALUE_ORDER, Head, NAME, apply, damaged, difference, kept, unwritable,
 };
 use crate::schema::{Journal, Keyspace, Schema, documents};
 
@@ -46,8 +46,10 @@ pub async fn store(
     }
     journal.lines.extend(added);
     let head = Head {
-        format: if after.has_masks() {
+        format: if !after.access.service_levels.is_empty() {
             FORMAT
+        } else if after.has_masks() {
+            FORMAT_WITHOUT_SERVICE_LEVELS
         } else if after.has_posting_lists() {
             FORMAT_WITHOUT_MASKS
         } else if after.has_ordered_indexes() {

@@ -5,7 +5,7 @@ use helenus_tablet::StoreConfig;
 use super::*;
 use crate::engine::access::AccessControl;
 use crate::engine::ddl::{DdlContext, apply as run};
-use crate::schema::roles::{Resource, Role, Roles};
+use crate::schema::roles::{Resource, Role, Roles, ServiceLevel};
 
 /// The lines from one schema to the next, applied to the first, must give the second.
 pub fn check_lines(before: &Schema, after: &Schema) {
@@ -269,6 +269,50 @@ async fn roles_are_written_down_with_the_schema() {
         load_newer(&open.store, &two).await.unwrap().unwrap().access,
         one.access
     );
+}
+
+#[tokio::test]
+async fn service_levels_are_written_down_with_the_roles() {
+    let open = open().await;
+    let empty = load(&open.store).await.unwrap();
+    let changed = |schema: &Schema, access: Roles| {
+        let mut next = schema.clone();
+        next.version = Uuid::new_v4();
+        next.access = Arc::new(access);
+        check_lines(schema, &next);
+        next
+    };
+    let role = Role {
+        name: "app".to_owned(),
+        service_level: Some("gold".to_owned()),
+        ..Role::default()
+    };
+    let mut access = Roles::default().with_role(role);
+    let gold = ServiceLevel {
+        name: "gold".to_owned(),
+        max_requests_per_second: Some(7),
+        timeout: Some(std::time::Duration::from_millis(500)),
+    };
+    access.service_levels.insert("gold".to_owned(), gold);
+    let with_level = changed(&empty, access.clone());
+    let with_level = crate::engine::ddl::schema_store::store(&open.store, &empty, with_level)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(load(&open.store).await.unwrap().access, with_level.access);
+    assert_eq!(format(&open.store).await, FORMAT);
+    let mut found = empty.clone();
+    documents::read(&documents::encode(&with_level).unwrap(), &mut found, hidden_table).unwrap();
+    assert_eq!(found.access, with_level.access);
+
+    access.service_levels.clear();
+    let without = changed(&with_level, access);
+    let without = crate::engine::ddl::schema_store::store(&open.store, &with_level, without)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(load(&open.store).await.unwrap().access, without.access);
+    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_VALUE_ORDER);
 }
 
 #[tokio::test]

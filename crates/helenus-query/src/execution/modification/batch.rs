@@ -9,6 +9,7 @@ use super::{batch_size, cas, eval_context, keep_part, lock, now_s};
 use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
+use crate::execution::rate_limits::count_writes;
 use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
 use crate::failure::ExecutionError;
@@ -98,6 +99,7 @@ async fn run(
     if bounds.is_empty() {
         return Ok(Response::Void.into());
     }
+    count_writes(context, bounds)?;
     let now_s = now_s(context, options);
     if bounds.iter().any(|bound| bound.plan.is_conditional()) {
         return Box::pin(cas::execute(context, bounds, options, now_s, true, None)).await;

@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 
 use self::counter_groups::Grouped;
 use super::now_s;
+use super::rate_limits::count_writes;
 use super::writes::WriteSet;
 use super::writes::commit::WriteAtomicity;
 use crate::analysis::modification::attributes::check_timestamp;
@@ -168,6 +169,7 @@ pub async fn execute(
         }
         plan.refuse_virtual()?;
     }
+    count_writes(context, &bounds)?;
     if !plan.conditions.is_empty() {
         return Box::pin(execute_conditional(context, planned, &bounds, options, now_s)).await;
     }

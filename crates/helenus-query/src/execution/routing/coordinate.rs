@@ -141,6 +141,10 @@ pub(crate) async fn run(
     request: Request<'_>,
 ) -> Result<Outcome, CqlError> {
     let deadline = context.deadline();
+    let deadline = match request.timeout {
+        Some(timeout) => deadline.min(Instant::now() + timeout),
+        None => deadline,
+    };
     run_part(context, cluster, request, Place::Coordinator, deadline)
         .await
         .map_err(|error| request.client_error(error))

@@ -1,6 +1,7 @@
 //! Requests whose statements have plans.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_cql::error::WriteType;
 
@@ -22,6 +23,8 @@ pub(crate) struct Request<'a> {
     pub source: Source<'a>,
     pub work: RequestWork<'a>,
     pub options: &'a QueryOptions,
+    /// The time that it may take by the service level of its role.
+    pub timeout: Option<Duration>,
 }
 
 /// What is to be run.

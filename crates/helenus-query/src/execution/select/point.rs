@@ -13,6 +13,7 @@ use crate::analysis::consistency::require_replicas;
 use crate::analysis::restrictions::bounds::{invalid_key, partition_key};
 use crate::analysis::select::point_key::bind;
 use crate::analysis::select::{PointKey, SelectPlan};
+use crate::execution::rate_limits::count_read;
 use crate::execution::sampling::SampledRead;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
@@ -47,6 +48,7 @@ pub(crate) async fn execute(
         }
     };
     require_replicas(&context.schema.load(), table, consistency)?;
+    count_read(context, table, &partition)?;
     trace::step(|| format!("Executing single-partition query on {}", table.name));
     let sampled = SampledRead::begin(context, table, &partition, true);
     let (live, tombstones) = trace::rows_read();

@@ -20,6 +20,7 @@ use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
 use crate::cluster::{Origin, Owner};
 use crate::execution::now_s;
+use crate::execution::rate_limits::count_read;
 use crate::execution::sampling::SampledRead;
 use crate::failure::ExecutionError;
 use crate::index::lookup::{IndexLookup, lookups, ordered_range};
@@ -312,6 +313,9 @@ pub(super) async fn read_partitions(
     let mut tablet = None;
     while let Some(partition) = source.next_partition(run.context, &run.plan.table).await? {
         scope::checkpoint().await?;
+        if source.is_of_named_keys() {
+            count_read(run.context, &run.plan.table, &partition)?;
+        }
         let resumed = resume
             .as_ref()
             .filter(|state| state.clustering.is_some() && state.partition_key == partition.bytes);

@@ -51,6 +51,11 @@ impl RowSource {
         }
     }
 
+    /// True if the statement names each partition by its key, and no index is read.
+    pub fn is_of_named_keys(&self) -> bool {
+        matches!(self, RowSource::Keys(_))
+    }
+
     /// True if each partition is asked for by its key, and not as one of a range.
     pub fn is_of_keys(&self) -> bool {
         !matches!(self, RowSource::Range(_))

@@ -12,15 +12,16 @@ use helenus_cql::error::CqlError;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{KeyspaceDoc, RoleDoc, TableDoc};
+use super::{KeyspaceDoc, RoleDoc, ServiceLevelDoc, TableDoc, service_level};
 use crate::schema::roles::{Role, Roles};
 use crate::schema::{EntryTable, Keyspace, Schema, Table, documents};
 
 pub(crate) const NAME: &str = "schema";
 /// Raised when an older binary could not understand the document.
-pub(crate) const FORMAT: u32 = 9;
-/// What a document without masks of columns is written in, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
+pub(crate) const FORMAT: u32 = 10;
+/// What a document without service levels is written in, one without masks of columns too, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
 /// too, and one without compact tables too: older binaries know all of it.
+pub(crate) const FORMAT_WITHOUT_SERVICE_LEVELS: u32 = 9;
 pub(crate) const FORMAT_WITHOUT_MASKS: u32 = 8;
 pub(crate) const FORMAT_WITHOUT_POSTING_LISTS: u32 = 7;
 pub(crate) const FORMAT_WITHOUT_VALUE_ORDER: u32 = 6;
@@ -68,6 +69,8 @@ pub(crate) enum Line {
     DropRole(String),
     /// Whom each identity stands for.
     Identities(BTreeMap<String, String>),
+    /// All there are.
+    ServiceLevels(Vec<ServiceLevelDoc>),
 }
 
 /// How a schema is written down.
@@ -136,6 +139,10 @@ fn roles(before: &Roles, after: &Roles, lines: &mut Vec<Line>) {
     if before.identities != after.identities {
         lines.push(Line::Identities(after.identities.clone()));
     }
+    if before.service_levels != after.service_levels {
+        let levels = after.service_levels.values().map(ServiceLevelDoc::from);
+        lines.push(Line::ServiceLevels(levels.collect()));
+    }
 }
 
 fn line(table: &Table) -> Line {
@@ -200,6 +207,9 @@ pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) ->
             Arc::make_mut(&mut schema.access).roles.remove(&name);
         }
         Line::Identities(identities) => Arc::make_mut(&mut schema.access).identities = identities,
+        Line::ServiceLevels(levels) => {
+            Arc::make_mut(&mut schema.access).service_levels = service_level::by_name(levels);
+        }
     }
     Ok(())
 }

@@ -21,9 +21,10 @@ use super::{
 use crate::schema::{EntryTable, Schema};
 
 /// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 7;
-/// What a document without masks of columns is written in, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
+const FORMAT: u32 = 8;
+/// What a document without service levels is written in, one without masks of columns too, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
 /// too, and one without materialized views too: older binaries know all of it.
+const FORMAT_WITHOUT_SERVICE_LEVELS: u32 = 7;
 const FORMAT_WITHOUT_MASKS: u32 = 6;
 const FORMAT_WITHOUT_POSTING_LISTS: u32 = 5;
 const FORMAT_WITHOUT_VALUE_ORDER: u32 = 4;
@@ -40,6 +41,8 @@ struct SchemaDoc {
     roles: Vec<RoleDoc>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     identities: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    service_levels: Vec<ServiceLevelDoc>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -197,9 +200,11 @@ struct IndexDoc {
 
 pub(crate) mod read;
 pub(crate) mod role;
+pub(crate) mod service_level;
 
 pub(crate) use read::{read_keyspace, read_table_into};
 pub(crate) use role::RoleDoc;
+pub(crate) use service_level::ServiceLevelDoc;
 
 impl From<&CqlType> for TypeDoc {
     fn from(ty: &CqlType) -> TypeDoc {
@@ -374,9 +379,12 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
 
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
+    let service_levels = schema.access.service_levels.values();
     let document = SchemaDoc {
-        format: if schema.has_masks() {
+        format: if !schema.access.service_levels.is_empty() {
             FORMAT
+        } else if schema.has_masks() {
+            FORMAT_WITHOUT_SERVICE_LEVELS
         } else if schema.has_posting_lists() {
             FORMAT_WITHOUT_MASKS
         } else if schema.has_ordered_indexes() {
@@ -404,6 +412,7 @@ pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
             .map(|role| RoleDoc::from(role.as_ref()))
             .collect(),
         identities: schema.access.identities.clone(),
+        service_levels: service_levels.map(ServiceLevelDoc::from).collect(),
     };
     serde_json::to_vec(&document)
         .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
@@ -438,6 +447,7 @@ pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -
     schema.access = Arc::new(Roles {
         roles: roles.collect::<Result<_, String>>().map_err(damaged)?,
         identities: document.identities,
+        service_levels: service_level::by_name(document.service_levels),
     });
     Ok(())
 }

@@ -18,6 +18,8 @@ pub(crate) struct RoleDoc {
     member_of: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     permissions: Vec<GrantDoc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    service_level: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -116,6 +118,7 @@ impl From<&Role> for RoleDoc {
             salted_hash: role.salted_hash.clone(),
             member_of: role.member_of.clone(),
             permissions: role.permissions.iter().map(grant).collect(),
+            service_level: role.service_level.clone(),
         }
     }
 }
@@ -137,6 +140,7 @@ impl TryFrom<RoleDoc> for Role {
             salted_hash: role.salted_hash,
             member_of: role.member_of,
             permissions,
+            service_level: role.service_level,
         })
     }
 }

@@ -3,11 +3,13 @@
 pub(crate) mod permission_set;
 pub(crate) mod resource;
 pub(crate) mod role;
+pub(crate) mod service_level;
 
 pub use permission_set::PermissionSet;
 pub use resource::{FunctionResource, Resource};
 pub use role::Role;
 pub(crate) use role::is_about_roles;
+pub use service_level::{EffectiveLevel, ServiceLevel};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,11 +20,12 @@ pub struct Roles {
     pub roles: BTreeMap<String, Arc<Role>>,
     /// Whom a certificate's identity stands for.
     pub identities: BTreeMap<String, String>,
+    pub service_levels: BTreeMap<String, ServiceLevel>,
 }
 
 impl Roles {
     pub fn is_empty(&self) -> bool {
-        self.roles.is_empty() && self.identities.is_empty()
+        self.roles.is_empty() && self.identities.is_empty() && self.service_levels.is_empty()
     }
 
     pub fn role(&self, name: &str) -> Option<&Arc<Role>> {

@@ -16,9 +16,11 @@ pub struct Role {
     pub salted_hash: Option<String>,
     pub member_of: BTreeSet<String>,
     pub permissions: BTreeMap<Resource, PermissionSet>,
+    /// The name of the level that is attached to it.
+    pub service_level: Option<String>,
 }
 
-/// True for a statement about roles, users, permissions and identities.
+/// True for a statement about roles, users, permissions, identities and service levels.
 pub(crate) fn is_about_roles(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -33,5 +35,6 @@ pub(crate) fn is_about_roles(statement: &Statement) -> bool {
             | Statement::ListPermissions(_)
             | Statement::AddIdentity(_)
             | Statement::DropIdentity(_)
+            | Statement::ServiceLevel(_)
     )
 }

@@ -5,6 +5,7 @@ mod caching;
 mod compaction;
 mod compression;
 mod declared;
+pub(crate) mod partition_rate_limit;
 mod registry;
 mod retry_policy;
 pub(crate) mod values;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use declared::{apply, check_form, of_new, read};
+pub use partition_rate_limit::PartitionRateLimit;
 use registry::REGISTRY;
 pub(crate) use without_effect::warning;
 
@@ -42,6 +44,9 @@ pub struct TableOptions {
     pub memtable: String,
     pub memtable_flush_period_ms: i32,
     pub min_index_interval: i32,
+    /// ScyllaDB's; Cassandra has no such option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_partition_rate_limit: Option<PartitionRateLimit>,
     pub read_repair: String,
     pub speculative_retry: String,
 }
@@ -83,6 +88,7 @@ impl Default for TableOptions {
             memtable: "default".to_owned(),
             memtable_flush_period_ms: 0,
             min_index_interval: 128,
+            per_partition_rate_limit: None,
             read_repair: "BLOCKING".to_owned(),
             speculative_retry: "99p".to_owned(),
         }
@@ -119,11 +125,17 @@ impl TableOptions {
     }
 }
 
-/// The options as DESCRIBE shows them, `name = value` each. A view has no TTL.
+/// The options as DESCRIBE shows them, `name = value` each. A view has no TTL, and Cassandra no limit of rates: one is shown where it is
+/// set.
 pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
+    let is_shown = |name: &str| match name {
+        "default_time_to_live" => !is_view,
+        partition_rate_limit::NAME => options.per_partition_rate_limit.is_some(),
+        _ => true,
+    };
     REGISTRY
         .iter()
-        .filter(|option| !is_view || option.name != "default_time_to_live")
+        .filter(|option| is_shown(option.name))
         .map(|option| format!("{} = {}", option.name, (option.literal)(options)))
         .collect()
 }

@@ -9,6 +9,7 @@ use super::TableOptions;
 use super::caching::caching;
 use super::compaction::compaction;
 use super::compression::compression;
+use super::partition_rate_limit::{self, PartitionRateLimit, partition_rate_limit};
 use super::retry_policy::retry_policy;
 use super::values::{at_least, blob_map_literal, config, java, map_literal, memtable, read_repair};
 use crate::properties::{self, Options};
@@ -58,6 +59,11 @@ impl Declared<'_> {
         replace(option, value.map(parse).transpose()?)
     }
 
+    fn rate_limit(self, option: &mut Option<PartitionRateLimit>) -> Result<(), CqlError> {
+        let value = properties::map(self.properties, self.name)?;
+        replace(option, value.as_ref().map(partition_rate_limit).transpose()?)
+    }
+
     fn integer(self, option: &mut i32) -> Result<(), CqlError> {
         replace(option, properties::number(self.properties, self.name, "integer")?)
     }
@@ -79,7 +85,7 @@ fn replace<T>(option: &mut T, value: Option<T>) -> Result<(), CqlError> {
 }
 
 /// All options, in the order in which DESCRIBE shows them (`TableParams.appendCqlTo`).
-pub(super) static REGISTRY: [TableOption; 19] = [
+pub(super) static REGISTRY: [TableOption; 20] = [
     TableOption {
         name: "additional_write_policy",
         read: |declared, options| declared.text(&mut options.additional_write_policy, retry_policy),
@@ -171,7 +177,7 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         read: |_, _| Ok(()),
         check: any_value,
         literal: |options| blob_map_literal(&options.extensions),
-        cell: |options| text_map(&options.extensions),
+        cell: extensions,
     },
     TableOption {
         name: "gc_grace_seconds",
@@ -215,6 +221,17 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         cell: |options| int(options.min_index_interval),
     },
     TableOption {
+        name: partition_rate_limit::NAME,
+        read: |declared, options| declared.rate_limit(&mut options.per_partition_rate_limit),
+        check: any_value,
+        literal: |options| {
+            let limit = options.per_partition_rate_limit.as_ref();
+            limit.map_or_else(|| "{}".to_owned(), PartitionRateLimit::literal)
+        },
+        // Among the extensions, as in ScyllaDB: Cassandra's table has no such column.
+        cell: |_| None,
+    },
+    TableOption {
         name: "read_repair",
         read: |declared, options| declared.text(&mut options.read_repair, read_repair),
         check: any_value,
@@ -229,6 +246,18 @@ pub(super) static REGISTRY: [TableOption; 19] = [
         cell: |options| text(&options.speculative_retry),
     },
 ];
+
+/// The extensions, with the options that Cassandra does not have.
+fn extensions(options: &TableOptions) -> Option<Bytes> {
+    let mut extensions = options.extensions.clone();
+    if let Some(limit) = &options.per_partition_rate_limit {
+        extensions.insert(
+            partition_rate_limit::NAME.to_owned(),
+            limit.literal().into_bytes(),
+        );
+    }
+    text_map(&extensions)
+}
 
 fn any_value(_: &TableOptions) -> Result<(), CqlError> {
     Ok(())

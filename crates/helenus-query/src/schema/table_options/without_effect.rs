@@ -3,15 +3,16 @@
 
 use helenus_cql::ast::Properties;
 
-use super::TableOptions;
 use super::registry::REGISTRY;
+use super::{TableOptions, partition_rate_limit};
 
 /// The options that act, whatever their values are.
-const WITH_EFFECT: [&str; 4] = [
+const WITH_EFFECT: [&str; 5] = [
     "comment",
     "default_time_to_live",
     "gc_grace_seconds",
     "memtable_flush_period_in_ms",
+    partition_rate_limit::NAME,
 ];
 
 /// Warns of the options that a WITH clause sets to something else than Cassandra's default, and that have no effect. A schema that was

@@ -1,0 +1,63 @@
+//! Service levels: limits for the requests of roles (ScyllaDB's statements; Cassandra has none of them).
+
+/// A statement about service levels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceLevelStatement {
+    Create(CreateServiceLevel),
+    Alter(AlterServiceLevel),
+    Drop(DropServiceLevel),
+    Attach {
+        level: String,
+        role: String,
+    },
+    /// DETACH SERVICE LEVEL FROM: a role has one level at most.
+    Detach {
+        role: String,
+    },
+    List(ListServiceLevels),
+}
+
+/// `CREATE SERVICE LEVEL [IF NOT EXISTS] name [WITH options]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateServiceLevel {
+    pub name: String,
+    pub if_not_exists: bool,
+    pub options: Vec<ServiceLevelOption>,
+}
+
+/// `ALTER SERVICE LEVEL name WITH options`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterServiceLevel {
+    pub name: String,
+    pub options: Vec<ServiceLevelOption>,
+}
+
+/// `DROP SERVICE LEVEL [IF EXISTS] name`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropServiceLevel {
+    pub name: String,
+    pub if_exists: bool,
+}
+
+/// An option as it was declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceLevelOption {
+    pub name: String,
+    /// None is `null`, which takes a limit away.
+    pub value: Option<String>,
+}
+
+/// What is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListServiceLevels {
+    /// `LIST SERVICE LEVEL name`
+    One(String),
+    /// `LIST ALL SERVICE LEVELS`
+    All,
+    /// `LIST ATTACHED SERVICE LEVEL OF role`
+    AttachedTo(String),
+    /// `LIST ALL ATTACHED SERVICE LEVELS`
+    AllAttached,
+    /// `LIST EFFECTIVE SERVICE LEVEL OF role`
+    EffectiveOf(String),
+}

@@ -1,0 +1,49 @@
+//! Counts the requests that rate limits have refused.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whose rate a request would have exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimitKind {
+    /// A partition's, by the option `per_partition_rate_limit` of its table.
+    Partition,
+    /// A role's, by its service levels.
+    Role,
+}
+
+impl RateLimitKind {
+    pub const ALL: [RateLimitKind; 2] = [RateLimitKind::Partition, RateLimitKind::Role];
+
+    /// As metrics call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RateLimitKind::Partition => "partition",
+            RateLimitKind::Role => "role",
+        }
+    }
+}
+
+/// Requests that this node has refused.
+#[derive(Debug, Default)]
+pub struct RateLimitFigures {
+    partition: AtomicU64,
+    role: AtomicU64,
+}
+
+impl RateLimitFigures {
+    fn of(&self, kind: RateLimitKind) -> &AtomicU64 {
+        match kind {
+            RateLimitKind::Partition => &self.partition,
+            RateLimitKind::Role => &self.role,
+        }
+    }
+
+    pub(crate) fn refused(&self, kind: RateLimitKind) {
+        self.of(kind).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of requests refused.
+    pub fn count(&self, kind: RateLimitKind) -> u64 {
+        self.of(kind).load(Ordering::Relaxed)
+    }
+}
