@@ -12,7 +12,11 @@ use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
 /// Statements that are answered otherwise, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 5] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 6] = [
+    (
+        "per_partition_rate_limit",
+        "an option of ScyllaDB that is known here",
+    ),
     (
         "DESCRIBE TABLE system.paxos",
         "Cassandra's index on its own Paxos table",
