@@ -59,12 +59,12 @@ fn levels_are_created_with_any_of_their_options() {
     );
     // What the options may be is not the parser's concern.
     assert_eq!(
-        parse("CREATE SERVICE LEVEL gold WITH shares = 100 AND workload_type = batch"),
+        parse("CREATE SERVICE LEVEL gold WITH shares = 100 AND workload_type = interactive"),
         gold(
             false,
             vec![
                 option("shares", Some("100")),
-                option("workload_type", Some("batch"))
+                option("workload_type", Some("interactive"))
             ]
         )
     );
