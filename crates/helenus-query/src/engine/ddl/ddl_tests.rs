@@ -12,7 +12,9 @@ use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
 /// Statements that are answered otherwise, with the reason.
-const KNOWN_DIFFERENCES: [(&str, &str); 6] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 8] = [
+    ("SERVICE LEVEL", "statements of ScyllaDB that are known here"),
+    ("SERVICE_LEVEL", "statements of ScyllaDB that are known here"),
     (
         "per_partition_rate_limit",
         "an option of ScyllaDB that is known here",
