@@ -17,7 +17,14 @@ fn a_row_has_its_own_deletion_those_of_collections_and_dead_cells() {
     assert_eq!(count(KeyKind::Row, &row.build()), Ok(0));
     row.delete_row(DELETION);
     row.cell(ColumnId(2), Cell::tombstone(2, 1));
-    row.delete_complex(ColumnId(3), DELETION);
+    // The deletion of the row does not shadow that of the collection.
+    row.delete_complex(
+        ColumnId(3),
+        Deletion {
+            timestamp_us: 5,
+            ..DELETION
+        },
+    );
     row.complex_cell(ColumnId(3), Bytes::from_static(b"a"), Cell::live(8, "v"));
     row.complex_cell(ColumnId(3), Bytes::from_static(b"b"), Cell::tombstone(8, 1));
     assert_eq!(count(KeyKind::Row, &row.build()), Ok(4));
