@@ -254,7 +254,8 @@ def overloaded(session, statement, times):
             session.execute(statement)
             done += 1
         except NoHostAvailable as error:
-            # The driver asks each node that it knows, of which there is one.
+            # The driver asks each node that it knows, of which there is one, and notes what that said while it goes on.
+            helenus.wait_until(lambda: error.errors, what="the refusal")
             [refusal] = error.errors.values()
             assert isinstance(refusal, OverloadedErrorMessage), refusal
             words = str(refusal)
