@@ -152,12 +152,8 @@ impl LiveSettings for Live {
         let mut config = state.config.clone();
         let mut reloaded = Reloaded::default();
         for (name, take) in LIVE {
-            let (before, now) = (
-                settings_shown::value(name, &config),
-                settings_shown::value(name, &fresh),
-            );
-            if before != now {
-                tracing::info!(setting = name, before, now, "a setting was changed");
+            if settings_shown::value(name, &config) != settings_shown::value(name, &fresh) {
+                log_change(name, &config, &fresh);
                 take(&mut config, &fresh);
                 reloaded.changed.push(name);
             }
