@@ -261,9 +261,7 @@ impl Filter {
             self.counts.covering += SAMPLE;
         }
     }
-}
 
-impl Filter {
     async fn decide_entry(
         &mut self,
         entry: &RowEntry,
