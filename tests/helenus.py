@@ -194,6 +194,24 @@ class Node(Target):
             self.process.kill()
             self.process.wait()
 
+    def pause(self):
+        """Stops every thread; a signal alone returns before the threads have taken it."""
+        self.process.send_signal(signal.SIGSTOP)
+        threads = pathlib.Path(f"/proc/{self.process.pid}/task")
+
+        def stopped():
+            try:
+                states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()]
+            except OSError:
+                # A thread ended while it was looked at, or the process has.
+                return not self.alive()
+            return all(state == "T" for state in states)
+
+        wait_until(stopped, what="stopped threads")
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+
     def terminate(self, timeout_s=30):
         """SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import signal
 import subprocess
 import time
 
@@ -105,10 +104,10 @@ def kill_two(fleet, chance):
 
 def stop_for(fleet, nodes, seconds):
     for node in nodes:
-        node.process.send_signal(signal.SIGSTOP)
+        node.pause()
     time.sleep(seconds)
     for node in nodes:
-        node.process.send_signal(signal.SIGCONT)
+        node.resume()
 
 
 @fault("SIGSTOP past the lease, SIGCONT")

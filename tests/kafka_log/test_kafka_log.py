@@ -1,6 +1,5 @@
 """A log in a topic of Apache Kafka: what was acknowledged is there after nodes and brokers have died."""
 
-import signal
 import threading
 import time
 
@@ -112,10 +111,10 @@ def test_an_owner_that_was_paused_past_its_lease_acknowledges_nothing_more(nodes
     first, second = nodes().start(), nodes().start()
     make_table(first)
     insert_rows(first, 0)
-    first.process.send_signal(signal.SIGSTOP)
+    first.pause()
     eventually_has(second, range(ROWS))
     insert_rows(second, ROWS)
-    first.process.send_signal(signal.SIGCONT)
+    first.resume()
     eventually_has(second, range(2 * ROWS))
     helenus.wait_until(lambda: first.alive(), 30, "the first node")
     eventually_has(first, range(2 * ROWS))
@@ -247,7 +246,7 @@ def test_a_writer_that_is_fenced_in_the_middle_of_a_produce_acknowledges_nothing
     try:
         asked = [(k, session.execute_async("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k), timeout=40)) for k in range(2000, 2040)]
         time.sleep(0.3)
-        first.process.send_signal(signal.SIGSTOP)
+        first.pause()
         eventually_has(second, range(ROWS))
         before = brokers.ends(first.topic)
     finally:
@@ -255,7 +254,7 @@ def test_a_writer_that_is_fenced_in_the_middle_of_a_produce_acknowledges_nothing
     time.sleep(2)
     log = max(before, key=before.get)
     assert brokers.ends(first.topic)[log] > before[log], "no record came behind the fence"
-    first.process.send_signal(signal.SIGCONT)
+    first.resume()
     acknowledged, refused = [], []
     for k, future in asked:
         try:

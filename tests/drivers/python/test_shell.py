@@ -183,19 +183,21 @@ def test_ctrl_c_cancels_a_statement_that_is_not_answered(tmp_path):
     try:
         one = Terminal(server, tmp_path)
         one.wait_for("cql> ")
-        os.kill(server.process.pid, signal.SIGSTOP)
+        server.pause()
         one.press("SELECT key FROM system.local;\n")
         one.wait_for("local;")
+        # The editor hands the terminal back before the statement goes out.
+        one.wait_for(r"\x1b\[\?2004l")
         time.sleep(0.3)
         one.press("\x03")
         one.wait_for("Cancelled")
         one.wait_for("cql> ")
-        os.kill(server.process.pid, signal.SIGCONT)
+        server.resume()
         said = one.type_in("SELECT rack FROM system.local;", r"\(1 rows\)")
         assert " rack " in said and " key " not in said
         one.close()
     finally:
-        os.kill(server.process.pid, signal.SIGCONT)
+        server.resume()
         server.close()
 
 
