@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import time
-import urllib.error
 import urllib.request
 
 import pytest
 
 import helenus
+from tool import set_live
 
 pytestmark = pytest.mark.process
 
@@ -31,16 +31,6 @@ def configured(tmp_path):
 def reloadconfig(node):
     command = [str(helenus.binary()), "nodetool", "-h", node.host, "-p", str(node.http_port), "reloadconfig"]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=helenus.clean_environment())
-
-
-def set_live(node, name, value):
-    """The status and the answer of a request to set a setting."""
-    url = f"http://{node.host}:{node.http_port}/node/settings"
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, f"{name} {value}".encode()), timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
 
 
 def settings(node):

@@ -2,6 +2,8 @@
 
 import contextlib
 import subprocess
+import urllib.error
+import urllib.request
 
 import helenus
 from minio import Minio
@@ -10,6 +12,16 @@ from minio import Minio
 def nodetool(node, *args, binary=None, env=None):
     command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+
+
+def set_live(node, name, value):
+    """The status and the answer of a request to set a setting."""
+    url = f"http://{node.host}:{node.http_port}/node/settings"
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, f"{name} {value}".encode()), timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
 
 
 @contextlib.contextmanager

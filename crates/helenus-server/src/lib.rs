@@ -34,6 +34,7 @@ pub mod rpc;
 mod server_state;
 mod slow;
 mod slow_report;
+mod snapshot_commands;
 pub mod spans;
 mod stage_times;
 mod table_report;

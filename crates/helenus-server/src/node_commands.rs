@@ -1,7 +1,7 @@
 //! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, `POST /node/compact`, `POST /node/binary` with
 //! a body of `on` or `off` for the port of CQL clients, `POST /node/stop`, and `POST /node/log_level` with a body of
 //! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. Those of the
-//! full query log are in [`full_query_log_commands`]. What is authorised is method, path and body.
+//! full query log are in [`full_query_log_commands`], those of snapshots in [`snapshot_commands`]. What is authorised is method, path and body.
 //!
 //! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
 //! own machine alone.
@@ -27,6 +27,7 @@ use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
 use crate::partition_sampling;
 use crate::rpc::secret::Secret;
+use crate::snapshot_commands;
 
 /// A level that is logged, of a target (a module) or of all that have none of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +99,7 @@ impl NodeCommands {
         let sampling = partition_sampling::router(self.engine.clone(), self.authenticator.clone());
         let full_query_log =
             full_query_log_commands::router(self.request_logs.full_query.clone(), self.authenticator.clone());
+        let snapshots = snapshot_commands::router(self.engine.clone(), self.authenticator.clone());
         Router::new()
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
@@ -112,6 +114,7 @@ impl NodeCommands {
             .merge(settings)
             .merge(sampling)
             .merge(full_query_log)
+            .merge(snapshots)
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod security;
 pub(crate) mod serve;
 mod service_levels;
 pub mod sizes;
+pub mod snapshots;
 pub mod status;
 pub mod system;
 
@@ -294,6 +295,7 @@ impl Engine {
         backfill::resume(&self.context, &schemas);
         splitting::begin(&self.context);
         flush_periods::begin(&self.context);
+        snapshots::begin_expiry(self);
     }
 
     /// Flushes what can be flushed and closes the store.

@@ -22,16 +22,18 @@ pub enum ReportedTable {
     CompactionHistory,
     ViewBuildStatus,
     Keyspaces,
+    Snapshots,
 }
 
 impl ReportedTable {
     /// All of them, with the names by which they are asked for.
-    pub const ALL: [(&'static str, ReportedTable); 5] = [
+    pub const ALL: [(&'static str, ReportedTable); 6] = [
         ("thread_pools", ReportedTable::ThreadPools),
         ("sstable_tasks", ReportedTable::SstableTasks),
         ("compaction_history", ReportedTable::CompactionHistory),
         ("view_build_status", ReportedTable::ViewBuildStatus),
         ("keyspaces", ReportedTable::Keyspaces),
+        ("snapshots", ReportedTable::Snapshots),
     ];
 
     fn full_name(self) -> &'static str {
@@ -41,6 +43,7 @@ impl ReportedTable {
             ReportedTable::CompactionHistory => "system.compaction_history",
             ReportedTable::ViewBuildStatus => "system_distributed.view_build_status",
             ReportedTable::Keyspaces => "system_schema.keyspaces",
+            ReportedTable::Snapshots => "system_views.snapshots",
         }
     }
 }

@@ -40,8 +40,29 @@ pub struct Limits {
     pub partition_sampling_interval: u32,
     /// Columns may be masked, and are shown masked to those who may not see what masks hide.
     pub dynamic_data_masking_enabled: bool,
+    /// What TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind.
+    pub auto_snapshot: AutoSnapshot,
     /// What clients that are no superusers are warned of and refused.
     pub guardrails: Arc<guardrails::Guardrails>,
+}
+
+/// Whether tables leave snapshots behind when they are truncated or dropped, and for how long (Cassandra's `auto_snapshot` and
+/// `auto_snapshot_ttl`).
+#[derive(Clone, Copy, Debug)]
+pub struct AutoSnapshot {
+    pub is_on: bool,
+    /// None if they stay until they are cleared.
+    pub ttl: Option<Duration>,
+}
+
+impl Default for AutoSnapshot {
+    /// On, for three days. Cassandra's stay until somebody clears them.
+    fn default() -> AutoSnapshot {
+        AutoSnapshot {
+            is_on: true,
+            ttl: Some(Duration::from_secs(3 * 24 * 3600)),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -63,6 +84,7 @@ impl Default for Limits {
                 .map_or(1, |cores| (cores.get() / 2).max(1)),
             partition_sampling_interval: 64,
             dynamic_data_masking_enabled: false,
+            auto_snapshot: AutoSnapshot::default(),
             guardrails: Arc::default(),
         }
     }

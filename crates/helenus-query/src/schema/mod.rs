@@ -13,6 +13,7 @@ pub(crate) mod index_target;
 pub(crate) mod keyspace;
 pub(crate) mod names;
 pub(crate) mod roles;
+pub(crate) mod snapshot;
 pub(crate) mod table;
 pub(crate) mod table_options;
 
@@ -35,6 +36,7 @@ pub use function::{UserAggregate, UserFunction, signature};
 pub use index_target::{IndexKind, IndexTarget, IndexTargetKind, is_text};
 pub use keyspace::{Keyspace, Replication};
 
+pub use snapshot::{Snapshot, Snapshots};
 pub use table::{Compact, EntryTable, Index, Table, TableBuilder, TableKind, View};
 pub use table_options::TableOptions;
 
@@ -52,6 +54,8 @@ pub struct Schema {
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
     /// The roles there are, and what they may do.
     pub access: Arc<Roles>,
+    /// Tables as they were, by the tags of their snapshots.
+    pub snapshots: Arc<Snapshots>,
     /// How it is written down.
     pub journal: Arc<Journal>,
 }
@@ -107,6 +111,13 @@ impl Schema {
             .values()
             .flat_map(|keyspace| keyspace.tables.values())
             .filter(|table| table.kind != TableKind::Virtual)
+    }
+
+    /// Every table whose rows no compaction may sweep: those that are there, and those of snapshots.
+    pub fn kept_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let snapshots = self.snapshots.values();
+        self.stored_tables()
+            .chain(snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values()))
     }
 
     /// The index whose hidden table has that number, and the table that it is on.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::TableOptions;
 use crate::schema::column::DroppedColumn;
 use crate::schema::index_target::{IndexKind, IndexTarget, is_text};
-use crate::schema::{Column, ColumnKind, Expression};
+use crate::schema::{Column, ColumnKind, Expression, signature};
 
 /// Where a table's rows come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +198,17 @@ impl Table {
     /// True if a column has a mask.
     pub fn is_masked(&self) -> bool {
         self.columns.iter().any(|column| column.mask.is_some())
+    }
+
+    /// True if a column's mask calls the function of that signature.
+    pub(crate) fn is_masked_by(&self, keyspace: &str, function: &str) -> bool {
+        self.columns.iter().any(|column| {
+            let mask = column.mask.as_deref().filter(|mask| mask.keyspace == keyspace);
+            mask.is_some_and(|mask| {
+                let arguments = mask.arguments.iter().map(|(ty, _)| ty);
+                signature(&mask.name, std::iter::once(&column.ty).chain(arguments)) == function
+            })
+        })
     }
 
     pub fn has_static(&self) -> bool {

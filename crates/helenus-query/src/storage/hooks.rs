@@ -87,13 +87,13 @@ struct KnownTables {
 }
 
 impl LiveTables {
-    /// Replaces the set by the tables of a schema and the hidden tables of their indexes.
+    /// Replaces the set by the tables of a schema and of its snapshots, and the hidden tables of their indexes.
     pub fn set(&self, schema: &Schema) {
         let of_index = |table: &Table| LiveTable {
             late_window_s: 0,
             ..LiveTable::of(table)
         };
-        let tables = schema.stored_tables().flat_map(|table| {
+        let tables = schema.kept_tables().flat_map(|table| {
             let indexes = table.indexes.iter().map(|index| &index.table);
             indexes
                 .map(move |index| (index.number, of_index(index)))

@@ -1,5 +1,6 @@
 //! The batch that SlateDB writes to an SSTable: the rows of the memtables, and a copy of their tombstones for the archive.
 
+use bytes::Bytes;
 use slatedb::WriteBatch;
 
 use super::memory::Merged;
@@ -30,6 +31,7 @@ impl Tree {
         let mut meter = model.partition_meter();
         let mut versions = Versions::default();
         let mut rows = Merged::new(memory).peekable();
+        let mut is_first = true;
         while let Some((table, at)) = rows.next() {
             versions.add(&table.rows, at);
             let key = table.rows.key(at);
@@ -47,9 +49,15 @@ impl Tree {
             }
             match (kind, value) {
                 (EntryKind::Operand, operand) => batch.merge(key, operand),
+                // SlateDB keeps the first and the last key of an SSTable as long as the SSTable is there. A key that is a part of the memtable
+                // would keep all of that in memory as well.
+                (EntryKind::Whole, row) if is_first || rows.peek().is_none() => {
+                    batch.put_bytes(Bytes::copy_from_slice(key), row);
+                }
                 (EntryKind::Whole, row) => batch.put_bytes(table.rows.owned_key(at), row),
                 (EntryKind::Deleted, _) => batch.delete(key),
             }
+            is_first = false;
         }
         if let Some(mut meter) = meter {
             meter.end();

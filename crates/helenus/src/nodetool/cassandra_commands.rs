@@ -50,7 +50,7 @@ const OTHER_FILES: &str =
     "files of Cassandra can't be read; copy the rows by CQL, for example by COPY of the shell";
 const COMPACTORS: &str =
     "the setting background_threads says how many parts of compactions run at a time, and takes a restart";
-const SNAPSHOTS: &str = "there are no snapshots yet; docs/operations.md says how a store is copied";
+const SNAPSHOTS: &str = "snapshots of tables in use can't be taken yet: TRUNCATE and DROP leave snapshots (nodetool listsnapshots); docs/operations.md says how a store is copied";
 
 /// By name, in alphabetical order.
 const COMMANDS: &[(&str, Outcome)] = &[
@@ -62,7 +62,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
         "cleanup",
         NothingToDo("a node keeps no data of tablets that it does not own"),
     ),
-    ("clearsnapshot", Refused(SNAPSHOTS)),
     ("datapaths", NothingToDo(SHARED_FILES)),
     ("disableautocompaction", NothingToDo(ALWAYS_COMPACTS)),
     ("disablebackup", NothingToDo(NO_BACKUPS)),
@@ -119,7 +118,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("join", NothingToDo("a node joins when it starts")),
     ("listcidrgroups", NothingToDo(NO_CIDR)),
     ("listpendinghints", NothingToDo(NO_HINTS)),
-    ("listsnapshots", Refused(SNAPSHOTS)),
     (
         "move",
         NothingToDo("tablets are split and moved by load, not by tokens of nodes"),

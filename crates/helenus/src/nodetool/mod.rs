@@ -30,6 +30,7 @@ mod removenode;
 mod ring;
 mod settings;
 mod slowstatements;
+mod snapshots;
 mod status;
 mod tablestats;
 mod tablets;
@@ -263,6 +264,12 @@ enum Command {
     Getguardrailsconfig(guardrails::ShowArgs),
     /// Set a guardrail of this node until it ends, or reloads its settings
     Setguardrailsconfig(guardrails::SetArgs),
+    /// The snapshots that TRUNCATE, DROP TABLE and DROP KEYSPACE have left
+    Listsnapshots(snapshots::ListArgs),
+    /// Clear snapshots, whose rows compaction then sweeps
+    Clearsnapshot(snapshots::ClearArgs),
+    /// Put tables back as they are in a snapshot, on all nodes
+    Restore(snapshots::RestoreArgs),
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -303,6 +310,8 @@ pub fn normalized(arguments: Vec<OsString>) -> Vec<OsString> {
         ("-pw", "--password"),
         ("-pwf", "--password-file"),
         ("-pp", "--print-port"),
+        ("-kt", "--kt"),
+        ("-nt", "--no-ttl"),
     ];
     let normalized = |argument: OsString| {
         let found = known.into_iter().find(|(short, _)| argument == *short);
@@ -383,6 +392,9 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Resetfullquerylog => full_query_log::reset(node),
         Command::Getguardrailsconfig(args) => guardrails::show(node, args),
         Command::Setguardrailsconfig(args) => guardrails::set(node, args),
+        Command::Listsnapshots(args) => snapshots::list_all(node, args),
+        Command::Clearsnapshot(args) => snapshots::clear(node, args),
+        Command::Restore(args) => snapshots::restore(node, args),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),

@@ -58,6 +58,8 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "s" => 1000,
         "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
         "" => return Err("the unit is missing".to_owned()),
         _ => return Err(format!("unknown unit {unit}")),
     };

@@ -49,6 +49,8 @@ const SHOWN: &[(&str, Show)] = &[
     ("worker_threads", |c| text(&c.worker_threads)),
     ("authenticator", |c| class(c.control.authenticates, "AllowAllAuthenticator", "PasswordAuthenticator")),
     ("authorizer", |c| class(c.control.authorizes, "AllowAllAuthorizer", "CassandraAuthorizer")),
+    ("auto_snapshot", |c| c.limits.auto_snapshot.is_on.to_string()),
+    ("auto_snapshot_ttl", |c| c.limits.auto_snapshot.ttl.map_or_else(off, time)),
     ("dynamic_data_masking_enabled", |c| c.limits.dynamic_data_masking_enabled.to_string()),
     ("tls_certificate", |c| path(&c.tls_certificate)),
     ("tls_key", |c| path(&c.tls_key)),
@@ -274,11 +276,15 @@ fn interval(interval: Duration) -> String {
 
 /// A time in its largest whole unit.
 fn time(time: Duration) -> String {
-    match time.as_millis() {
-        millis if millis >= 60_000 && millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
-        millis if millis >= 1000 && millis.is_multiple_of(1000) => format!("{}s", millis / 1000),
-        millis => format!("{millis}ms"),
-    }
+    let millis = time.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
+    let unit = units
+        .into_iter()
+        .find(|(size, _)| millis >= *size && millis.is_multiple_of(*size));
+    unit.map_or_else(
+        || format!("{millis}ms"),
+        |(size, name)| format!("{}{name}", millis / size),
+    )
 }
 
 /// A size in its largest whole unit.

@@ -152,6 +152,7 @@ fn schema(table: &Arc<Table>) -> Schema {
         next_table_number: 2,
         keyspaces: BTreeMap::from([(KEYSPACE.to_owned(), Arc::new(keyspace))]),
         access: std::sync::Arc::default(),
+        snapshots: Arc::default(),
         journal: std::sync::Arc::default(),
     }
 }

@@ -102,6 +102,7 @@ impl Replay {
             user: None,
             control: AccessControl::default(),
             masks_columns: false,
+            auto_snapshot: AutoSnapshot::default(),
             now_us: 1_700_000_000_000_000,
         };
         if crate::schema::roles::is_about_roles(statement) {

@@ -12,7 +12,7 @@ use super::{Applied, Change, DdlContext, Effect, system_keyspace, unchanged};
 use crate::analysis::types::resolve_type;
 use crate::request::no_keyspace;
 use crate::response::{ChangeKind, SchemaTarget};
-use crate::schema::{Column, Keyspace, UserAggregate, UserFunction, signature};
+use crate::schema::{Keyspace, UserAggregate, UserFunction, signature};
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied {
     let keyspace_name = keyspace_to_change(ctx, &statement.name)?;
@@ -320,18 +320,8 @@ fn check_unused(keyspace: &Keyspace, signature: &str, shown: &str) -> Result<(),
 
 /// So do masks of columns.
 fn check_masks_nothing(keyspace: &Keyspace, function: &str, shown: &str) -> Result<(), CqlError> {
-    let calls = |column: &Arc<Column>| {
-        let mask = column
-            .mask
-            .as_deref()
-            .filter(|mask| mask.keyspace == keyspace.name);
-        mask.is_some_and(|mask| {
-            let types = std::iter::once(&column.ty).chain(mask.arguments.iter().map(|(ty, _)| ty));
-            signature(&mask.name, types) == function
-        })
-    };
     let tables = keyspace.tables.values().filter(|table| !table.is_view());
-    let masked = tables.filter(|table| table.columns.iter().any(calls));
+    let masked = tables.filter(|table| table.is_masked_by(&keyspace.name, function));
     let names: Vec<&str> = masked.map(|table| table.name.as_str()).collect();
     match names.is_empty() {
         true => Ok(()),

@@ -6,8 +6,9 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::parser::parse_statement;
 
-use super::{AccessControl, DdlContext};
+use super::{AccessControl, DdlContext, truncate};
 use crate::analysis::definition_check;
+use crate::limits::AutoSnapshot;
 use crate::schema::{Index, Schema, Table};
 
 /// The schema of a new store: the keyspaces of the system.
@@ -22,6 +23,7 @@ pub(super) fn new_schema() -> Schema {
             .map(|keyspace| (keyspace.name.clone(), Arc::new(keyspace)))
             .collect(),
         access: Arc::default(),
+        snapshots: Arc::default(),
         journal: Arc::default(),
     }
 }
@@ -30,6 +32,9 @@ pub(super) fn new_schema() -> Schema {
 pub(crate) struct InMemorySchema {
     pub schema: Schema,
     pub keyspace: Option<String>,
+    pub auto_snapshot: AutoSnapshot,
+    /// The time; statements don't move it.
+    pub now_us: i64,
 }
 
 impl InMemorySchema {
@@ -38,6 +43,11 @@ impl InMemorySchema {
         let mut this = InMemorySchema {
             schema: new_schema(),
             keyspace: None,
+            auto_snapshot: AutoSnapshot {
+                is_on: false,
+                ttl: None,
+            },
+            now_us: 1_700_000_000_000_000,
         };
         let created = this.apply(&format!(
             "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
@@ -47,7 +57,7 @@ impl InMemorySchema {
         this
     }
 
-    /// Applies a statement that changes the schema. Indexes are complete at once.
+    /// Applies a statement that changes the schema, or TRUNCATE. Indexes are complete at once.
     ///
     /// # Errors
     /// Those of the statement.
@@ -60,8 +70,13 @@ impl InMemorySchema {
             user: None,
             control: AccessControl::default(),
             masks_columns: false,
-            now_us: 1_700_000_000_000_000,
+            auto_snapshot: self.auto_snapshot,
+            now_us: self.now_us,
         };
+        if let ast::Statement::Truncate(name) = &statement {
+            self.schema = truncate::truncate(&ctx, name)?;
+            return Ok(());
+        }
         definition_check::check(&statement, ctx.keyspace, false)?;
         if let super::Effect::Changed(change) = super::apply(&ctx, &statement)? {
             self.schema = change.schema;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
-use super::{Applied, Change, DdlContext, Effect, system_keyspace, unchanged};
+use super::{Applied, Change, DdlContext, Effect, snapshots, system_keyspace, unchanged};
 use crate::properties::{self, Options};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::{NAME_LEN_MAX, is_replicated_system_name, is_system_name, is_valid_name};
@@ -98,12 +98,13 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterKeyspace) -> Applied {
 
 pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropKeyspace) -> Applied {
     let name = statement.name.as_str();
-    match ctx.keyspace_to_change(name) {
+    let keyspace = match ctx.keyspace_to_change(name) {
         Err(CqlError::Invalid(_)) if statement.if_exists => return unchanged(),
         found => found?,
     };
     let mut schema = ctx.schema.clone();
     schema.keyspaces.remove(name);
+    snapshots::before_drop_keyspace(ctx, &mut schema, keyspace);
     Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Dropped,

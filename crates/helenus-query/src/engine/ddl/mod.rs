@@ -15,6 +15,7 @@ pub(crate) mod keyspace;
 pub(crate) mod queue;
 pub(crate) mod roles;
 pub(crate) mod schema_store;
+pub(crate) mod snapshots;
 pub(crate) mod table;
 pub(crate) mod truncate;
 pub(crate) mod user_type;
@@ -30,6 +31,7 @@ use helenus_tablet::Store;
 use super::Engine;
 use super::access::{self, AccessControl, RoleContext};
 use crate::execution::backfill::{self, SchemaChanges, SchemaFunction};
+use crate::limits::AutoSnapshot;
 use crate::request::{ClientState, no_keyspace};
 use crate::response::{ChangeKind, Outcome, Response, SchemaChange, SchemaTarget};
 use crate::schema::names::{is_replicated_system_name, is_system_name};
@@ -103,6 +105,7 @@ pub(crate) struct DdlContext<'a> {
     pub control: AccessControl,
     /// Columns may be masked.
     pub masks_columns: bool,
+    pub auto_snapshot: AutoSnapshot,
     pub now_us: i64,
 }
 
@@ -436,21 +439,39 @@ pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     Ok(())
 }
 
+/// Replaces the schema by what a function makes of it, which is called again if another node changes it meanwhile, and waits until all nodes
+/// agree. None if the function leaves it as it is.
+pub(crate) async fn change<T>(
+    engine: &Engine,
+    change: impl Fn(&Schema) -> Result<Option<(Schema, T)>, CqlError>,
+) -> Result<Option<Changed<T>>, CqlError> {
+    let changing = engine.ddl.lock().await;
+    loop {
+        let before = engine.schema();
+        let Some((schema, done)) = change(&before)? else {
+            return Ok(None);
+        };
+        if commit(engine, &before, schema).await? {
+            let events = difference::events(&before, &engine.schema());
+            drop(changing);
+            await_schema_agreement(&engine.context).await?;
+            return Ok(Some(Changed { done, events }));
+        }
+    }
+}
+
+/// What a function has done to the schema.
+pub(crate) struct Changed<T> {
+    pub done: T,
+    /// What clients are told of it, if they are to know.
+    pub events: Vec<SchemaChange>,
+}
+
 #[async_trait]
 impl SchemaChanges for Engine {
-    async fn update(&self, change: &SchemaFunction<'_>) -> Result<(), CqlError> {
-        let changing = self.ddl.lock().await;
-        loop {
-            let before = self.schema();
-            let Some(schema) = change(&before) else {
-                return Ok(());
-            };
-            if commit(self, &before, schema).await? {
-                drop(changing);
-                await_schema_agreement(&self.context).await?;
-                return Ok(());
-            }
-        }
+    async fn update(&self, function: &SchemaFunction<'_>) -> Result<(), CqlError> {
+        change(self, |schema| Ok(function(schema).map(|next| (next, ())))).await?;
+        Ok(())
     }
 }
 

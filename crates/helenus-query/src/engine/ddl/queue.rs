@@ -146,6 +146,7 @@ fn change(
         user: waiting.user.as_deref().map(|user| user.name.as_str()),
         control: engine.control,
         masks_columns: engine.masks_columns(),
+        auto_snapshot: engine.context.limits().auto_snapshot,
         now_us: engine.context.clock.now_us(),
     };
     if crate::schema::roles::is_about_roles(&waiting.statement) {

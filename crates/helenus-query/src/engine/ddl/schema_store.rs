@@ -11,11 +11,8 @@ use uuid::Uuid;
 use crate::analysis::restrictions::view_filter::link;
 use crate::failure::store_error;
 use crate::index::entries::hidden_table;
-use crate::schema::documents::journal::{
-    Base, FORMAT, FORMAT_WITHOUT_COMPACT, FORMAT_WITHOUT_FUNCTIONS, FORMAT_WITHOUT_MASKS,
-    FORMAT_WITHOUT_POSTING_LISTS, FORMAT_WITHOUT_ROLES, FORMAT_WITHOUT_SERVICE_LEVELS,
-    FORMAT_WITHOUT_VALUE_ORDER, Head, NAME, apply, damaged, difference, kept, unwritable,
-};
+use crate::schema::documents::formats::{self, JOURNAL, JOURNAL_LEAST};
+use crate::schema::documents::journal::{Base, Head, NAME, apply, damaged, difference, kept, unwritable};
 use crate::schema::{Journal, Keyspace, Schema, documents};
 
 /// Gives the keyspaces that are computed, of a node alone or of one on a shared store.
@@ -45,24 +42,9 @@ pub async fn store(
         journal = new_base(store, before, replaced.as_ref()).await?;
     }
     journal.lines.extend(added);
+    let of_lines = journal.lines.iter().map(|line| formats::of_line(line));
     let head = Head {
-        format: if !after.access.service_levels.is_empty() {
-            FORMAT
-        } else if after.has_masks() {
-            FORMAT_WITHOUT_SERVICE_LEVELS
-        } else if after.has_posting_lists() {
-            FORMAT_WITHOUT_MASKS
-        } else if after.has_ordered_indexes() {
-            FORMAT_WITHOUT_POSTING_LISTS
-        } else if !after.access.is_empty() {
-            FORMAT_WITHOUT_VALUE_ORDER
-        } else if after.has_functions() {
-            FORMAT_WITHOUT_ROLES
-        } else if after.stored_tables().any(|table| table.has_been_compact()) {
-            FORMAT_WITHOUT_FUNCTIONS
-        } else {
-            FORMAT_WITHOUT_COMPACT
-        },
+        format: of_lines.fold(formats::of_journal(&after), u32::max),
         version: after.version,
         next_table_number: after.next_table_number,
         base: journal.base.clone(),
@@ -134,6 +116,7 @@ fn empty(is_shared: bool, system: SystemKeyspaces) -> Result<Schema, CqlError> {
         next_table_number: 1,
         keyspaces: BTreeMap::new(),
         access: Arc::default(),
+        snapshots: Arc::default(),
         journal: Arc::default(),
     };
     for keyspace in system(is_shared) {
@@ -207,12 +190,12 @@ async fn read(
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let found = documents::format(first).map_err(damaged)?;
-    if found > FORMAT {
+    if found > JOURNAL {
         return Err(CqlError::Server(format!(
-            "the schema was written in format {found}, and this binary understands up to {FORMAT}: use a newer helenus"
+            "the schema was written in format {found}, and this binary understands up to {JOURNAL}: use a newer helenus"
         )));
     }
-    if found < FORMAT_WITHOUT_COMPACT {
+    if found < JOURNAL_LEAST {
         return read_old(store, document, system).map(Some);
     }
     let head: Head = serde_json::from_str(first).map_err(damaged)?;

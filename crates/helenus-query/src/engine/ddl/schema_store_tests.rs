@@ -5,6 +5,7 @@ use helenus_tablet::StoreConfig;
 use super::*;
 use crate::engine::access::AccessControl;
 use crate::engine::ddl::{DdlContext, apply as run};
+use crate::limits::AutoSnapshot;
 use crate::schema::roles::{Resource, Role, Roles, ServiceLevel};
 
 /// The lines from one schema to the next, applied to the first, must give the second.
@@ -51,6 +52,10 @@ async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema
         user: None,
         control: AccessControl::default(),
         masks_columns: true,
+        auto_snapshot: AutoSnapshot {
+            is_on: false,
+            ttl: None,
+        },
         now_us: 1,
     };
     let parsed = parse_statement(statement).unwrap().statement;
@@ -165,11 +170,11 @@ async fn a_function_keeps_older_binaries_out_until_it_is_gone() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
     let of_type = execute(&open.store, &schema, "CREATE TYPE p (a int, b text)").await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format(&open.store).await, 3);
     let create =
         "CREATE FUNCTION f (s p, v list<int>) CALLED ON NULL INPUT RETURNS p LANGUAGE java AS 'return s;'";
     let one = execute(&open.store, &of_type, create).await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_ROLES);
+    assert_eq!(format(&open.store).await, 5);
     let create = "CREATE AGGREGATE a (list<int>) SFUNC f STYPE p INITCOND {a: 1, b: 'x'}";
     let two = execute(&open.store, &one, create).await;
     let follower = load_newer(&open.store, &of_type).await.unwrap().unwrap();
@@ -182,9 +187,9 @@ async fn a_function_keeps_older_binaries_out_until_it_is_gone() {
     }
     assert!(text(&two).contains(r#"{"format":3,"#));
     let dropped = execute(&open.store, &two, "DROP AGGREGATE a").await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_ROLES);
+    assert_eq!(format(&open.store).await, 5);
     let dropped = execute(&open.store, &dropped, "DROP FUNCTION f").await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format(&open.store).await, 3);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
 }
 
@@ -193,25 +198,25 @@ async fn a_compact_table_keeps_older_binaries_out_until_it_is_gone() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
     let format = async || format(&open.store).await;
-    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format().await, 3);
     let create = "CREATE TABLE t (k int, c int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE";
     let compact = execute(&open.store, &schema, create).await;
-    assert_eq!(format().await, FORMAT_WITHOUT_FUNCTIONS);
+    assert_eq!(format().await, 4);
     let loaded = load(&open.store).await.unwrap();
     assert_eq!(text(&loaded), text(&compact));
     assert!(loaded.table("ks", "t").unwrap().is_dense());
     // Its value column still has a type that older binaries don't know.
     let ordinary = execute(&open.store, &loaded, "ALTER TABLE t DROP COMPACT STORAGE").await;
-    assert_eq!(format().await, FORMAT_WITHOUT_FUNCTIONS);
+    assert_eq!(format().await, 4);
     let dropped = execute(&open.store, &ordinary, "DROP TABLE t").await;
-    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format().await, 3);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
 }
 
 #[tokio::test]
 async fn a_newer_format_is_refused() {
     let open = open().await;
-    let newer = format!("{{\"format\":{}}}\n\"what this one does not know\"", FORMAT + 1);
+    let newer = format!("{{\"format\":{}}}\n\"what this one does not know\"", JOURNAL + 1);
     let put = open.store.meta_put(NAME, newer.as_bytes(), MetaExpect::Absent);
     put.await.unwrap();
     let refused = load(&open.store).await.unwrap_err().to_string();
@@ -256,7 +261,7 @@ async fn roles_are_written_down_with_the_schema() {
         .unwrap()
         .unwrap();
     assert_eq!(load(&open.store).await.unwrap().access, two.access);
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_VALUE_ORDER);
+    assert_eq!(format(&open.store).await, 6);
     let one = with(&two, &|access| {
         access.roles.remove("bob");
     });
@@ -300,7 +305,7 @@ async fn service_levels_are_written_down_with_the_roles() {
         .unwrap()
         .unwrap();
     assert_eq!(load(&open.store).await.unwrap().access, with_level.access);
-    assert_eq!(format(&open.store).await, FORMAT);
+    assert_eq!(format(&open.store).await, 10);
     let mut found = empty.clone();
     documents::read(&documents::encode(&with_level).unwrap(), &mut found, hidden_table).unwrap();
     assert_eq!(found.access, with_level.access);
@@ -312,7 +317,8 @@ async fn service_levels_are_written_down_with_the_roles() {
         .unwrap()
         .unwrap();
     assert_eq!(load(&open.store).await.unwrap().access, without.access);
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_VALUE_ORDER);
+    // The line that speaks of levels is still there.
+    assert_eq!(format(&open.store).await, 10);
 }
 
 #[tokio::test]
@@ -328,14 +334,14 @@ async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_go
     .await;
     let by_hash = execute(&open.store, &table, "CREATE INDEX ON t (v)").await;
     let by_hash = execute(&open.store, &by_hash, "CREATE INDEX ON t (w) USING 'sai'").await;
-    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format().await, 3);
     let order = |schema: &Schema, name: &str| {
         let indexes = &schema.table("ks", "t").unwrap().indexes;
         let index = indexes.iter().find(|index| index.name == name).unwrap();
         index.order.clone()
     };
     let ordered = execute(&open.store, &by_hash, "CREATE INDEX i ON t (v) USING 'sai'").await;
-    assert_eq!(format().await, FORMAT_WITHOUT_POSTING_LISTS);
+    assert_eq!(format().await, 7);
     let loaded = load(&open.store).await.unwrap();
     assert_eq!(text(&loaded), text(&ordered));
     for (name, expected) in [("t_v_idx", None), ("t_w_idx", None), ("i", Some(CqlType::INT))] {
@@ -349,7 +355,7 @@ async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_go
     documents::read(older.as_bytes(), &mut found, hidden_table).unwrap();
     assert_eq!(order(&found, "i"), None);
     execute(&open.store, &ordered, "DROP INDEX i").await;
-    assert_eq!(format().await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format().await, 3);
 }
 
 #[tokio::test]
@@ -360,7 +366,7 @@ async fn an_index_on_vectors_keeps_older_binaries_out_and_older_ones_have_no_lis
     let table = "CREATE TABLE t (k int PRIMARY KEY, v vector<float, 2>)";
     let table = execute(&open.store, &schema, table).await;
     let indexed = execute(&open.store, &table, "CREATE INDEX i ON t (v) USING 'sai'").await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_MASKS);
+    assert_eq!(format(&open.store).await, 8);
     assert!(has_lists(&load(&open.store).await.unwrap()));
     let whole = String::from_utf8(documents::encode(&indexed).unwrap()).unwrap();
     let older = whole.replace(r#","has_posting_lists":true"#, "");
@@ -376,7 +382,7 @@ async fn masks_are_kept_and_keep_older_binaries_out_until_they_are_gone() {
     let schema = with_keyspace(&open.store).await;
     let create = "CREATE TABLE t (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))";
     let masked = execute(&open.store, &schema, create).await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_SERVICE_LEVELS);
+    assert_eq!(format(&open.store).await, 9);
     let loaded = load(&open.store).await.unwrap();
     assert_eq!(text(&loaded), text(&masked));
     let (_, column) = loaded.table("ks", "t").unwrap().column("v").unwrap();
@@ -387,5 +393,5 @@ async fn masks_are_kept_and_keep_older_binaries_out_until_they_are_gone() {
         1
     );
     execute(&open.store, &masked, "ALTER TABLE t ALTER v DROP MASKED").await;
-    assert_eq!(format(&open.store).await, FORMAT_WITHOUT_COMPACT);
+    assert_eq!(format(&open.store).await, 3);
 }

@@ -10,7 +10,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
-use super::{Applied, Change, DdlContext, Effect, compact_storage, unchanged};
+use super::{Applied, Change, DdlContext, Effect, compact_storage, snapshots, unchanged};
 use crate::analysis::definition_check::partition_key;
 use crate::analysis::mask::{self, MaskedColumn};
 use crate::analysis::types::resolve_type;
@@ -483,7 +483,8 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropTable) -> Applied {
     let mut keyspace = keyspace.clone();
     keyspace.tables.remove(&table.name);
     let (keyspace_name, name) = (table.keyspace.clone(), table.name.clone());
-    let schema = ctx.schema.with_keyspace(keyspace);
+    let mut schema = ctx.schema.with_keyspace(keyspace);
+    snapshots::before_drop_table(ctx, &mut schema, table);
     Ok(Effect::Changed(Change::new(
         schema,
         ChangeKind::Dropped,

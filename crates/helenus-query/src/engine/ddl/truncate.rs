@@ -1,11 +1,11 @@
-//! TRUNCATE: the table, its indexes and its views take new numbers, and compaction sweeps the old rows.
+//! TRUNCATE: the table, its indexes and its views take new numbers. Compaction sweeps the old rows, unless a snapshot has them.
 
 use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
-use super::DdlContext;
+use super::{DdlContext, snapshots};
 use crate::engine::Engine;
 use crate::index::entries::hidden_table;
 use crate::schema::{Index, Schema, Table, TableKind, View, views_of};
@@ -22,7 +22,11 @@ pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schem
         TableKind::View => Err(CqlError::invalid(
             "Cannot TRUNCATE materialized view directly; must truncate base table instead",
         )),
-        TableKind::Stored | TableKind::Index => renumber(ctx.schema, table),
+        TableKind::Stored | TableKind::Index => {
+            let mut truncated = renumber(ctx.schema, table)?;
+            snapshots::before_truncate(ctx, &mut truncated, table);
+            Ok(truncated)
+        }
     }
 }
 

@@ -19,6 +19,7 @@ fn schema() -> Schema {
         next_table_number: 1,
         keyspaces,
         access: Arc::default(),
+        snapshots: Arc::default(),
         journal: Arc::default(),
     }
 }

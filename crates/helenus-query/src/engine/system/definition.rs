@@ -137,6 +137,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         next_table_number: 0,
         keyspaces: BTreeMap::new(),
         access: Arc::default(),
+        snapshots: Arc::default(),
         journal: Arc::default(),
     };
     let partition_key = statement.partition_key.as_deref().unwrap_or_default();

@@ -14,6 +14,7 @@ pub(crate) mod running;
 pub(crate) mod schema_tables;
 pub(crate) mod settings;
 pub(crate) mod sizes;
+mod snapshots;
 pub(crate) mod traces;
 pub(crate) mod views;
 
@@ -62,6 +63,8 @@ impl VirtualTables for SystemTables {
             estimates::complete(&*self.engine()?, table, rows).await
         } else if sizes::is_mine(table) {
             sizes::complete(&*self.engine()?, table, rows).await
+        } else if snapshots::is_mine(table) {
+            snapshots::complete(&*self.engine()?, table, rows).await
         } else {
             Ok(())
         }
@@ -79,6 +82,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
         "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
         "system_views" if latencies::is_mine(table) => latencies::rows(engine, table),
         "system_views" if sizes::is_mine(table) => sizes::rows(engine, table),
+        "system_views" if snapshots::is_mine(table) => snapshots::rows(engine, table),
         "system_views" => views::rows(engine, table),
         "system_auth" => auth::rows(&engine.schema(), table),
         "system_traces" => traces::rows(engine, table),

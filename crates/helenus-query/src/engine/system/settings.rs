@@ -20,8 +20,7 @@ const ALLOWED: [&str; 7] = [
     "default_secondary_index_enabled",
     "native_transport_allow_older_protocols",
 ];
-const REFUSED: [&str; 10] = [
-    "auto_snapshot",
+const REFUSED: [&str; 9] = [
     "cdc_enabled",
     "diagnostic_events_enabled",
     "incremental_backups",
@@ -51,6 +50,8 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows.extend(REFUSED.map(|name| setting(name, Some("false"))));
     let masks = engine.masks_columns().to_string();
     rows.push(setting("dynamic_data_masking_enabled", Some(&masks)));
+    let auto_snapshot = engine.limits().auto_snapshot.is_on.to_string();
+    rows.push(setting("auto_snapshot", Some(&auto_snapshot)));
     rows.extend(FIXED.map(|(name, value)| setting(name, Some(value))));
     rows.extend(UNMEASURED.iter().flat_map(|name| unmeasured(name)));
     let guarded = of_guardrails(&engine.context.limits().guardrails);

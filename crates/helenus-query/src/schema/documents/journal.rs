@@ -12,22 +12,11 @@ use helenus_cql::error::CqlError;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{KeyspaceDoc, RoleDoc, ServiceLevelDoc, TableDoc, service_level};
+use super::{KeyspaceDoc, RoleDoc, ServiceLevelDoc, SnapshotDoc, TableDoc, service_level};
 use crate::schema::roles::{Role, Roles};
-use crate::schema::{EntryTable, Keyspace, Schema, Table, documents};
+use crate::schema::{EntryTable, Keyspace, Schema, Snapshots, Table, documents};
 
 pub(crate) const NAME: &str = "schema";
-/// Raised when an older binary could not understand the document.
-pub(crate) const FORMAT: u32 = 10;
-/// What a document without service levels is written in, one without masks of columns too, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
-/// too, and one without compact tables too: older binaries know all of it.
-pub(crate) const FORMAT_WITHOUT_SERVICE_LEVELS: u32 = 9;
-pub(crate) const FORMAT_WITHOUT_MASKS: u32 = 8;
-pub(crate) const FORMAT_WITHOUT_POSTING_LISTS: u32 = 7;
-pub(crate) const FORMAT_WITHOUT_VALUE_ORDER: u32 = 6;
-pub(crate) const FORMAT_WITHOUT_ROLES: u32 = 5;
-pub(crate) const FORMAT_WITHOUT_FUNCTIONS: u32 = 4;
-pub(crate) const FORMAT_WITHOUT_COMPACT: u32 = 3;
 /// Bytes of lines after which a new base is written, if the base is not large.
 const LINES_BYTES: usize = 64 << 10;
 /// Of a large one, this part of its size: so the two cost about the same.
@@ -71,6 +60,9 @@ pub(crate) enum Line {
     Identities(BTreeMap<String, String>),
     /// All there are.
     ServiceLevels(Vec<ServiceLevelDoc>),
+    /// A new one, or what is left of one.
+    Snapshot(Box<SnapshotDoc>),
+    DropSnapshot(String),
 }
 
 /// How a schema is written down.
@@ -122,7 +114,22 @@ pub(crate) fn difference(before: &Schema, after: &Schema) -> Vec<Line> {
         }
     }
     roles(&before.access, &after.access, &mut lines);
+    snapshots(&before.snapshots, &after.snapshots, &mut lines);
     lines
+}
+
+fn snapshots(before: &Arc<Snapshots>, after: &Arc<Snapshots>, lines: &mut Vec<Line>) {
+    if Arc::ptr_eq(before, after) {
+        return;
+    }
+    let gone = before.keys().filter(|tag| !after.contains_key(*tag));
+    lines.extend(gone.map(|tag| Line::DropSnapshot(tag.clone())));
+    for (tag, snapshot) in after.iter() {
+        let is_same = |old: &Arc<_>| Arc::ptr_eq(old, snapshot);
+        if !before.get(tag).is_some_and(is_same) {
+            lines.push(Line::Snapshot(Box::new(SnapshotDoc::from(snapshot.as_ref()))));
+        }
+    }
 }
 
 fn roles(before: &Roles, after: &Roles, lines: &mut Vec<Line>) {
@@ -209,6 +216,14 @@ pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) ->
         Line::Identities(identities) => Arc::make_mut(&mut schema.access).identities = identities,
         Line::ServiceLevels(levels) => {
             Arc::make_mut(&mut schema.access).service_levels = service_level::by_name(levels);
+        }
+        Line::Snapshot(snapshot) => {
+            let snapshot = documents::read_snapshot(*snapshot, entry_table).map_err(damaged)?;
+            let snapshots = Arc::make_mut(&mut schema.snapshots);
+            snapshots.insert(snapshot.tag.clone(), Arc::new(snapshot));
+        }
+        Line::DropSnapshot(tag) => {
+            Arc::make_mut(&mut schema.snapshots).remove(&tag);
         }
     }
     Ok(())

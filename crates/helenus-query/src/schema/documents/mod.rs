@@ -1,5 +1,6 @@
 //! How a schema is written down whole, as JSON, and read again. [`journal`] says when.
 
+pub(crate) mod formats;
 pub(crate) mod journal;
 
 use std::collections::BTreeMap;
@@ -20,18 +21,6 @@ use super::{
 };
 use crate::schema::{EntryTable, Schema};
 
-/// Raised when an older binary could not understand the document.
-const FORMAT: u32 = 8;
-/// What a document without service levels is written in, one without masks of columns too, one without posting lists too, one without indexes in the order of values too, one without roles too, one without functions and aggregates of users
-/// too, and one without materialized views too: older binaries know all of it.
-const FORMAT_WITHOUT_SERVICE_LEVELS: u32 = 7;
-const FORMAT_WITHOUT_MASKS: u32 = 6;
-const FORMAT_WITHOUT_POSTING_LISTS: u32 = 5;
-const FORMAT_WITHOUT_VALUE_ORDER: u32 = 4;
-const FORMAT_WITHOUT_ROLES: u32 = 3;
-const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
-const FORMAT_WITHOUT_VIEWS: u32 = 1;
-
 #[derive(Serialize, Deserialize)]
 struct SchemaDoc {
     format: u32,
@@ -43,6 +32,8 @@ struct SchemaDoc {
     identities: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     service_levels: Vec<ServiceLevelDoc>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    snapshots: Vec<SnapshotDoc>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -201,10 +192,12 @@ struct IndexDoc {
 pub(crate) mod read;
 pub(crate) mod role;
 pub(crate) mod service_level;
+pub(crate) mod snapshot;
 
 pub(crate) use read::{read_keyspace, read_table_into};
 pub(crate) use role::RoleDoc;
 pub(crate) use service_level::ServiceLevelDoc;
+pub(crate) use snapshot::{SnapshotDoc, read_snapshot};
 
 impl From<&CqlType> for TypeDoc {
     fn from(ty: &CqlType) -> TypeDoc {
@@ -262,7 +255,7 @@ impl From<KindDoc> for ColumnKind {
     }
 }
 
-fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
+pub(super) fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
     KeyspaceDoc {
         tables: keyspace.tables.values().map(|table| table_doc(table)).collect(),
         ..keyspace_head(keyspace)
@@ -380,24 +373,12 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
 /// The schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let service_levels = schema.access.service_levels.values();
+    let snapshots = schema
+        .snapshots
+        .values()
+        .map(|snapshot| SnapshotDoc::from(snapshot.as_ref()));
     let document = SchemaDoc {
-        format: if !schema.access.service_levels.is_empty() {
-            FORMAT
-        } else if schema.has_masks() {
-            FORMAT_WITHOUT_SERVICE_LEVELS
-        } else if schema.has_posting_lists() {
-            FORMAT_WITHOUT_MASKS
-        } else if schema.has_ordered_indexes() {
-            FORMAT_WITHOUT_POSTING_LISTS
-        } else if !schema.access.is_empty() {
-            FORMAT_WITHOUT_VALUE_ORDER
-        } else if schema.has_functions() {
-            FORMAT_WITHOUT_ROLES
-        } else if schema.stored_tables().any(|table| table.is_view()) {
-            FORMAT_WITHOUT_FUNCTIONS
-        } else {
-            FORMAT_WITHOUT_VIEWS
-        },
+        format: formats::of_base(schema),
         next_table_number: schema.next_table_number,
         keyspaces: schema
             .keyspaces
@@ -413,6 +394,7 @@ pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
             .collect(),
         identities: schema.access.identities.clone(),
         service_levels: service_levels.map(ServiceLevelDoc::from).collect(),
+        snapshots: snapshots.collect(),
     };
     serde_json::to_vec(&document)
         .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
@@ -431,10 +413,11 @@ pub(crate) fn format(line: &str) -> Result<u32, serde_json::Error> {
 pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -> Result<(), CqlError> {
     let damaged = |error: String| CqlError::Server(format!("the schema document is damaged: {error}"));
     let document: SchemaDoc = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
-    if document.format > FORMAT {
+    if document.format > formats::BASE {
         return Err(CqlError::Server(format!(
-            "the schema was written in format {}, and this binary understands up to {FORMAT}: use a newer helenus",
-            document.format
+            "the schema was written in format {}, and this binary understands up to {}: use a newer helenus",
+            document.format,
+            formats::BASE
         )));
     }
     schema.next_table_number = document.next_table_number;
@@ -449,5 +432,11 @@ pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -
         identities: document.identities,
         service_levels: service_level::by_name(document.service_levels),
     });
+    let mut snapshots = BTreeMap::new();
+    for snapshot in document.snapshots {
+        let snapshot = read_snapshot(snapshot, entry_table).map_err(damaged)?;
+        snapshots.insert(snapshot.tag.clone(), Arc::new(snapshot));
+    }
+    schema.snapshots = Arc::new(snapshots);
     Ok(())
 }

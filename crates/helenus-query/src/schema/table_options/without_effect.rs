@@ -7,7 +7,8 @@ use super::registry::REGISTRY;
 use super::{TableOptions, partition_rate_limit};
 
 /// The options that act, whatever their values are.
-const WITH_EFFECT: [&str; 5] = [
+const WITH_EFFECT: [&str; 6] = [
+    "allow_auto_snapshot",
     "comment",
     "default_time_to_live",
     "gc_grace_seconds",

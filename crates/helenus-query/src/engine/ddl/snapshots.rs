@@ -1,0 +1,393 @@
+//! Snapshots of tables: what TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind, how it is put back and how it is cleared. All of it is
+//! changes of the schema; no row is read or written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cql::types::UserType;
+
+use super::DdlContext;
+use crate::analysis::restrictions::view_filter::link;
+use crate::index::entries::hidden_table;
+use crate::schema::documents::{read_table_into, table_doc};
+use crate::schema::names::is_system_name;
+use crate::schema::{Keyspace, Schema, Snapshot, Table, views_of};
+
+/// How the tags begin of snapshots that are left behind; the first two are Cassandra's.
+const TRUNCATED: &str = "truncated";
+const DROPPED: &str = "dropped";
+const REPLACED: &str = "replaced";
+
+/// Leaves a snapshot of a table that is truncated, and of its views.
+pub(super) fn before_truncate(ctx: &DdlContext<'_>, truncated: &mut Schema, table: &Table) {
+    let Some(keyspace) = ctx.schema.keyspace(&table.keyspace) else {
+        return;
+    };
+    let views = views_of(ctx.schema, table).cloned();
+    let tables = keyspace.tables.get(&table.name).cloned().into_iter().chain(views);
+    leave(
+        ctx,
+        truncated,
+        TRUNCATED,
+        &table.name,
+        keyspace.narrowed_to(tables.collect()),
+    );
+}
+
+/// Leaves a snapshot of a table that is dropped. Its views were dropped before.
+pub(super) fn before_drop_table(ctx: &DdlContext<'_>, dropped: &mut Schema, table: &Table) {
+    let Some(keyspace) = ctx.schema.keyspace(&table.keyspace) else {
+        return;
+    };
+    let tables = keyspace.tables.get(&table.name).cloned().into_iter().collect();
+    leave(ctx, dropped, DROPPED, &table.name, keyspace.narrowed_to(tables));
+}
+
+/// Leaves one snapshot of all tables of a keyspace, with its types, functions and aggregates.
+pub(super) fn before_drop_keyspace(ctx: &DdlContext<'_>, dropped: &mut Schema, keyspace: &Keyspace) {
+    leave(ctx, dropped, DROPPED, &keyspace.name, keyspace.clone());
+}
+
+/// Leaves a snapshot of those tables of a keyspace that are to have one.
+fn leave(ctx: &DdlContext<'_>, schema: &mut Schema, cause: &str, name: &str, mut keyspace: Keyspace) {
+    let wants = |table: &Table| {
+        let base = table
+            .view
+            .as_ref()
+            .and_then(|view| keyspace.tables.get(&view.base_table));
+        base.map_or(table, Arc::as_ref).options.allow_auto_snapshot
+    };
+    let unwanted: Vec<String> = keyspace
+        .tables
+        .values()
+        .filter(|table| !wants(table))
+        .map(|table| table.name.clone())
+        .collect();
+    keyspace.tables.retain(|name, _| !unwanted.contains(name));
+    if ctx.auto_snapshot.is_on && !is_system_name(&keyspace.name) && !keyspace.tables.is_empty() {
+        let now_ms = ctx.now_us.div_euclid(1000);
+        schema.add_snapshot(cause, name, now_ms, ctx.auto_snapshot.ttl, keyspace);
+    }
+}
+
+/// What is put back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restore {
+    /// The snapshot; without, the newest that TRUNCATE or DROP has left of the table or keyspace.
+    pub tag: Option<String>,
+    /// Without, that of the snapshot.
+    pub keyspace: Option<String>,
+    /// Without, all tables of the snapshot.
+    pub table: Option<String>,
+}
+
+/// What has been put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    pub tag: String,
+    pub keyspace: String,
+    /// The tables, without their views.
+    pub tables: Vec<String>,
+    /// The snapshot of what the tables were until now, if some of them were there.
+    pub replaced: Option<String>,
+}
+
+/// The schema with tables put back as they are in a snapshot: with the rows, columns, options, indexes and views of then. Tables of these names
+/// that are there become a snapshot themselves, so that this can be undone too. What is put back is in its snapshot no more.
+///
+/// # Errors
+/// In words: there is no such snapshot or table, or what the keyspace has now stands in the way.
+pub(crate) fn restore(
+    before: &Schema,
+    wanted: &Restore,
+    now_ms: i64,
+    ttl: Option<Duration>,
+) -> Result<(Schema, Restored), String> {
+    let snapshot = find(before, wanted)?.clone();
+    let selected = select(&snapshot, wanted.table.as_deref())?;
+    let bases: Vec<&Arc<Table>> = selected.iter().filter(|table| !table.is_view()).collect();
+    let is_whole = selected.len() == snapshot.keyspace.tables.len();
+    let head = match is_whole {
+        true => Keyspace::clone(&snapshot.keyspace),
+        false => snapshot.keyspace.narrowed_to(selected.clone()),
+    };
+    let mut schema = before.clone();
+    let mut keyspace = match schema.keyspaces.get(&head.name) {
+        Some(keyspace) => Keyspace::clone(keyspace),
+        None => Keyspace {
+            tables: BTreeMap::new(),
+            ..head.clone()
+        },
+    };
+    bring_types(&mut keyspace, &head, &selected)?;
+    for (signature, function) in &head.functions {
+        keyspace
+            .functions
+            .entry(signature.clone())
+            .or_insert_with(|| function.clone());
+    }
+    for (signature, aggregate) in &head.aggregates {
+        keyspace
+            .aggregates
+            .entry(signature.clone())
+            .or_insert_with(|| aggregate.clone());
+    }
+    let there = take_out(before, &mut keyspace, &bases)?;
+    for table in &selected {
+        put_in(&mut keyspace, table)?;
+    }
+    schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+    link(&mut schema).map_err(|error| error.to_string())?;
+    schema.shrink_snapshot(&snapshot, &selected);
+    let replaced = before.keyspace(&head.name).filter(|_| !there.is_empty());
+    let replaced = replaced.map(|keyspace| {
+        let name = match bases.as_slice() {
+            [table] => &table.name,
+            _ => &keyspace.name,
+        };
+        schema.add_snapshot(REPLACED, name, now_ms, ttl, keyspace.narrowed_to(there))
+    });
+    let restored = Restored {
+        tag: snapshot.tag.clone(),
+        keyspace: head.name,
+        tables: bases.iter().map(|table| table.name.clone()).collect(),
+        replaced,
+    };
+    Ok((schema, restored))
+}
+
+fn find<'s>(schema: &'s Schema, wanted: &Restore) -> Result<&'s Arc<Snapshot>, String> {
+    let is_of_keyspace = |snapshot: &Snapshot| {
+        wanted
+            .keyspace
+            .as_ref()
+            .is_none_or(|keyspace| *keyspace == snapshot.keyspace.name)
+    };
+    if let Some(tag) = &wanted.tag {
+        let found = schema.snapshots.get(tag);
+        let found = found.ok_or_else(|| format!("there is no snapshot {tag}; see nodetool listsnapshots"))?;
+        return match is_of_keyspace(found) {
+            true => Ok(found),
+            false => Err(format!(
+                "snapshot {tag} is of keyspace {}, not of {}",
+                found.keyspace.name,
+                wanted.keyspace.as_deref().unwrap_or_default()
+            )),
+        };
+    }
+    let Some(keyspace) = &wanted.keyspace else {
+        return Err("name a snapshot, a keyspace or a table; see nodetool listsnapshots".to_owned());
+    };
+    let has_table = |snapshot: &Snapshot| {
+        let mut tables = snapshot.base_tables();
+        wanted
+            .table
+            .as_ref()
+            .is_none_or(|name| tables.any(|table| table.name == *name))
+    };
+    let candidates = schema.snapshots.values().filter(|snapshot| {
+        // What a restore has replaced is asked for by its tag: else the second restore would undo the first.
+        let is_left_behind = !snapshot.tag.starts_with(REPLACED);
+        is_left_behind && is_of_keyspace(snapshot) && has_table(snapshot)
+    });
+    let newest = candidates.max_by_key(|snapshot| (snapshot.taken_ms, &snapshot.tag));
+    newest.ok_or_else(|| {
+        let table = wanted.table.as_ref().map(|table| format!(".{table}"));
+        let what = format!("{keyspace}{}", table.unwrap_or_default());
+        format!("there is no snapshot of {what}; see nodetool listsnapshots")
+    })
+}
+
+/// The tables of a snapshot that are asked for, with their views.
+fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, String> {
+    let Some(name) = name else {
+        return Ok(snapshot.keyspace.tables.values().cloned().collect());
+    };
+    let (tag, keyspace) = (&snapshot.tag, &snapshot.keyspace);
+    let Some(table) = keyspace.tables.get(name) else {
+        return Err(format!(
+            "snapshot {tag} has no table {name} of keyspace {}",
+            keyspace.name
+        ));
+    };
+    match &table.view {
+        Some(view) => Err(format!(
+            "{name} is a materialized view: restore its base table, {}",
+            view.base_table
+        )),
+        None => Ok(std::iter::once(table)
+            .chain(snapshot.views_of(table))
+            .cloned()
+            .collect()),
+    }
+}
+
+/// Brings the types of then into a keyspace. One that has got more fields since stays as it is, unless keys are made of it.
+fn bring_types(keyspace: &mut Keyspace, then: &Keyspace, tables: &[Arc<Table>]) -> Result<(), String> {
+    for (name, ty) in &then.types {
+        let Some(now) = keyspace.types.get(name) else {
+            keyspace.types.insert(name.clone(), ty.clone());
+            continue;
+        };
+        let is_key = tables.iter().any(|table| {
+            let mut key = table.primary_key().iter();
+            key.any(|column| column.ty.references_udt(&keyspace.name, name))
+        });
+        let fits = match is_key {
+            true => now == ty,
+            false => extends(now, ty),
+        };
+        if !fits {
+            return Err(format!(
+                "type {}.{name} is not what it was when the snapshot was taken, and the rows are of that type",
+                keyspace.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// True if a type has the fields of an earlier one, whatever they are called now, and perhaps more.
+fn extends(now: &UserType, then: &UserType) -> bool {
+    let mut fields = now.fields.iter().zip(&then.fields);
+    now.fields.len() >= then.fields.len()
+        && fields.all(|(now, then)| now.ty.to_string() == then.ty.to_string())
+}
+
+/// Takes the tables of these names out of a keyspace, with their views.
+fn take_out(
+    schema: &Schema,
+    keyspace: &mut Keyspace,
+    named: &[&Arc<Table>],
+) -> Result<Vec<Arc<Table>>, String> {
+    let mut out = Vec::new();
+    for table in named {
+        let Some(there) = keyspace.tables.get(&table.name).cloned() else {
+            continue;
+        };
+        if there.is_view() {
+            return Err(format!(
+                "{} is a materialized view now: drop it first",
+                there.full_name()
+            ));
+        }
+        out.extend(views_of(schema, &there).cloned());
+        out.push(there);
+    }
+    for table in &out {
+        keyspace.tables.remove(&table.name);
+    }
+    Ok(out)
+}
+
+/// Puts a table or view of a snapshot into a keyspace, whose types it takes.
+fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<(), String> {
+    if let Some(there) = keyspace.tables.get(&table.name) {
+        return Err(format!(
+            "there is another {} by now: drop it first",
+            there.full_name()
+        ));
+    }
+    for index in &table.indexes {
+        if let Some((on, _)) = keyspace.index(&index.name) {
+            return Err(format!(
+                "index {} is on table {} by now: drop it first",
+                index.name,
+                on.full_name()
+            ));
+        }
+    }
+    let table = read_table_into(keyspace, &table_doc(table), hidden_table)?;
+    keyspace.tables.insert(table.name.clone(), Arc::new(table));
+    Ok(())
+}
+
+/// Which snapshots are cleared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clear {
+    /// The one with this tag; without, all.
+    pub tag: Option<String>,
+    /// Those of these keyspaces alone, if there are any here.
+    pub keyspaces: Vec<String>,
+    /// Those alone that were taken before that time, in milliseconds since the Unix epoch.
+    pub taken_before_ms: Option<i64>,
+}
+
+/// The schema without some snapshots, whose tags are given too. None if there are no such snapshots.
+pub(crate) fn clear(before: &Schema, clear: &Clear) -> Option<(Schema, Vec<String>)> {
+    without(before, |snapshot| {
+        let is_tagged = clear.tag.as_ref().is_none_or(|tag| *tag == snapshot.tag);
+        let is_old = clear
+            .taken_before_ms
+            .is_none_or(|time_ms| snapshot.taken_ms < time_ms);
+        let is_of_keyspace = clear.keyspaces.is_empty() || clear.keyspaces.contains(&snapshot.keyspace.name);
+        is_tagged && is_old && is_of_keyspace
+    })
+}
+
+/// The same without those whose time has passed.
+pub(crate) fn expire(before: &Schema, now_ms: i64) -> Option<(Schema, Vec<String>)> {
+    without(before, |snapshot| snapshot.is_expired(now_ms))
+}
+
+fn without(before: &Schema, goes: impl Fn(&Snapshot) -> bool) -> Option<(Schema, Vec<String>)> {
+    let gone = before.snapshots.values().filter(|snapshot| goes(snapshot));
+    let gone: Vec<String> = gone.map(|snapshot| snapshot.tag.clone()).collect();
+    if gone.is_empty() {
+        return None;
+    }
+    let mut schema = before.clone();
+    Arc::make_mut(&mut schema.snapshots).retain(|tag, _| !gone.contains(tag));
+    Some((schema, gone))
+}
+
+impl Schema {
+    /// Adds a snapshot; its tag.
+    fn add_snapshot(
+        &mut self,
+        cause: &str,
+        name: &str,
+        now_ms: i64,
+        ttl: Option<Duration>,
+        keyspace: Keyspace,
+    ) -> String {
+        // The same may happen twice within a millisecond.
+        let mut taken_ms = now_ms;
+        let tag = |taken_ms: i64| format!("{cause}-{taken_ms}-{name}");
+        while self.snapshots.contains_key(&tag(taken_ms)) {
+            taken_ms += 1;
+        }
+        let ttl_ms = ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+        let snapshot = Snapshot {
+            tag: tag(taken_ms),
+            taken_ms,
+            expires_ms: ttl_ms.map(|ttl_ms| taken_ms.saturating_add(ttl_ms)),
+            keyspace: Arc::new(keyspace),
+        };
+        Arc::make_mut(&mut self.snapshots).insert(tag(taken_ms), Arc::new(snapshot));
+        tag(taken_ms)
+    }
+
+    /// Takes tables out of a snapshot, which goes with the last one.
+    fn shrink_snapshot(&mut self, snapshot: &Snapshot, tables: &[Arc<Table>]) {
+        let mut keyspace = Keyspace::clone(&snapshot.keyspace);
+        for table in tables {
+            keyspace.tables.remove(&table.name);
+        }
+        let snapshots = Arc::make_mut(&mut self.snapshots);
+        if keyspace.tables.is_empty() {
+            snapshots.remove(&snapshot.tag);
+            return;
+        }
+        let rest = Snapshot {
+            keyspace: Arc::new(keyspace),
+            ..snapshot.clone()
+        };
+        snapshots.insert(snapshot.tag.clone(), Arc::new(rest));
+    }
+}
+
+#[cfg(test)]
+#[path = "snapshots_tests.rs"]
+mod tests;

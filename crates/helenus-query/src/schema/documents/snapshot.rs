@@ -1,0 +1,36 @@
+//! How a snapshot is written down.
+
+use serde::{Deserialize, Serialize};
+
+use super::{KeyspaceDoc, keyspace_doc, read_keyspace};
+use crate::schema::{EntryTable, Snapshot};
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SnapshotDoc {
+    pub(super) tag: String,
+    taken_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_ms: Option<i64>,
+    /// With the tables that the snapshot has.
+    keyspace: KeyspaceDoc,
+}
+
+impl From<&Snapshot> for SnapshotDoc {
+    fn from(snapshot: &Snapshot) -> SnapshotDoc {
+        SnapshotDoc {
+            tag: snapshot.tag.clone(),
+            taken_ms: snapshot.taken_ms,
+            expires_ms: snapshot.expires_ms,
+            keyspace: keyspace_doc(&snapshot.keyspace),
+        }
+    }
+}
+
+pub(crate) fn read_snapshot(document: SnapshotDoc, entry_table: EntryTable) -> Result<Snapshot, String> {
+    Ok(Snapshot {
+        tag: document.tag,
+        taken_ms: document.taken_ms,
+        expires_ms: document.expires_ms,
+        keyspace: read_keyspace(document.keyspace, entry_table)?.into(),
+    })
+}

@@ -1,0 +1,206 @@
+//! `nodetool listsnapshots` and `clearsnapshot` in the format of Cassandra's, and `restore`, which Cassandra has not.
+
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::client::NodeClient;
+use super::output::{columns, file_size, list, number, text};
+
+const CHALLENGE: &str = "/node/challenge";
+const RESTORE: &str = "/node/snapshots/restore";
+const CLEAR: &str = "/node/snapshots/clear";
+/// How long all nodes may take to agree on the schema.
+const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListArgs {
+    /// Leave out snapshots that expire (also -nt)
+    #[arg(long)]
+    no_ttl: bool,
+    /// List ephemeral snapshots too, of which there are none
+    #[arg(short, long)]
+    ephemeral: bool,
+}
+
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub(super) struct ClearArgs {
+    /// The name of the snapshot
+    #[arg(short = 't', value_name = "TAG")]
+    tag: Option<String>,
+    /// Clear all snapshots
+    #[arg(long, conflicts_with = "tag")]
+    all: bool,
+    /// Clear those alone that are older, as 12h or 5d
+    #[arg(long, value_name = "DURATION", requires = "all")]
+    older_than: Option<String>,
+    /// Clear those alone that were taken before, as 2026-11-23T14:00:00Z
+    #[arg(long, value_name = "TIME", requires = "all", conflicts_with = "older_than")]
+    older_than_timestamp: Option<String>,
+    /// Clear those of these keyspaces alone
+    keyspaces: Vec<String>,
+}
+
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub(super) struct RestoreArgs {
+    /// The name of the snapshot [default: the newest that TRUNCATE or DROP has left]
+    #[arg(short = 't', value_name = "TAG")]
+    tag: Option<String>,
+    /// The table, as KEYSPACE.TABLE (also -kt)
+    #[arg(long, value_name = "KEYSPACE.TABLE", conflicts_with = "keyspace")]
+    kt: Option<String>,
+    /// The keyspace: all its tables that the snapshot has
+    keyspace: Option<String>,
+}
+
+pub(super) fn list_all(node: &NodeClient, args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let mut rows = node.rows("snapshots")?;
+    if args.no_ttl {
+        rows.retain(|row| row.get("expires_at").is_none_or(Value::is_null));
+    }
+    print!("{}", page(&rows, args.ephemeral));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page(rows: &[Value], with_ephemeral: bool) -> String {
+    let mut page = "Snapshot Details: \n".to_owned();
+    if rows.is_empty() {
+        return page + "There are no snapshots\n";
+    }
+    let heads = [
+        "Snapshot name",
+        "Keyspace name",
+        "Column family name",
+        "True size",
+        "Size on disk",
+        "Creation time",
+        "Expiration time",
+        "Ephemeral",
+    ];
+    let mut cells = vec![heads.map(str::to_owned)];
+    cells.extend(rows.iter().map(|row| {
+        [
+            text(row, "name"),
+            text(row, "keyspace_name"),
+            text(row, "table_name"),
+            file_size(number(row, "true_size")),
+            file_size(number(row, "size_on_disk")),
+            instant(row, "created_at"),
+            instant(row, "expires_at"),
+            text(row, "ephemeral"),
+        ]
+    }));
+    page += &match with_ephemeral {
+        true => columns(&cells),
+        false => {
+            let short = |[a, b, c, d, e, f, g, _]: [String; 8]| [a, b, c, d, e, f, g];
+            columns(&cells.into_iter().map(short).collect::<Vec<_>>())
+        }
+    };
+    let total = rows.iter().map(|row| number(row, "true_size")).sum();
+    page + &format!("\nTotal TrueDiskSpaceUsed: {}\n\n", file_size(total))
+}
+
+/// A timestamp of CQL's JSON (`2026-11-23 14:00:00.123Z`) as Java shows it; empty for none.
+fn instant(row: &Value, name: &str) -> String {
+    row.get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .replace(' ', "T")
+}
+
+pub(super) fn clear(node: &NodeClient, args: &ClearArgs) -> anyhow::Result<ExitCode> {
+    ensure!(args.tag.is_some() || args.all, "Specify snapshot name or --all");
+    let body = json!({
+        "tag": args.tag,
+        "keyspaces": args.keyspaces,
+        "taken_before_ms": args.taken_before_ms(SystemTime::now())?,
+    });
+    println!("{}", args.announcement());
+    node.command(CLEAR, &body.to_string(), CHALLENGE, AGREEMENT_TIMEOUT)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ClearArgs {
+    /// What Cassandra's says before it begins.
+    fn announcement(&self) -> String {
+        let keyspaces = match self.keyspaces.is_empty() {
+            true => "all keyspaces".to_owned(),
+            false => self.keyspaces.join(", "),
+        };
+        let snapshots = match &self.tag {
+            Some(tag) => format!("snapshot name [{tag}]"),
+            None => "[all snapshots]".to_owned(),
+        };
+        let older = match (&self.older_than, &self.older_than_timestamp) {
+            (Some(age), _) => format!(" older than {age}"),
+            (None, Some(time)) => format!(" older than timestamp {time}"),
+            (None, None) => String::new(),
+        };
+        format!("Requested clearing snapshot(s) for [{keyspaces}] with {snapshots}{older}")
+    }
+
+    fn taken_before_ms(&self, now: SystemTime) -> anyhow::Result<Option<i64>> {
+        let time = match (&self.older_than, &self.older_than_timestamp) {
+            (Some(age), _) => {
+                let age = humantime::parse_duration(age)
+                    .with_context(|| format!("{age} is no duration as 12h or 5d"))?;
+                now.checked_sub(age).unwrap_or(UNIX_EPOCH)
+            }
+            (None, Some(time)) => humantime::parse_rfc3339(time)
+                .with_context(|| format!("{time} is no time as 2026-11-23T14:00:00Z"))?,
+            (None, None) => return Ok(None),
+        };
+        let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Some(i64::try_from(since_epoch.as_millis())?))
+    }
+}
+
+pub(super) fn restore(node: &NodeClient, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
+    let (keyspace, table) = args.named()?;
+    let body = json!({ "tag": args.tag, "keyspace": keyspace, "table": table });
+    let answer = node.command(RESTORE, &body.to_string(), CHALLENGE, AGREEMENT_TIMEOUT)?;
+    print!("{}", report(&node.parse(RESTORE, &answer)?));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl RestoreArgs {
+    /// The keyspace and the table that are named.
+    fn named(&self) -> anyhow::Result<(Option<&str>, Option<&str>)> {
+        if let Some(name) = &self.kt {
+            return match name.split_once('.') {
+                Some((keyspace, table)) if !keyspace.is_empty() && !table.is_empty() => {
+                    Ok((Some(keyspace), Some(table)))
+                }
+                _ => bail!("{name} is no table as KEYSPACE.TABLE"),
+            };
+        }
+        ensure!(
+            self.tag.is_some() || self.keyspace.is_some(),
+            "name a snapshot by -t, a table by -kt KEYSPACE.TABLE, or a keyspace; nodetool listsnapshots lists the snapshots"
+        );
+        Ok((self.keyspace.as_deref(), None))
+    }
+}
+
+fn report(restored: &Value) -> String {
+    let keyspace = text(restored, "keyspace");
+    let tables = list(restored, "tables").iter().filter_map(Value::as_str);
+    let tables: Vec<String> = tables.map(|table| format!("{keyspace}.{table}")).collect();
+    let mut report = format!(
+        "Restored {} from snapshot {}\n",
+        tables.join(", "),
+        text(restored, "snapshot")
+    );
+    if let Some(replaced) = restored.get("replaced").and_then(Value::as_str) {
+        report += &format!("What was there is snapshot {replaced} now\n");
+    }
+    report
+}
+
+#[cfg(test)]
+#[path = "snapshots_tests.rs"]
+mod tests;
