@@ -32,6 +32,7 @@ REFUSED = {"import", "refresh", "setcachecapacity", "setconcurrentcompactors", "
 # What they need to be run.
 ARGUMENTS = {
     "assassinate": ["10.9.8.7"],
+    "clearsnapshot": ["--all"],
     "describering": ["run"],
     "enablefullquerylog": ["--path", "full_query_log"],
     "getendpoints": ["run", "t", "1"],

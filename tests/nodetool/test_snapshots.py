@@ -1,5 +1,6 @@
 """What TRUNCATE and DROP leave behind, how it is put back and how it goes."""
 
+import os
 import re
 
 import pytest
@@ -9,7 +10,8 @@ from tool import nodetool, set_live
 
 pytestmark = pytest.mark.process
 
-ROWS = 2000
+ROWS = 4000
+VALUE = "value"
 KEYSPACE = "CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 
@@ -43,7 +45,7 @@ def fill(session, table="t"):
     session.execute(f"CREATE INDEX {table}_i ON s.{table} (i)")
     session.execute(f"CREATE MATERIALIZED VIEW s.{table}_view AS SELECT * FROM s.{table} WHERE k IS NOT NULL AND i IS NOT NULL PRIMARY KEY (i, k)")
     insert = session.prepare(f"INSERT INTO s.{table} (k, i, v) VALUES (?, ?, ?)")
-    for future in [session.execute_async(insert, (k, k % 10, "x" * 500)) for k in range(ROWS)]:
+    for future in [session.execute_async(insert, (k, k % 10, VALUE + os.urandom(200).hex())) for k in range(ROWS)]:
         future.result()
 
 
@@ -111,7 +113,7 @@ def test_a_prepared_statement_and_a_driver_see_the_table_again(node):
     session.execute("DROP MATERIALIZED VIEW s.t_view")
     session.execute("DROP TABLE s.t")
     run(node, "restore", "-kt", "s.t")
-    assert session.execute(select, (5,)).one().v == "x" * 500
+    assert session.execute(select, (5,)).one().v.startswith(VALUE)
     helenus.wait_until(lambda: "t" in session.cluster.metadata.keyspaces["s"].tables, what="the event")
 
 
@@ -130,12 +132,12 @@ def test_rows_of_a_cleared_snapshot_are_swept(node):
     assert "Specify snapshot name or --all" in refused(node, "clearsnapshot")
     assert run(node, "clearsnapshot", "-t", tag, "elsewhere") == f"Requested clearing snapshot(s) for [elsewhere] with snapshot name [{tag}]\n"
     assert len(listed(node)) == 2
-    assert run(node, "clearsnapshot", "--all", "--older-than", "1h").endswith("with [all snapshots] older than 1h\n")
+    assert run(node, "clearsnapshot", "--all", "--older-than", "1h").endswith("with [all snapshots] older than 3600 seconds.\n")
     assert len(listed(node)) == 2
     assert run(node, "clearsnapshot", "-t", tag, "--", "s") == f"Requested clearing snapshot(s) for [s] with snapshot name [{tag}]\n"
     assert run(node, "listsnapshots") == "Snapshot Details: \nThere are no snapshots\n"
-    run(node, "compact")
-    assert size() < kept / 4
+    # Nothing is written, and nobody asks for a compaction.
+    helenus.wait_until(lambda: size() < kept / 4, 60, "the sweep")
     assert f"there is no snapshot {tag}" in refused(node, "restore", "-t", tag)
     assert "there is no snapshot of s.t" in refused(node, "restore", "-kt", "s.t")
     assert "name a snapshot by -t" in refused(node, "restore")

@@ -15,6 +15,7 @@ mod service_levels;
 pub mod sizes;
 pub mod snapshots;
 pub mod status;
+mod sweeping;
 pub mod system;
 
 use std::sync::atomic::AtomicBool;
@@ -296,6 +297,7 @@ impl Engine {
         splitting::begin(&self.context);
         flush_periods::begin(&self.context);
         snapshots::begin_expiry(self);
+        sweeping::begin(self);
     }
 
     /// Flushes what can be flushed and closes the store.

@@ -72,6 +72,31 @@ impl Engine {
         Ok(largest)
     }
 
+    /// For each tablet of this node, the bytes of tables that `is_counted` is true of, and of all.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) async fn bytes_by_tablet(
+        &self,
+        is_counted: impl Fn(TableId) -> bool,
+    ) -> Result<Vec<(Arc<Tablet>, u64, u64)>, CqlError> {
+        self.file_summaries().await?;
+        let known = self.file_sizes.known.lock();
+        let tablets = self.context.store.tablets();
+        let bytes_of = |tablet: &Arc<Tablet>| {
+            let files = tablet.files();
+            let summaries = files.iter().filter_map(|file| known.get(&file.id()));
+            let tables = summaries.flat_map(|summary| &summary.tables);
+            let (mut counted, mut all) = (0, 0);
+            for (table, bytes) in tables {
+                all += bytes;
+                counted += if is_counted(*table) { *bytes } else { 0 };
+            }
+            (tablet.clone(), counted, all)
+        };
+        Ok(tablets.iter().map(bytes_of).collect())
+    }
+
     /// The summaries of all files; those that are not known yet are made.
     async fn file_summaries(&self) -> Result<Vec<Arc<FileSummary>>, CqlError> {
         let mut known = HashMap::new();

@@ -73,6 +73,8 @@ pub struct LiveTables {
     known: ArcSwap<Option<KnownTables>>,
     /// A table keeps its rows out of the row cache.
     has_uncached: AtomicBool,
+    /// Tables have gone since that was asked.
+    has_gone: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -99,7 +101,12 @@ impl LiveTables {
                 .map(move |index| (index.number, of_index(index)))
                 .chain([(table.number, LiveTable::of(table))])
         });
-        let tables = tables.collect();
+        let tables: HashMap<TableId, LiveTable> = tables.collect();
+        if let Some(known) = self.known.load().as_ref()
+            && known.tables.keys().any(|number| !tables.contains_key(number))
+        {
+            self.has_gone.store(true, Ordering::Release);
+        }
         let indexes = schema.stored_tables().flat_map(|table| &table.indexes);
         let indexes = indexes.map(|index| {
             let kept = match index.has_posting_lists {
@@ -119,6 +126,16 @@ impl LiveTables {
             next_number: schema.next_table_number,
         })));
         self.has_uncached.store(has_uncached, Ordering::Release);
+    }
+
+    /// True if tables have gone since the last call.
+    pub(crate) fn take_gone(&self) -> bool {
+        self.has_gone.swap(false, Ordering::AcqRel)
+    }
+
+    /// True if the rows of a table may be swept.
+    pub(crate) fn is_gone(&self, table: TableId) -> bool {
+        table.0 < RESERVED && self.get(table).is_none()
     }
 
     /// True if the row at `key` may be kept in the row cache.

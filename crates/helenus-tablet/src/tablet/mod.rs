@@ -114,6 +114,11 @@ impl Tablet {
         self.id
     }
 
+    /// Has all files become one run, in the background: rows that are gone go with that.
+    pub fn rewrite(&self) {
+        self.compactions.force();
+    }
+
     pub fn token_range(&self) -> TokenRange {
         self.tokens
     }

@@ -119,14 +119,24 @@ pub(super) fn clear(node: &NodeClient, args: &ClearArgs) -> anyhow::Result<ExitC
         "keyspaces": args.keyspaces,
         "taken_before_ms": args.taken_before_ms(SystemTime::now())?,
     });
-    println!("{}", args.announcement());
+    println!("{}", args.announcement()?);
     node.command(CLEAR, &body.to_string(), CHALLENGE, AGREEMENT_TIMEOUT)?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl ClearArgs {
+    /// The age that is asked for.
+    fn age(&self) -> anyhow::Result<Option<Duration>> {
+        let Some(age) = &self.older_than else {
+            return Ok(None);
+        };
+        let age =
+            humantime::parse_duration(age).with_context(|| format!("{age} is no duration as 12h or 5d"))?;
+        Ok(Some(age))
+    }
+
     /// What Cassandra's says before it begins.
-    fn announcement(&self) -> String {
+    fn announcement(&self) -> anyhow::Result<String> {
         let keyspaces = match self.keyspaces.is_empty() {
             true => "all keyspaces".to_owned(),
             false => self.keyspaces.join(", "),
@@ -135,21 +145,19 @@ impl ClearArgs {
             Some(tag) => format!("snapshot name [{tag}]"),
             None => "[all snapshots]".to_owned(),
         };
-        let older = match (&self.older_than, &self.older_than_timestamp) {
-            (Some(age), _) => format!(" older than {age}"),
+        let older = match (self.age()?, &self.older_than_timestamp) {
+            (Some(age), _) => format!(" older than {} seconds.", age.as_secs()),
             (None, Some(time)) => format!(" older than timestamp {time}"),
             (None, None) => String::new(),
         };
-        format!("Requested clearing snapshot(s) for [{keyspaces}] with {snapshots}{older}")
+        Ok(format!(
+            "Requested clearing snapshot(s) for [{keyspaces}] with {snapshots}{older}"
+        ))
     }
 
     fn taken_before_ms(&self, now: SystemTime) -> anyhow::Result<Option<i64>> {
-        let time = match (&self.older_than, &self.older_than_timestamp) {
-            (Some(age), _) => {
-                let age = humantime::parse_duration(age)
-                    .with_context(|| format!("{age} is no duration as 12h or 5d"))?;
-                now.checked_sub(age).unwrap_or(UNIX_EPOCH)
-            }
+        let time = match (self.age()?, &self.older_than_timestamp) {
+            (Some(age), _) => now.checked_sub(age).unwrap_or(UNIX_EPOCH),
             (None, Some(time)) => humantime::parse_rfc3339(time)
                 .with_context(|| format!("{time} is no time as 2026-11-23T14:00:00Z"))?,
             (None, None) => return Ok(None),

@@ -41,12 +41,18 @@ fn snapshots_are_listed_as_by_cassandra() {
 #[test]
 fn what_is_cleared_is_announced_in_cassandras_words() {
     assert_eq!(
-        clear_args(Some("t1"), &["a", "b"]).announcement(),
+        clear_args(Some("t1"), &["a", "b"]).announcement().unwrap(),
         "Requested clearing snapshot(s) for [a, b] with snapshot name [t1]"
     );
     assert_eq!(
-        clear_args(None, &[]).announcement(),
+        clear_args(None, &[]).announcement().unwrap(),
         "Requested clearing snapshot(s) for [all keyspaces] with [all snapshots]"
+    );
+    let mut old = clear_args(None, &[]);
+    old.older_than = Some("2h".to_owned());
+    assert_eq!(
+        old.announcement().unwrap(),
+        "Requested clearing snapshot(s) for [all keyspaces] with [all snapshots] older than 7200 seconds."
     );
 }
 

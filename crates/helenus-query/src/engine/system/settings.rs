@@ -7,6 +7,7 @@ use super::local::PARTITIONER;
 use super::row::{row, text};
 use super::{Row, storage_port};
 use crate::engine::Engine;
+use crate::limits::AutoSnapshot;
 use crate::limits::guardrails::{Flag, Guardrails, Threshold, ThresholdKind, Unit, ValueKind};
 use crate::schema::Table;
 
@@ -50,8 +51,10 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows.extend(REFUSED.map(|name| setting(name, Some("false"))));
     let masks = engine.masks_columns().to_string();
     rows.push(setting("dynamic_data_masking_enabled", Some(&masks)));
-    let auto_snapshot = engine.limits().auto_snapshot.is_on.to_string();
-    rows.push(setting("auto_snapshot", Some(&auto_snapshot)));
+    let AutoSnapshot { is_on, ttl } = engine.limits().auto_snapshot;
+    let ttl = ttl.map(|ttl| format!("{}s", ttl.as_secs()));
+    rows.push(setting("auto_snapshot", Some(&is_on.to_string())));
+    rows.push(setting("auto_snapshot_ttl", ttl.as_deref()));
     rows.extend(FIXED.map(|(name, value)| setting(name, Some(value))));
     rows.extend(UNMEASURED.iter().flat_map(|name| unmeasured(name)));
     let guarded = of_guardrails(&engine.context.limits().guardrails);
