@@ -92,6 +92,11 @@ pub(crate) fn link(schema: &mut Schema) -> Result<(), CqlError> {
         .filter(|table| table.is_view())
         .cloned()
         .collect();
+    link_views(schema, views)
+}
+
+/// The same for these views of the schema.
+pub(crate) fn link_views(schema: &mut Schema, views: Vec<Arc<Table>>) -> Result<(), CqlError> {
     for table in views {
         let Some(view) = &table.view else { continue };
         let base = schema.table(&table.keyspace, &view.base_table).cloned();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use helenus_cql::types::UserType;
 
 use super::DdlContext;
-use crate::analysis::restrictions::view_filter::link;
+use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};
 use crate::schema::names::is_system_name;
@@ -134,11 +134,13 @@ pub(crate) fn restore(
             .or_insert_with(|| aggregate.clone());
     }
     let there = take_out(before, &mut keyspace, &bases)?;
+    let mut views = Vec::new();
     for table in &selected {
-        put_in(&mut keyspace, table)?;
+        let table = put_in(&mut keyspace, table)?;
+        views.extend(table.is_view().then_some(table));
     }
     schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
-    link(&mut schema).map_err(|error| error.to_string())?;
+    link_views(&mut schema, views).map_err(|error| error.to_string())?;
     schema.shrink_snapshot(&snapshot, &selected);
     let replaced = before.keyspace(&head.name).filter(|_| !there.is_empty());
     let replaced = replaced.map(|keyspace| {
@@ -282,7 +284,7 @@ fn take_out(
 }
 
 /// Puts a table or view of a snapshot into a keyspace, whose types it takes.
-fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<(), String> {
+fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> {
     if let Some(there) = keyspace.tables.get(&table.name) {
         return Err(format!(
             "there is another {} by now: drop it first",
@@ -298,9 +300,9 @@ fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<(), String> {
             ));
         }
     }
-    let table = read_table_into(keyspace, &table_doc(table), hidden_table)?;
-    keyspace.tables.insert(table.name.clone(), Arc::new(table));
-    Ok(())
+    let table = Arc::new(read_table_into(keyspace, &table_doc(table), hidden_table)?);
+    keyspace.tables.insert(table.name.clone(), table.clone());
+    Ok(table)
 }
 
 /// Which snapshots are cleared.

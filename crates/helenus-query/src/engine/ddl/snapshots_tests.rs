@@ -21,6 +21,9 @@ fn schema() -> InMemorySchema {
         "CREATE INDEX ti ON t (v)",
         "CREATE MATERIALIZED VIEW tv AS SELECT * FROM t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)",
         "CREATE TABLE other (k int PRIMARY KEY, v int)",
+        "CREATE KEYSPACE elsewhere WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE elsewhere.t (k int PRIMARY KEY, v int)",
+        "CREATE MATERIALIZED VIEW elsewhere.tv AS SELECT * FROM elsewhere.t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)",
     ] {
         schema.apply(statement).unwrap();
     }
@@ -57,6 +60,10 @@ fn put_back(
     };
     let (next, restored) = restore(&schema.schema, &wanted, NOW_MS + 5, Some(HOUR))?;
     check_lines(&schema.schema, &next);
+    // Nothing else is touched.
+    if let Some(elsewhere) = schema.schema.keyspace("elsewhere") {
+        assert!(Arc::ptr_eq(elsewhere, next.keyspace("elsewhere").unwrap()));
+    }
     schema.schema = next;
     Ok(restored)
 }
