@@ -50,9 +50,8 @@ def deb(packages):
     return next(packages.glob("*.deb"))
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory, deb):
-    """A clean Debian system in a folder, with the package installed by its own dpkg."""
+def clean_system(folder):
+    """A clean Debian system in a folder."""
     if os.geteuid() != 0:
         pytest.skip("a system in a folder takes root")
     release = re.search(r"^VERSION_CODENAME=(\w+)$", pathlib.Path("/etc/os-release").read_text(), re.MULTILINE)
@@ -63,16 +62,23 @@ def root(tmp_path_factory, deb):
         made = clean.with_suffix(".making.tar")
         run(tool("mmdebstrap"), "--variant=essential", "--include=passwd,libgcc-s1", "--mode=root", release, made)
         made.rename(clean)
-    folder = tmp_path_factory.mktemp("root") / "debian"
     folder.mkdir()
     run("tar", "-C", folder, "-xf", clean, "--exclude=./dev/*")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory, deb):
+    """A clean Debian system in a folder, with the package installed by its own dpkg."""
+    folder = tmp_path_factory.mktemp("root") / "debian"
+    clean_system(folder)
     shutil.copy(deb, folder / "helenus.deb")
     run("chroot", folder, "dpkg", "--install", "/helenus.deb")
     yield folder
     shutil.rmtree(folder)
 
 
-def test_the_package_makes_a_user_folders_and_settings_that_others_may_not_read(root):
+def check_installed(root):
+    """The user, its folders, and settings that others may not read."""
     passwd = (root / "etc/passwd").read_text()
     user = re.search(r"^helenus:x:(\d+):(\d+):[^:]*:/var/lib/helenus:/usr/sbin/nologin$", passwd, re.MULTILINE)
     assert user, passwd
@@ -83,6 +89,10 @@ def test_the_package_makes_a_user_folders_and_settings_that_others_may_not_read(
     state = (root / "etc/helenus/helenus.toml").stat()
     assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (0, gid, 0o640)
     assert os.access(root / "usr/bin/helenus", os.X_OK)
+
+
+def test_the_package_makes_a_user_folders_and_settings_that_others_may_not_read(root):
+    check_installed(root)
 
 
 def test_the_settings_are_those_of_the_binary(root):
@@ -151,6 +161,20 @@ def test_the_rpm_holds_what_the_deb_does(packages, deb):
     assert apart(in_deb) <= in_rpm, apart(in_deb) - in_rpm
     assert "useradd" in run("rpm", "-qp", "--scripts", package)
     run("rpm", "--checksig", "--nosignature", package)
+
+
+def test_the_rpm_is_installed_and_removed(packages, tmp_path):
+    """By rpm, in a clean system whose own packages it does not know."""
+    root = tmp_path / "system"
+    clean_system(root)
+    package = next(packages.glob("*.rpm"))
+    run(tool("rpm"), "--root", root, "--nodeps", "--nosignature", "--install", package)
+    check_installed(root)
+    assert run("chroot", root, "helenus", "--version").startswith("helenus ")
+    (root / "var/lib/helenus/data").write_text("kept")
+    run("rpm", "--root", root, "--nodeps", "--erase", "helenus")
+    assert not (root / "usr/bin/helenus").exists()
+    assert (root / "var/lib/helenus/data").read_text() == "kept"
 
 
 def test_the_unit_is_valid_and_hardened(tmp_path):
