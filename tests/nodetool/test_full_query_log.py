@@ -3,7 +3,7 @@
 import pytest
 
 import helenus
-from tool import nodetool
+from tool import done, refused
 
 pytestmark = pytest.mark.process
 
@@ -16,18 +16,6 @@ def node(tmp_path):
     node = helenus.Node(tmp_path / "node", args=helenus.setting_args(settings)).start()
     yield node
     node.close()
-
-
-def done(node, *words):
-    ended = nodetool(node, *words)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def refused(node, *words):
-    ended = nodetool(node, *words)
-    assert ended.returncode == 1, ended
-    return ended.stderr
 
 
 def shown(node):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import helenus
-from tool import nodetool, set_live
+from tool import done, refused, set_live
 
 pytestmark = pytest.mark.process
 
@@ -22,68 +22,55 @@ def node(tmp_path):
     node.close()
 
 
-def run(node, *args):
-    done = nodetool(node, *args)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def refused(node, *args):
-    done = nodetool(node, *args)
-    assert done.returncode == 1
-    return done.stderr
-
-
 def listed(node):
     """Tag, keyspace and table of each."""
-    lines = run(node, "listsnapshots").splitlines()
+    lines = done(node, "listsnapshots").splitlines()
     return [tuple(line.split()[:3]) for line in lines if re.match(r"(truncated|dropped|replaced)-", line)]
 
 
-def fill(session, table="t"):
-    session.execute(f"CREATE TABLE s.{table} (k int PRIMARY KEY, i int, v text)")
-    session.execute(f"CREATE INDEX {table}_i ON s.{table} (i)")
-    session.execute(f"CREATE MATERIALIZED VIEW s.{table}_view AS SELECT * FROM s.{table} WHERE k IS NOT NULL AND i IS NOT NULL PRIMARY KEY (i, k)")
-    insert = session.prepare(f"INSERT INTO s.{table} (k, i, v) VALUES (?, ?, ?)")
+def fill(session):
+    session.execute("CREATE TABLE s.t (k int PRIMARY KEY, i int, v text)")
+    session.execute("CREATE INDEX t_i ON s.t (i)")
+    session.execute("CREATE MATERIALIZED VIEW s.t_view AS SELECT * FROM s.t WHERE k IS NOT NULL AND i IS NOT NULL PRIMARY KEY (i, k)")
+    insert = session.prepare("INSERT INTO s.t (k, i, v) VALUES (?, ?, ?)")
     for future in [session.execute_async(insert, (k, k % 10, VALUE + os.urandom(200).hex())) for k in range(ROWS)]:
         future.result()
 
 
-def counts(session, table="t"):
+def counts(session):
     """Rows of the table, by its index, and of its view."""
     count = lambda text: session.execute(f"SELECT count(*) FROM s.{text}").one()[0]
-    return count(table), count(f"{table} WHERE i = 3"), count(f"{table}_view")
+    return count("t"), count("t WHERE i = 3"), count("t_view")
 
 
 WHOLE = (ROWS, ROWS // 10, ROWS)
-EMPTY = (0, 0, 0)
 
 
 def test_a_truncated_table_comes_back_after_compactions_and_a_kill(node):
     session = node.connect()
     session.execute(KEYSPACE)
     fill(session)
-    run(node, "flush")
+    done(node, "flush")
     session.execute("TRUNCATE s.t")
     # These rows are swept, those of the snapshot stay.
     session.execute("INSERT INTO s.t (k, i, v) VALUES (1, 3, 'new')")
-    run(node, "compact")
+    done(node, "compact")
     node.kill()
     node.start()
     session = node.connect()
     assert counts(session) == (1, 1, 1)
     assert [table for _, _, table in listed(node)] == ["t", "t_view"]
-    said = run(node, "restore", "-kt", "s.t")
+    said = done(node, "restore", "-kt", "s.t")
     replaced = re.search(r"Restored s\.t from snapshot truncated-\d+-t\nWhat was there is snapshot (replaced-\d+-t) now\n", said)[1]
     assert counts(session) == WHOLE
     session.execute("INSERT INTO s.t (k, i, v) VALUES (-1, 3, 'later')")
-    run(node, "compact")
+    done(node, "compact")
     node.kill()
     node.start()
     session = node.connect()
     assert counts(session) == (ROWS + 1, ROWS // 10 + 1, ROWS + 1)
     # The restore is undone.
-    run(node, "restore", "-t", replaced)
+    done(node, "restore", "-t", replaced)
     assert counts(session) == (1, 1, 1)
     assert session.execute("SELECT v FROM s.t").one().v == "new"
 
@@ -97,8 +84,8 @@ def test_a_dropped_keyspace_comes_back_with_types_and_functions(node):
     session.execute("INSERT INTO s.points (k, p) VALUES (1, {x: 3, y: 4})")
     session.execute("CREATE FUNCTION s.twice (n int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return 2 * n;'")
     session.execute("DROP KEYSPACE s")
-    run(node, "compact")
-    assert run(node, "restore", "s").startswith("Restored s.points, s.t from snapshot dropped-")
+    done(node, "compact")
+    assert done(node, "restore", "s").startswith("Restored s.points, s.t from snapshot dropped-")
     assert listed(node) == []
     session = node.connect("s")
     assert counts(session) == WHOLE
@@ -112,7 +99,7 @@ def test_a_prepared_statement_and_a_driver_see_the_table_again(node):
     select = session.prepare("SELECT v FROM s.t WHERE k = ?")
     session.execute("DROP MATERIALIZED VIEW s.t_view")
     session.execute("DROP TABLE s.t")
-    run(node, "restore", "-kt", "s.t")
+    done(node, "restore", "-kt", "s.t")
     assert session.execute(select, (5,)).one().v.startswith(VALUE)
     helenus.wait_until(lambda: "t" in session.cluster.metadata.keyspaces["s"].tables, what="the event")
 
@@ -122,20 +109,20 @@ def test_rows_of_a_cleared_snapshot_are_swept(node):
     session.execute(KEYSPACE)
     fill(session)
     session.execute("TRUNCATE s.t")
-    run(node, "flush")
-    run(node, "compact")
+    done(node, "flush")
+    done(node, "compact")
     size = lambda: node.metrics()["helenus_store_data_bytes"]
     kept = size()
     sizes = session.execute("SELECT size_on_disk FROM system_views.snapshots").all()
     assert sum(row.size_on_disk for row in sizes) > kept / 2
     tag, *_ = listed(node)[0]
     assert "Specify snapshot name or --all" in refused(node, "clearsnapshot")
-    assert run(node, "clearsnapshot", "-t", tag, "elsewhere") == f"Requested clearing snapshot(s) for [elsewhere] with snapshot name [{tag}]\n"
+    assert done(node, "clearsnapshot", "-t", tag, "elsewhere") == f"Requested clearing snapshot(s) for [elsewhere] with snapshot name [{tag}]\n"
     assert len(listed(node)) == 2
-    assert run(node, "clearsnapshot", "--all", "--older-than", "1h").endswith("with [all snapshots] older than 3600 seconds.\n")
+    assert done(node, "clearsnapshot", "--all", "--older-than", "1h").endswith("with [all snapshots] older than 3600 seconds.\n")
     assert len(listed(node)) == 2
-    assert run(node, "clearsnapshot", "-t", tag, "--", "s") == f"Requested clearing snapshot(s) for [s] with snapshot name [{tag}]\n"
-    assert run(node, "listsnapshots") == "Snapshot Details: \nThere are no snapshots\n"
+    assert done(node, "clearsnapshot", "-t", tag, "--", "s") == f"Requested clearing snapshot(s) for [s] with snapshot name [{tag}]\n"
+    assert done(node, "listsnapshots") == "Snapshot Details: \nThere are no snapshots\n"
     # Nothing is written, and nobody asks for a compaction.
     helenus.wait_until(lambda: size() < kept / 4, 60, "the sweep")
     assert f"there is no snapshot {tag}" in refused(node, "restore", "-t", tag)
@@ -167,5 +154,5 @@ def test_snapshots_expire_and_can_be_switched_off(node):
     put("auto_snapshot_ttl", "3s")
     session.execute("TRUNCATE s.t")
     assert len(listed(node)) == 4
-    assert len(run(node, "listsnapshots", "--no-ttl").splitlines()) == len(run(node, "listsnapshots").splitlines()) - 2
+    assert len(done(node, "listsnapshots", "--no-ttl").splitlines()) == len(done(node, "listsnapshots").splitlines()) - 2
     helenus.wait_until(lambda: len(listed(node)) == 2, 30, "the snapshot has expired", 0.5)

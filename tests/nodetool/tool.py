@@ -14,6 +14,20 @@ def nodetool(node, *args, binary=None, env=None):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
 
 
+def done(node, *words):
+    """What a command that succeeds has said."""
+    ended = nodetool(node, *words)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def refused(node, *words):
+    """The error of a command that fails."""
+    ended = nodetool(node, *words)
+    assert ended.returncode == 1, ended
+    return ended.stderr
+
+
 def set_live(node, name, value):
     """The status and the answer of a request to set a setting."""
     url = f"http://{node.host}:{node.http_port}/node/settings"

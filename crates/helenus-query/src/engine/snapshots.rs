@@ -6,7 +6,7 @@ use std::time::Duration;
 use helenus_cql::error::CqlError;
 
 use super::Engine;
-use super::ddl::{self, snapshots};
+use super::ddl::{self, difference, snapshots};
 use crate::execution::backfill::{self, SchemaChanges};
 
 pub use snapshots::{Clear, Restore, Restored};
@@ -24,16 +24,14 @@ impl Engine {
         let ttl = self.limits().auto_snapshot.ttl;
         let restore = |schema: &_| {
             let restored = snapshots::restore(schema, wanted, now_ms, ttl);
-            restored.map(Some).map_err(CqlError::invalid)
+            let (next, restored) = restored.map_err(CqlError::invalid)?;
+            let events = difference::events(schema, &next);
+            Ok(Some((next, (restored, events))))
         };
-        let Some(changed) = ddl::change(self, restore).await? else {
+        let Some((restored, events)) = ddl::change(self, restore).await? else {
             return Err(CqlError::Server("nothing was put back".to_owned()));
         };
-        for event in changed.events {
-            // No one may be listening.
-            let _ = self.events.send(event);
-        }
-        let restored = changed.done;
+        ddl::announce(self, events);
         tracing::info!(
             snapshot = restored.tag,
             keyspace = restored.keyspace,
@@ -52,7 +50,7 @@ impl Engine {
     /// The schema can't be written.
     pub async fn clear_snapshots(&self, which: &Clear) -> Result<Vec<String>, CqlError> {
         let cleared = ddl::change(self, |schema| Ok(snapshots::clear(schema, which))).await?;
-        let tags = cleared.map_or_else(Vec::new, |changed| changed.done);
+        let tags = cleared.unwrap_or_default();
         if !tags.is_empty() {
             tracing::info!(snapshots = tags.join(" "), "snapshots were cleared");
         }
@@ -87,7 +85,7 @@ async fn expire(engine: &Engine) -> Result<(), CqlError> {
     }
     let expired = ddl::change(engine, |schema| Ok(snapshots::expire(schema, now_ms))).await?;
     if let Some(expired) = expired {
-        tracing::info!(snapshots = expired.done.join(" "), "snapshots have expired");
+        tracing::info!(snapshots = expired.join(" "), "snapshots have expired");
     }
     Ok(())
 }

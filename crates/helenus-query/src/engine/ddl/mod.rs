@@ -199,10 +199,7 @@ pub async fn execute(
     let Some(event) = done.event else {
         return Ok(Response::Void.with(warnings));
     };
-    for event in done.events {
-        // No one may be listening.
-        let _ = engine.events.send(event);
-    }
+    announce(engine, done.events);
     Ok(Response::SchemaChange(event).with(warnings))
 }
 
@@ -432,11 +429,17 @@ pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let newer = schema_store::load_newer(&engine.context.store, &before, engine.system_keyspaces).await?;
     let Some(schema) = newer else { return Ok(()) };
     if install(engine, schema) {
-        for event in difference::events(&before, &engine.schema()) {
-            let _ = engine.events.send(event);
-        }
+        announce(engine, difference::events(&before, &engine.schema()));
     }
     Ok(())
+}
+
+/// Tells the subscribers what has changed.
+pub(crate) fn announce(engine: &Engine, events: Vec<SchemaChange>) {
+    for event in events {
+        // No one may be listening.
+        let _ = engine.events.send(event);
+    }
 }
 
 /// Replaces the schema by what a function makes of it, which is called again if another node changes it meanwhile, and waits until all nodes
@@ -444,7 +447,7 @@ pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
 pub(crate) async fn change<T>(
     engine: &Engine,
     change: impl Fn(&Schema) -> Result<Option<(Schema, T)>, CqlError>,
-) -> Result<Option<Changed<T>>, CqlError> {
+) -> Result<Option<T>, CqlError> {
     let changing = engine.ddl.lock().await;
     loop {
         let before = engine.schema();
@@ -452,19 +455,11 @@ pub(crate) async fn change<T>(
             return Ok(None);
         };
         if commit(engine, &before, schema).await? {
-            let events = difference::events(&before, &engine.schema());
             drop(changing);
             await_schema_agreement(&engine.context).await?;
-            return Ok(Some(Changed { done, events }));
+            return Ok(Some(done));
         }
     }
-}
-
-/// What a function has done to the schema.
-pub(crate) struct Changed<T> {
-    pub done: T,
-    /// What clients are told of it, if they are to know.
-    pub events: Vec<SchemaChange>,
 }
 
 #[async_trait]

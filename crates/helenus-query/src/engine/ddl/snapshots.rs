@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::types::UserType;
+use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
 use crate::analysis::restrictions::view_filter::link_views;
@@ -21,36 +22,40 @@ const REPLACED: &str = "replaced";
 
 /// Leaves a snapshot of a table that is truncated, and of its views.
 pub(super) fn before_truncate(ctx: &DdlContext<'_>, truncated: &mut Schema, table: &Table) {
-    let Some(keyspace) = ctx.schema.keyspace(&table.keyspace) else {
-        return;
-    };
-    let views = views_of(ctx.schema, table).cloned();
-    let tables = keyspace.tables.get(&table.name).cloned().into_iter().chain(views);
-    leave(
-        ctx,
-        truncated,
-        TRUNCATED,
-        &table.name,
-        keyspace.narrowed_to(tables.collect()),
-    );
+    before_loss(ctx, truncated, TRUNCATED, table);
 }
 
 /// Leaves a snapshot of a table that is dropped. Its views were dropped before.
 pub(super) fn before_drop_table(ctx: &DdlContext<'_>, dropped: &mut Schema, table: &Table) {
+    before_loss(ctx, dropped, DROPPED, table);
+}
+
+fn before_loss(ctx: &DdlContext<'_>, after: &mut Schema, cause: &str, table: &Table) {
     let Some(keyspace) = ctx.schema.keyspace(&table.keyspace) else {
         return;
     };
-    let tables = keyspace.tables.get(&table.name).cloned().into_iter().collect();
-    leave(ctx, dropped, DROPPED, &table.name, keyspace.narrowed_to(tables));
+    let own = keyspace.tables.get(&table.name).into_iter();
+    let tables: Vec<Arc<Table>> = own.chain(views_of(ctx.schema, table)).cloned().collect();
+    leave(ctx, after, cause, &table.name, || keyspace.narrowed_to(tables));
 }
 
 /// Leaves one snapshot of all tables of a keyspace, with its types, functions and aggregates.
 pub(super) fn before_drop_keyspace(ctx: &DdlContext<'_>, dropped: &mut Schema, keyspace: &Keyspace) {
-    leave(ctx, dropped, DROPPED, &keyspace.name, keyspace.clone());
+    leave(ctx, dropped, DROPPED, &keyspace.name, || keyspace.clone());
 }
 
 /// Leaves a snapshot of those tables of a keyspace that are to have one.
-fn leave(ctx: &DdlContext<'_>, schema: &mut Schema, cause: &str, name: &str, mut keyspace: Keyspace) {
+fn leave(
+    ctx: &DdlContext<'_>,
+    schema: &mut Schema,
+    cause: &str,
+    name: &str,
+    keyspace: impl FnOnce() -> Keyspace,
+) {
+    if !ctx.auto_snapshot.is_on {
+        return;
+    }
+    let mut keyspace = keyspace();
     let wants = |table: &Table| {
         let base = table
             .view
@@ -58,21 +63,20 @@ fn leave(ctx: &DdlContext<'_>, schema: &mut Schema, cause: &str, name: &str, mut
             .and_then(|view| keyspace.tables.get(&view.base_table));
         base.map_or(table, Arc::as_ref).options.allow_auto_snapshot
     };
-    let unwanted: Vec<String> = keyspace
-        .tables
-        .values()
-        .filter(|table| !wants(table))
-        .map(|table| table.name.clone())
-        .collect();
-    keyspace.tables.retain(|name, _| !unwanted.contains(name));
-    if ctx.auto_snapshot.is_on && !is_system_name(&keyspace.name) && !keyspace.tables.is_empty() {
+    let unwanted = keyspace.tables.values().filter(|table| !wants(table));
+    let unwanted: Vec<String> = unwanted.map(|table| table.name.clone()).collect();
+    for name in &unwanted {
+        keyspace.tables.remove(name);
+    }
+    if !is_system_name(&keyspace.name) && !keyspace.tables.is_empty() {
         let now_ms = ctx.now_us.div_euclid(1000);
         schema.add_snapshot(cause, name, now_ms, ctx.auto_snapshot.ttl, keyspace);
     }
 }
 
 /// What is put back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Restore {
     /// The snapshot; without, the newest that TRUNCATE or DROP has left of the table or keyspace.
     pub tag: Option<String>,
@@ -83,8 +87,9 @@ pub struct Restore {
 }
 
 /// What has been put back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Restored {
+    #[serde(rename = "snapshot")]
     pub tag: String,
     pub keyspace: String,
     /// The tables, without their views.
@@ -306,11 +311,13 @@ fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> 
 }
 
 /// Which snapshots are cleared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Clear {
     /// The one with this tag; without, all.
     pub tag: Option<String>,
     /// Those of these keyspaces alone, if there are any here.
+    #[serde(default)]
     pub keyspaces: Vec<String>,
     /// Those alone that were taken before that time, in milliseconds since the Unix epoch.
     pub taken_before_ms: Option<i64>,
@@ -340,7 +347,10 @@ fn without(before: &Schema, goes: impl Fn(&Snapshot) -> bool) -> Option<(Schema,
         return None;
     }
     let mut schema = before.clone();
-    Arc::make_mut(&mut schema.snapshots).retain(|tag, _| !gone.contains(tag));
+    let snapshots = Arc::make_mut(&mut schema.snapshots);
+    for tag in &gone {
+        snapshots.remove(tag);
+    }
     Some((schema, gone))
 }
 

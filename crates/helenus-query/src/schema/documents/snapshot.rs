@@ -7,7 +7,7 @@ use crate::schema::{EntryTable, Snapshot};
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SnapshotDoc {
-    pub(super) tag: String,
+    tag: String,
     taken_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_ms: Option<i64>,
