@@ -17,6 +17,8 @@ use crate::backend::Backend;
 
 /// Bytes of answers after which the socket is tried before more requests are begun.
 const FLUSH_LEN: usize = 64 * 1024;
+/// Bytes that are read from a connection until others have had their turn: those of a large request may all be there already.
+const READ_TURN_LEN: usize = 512 * 1024;
 /// How long a connection serves requests before others get their turn.
 const SLICE: Duration = Duration::from_millis(1);
 /// Requests that a connection may always run, however many others run.
@@ -94,6 +96,7 @@ impl<B: Backend> Connection<B> {
     /// Reads and decodes what there is. True if anything came, be it the end.
     fn read_requests(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut progress = false;
+        let mut read_len = 0;
         while self.may_read_requests() {
             match self.input.decoder.decode_as_sent(&mut self.input.bytes) {
                 Ok(Some(envelope)) => {
@@ -104,13 +107,20 @@ impl<B: Backend> Connection<B> {
                         last_byte: self.input.last_read,
                     });
                 }
+                Ok(None) if read_len >= READ_TURN_LEN => {
+                    self.slice.is_over = true;
+                    break;
+                }
                 Ok(None) if !self.may_grow(cx) => break,
                 Ok(None) => match self.read_more(cx)? {
                     Poll::Ready(0) => {
                         progress = true;
                         self.input.queue.last = Some(EndOfInput::Closed);
                     }
-                    Poll::Ready(_) => progress = true,
+                    Poll::Ready(len) => {
+                        progress = true;
+                        read_len += len;
+                    }
                     Poll::Pending => {
                         // Without budget left, the socket was not even asked.
                         if coop::has_budget_remaining() {
