@@ -85,6 +85,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
         | StoreError::Locked { .. }
         | StoreError::NewerFormat { .. }
         | StoreError::OlderFormat { .. }
+        | StoreError::NotPinned(_)
         | StoreError::Closed
         | StoreError::InvalidConfig(_)
         | StoreError::MetaConflict(_)

@@ -1,6 +1,6 @@
-//! Snapshots of tables over HTTP, for `nodetool`: `POST /node/snapshots/restore` puts tables back, `POST /node/snapshots/clear` clears snapshots.
-//! Both have a JSON object as their body, with the fields of [`Restore`] and [`Clear`], and answer with what they have done. The list
-//! of snapshots is `GET /node/tables/snapshots`.
+//! Snapshots of tables over HTTP, for `nodetool`: `POST /node/snapshots/take` takes one of tables in use, `POST /node/snapshots/restore` puts
+//! tables back, `POST /node/snapshots/clear` clears snapshots. All have a JSON object as their body, with the fields of [`Take`],
+//! [`Restore`] and [`Clear`], and answer with what they have done. The list of snapshots is `GET /node/tables/snapshots`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use helenus_cql::error::CqlError;
 use helenus_query::engine::Engine;
-use helenus_query::engine::snapshots::{Clear, Restore};
+use helenus_query::engine::snapshots::{Clear, Restore, Take};
 use serde_json::json;
 
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
@@ -27,6 +27,7 @@ struct Context {
 /// The requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(engine: Arc<Engine>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
+        .route("/node/snapshots/take", post(take))
         .route("/node/snapshots/restore", post(restore))
         .route("/node/snapshots/clear", post(clear))
         .with_state(Context {
@@ -48,6 +49,19 @@ fn failed(error: CqlError) -> Refusal {
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     (status, format!("{error}\n"))
+}
+
+async fn take(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<impl IntoResponse, Refusal> {
+    let command = format!("POST /node/snapshots/take {body}");
+    context.authenticator.admit(command.trim_end(), peer, &headers)?;
+    let which: Take = serde_json::from_str(&body).map_err(misread)?;
+    context.engine.take_snapshot(&which).await.map_err(failed)?;
+    Ok(as_json(&json!({ "snapshot": which.tag })))
 }
 
 async fn restore(

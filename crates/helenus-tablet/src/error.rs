@@ -49,6 +49,9 @@ pub enum StoreError {
     /// The store was opened for reading alone.
     #[error("the store is read-only here")]
     ReadOnly,
+    /// The moment was not kept, and nothing was changed.
+    #[error("the tablets could not be kept as they are: {0}")]
+    NotPinned(String),
     /// The store is closed or closing.
     #[error("the store is closed")]
     Closed,

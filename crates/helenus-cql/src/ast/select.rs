@@ -9,6 +9,8 @@ use crate::types::NativeType;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
     pub table: QualifiedName,
+    /// The snapshot that is read (`AS OF SNAPSHOT`, which Cassandra does not have).
+    pub as_of_snapshot: Option<String>,
     pub json: bool,
     pub distinct: bool,
     /// Empty for `*`.

@@ -398,3 +398,32 @@ fn columns_are_masked_and_unmasked() {
         Some("system.mask_default")
     );
 }
+
+#[test]
+fn a_select_may_be_about_a_snapshot() {
+    let snapshot = |text: &str| match parse_statement(text).map(|parsed| parsed.statement) {
+        Ok(Statement::Select(select)) => Ok(select.as_of_snapshot),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.to_string()),
+    };
+    assert_eq!(snapshot("SELECT * FROM t WHERE k = 1"), Ok(None));
+    assert_eq!(
+        snapshot("SELECT * FROM ks.t AS OF SNAPSHOT 'a-1' WHERE k = 1 LIMIT 3"),
+        Ok(Some("a-1".to_owned()))
+    );
+    assert_eq!(
+        snapshot("select * from t as of snapshot Before"),
+        Ok(Some("before".to_owned()))
+    );
+    assert!(
+        snapshot("SELECT * FROM t AS OF '2026-11-23'")
+            .unwrap_err()
+            .contains("SNAPSHOT and the name")
+    );
+    assert!(snapshot("SELECT * FROM t AS OF SNAPSHOT").is_err());
+    assert!(
+        snapshot("SELECT * FROM t AS x")
+            .unwrap_err()
+            .contains("line 1:16")
+    );
+}

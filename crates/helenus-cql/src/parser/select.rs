@@ -17,6 +17,7 @@ impl Parser<'_> {
         self.expect(Kind::From)?;
         let mut select = Select {
             table: self.table_name()?,
+            as_of_snapshot: self.as_of_snapshot()?,
             json,
             distinct,
             items,
@@ -59,6 +60,30 @@ impl Parser<'_> {
             select.timeout = Some(self.timeout()?);
         }
         Ok(())
+    }
+
+    /// `AS OF SNAPSHOT name`, the name as a string or a word. Any other AS is left where it is, for Cassandra's error.
+    fn as_of_snapshot(&mut self) -> Parsed<Option<String>> {
+        let is_word = |parser: &Self, ahead: usize, word: &str| {
+            let token = parser.token_at(parser.position + ahead);
+            parser.slice(token).eq_ignore_ascii_case(word)
+        };
+        if !(self.at(Kind::As) && is_word(self, 1, "of")) {
+            return Ok(None);
+        }
+        self.advance();
+        self.advance();
+        if !is_word(self, 0, "snapshot") {
+            return Err(CqlError::Syntax(
+                "AS OF is followed by SNAPSHOT and the name of a snapshot: times can't be read yet"
+                    .to_owned(),
+            ));
+        }
+        self.advance();
+        match self.kind().is_string() {
+            true => self.expect_string().map(Some),
+            false => Ok(Some(self.ident()?.as_str().to_owned())),
+        }
     }
 
     /// True at ScyllaDB's `USING TIMEOUT`, which its drivers add to what they read of a server that knows tablets. Anything else is left

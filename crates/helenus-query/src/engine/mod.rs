@@ -2,10 +2,12 @@
 
 pub mod access;
 pub mod clients;
+mod copying;
 pub mod ddl;
 pub mod describe;
 pub(crate) mod guardrails;
 pub(crate) mod identity;
+mod past;
 pub(crate) mod prepared;
 mod read_only;
 pub mod sampling;
@@ -59,6 +61,7 @@ use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
+use past::Pasts;
 use prepared::PreparedStatements;
 use service_levels::RoleServices;
 use sizes::FileSizes;
@@ -148,6 +151,9 @@ pub struct Engine {
     pub client_memory: Arc<ClientMemory>,
     /// Index entries that stand for nothing.
     pub stale: Arc<StaleCounts>,
+    /// Held while tablets are pinned that no snapshot names yet, or those are let go that none names any more.
+    pub(crate) pinning: Mutex<()>,
+    pasts: Pasts,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
@@ -239,6 +245,8 @@ impl Engine {
                 clients: Clients::default(),
                 client_memory,
                 stale,
+                pinning: Mutex::default(),
+                pasts: Pasts::default(),
                 loading: Mutex::default(),
                 installing: parking_lot::Mutex::default(),
                 prepared,
@@ -315,11 +323,19 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let keyspace = options.keyspace(client);
-        let (planned, _epoch) = trace::parsing(|| {
+        let (planned, _epoch) = match trace::parsing(|| {
             let parsed = self.parse(text)?;
+            if past::snapshot_of(&parsed.statement).is_some() {
+                return Ok(Err(parsed));
+            }
             let epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
-            Ok((self.plan(keyspace, &parsed)?, epoch))
-        })?;
+            Ok(Ok((self.plan(keyspace, &parsed)?, epoch)))
+        })? {
+            Ok(planned) => planned,
+            Err(parsed) => {
+                return Box::pin(self.query_past(client, keyspace, text, &parsed, options)).await;
+            }
+        };
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
@@ -404,6 +420,7 @@ impl Engine {
     ) -> Result<(ast::ParsedStatement, Planned), CqlError> {
         trace::parsing(|| {
             let parsed = self.parse(text)?;
+            past::refuse(&parsed.statement)?;
             let planned = self.plan(keyspace, &parsed)?;
             ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
             planned.plan.validate()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::{TableId, key};
-use helenus_tablet::{FileBlocks, Tablet, TokenRange};
+use helenus_tablet::{FileBlocks, PinnedTablet, Tablet, TokenRange};
 use parking_lot::Mutex;
 
 use super::Engine;
@@ -42,6 +42,23 @@ struct FileSummary {
 #[derive(Debug, Default)]
 pub(crate) struct FileSizes {
     known: Mutex<HashMap<(u32, u128), Arc<FileSummary>>>,
+    /// Of files that only snapshots have.
+    pinned: Mutex<HashMap<(u32, u128), Arc<FileSummary>>>,
+}
+
+impl FileSizes {
+    /// Forgets the files that only snapshots have: some of them may have gone.
+    pub fn forget_pinned(&self) {
+        self.pinned.lock().clear();
+    }
+}
+
+/// What a table takes in a snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PinnedSize {
+    pub bytes: u64,
+    /// In files that the tablets of today do not have.
+    pub own_bytes: u64,
 }
 
 impl Engine {
@@ -95,6 +112,46 @@ impl Engine {
             (tablet.clone(), counted, all)
         };
         Ok(tablets.iter().map(bytes_of).collect())
+    }
+
+    /// What each table takes in pinned tablets, by its number.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(crate) async fn pinned_sizes(
+        &self,
+        pinned: &[PinnedTablet],
+    ) -> Result<BTreeMap<TableId, PinnedSize>, CqlError> {
+        self.file_summaries().await?;
+        let store = self
+            .context
+            .store
+            .open_pinned(pinned)
+            .await
+            .map_err(store_error)?;
+        let mut sizes = BTreeMap::<TableId, PinnedSize>::new();
+        for tablet in store.tablets().iter() {
+            for file in tablet.files() {
+                let of_today = self.file_sizes.known.lock().get(&file.id()).cloned();
+                let is_own = of_today.is_none();
+                let known = of_today.or_else(|| self.file_sizes.pinned.lock().get(&file.id()).cloned());
+                let summary = match known {
+                    Some(known) => known,
+                    None => {
+                        let blocks = tablet.file_blocks(&file).await.map_err(store_error)?;
+                        let summary = Arc::new(FileSummary::new(&blocks, tablet));
+                        self.file_sizes.pinned.lock().insert(file.id(), summary.clone());
+                        summary
+                    }
+                };
+                for (table, bytes) in &summary.tables {
+                    let size = sizes.entry(*table).or_default();
+                    size.bytes += bytes;
+                    size.own_bytes += if is_own { *bytes } else { 0 };
+                }
+            }
+        }
+        Ok(sizes)
     }
 
     /// The summaries of all files; those that are not known yet are made.

@@ -54,7 +54,7 @@ pub struct Schema {
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
     /// The roles there are, and what they may do.
     pub access: Arc<Roles>,
-    /// Tables as they were, by the tags of their snapshots.
+    /// Tables as they were.
     pub snapshots: Arc<Snapshots>,
     /// How it is written down.
     pub journal: Arc<Journal>,
@@ -113,9 +113,10 @@ impl Schema {
             .filter(|table| table.kind != TableKind::Virtual)
     }
 
-    /// Every table whose rows no compaction may sweep: those that are there, and those of snapshots.
+    /// Every table whose rows no compaction may sweep: those that are there, and those that snapshots have in the tablets of today.
     pub fn kept_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let snapshots = self.snapshots.values();
+        let snapshots = snapshots.filter(|snapshot| snapshot.pinned.is_none());
         self.stored_tables()
             .chain(snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values()))
     }

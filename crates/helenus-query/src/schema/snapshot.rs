@@ -1,16 +1,20 @@
-//! Snapshots: tables as they were at some time. Their rows stay where they lie, under the numbers that the tables had: a table that is
-//! truncated takes a new number anyway, and one that is dropped leaves its own behind. So a snapshot costs no copy; while it is there,
-//! compaction does not sweep its rows.
+//! Snapshots: tables as they were at some time. No byte is copied for them. There are two kinds:
+//!
+//! - What TRUNCATE, DROP and a restore leave behind. The rows stay where they lie, under the numbers that the tables had: a table that is
+//!   truncated takes a new number anyway, and one that is dropped leaves its own behind. While the snapshot is there, compaction does not
+//!   sweep its rows.
+//! - Of tables in use, as `nodetool snapshot` takes them. The files of all tablets are pinned as they were at that moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::types::CqlType;
+use helenus_tablet::PinnedTablet;
 
 use super::{Keyspace, Table};
 
-/// The snapshots that there are, by their tags.
-pub type Snapshots = BTreeMap<String, Arc<Snapshot>>;
+/// The snapshots that there are, by tag and keyspace.
+pub type Snapshots = BTreeMap<(String, String), Arc<Snapshot>>;
 
 /// Tables of a keyspace as they were at some time, with their indexes and views.
 #[derive(Clone, Debug)]
@@ -21,11 +25,18 @@ pub struct Snapshot {
     pub taken_ms: i64,
     /// When it is removed; never without.
     pub expires_ms: Option<i64>,
+    /// The tablets as they were, of a snapshot of tables in use.
+    pub pinned: Option<Arc<[PinnedTablet]>>,
     /// The keyspace as it was, with the tables that the snapshot has, and the types and functions that these need.
     pub keyspace: Arc<Keyspace>,
 }
 
 impl Snapshot {
+    /// What finds it among others.
+    pub fn key(&self) -> (String, String) {
+        (self.tag.clone(), self.keyspace.name.clone())
+    }
+
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use super::write_queues::WriteQueues;
 use super::{
-    HeaderTables, LiveTables, LockRequest, PartitionGuard, PartitionLocks, SchemaEpochs, VirtualTables,
+    HeaderTables, LiveTables, LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, SchemaEpochs,
+    VirtualTables,
 };
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Versions};
@@ -77,6 +78,42 @@ impl ExecutionContext {
     /// The cluster that the node is in.
     pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
         self.cluster.get()
+    }
+
+    /// What reads of the past stand on: other tablets and tables, and a time that stands still. Nothing is written there.
+    pub(crate) fn of_past(
+        &self,
+        store: Arc<Store>,
+        schema: Schema,
+        clock: Arc<dyn Clock>,
+    ) -> ExecutionContext {
+        ExecutionContext {
+            store,
+            limits: ArcSwap::new(self.limits.load_full()),
+            clock,
+            timestamps: TimestampSource::default(),
+            schema: ArcSwap::from_pointee(schema),
+            live_tables: self.live_tables.clone(),
+            headers: self.headers.clone(),
+            locks: PartitionLocks::default(),
+            counter_queues: Arc::default(),
+            conditional_queues: Arc::default(),
+            traces: self.traces.clone(),
+            figures: self.figures.clone(),
+            running: RunningStatements::default(),
+            partition_rates: PartitionRates::default(),
+            client_memory: self.client_memory.clone(),
+            answers: self.answers.clone(),
+            writes: SchemaEpochs::default(),
+            installed: Notify::default(),
+            stale: self.stale.clone(),
+            backfills: Backfills::default(),
+            posting_lists: PostingLists::default(),
+            cluster: OnceLock::new(),
+            flushes_by_period: AtomicBool::new(false),
+            virtual_tables: Box::new(NoVirtualTables),
+            scan_permits: self.scan_permits.clone(),
+        }
     }
 
     /// The limits that hold now.

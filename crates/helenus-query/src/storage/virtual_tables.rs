@@ -24,3 +24,17 @@ pub trait VirtualTables: Send + Sync {
     /// When the store can't be read.
     async fn complete(&self, table: &Table, rows: &mut [&mut VirtualRow]) -> Result<(), CqlError>;
 }
+
+/// Where there are none.
+pub(crate) struct NoVirtualTables;
+
+#[async_trait]
+impl VirtualTables for NoVirtualTables {
+    fn rows(&self, _table: &Table) -> Result<Vec<VirtualRow>, CqlError> {
+        Ok(Vec::new())
+    }
+
+    async fn complete(&self, _table: &Table, _rows: &mut [&mut VirtualRow]) -> Result<(), CqlError> {
+        Ok(())
+    }
+}

@@ -14,6 +14,8 @@ pub(crate) enum TabletDb {
     Owned(Db),
     /// Open elsewhere, or nowhere. Only its files are read here.
     Followed(Arc<FollowedManifest>),
+    /// As it was at one time. Only its files are read.
+    Pinned(Arc<VersionedManifest>),
 }
 
 impl TabletDb {
@@ -22,24 +24,25 @@ impl TabletDb {
         match self {
             TabletDb::Owned(db) => Some(Arc::new(db.manifest())),
             TabletDb::Followed(followed) => followed.newest(),
+            TabletDb::Pinned(manifest) => Some(manifest.clone()),
         }
     }
 
     /// The database, to write to it.
     ///
     /// # Errors
-    /// [`StoreError::ReadOnly`] if it is followed.
+    /// [`StoreError::ReadOnly`] if only its files are read.
     pub fn owned(&self) -> Result<&Db, StoreError> {
         match self {
             TabletDb::Owned(db) => Ok(db),
-            TabletDb::Followed(_) => Err(StoreError::ReadOnly),
+            TabletDb::Followed(_) | TabletDb::Pinned(_) => Err(StoreError::ReadOnly),
         }
     }
 
     /// The manifest of a database that another process may change.
     pub fn followed(&self) -> Option<&Arc<FollowedManifest>> {
         match self {
-            TabletDb::Owned(_) => None,
+            TabletDb::Owned(_) | TabletDb::Pinned(_) => None,
             TabletDb::Followed(followed) => Some(followed),
         }
     }

@@ -75,12 +75,17 @@ pub(crate) struct Entry<R> {
     pub waiter: Option<Waiter>,
 }
 
+/// What the log thread does between two groups.
+pub(crate) type BetweenGroups = Box<dyn FnOnce() + Send>;
+
 /// The writes that wait for the next group commit.
 struct PendingGroup<R> {
     /// A frame: room for its header, then records.
     frame: Vec<u8>,
     entries: Vec<Entry<R>>,
     next_lsn: u64,
+    /// What the log thread does once it has applied `entries`.
+    then: Vec<BetweenGroups>,
     /// Why no more writes are taken.
     closed: Option<StoreError>,
     /// The log thread waits for as many writes.
@@ -104,6 +109,7 @@ impl<R: Route> Log<R> {
                 frame: writer::empty_frame(),
                 entries: Vec::new(),
                 next_lsn: 1,
+                then: Vec::new(),
                 closed: None,
                 awaited: 0,
             }),
@@ -164,6 +170,18 @@ impl<R: Route> Log<R> {
         };
         self.submit(Vec::new(), route, false, waiter);
         let _ = receiver.await;
+    }
+
+    /// Has the log thread do something at a moment when all writes that are queued now have been applied, and none of later ones. It is dropped if
+    /// the log is closed.
+    pub fn between_groups(&self, work: BetweenGroups) {
+        let mut pending = self.pending.lock();
+        if pending.closed.is_none() {
+            pending.then.push(work);
+            pending.awaited = 0;
+            drop(pending);
+            self.ready.notify_one();
+        }
     }
 
     /// Refuses the writes that wait for the log.

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::frame::FRAME_HEADER_LEN;
-use super::{Entry, Log, Route};
+use super::{BetweenGroups, Entry, Log, Route};
 use crate::error::StoreError;
 use crate::priority::set_latency_critical;
 
@@ -94,7 +94,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
     fn run(mut self) {
         set_latency_critical();
         let mut frame = empty_frame();
-        while let Some(entries) = self.take(&mut frame) {
+        while let Some((entries, then)) = self.take(&mut frame) {
             let (began, count) = (Instant::now(), entries.len());
             let result = match frame.len() > FRAME_HEADER_LEN {
                 true => self.appender.append(&mut frame).map(Some),
@@ -104,16 +104,17 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
                 Ok(bytes) => self.hand_on(entries, bytes),
                 Err(error) => self.refuse(entries, &error),
             }
+            then.into_iter().for_each(|work| work());
             frame.resize(FRAME_HEADER_LEN, 0);
             frame.shrink_to(KEPT_BUFFER_MAX);
             self.gather(count, began);
         }
     }
 
-    /// Waits for writes and takes all that have gathered; `None` when the log is closed and empty.
-    fn take(&self, frame: &mut Vec<u8>) -> Option<Vec<Entry<R>>> {
+    /// Waits for writes and takes all that have gathered, and what is to be done when they are applied; `None` when the log is closed and empty.
+    fn take(&self, frame: &mut Vec<u8>) -> Option<(Vec<Entry<R>>, Vec<BetweenGroups>)> {
         let mut pending = self.log.pending.lock();
-        while pending.entries.is_empty() {
+        while pending.entries.is_empty() && pending.then.is_empty() {
             if pending.closed.is_some() {
                 return None;
             }
@@ -123,10 +124,8 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
         pending.awaited = 0;
         std::mem::swap(&mut pending.frame, frame);
         let capacity = pending.entries.len().next_power_of_two().min(1024);
-        Some(std::mem::replace(
-            &mut pending.entries,
-            Vec::with_capacity(capacity),
-        ))
+        let entries = std::mem::replace(&mut pending.entries, Vec::with_capacity(capacity));
+        Some((entries, std::mem::take(&mut pending.then)))
     }
 
     /// Applies a group that is in the log. It has left a frame if `bytes` are given.

@@ -7,6 +7,7 @@ mod dispatch;
 mod forced_compaction;
 mod late_writes;
 pub(crate) mod local;
+mod pinned;
 mod statistics;
 pub(crate) mod stats;
 pub(crate) mod write_batch;
@@ -32,6 +33,7 @@ use crate::metadata::folders::Folders;
 use crate::operation::Op;
 use crate::store::bucket::Remote;
 use crate::store::local::Local;
+use crate::store::pinned::Pinned;
 use crate::store::write_batch::WriteBatch;
 use crate::tablet::{NodeLog, OpenTablets, Tablet, find};
 use crate::work::nanos;
@@ -62,6 +64,8 @@ pub struct Store {
 pub(crate) enum StoreKind {
     Local(Box<Local>),
     Remote(Box<Remote>),
+    /// The tablets of another store, as they were at one moment.
+    Pinned(Box<Pinned>),
 }
 
 impl Drop for Store {
@@ -73,6 +77,7 @@ impl Drop for Store {
                 tablets.iter().for_each(|tablet| tablet.stage.close());
             }
             StoreKind::Remote(remote) => remote.stop(),
+            StoreKind::Pinned(_) => {}
         }
     }
 }
@@ -141,13 +146,14 @@ impl Store {
         match &self.kind {
             StoreKind::Local(local) => &local.clock,
             StoreKind::Remote(remote) => remote.clock(),
+            StoreKind::Pinned(pinned) => &pinned.clock,
         }
     }
 
     /// How long a write is waited for at most; a local store has no such limit.
     pub fn write_timeout(&self) -> Option<Duration> {
         match &self.kind {
-            StoreKind::Local(_) => None,
+            StoreKind::Local(_) | StoreKind::Pinned(_) => None,
             StoreKind::Remote(remote) => Some(remote.write_timeout()),
         }
     }
@@ -156,7 +162,7 @@ impl Store {
     pub fn replayed_records(&self) -> u64 {
         match &self.kind {
             StoreKind::Local(local) => local.replayed_records,
-            StoreKind::Remote(_) => 0,
+            StoreKind::Remote(_) | StoreKind::Pinned(_) => 0,
         }
     }
 
@@ -327,6 +333,7 @@ impl Store {
         match &self.kind {
             StoreKind::Local(local) => local.close(&self.tablets()).await,
             StoreKind::Remote(remote) => remote.close(self).await,
+            StoreKind::Pinned(_) => Ok(()),
         }
     }
 }

@@ -16,7 +16,7 @@ impl Store {
     pub fn disk_usage_percentage(&self) -> Option<u8> {
         match &self.kind {
             StoreKind::Local(local) => Some(local.space.usage_percentage()),
-            StoreKind::Remote(_) => None,
+            StoreKind::Remote(_) | StoreKind::Pinned(_) => None,
         }
     }
 
@@ -28,6 +28,7 @@ impl Store {
         let (log, disk_free_bytes) = match &self.kind {
             StoreKind::Local(local) => (local.log.ledger.stats(), Some(local.space.free_bytes())),
             StoreKind::Remote(remote) => (remote.log_stats(), None),
+            StoreKind::Pinned(_) => Default::default(),
         };
         let disk_cache = self.remote().ok().and_then(|remote| remote.disk_cache_stats());
         let mut scans = [0; 3];
@@ -41,7 +42,7 @@ impl Store {
         let [hits, blocks, indexes] = scans;
         let tablets: Vec<_> = tablets.iter().map(|tablet| tablet.stats()).collect();
         let mut totals = match &self.kind {
-            StoreKind::Local(_) => TabletTotals::default(),
+            StoreKind::Local(_) | StoreKind::Pinned(_) => TabletTotals::default(),
             StoreKind::Remote(remote) => remote.totals_of_closed(),
         };
         tablets.iter().for_each(|tablet| totals.add(tablet));
@@ -79,7 +80,7 @@ impl Store {
     /// Requests to the bucket, and to that of the log, since the store was opened; `None` of a local store. Cheap, unlike [`Store::stats`].
     pub fn bucket_stats(&self) -> Option<BucketStats> {
         match &self.kind {
-            StoreKind::Local(_) => None,
+            StoreKind::Local(_) | StoreKind::Pinned(_) => None,
             StoreKind::Remote(remote) => Some(remote.bucket_stats()),
         }
     }

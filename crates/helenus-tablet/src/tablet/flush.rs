@@ -3,6 +3,7 @@
 //! SlateDB's memtable is filled only to be written at once. It carries the number of the last log record in the batch, so that the next
 //! start replays exactly the records that are in no SSTable.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,8 +14,18 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::error::{StoreError, from_slatedb};
 use crate::stage::Stage;
 use crate::tablet::Tablet;
+use crate::tablet::pin::TabletMoment;
+use crate::tree::Tree;
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+/// A request for a flush.
+enum Request {
+    /// Of all memtables.
+    All(Waiter),
+    /// Of the moments that wait to be pinned ([`super::pin`]).
+    Moments,
+}
 
 /// A tablet flushes if joining all of its memtables leaves this percentage of their bytes: with less, most writes were newer versions of the
 /// same rows, and memory has room for more of them.
@@ -27,8 +38,10 @@ pub(crate) fn join_bytes(memtable_bytes: u64) -> usize {
 
 /// The flushes of one tablet, of which one runs at a time ([`run`]).
 pub(crate) struct Flushes {
-    requests: mpsc::UnboundedSender<Waiter>,
-    received: Mutex<Option<mpsc::UnboundedReceiver<Waiter>>>,
+    requests: mpsc::UnboundedSender<Request>,
+    received: Mutex<Option<mpsc::UnboundedReceiver<Request>>>,
+    /// What is to be flushed before any later write. Changed while `memory` is held.
+    moments: Mutex<VecDeque<TabletMoment>>,
     /// One has been asked for because memory is full enough, and has not begun.
     is_due: AtomicBool,
     /// One has ended.
@@ -48,6 +61,7 @@ impl Flushes {
         Flushes {
             requests,
             received: Mutex::new(Some(received)),
+            moments: Mutex::default(),
             is_due: AtomicBool::new(false),
             ended: Notify::new(),
             due_bytes: join_bytes(memtable_bytes) / 100 * LEFT_PERCENT,
@@ -60,7 +74,7 @@ impl Flushes {
     pub fn joined(&self, bytes: usize) {
         if bytes >= self.due_bytes && !self.is_due.swap(true, Ordering::AcqRel) {
             let (waiter, _) = oneshot::channel();
-            let _ = self.requests.send(waiter);
+            let _ = self.requests.send(Request::All(waiter));
         }
     }
 
@@ -78,8 +92,21 @@ impl Flushes {
     /// Waits until all memtables of now are in SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let (waiter, flushed) = oneshot::channel();
-        self.requests.send(waiter).map_err(|_| StoreError::Closed)?;
+        self.requests
+            .send(Request::All(waiter))
+            .map_err(|_| StoreError::Closed)?;
         flushed.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Has a moment pinned before anything later is flushed. Call it while `memory` is held, as when the moment was frozen.
+    pub fn pin(&self, moment: TabletMoment) {
+        self.moments.lock().push_back(moment);
+        // Without a receiver the tablet is closed, and the moment is dropped with the tablet.
+        let _ = self.requests.send(Request::Moments);
+    }
+
+    fn next_moment(&self) -> Option<TabletMoment> {
+        self.moments.lock().pop_front()
     }
 }
 
@@ -91,10 +118,21 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
     };
     // The last record that SlateDB has been given.
     let mut given = 0;
-    while let Some(waiter) = received.recv().await {
-        let mut waiters = vec![waiter];
-        while let Ok(waiter) = received.try_recv() {
-            waiters.push(waiter);
+    while let Some(request) = received.recv().await {
+        let mut waiters = Vec::new();
+        let mut next = Some(request);
+        while let Some(request) = next {
+            if let Request::All(waiter) = request {
+                waiters.push(waiter);
+            }
+            next = received.try_recv().ok();
+        }
+        if waiters.is_empty() {
+            while let Some(moment) = flushes.next_moment() {
+                tablet.pin(moment, &mut given).await;
+            }
+            flushes.ended.notify_waiters();
+            continue;
         }
         flushes.is_due.store(false, Ordering::Release);
         let result = tablet.flush_memory(&mut given).await;
@@ -111,10 +149,19 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
 
 impl Tablet {
     async fn flush_memory(&self, given: &mut u64) -> Result<(), StoreError> {
-        let tree = {
-            let _memory = self.flushes.memory.lock().await;
-            self.stage.freeze()
+        let tree = loop {
+            let memory = self.flushes.memory.lock().await;
+            let Some(moment) = self.flushes.next_moment() else {
+                break self.stage.freeze();
+            };
+            drop(memory);
+            self.pin(moment, given).await;
         };
+        self.flush_tree(tree, given).await
+    }
+
+    /// Writes those memtables of a tree to an SSTable that are later than `given`, which is then the last record of them.
+    pub(super) async fn flush_tree(&self, tree: Arc<Tree>, given: &mut u64) -> Result<(), StoreError> {
         if let Some(unflushed) = tree.unflushed(self.model.as_ref(), *given)? {
             let options = WriteOptions {
                 seqnum: unflushed.last_seq,

@@ -9,6 +9,7 @@ pub(crate) mod manifest;
 pub(crate) mod memory_purge;
 pub(crate) mod obsolete_files;
 mod partition_reads;
+pub(crate) mod pin;
 pub(crate) mod scan;
 pub(crate) mod stage_apply;
 pub(crate) mod stats;

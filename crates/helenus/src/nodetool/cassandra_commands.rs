@@ -50,7 +50,6 @@ const OTHER_FILES: &str =
     "files of Cassandra can't be read; copy the rows by CQL, for example by COPY of the shell";
 const COMPACTORS: &str =
     "the setting background_threads says how many parts of compactions run at a time, and takes a restart";
-const SNAPSHOTS: &str = "snapshots of tables in use can't be taken yet: TRUNCATE and DROP leave snapshots (nodetool listsnapshots); docs/operations.md says how a store is copied";
 
 /// By name, in alphabetical order.
 const COMMANDS: &[(&str, Outcome)] = &[
@@ -170,7 +169,6 @@ const COMMANDS: &[(&str, Outcome)] = &[
     ("setstreamthroughput", NothingToDo(NO_STREAMS)),
     ("settraceprobability", NothingToDo(ON_REQUEST)),
     ("sjk", NothingToDo(NO_JMX)),
-    ("snapshot", Refused(SNAPSHOTS)),
     ("sstablerepairedset", NothingToDo(NO_REPLICAS)),
     ("statusautocompaction", NothingToDo(ALWAYS_COMPACTS)),
     ("statusbackup", NothingToDo(NO_BACKUPS)),

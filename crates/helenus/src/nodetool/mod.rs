@@ -264,7 +264,9 @@ enum Command {
     Getguardrailsconfig(guardrails::ShowArgs),
     /// Set a guardrail of this node until it ends, or reloads its settings
     Setguardrailsconfig(guardrails::SetArgs),
-    /// The snapshots that TRUNCATE, DROP TABLE and DROP KEYSPACE have left
+    /// Take a snapshot of tables in use, on a store in a folder
+    Snapshot(snapshots::TakeArgs),
+    /// The snapshots that were taken, and those that TRUNCATE, DROP TABLE and DROP KEYSPACE have left
     Listsnapshots(snapshots::ListArgs),
     /// Clear snapshots, whose rows compaction then sweeps
     Clearsnapshot(snapshots::ClearArgs),
@@ -311,6 +313,9 @@ pub fn normalized(arguments: Vec<OsString>) -> Vec<OsString> {
         ("-pwf", "--password-file"),
         ("-pp", "--print-port"),
         ("-kt", "--kt"),
+        ("-kc", "--kc.list"),
+        ("-cf", "--column-family"),
+        ("-sf", "--skip-flush"),
         ("-nt", "--no-ttl"),
     ];
     let normalized = |argument: OsString| {
@@ -392,6 +397,7 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Resetfullquerylog => full_query_log::reset(node),
         Command::Getguardrailsconfig(args) => guardrails::show(node, args),
         Command::Setguardrailsconfig(args) => guardrails::set(node, args),
+        Command::Snapshot(args) => snapshots::take(node, args),
         Command::Listsnapshots(args) => snapshots::list_all(node, args),
         Command::Clearsnapshot(args) => snapshots::clear(node, args),
         Command::Restore(args) => snapshots::restore(node, args),

@@ -1,4 +1,4 @@
-//! `nodetool listsnapshots` and `clearsnapshot` in the format of Cassandra's, and `restore`, which Cassandra has not.
+//! `nodetool snapshot`, `listsnapshots` and `clearsnapshot` in the format of Cassandra's, and `restore`, which Cassandra has not.
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,8 +13,34 @@ use super::output::{columns, file_size, list, number, text};
 const CHALLENGE: &str = "/node/challenge";
 const RESTORE: &str = "/node/snapshots/restore";
 const CLEAR: &str = "/node/snapshots/clear";
+const TAKE: &str = "/node/snapshots/take";
+/// How long the memtables may take to be flushed.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long all nodes may take to agree on the schema.
 const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a restore may take, which copies the rows of tables in use.
+const COPY_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub(super) struct TakeArgs {
+    /// The name of the snapshot [default: the milliseconds since 1970]
+    #[arg(short = 't', long, value_name = "TAG")]
+    tag: Option<String>,
+    /// The table of the one keyspace that is named (also -cf)
+    #[arg(long, visible_alias = "column-family", value_name = "TABLE")]
+    table: Option<String>,
+    /// Tables, as KEYSPACE.TABLE,KEYSPACE.TABLE (also -kt, -kc)
+    #[arg(long, aliases = ["kt", "kc.list"], value_name = "TABLES")]
+    kt_list: Option<String>,
+    /// Leave out what is in memory (also -sf)
+    #[arg(long)]
+    skip_flush: bool,
+    /// How long the snapshot is kept, as 12h or 5d [default: until it is cleared]
+    #[arg(long, value_name = "DURATION")]
+    ttl: Option<String>,
+    /// All tables of these [default: of all keyspaces]
+    keyspaces: Vec<String>,
+}
 
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListArgs {
@@ -54,6 +80,70 @@ pub(super) struct RestoreArgs {
     kt: Option<String>,
     /// The keyspace: all its tables that the snapshot has
     keyspace: Option<String>,
+}
+
+pub(super) fn take(node: &NodeClient, args: &TakeArgs) -> anyhow::Result<ExitCode> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let tag = args.tag.clone();
+    let tag = tag.unwrap_or_else(|| since_epoch.as_millis().to_string());
+    let body = args.body(&tag)?;
+    println!("{}", args.announcement(&tag));
+    node.command(TAKE, &body.to_string(), CHALLENGE, FLUSH_TIMEOUT)?;
+    println!("Snapshot directory: {tag}");
+    Ok(ExitCode::SUCCESS)
+}
+
+impl TakeArgs {
+    fn body(&self, tag: &str) -> anyhow::Result<Value> {
+        let tables = match (&self.kt_list, &self.table) {
+            (Some(_), Some(_)) => {
+                bail!(
+                    "When specifying the Keyspace table list for a snapshot, you should not specify column family"
+                )
+            }
+            (Some(_), None) if !self.keyspaces.is_empty() => {
+                bail!(
+                    "When specifying the Keyspace table list for a snapshot, you should not specify keyspaces"
+                )
+            }
+            (Some(list), None) => list.replace(' ', "").split(',').map(str::to_owned).collect(),
+            (None, Some(table)) => match self.keyspaces.as_slice() {
+                [keyspace] => vec![format!("{keyspace}.{table}")],
+                _ => bail!(
+                    "When specifying the column family for a snapshot, you must specify one and only one keyspace"
+                ),
+            },
+            (None, None) => Vec::new(),
+        };
+        let ttl = self.ttl.as_deref().map(humantime::parse_duration).transpose();
+        let ttl = ttl.context("--ttl is no duration as 12h or 5d")?;
+        let keyspaces: &[String] = match tables.is_empty() {
+            true => &self.keyspaces,
+            false => &[],
+        };
+        Ok(json!({
+            "tag": tag,
+            "keyspaces": keyspaces,
+            "tables": tables,
+            "ttl_ms": ttl.map(|ttl| ttl.as_millis() as u64),
+            "skip_flush": self.skip_flush,
+        }))
+    }
+
+    /// What Cassandra's says before it begins.
+    fn announcement(&self, tag: &str) -> String {
+        let of = match &self.kt_list {
+            Some(list) => list.replace(' ', ""),
+            None if self.keyspaces.is_empty() => "all keyspaces".to_owned(),
+            None => self.keyspaces.join(", "),
+        };
+        let ttl = self.ttl.as_ref().map(|ttl| format!(", ttl={ttl}"));
+        format!(
+            "Requested creating snapshot(s) for [{of}] with snapshot name [{tag}] and options {{skipFlush={}{}}}",
+            self.skip_flush,
+            ttl.unwrap_or_default()
+        )
+    }
 }
 
 pub(super) fn list_all(node: &NodeClient, args: &ListArgs) -> anyhow::Result<ExitCode> {
@@ -170,7 +260,7 @@ impl ClearArgs {
 pub(super) fn restore(node: &NodeClient, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let (keyspace, table) = args.named()?;
     let body = json!({ "tag": args.tag, "keyspace": keyspace, "table": table });
-    let answer = node.command(RESTORE, &body.to_string(), CHALLENGE, AGREEMENT_TIMEOUT)?;
+    let answer = node.command(RESTORE, &body.to_string(), CHALLENGE, COPY_TIMEOUT)?;
     print!("{}", report(&node.parse(RESTORE, &answer)?));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,17 @@
-//! Snapshots of tables: what TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind, how it is put back and how it is cleared. All of it is
-//! changes of the schema; no row is read or written.
+//! Snapshots of tables: what TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind, and what is taken of tables in use; how it is put back and
+//! how it is cleared. All of it is changes of the schema; no row is read or written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::types::UserType;
+use helenus_row::TableId;
+use helenus_tablet::PinnedTablet;
 use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
+use super::truncate::renumbered;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};
@@ -19,6 +22,7 @@ use crate::schema::{Keyspace, Schema, Snapshot, Table, views_of};
 const TRUNCATED: &str = "truncated";
 const DROPPED: &str = "dropped";
 const REPLACED: &str = "replaced";
+const RESTORING: &str = "restoring";
 
 /// Leaves a snapshot of a table that is truncated, and of its views.
 pub(super) fn before_truncate(ctx: &DdlContext<'_>, truncated: &mut Schema, table: &Table) {
@@ -164,7 +168,7 @@ pub(crate) fn restore(
     Ok((schema, restored))
 }
 
-fn find<'s>(schema: &'s Schema, wanted: &Restore) -> Result<&'s Arc<Snapshot>, String> {
+fn find<'s>(schema: &'s Schema, wanted: &'s Restore) -> Result<&'s Arc<Snapshot>, String> {
     let is_of_keyspace = |snapshot: &Snapshot| {
         wanted
             .keyspace
@@ -172,13 +176,24 @@ fn find<'s>(schema: &'s Schema, wanted: &Restore) -> Result<&'s Arc<Snapshot>, S
             .is_none_or(|keyspace| *keyspace == snapshot.keyspace.name)
     };
     if let Some(tag) = &wanted.tag {
-        let found = schema.snapshots.get(tag);
-        let found = found.ok_or_else(|| format!("there is no snapshot {tag}; see nodetool listsnapshots"))?;
-        return match is_of_keyspace(found) {
-            true => Ok(found),
-            false => Err(format!(
+        let tagged: Vec<_> = schema.tagged(tag).collect();
+        let keyspaces = || {
+            let names = tagged.iter().map(|of| of.keyspace.name.as_str());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let mut found = tagged.iter().filter(|snapshot| is_of_keyspace(snapshot));
+        return match (found.next(), found.next()) {
+            (Some(found), None) => Ok(*found),
+            (Some(_), Some(_)) => Err(format!(
+                "snapshot {tag} is of keyspaces {}: name the one to restore",
+                keyspaces()
+            )),
+            (None, _) if tagged.is_empty() => {
+                Err(format!("there is no snapshot {tag}; see nodetool listsnapshots"))
+            }
+            (None, _) => Err(format!(
                 "snapshot {tag} is of keyspace {}, not of {}",
-                found.keyspace.name,
+                keyspaces(),
                 wanted.keyspace.as_deref().unwrap_or_default()
             )),
         };
@@ -195,7 +210,10 @@ fn find<'s>(schema: &'s Schema, wanted: &Restore) -> Result<&'s Arc<Snapshot>, S
     };
     let candidates = schema.snapshots.values().filter(|snapshot| {
         // What a restore has replaced is asked for by its tag: else the second restore would undo the first.
-        let is_left_behind = !snapshot.tag.starts_with(REPLACED);
+        let is_of_restore = [REPLACED, RESTORING]
+            .iter()
+            .any(|cause| snapshot.tag.starts_with(cause));
+        let is_left_behind = snapshot.pinned.is_none() && !is_of_restore;
         is_left_behind && is_of_keyspace(snapshot) && has_table(snapshot)
     });
     let newest = candidates.max_by_key(|snapshot| (snapshot.taken_ms, &snapshot.tag));
@@ -310,6 +328,163 @@ fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> 
     Ok(table)
 }
 
+/// Which tables in use a snapshot is taken of.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Take {
+    pub tag: String,
+    /// All tables of these; without `tables` too, of all keyspaces.
+    #[serde(default)]
+    pub keyspaces: Vec<String>,
+    /// `KEYSPACE.TABLE` each, with their views.
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// How long it is kept; without, until it is cleared.
+    pub ttl_ms: Option<u64>,
+    /// What is in no SSTable is left out.
+    #[serde(default)]
+    pub skip_flush: bool,
+}
+
+/// The shortest time for which Cassandra keeps a snapshot.
+const TTL_MIN_MS: u64 = 60_000;
+
+/// The keyspaces of which a snapshot is taken, each with the tables that are asked for.
+///
+/// # Errors
+/// In Cassandra's words where it has some: there is no such keyspace or table, or there is such a snapshot.
+pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, String> {
+    if take.tag.is_empty() {
+        return Err("You must supply a snapshot name.".to_owned());
+    }
+    if take.tag.contains(['/', '\0']) {
+        return Err("Snapshot name cannot contain /".to_owned());
+    }
+    if take.ttl_ms.is_some_and(|ttl_ms| ttl_ms < TTL_MIN_MS) {
+        return Err(format!(
+            "ttl for snapshot must be at least {} seconds",
+            TTL_MIN_MS / 1000
+        ));
+    }
+    let is_users = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual && !is_system_name(&keyspace.name);
+    let named = |name: &str| {
+        let keyspace = schema.keyspace(name).filter(is_users);
+        keyspace.ok_or_else(|| format!("Keyspace {name} does not exist"))
+    };
+    let mut taken: BTreeMap<String, Keyspace> = BTreeMap::new();
+    for name in &take.tables {
+        let (keyspace, table) = name
+            .split_once('.')
+            .ok_or_else(|| format!("{name} is no table as KEYSPACE.TABLE"))?;
+        let of = named(keyspace)?;
+        let unknown = || format!("Unknown keyspace/cf pair ({keyspace}.{table})");
+        let table = of.tables.get(table).filter(|table| !table.is_view());
+        let table = table.ok_or_else(unknown)?;
+        let mut tables: Vec<Arc<Table>> = taken
+            .get(keyspace)
+            .map(|taken| taken.tables.values().cloned().collect())
+            .unwrap_or_default();
+        tables.extend(
+            [table.clone()]
+                .into_iter()
+                .chain(views_of(schema, table).cloned()),
+        );
+        taken.insert(keyspace.to_owned(), of.narrowed_to(tables));
+    }
+    for name in &take.keyspaces {
+        taken.insert(name.clone(), Keyspace::clone(named(name)?));
+    }
+    if take.tables.is_empty() && take.keyspaces.is_empty() {
+        let all = schema.keyspaces.values().filter(is_users);
+        taken.extend(all.map(|keyspace| (keyspace.name.clone(), Keyspace::clone(keyspace))));
+    }
+    if schema
+        .tagged(&take.tag)
+        .any(|of| taken.contains_key(&of.keyspace.name))
+    {
+        return Err(format!("Snapshot {} already exists.", take.tag));
+    }
+    let mut taken: Vec<Keyspace> = taken.into_values().collect();
+    taken.retain(|keyspace| !keyspace.tables.is_empty());
+    Ok(taken)
+}
+
+/// The schema with snapshots of the keyspaces in which the tablets were pinned.
+///
+/// # Errors
+/// Those of [`to_take`]; and one of the tables is not what it was when the tablets were pinned.
+pub(crate) fn take(
+    pinned_in: &Schema,
+    before: &Schema,
+    take: &Take,
+    pinned: &Arc<[PinnedTablet]>,
+    taken_ms: i64,
+) -> Result<Schema, String> {
+    let mut schema = before.clone();
+    to_take(before, take)?;
+    for keyspace in to_take(pinned_in, take)? {
+        schema.insert_snapshot(Snapshot {
+            tag: take.tag.clone(),
+            taken_ms,
+            expires_ms: expiry_ms(taken_ms, take.ttl_ms.map(Duration::from_millis)),
+            pinned: Some(pinned.clone()),
+            keyspace: Arc::new(keyspace),
+        });
+    }
+    Ok(schema)
+}
+
+/// Tables whose rows have to be copied before they can be put back: from the numbers that they have in the pinned tablets to new ones.
+pub(crate) struct Copies {
+    pub pinned: Arc<[PinnedTablet]>,
+    /// The tag of the snapshot that has the tables under their new numbers.
+    pub tag: String,
+    /// From, to.
+    pub numbers: Vec<(TableId, TableId)>,
+}
+
+/// For how long tables are kept whose rows are being copied: if the node ends meanwhile, they are left over.
+const COPY_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// The schema with a snapshot under whose numbers the rows of pinned tables are to be copied. None if they need not be.
+///
+/// # Errors
+/// In words: there is no such snapshot or table.
+pub(crate) fn begin_copy(
+    before: &Schema,
+    wanted: &Restore,
+    now_ms: i64,
+) -> Result<Option<(Schema, Copies)>, String> {
+    let snapshot = find(before, wanted)?;
+    let Some(pinned) = snapshot.pinned.clone() else {
+        return Ok(None);
+    };
+    let selected = select(snapshot, wanted.table.as_deref())?;
+    let mut schema = before.clone();
+    let mut numbers = Vec::new();
+    let mut copies = Vec::new();
+    for table in &selected {
+        let copy = renumbered(&mut schema, table, false).map_err(|error| error.to_string())?;
+        let own = [(table.number, copy.number)];
+        let indexes = table.indexes.iter().zip(&copy.indexes);
+        numbers.extend(own);
+        numbers.extend(indexes.map(|(from, to)| (from.table.number, to.table.number)));
+        copies.push(Arc::new(copy));
+    }
+    let keyspace = match selected.len() == snapshot.keyspace.tables.len() {
+        true => Keyspace {
+            tables: copies
+                .iter()
+                .map(|copy| (copy.name.clone(), copy.clone()))
+                .collect(),
+            ..Keyspace::clone(&snapshot.keyspace)
+        },
+        false => snapshot.keyspace.narrowed_to(copies),
+    };
+    let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(COPY_TTL), keyspace);
+    Ok(Some((schema, Copies { pinned, tag, numbers })))
+}
+
 /// Which snapshots are cleared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -342,16 +517,18 @@ pub(crate) fn expire(before: &Schema, now_ms: i64) -> Option<(Schema, Vec<String
 
 fn without(before: &Schema, goes: impl Fn(&Snapshot) -> bool) -> Option<(Schema, Vec<String>)> {
     let gone = before.snapshots.values().filter(|snapshot| goes(snapshot));
-    let gone: Vec<String> = gone.map(|snapshot| snapshot.tag.clone()).collect();
+    let gone: Vec<(String, String)> = gone.map(|snapshot| snapshot.key()).collect();
     if gone.is_empty() {
         return None;
     }
     let mut schema = before.clone();
     let snapshots = Arc::make_mut(&mut schema.snapshots);
-    for tag in &gone {
-        snapshots.remove(tag);
+    for key in &gone {
+        snapshots.remove(key);
     }
-    Some((schema, gone))
+    let mut tags: Vec<String> = gone.into_iter().map(|(tag, _)| tag).collect();
+    tags.dedup();
+    Some((schema, tags))
 }
 
 impl Schema {
@@ -367,18 +544,28 @@ impl Schema {
         // The same may happen twice within a millisecond.
         let mut taken_ms = now_ms;
         let tag = |taken_ms: i64| format!("{cause}-{taken_ms}-{name}");
-        while self.snapshots.contains_key(&tag(taken_ms)) {
+        while self.tagged(&tag(taken_ms)).next().is_some() {
             taken_ms += 1;
         }
-        let ttl_ms = ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
-        let snapshot = Snapshot {
+        self.insert_snapshot(Snapshot {
             tag: tag(taken_ms),
             taken_ms,
-            expires_ms: ttl_ms.map(|ttl_ms| taken_ms.saturating_add(ttl_ms)),
+            expires_ms: expiry_ms(taken_ms, ttl),
+            pinned: None,
             keyspace: Arc::new(keyspace),
-        };
-        Arc::make_mut(&mut self.snapshots).insert(tag(taken_ms), Arc::new(snapshot));
+        });
         tag(taken_ms)
+    }
+
+    fn insert_snapshot(&mut self, snapshot: Snapshot) {
+        Arc::make_mut(&mut self.snapshots).insert(snapshot.key(), Arc::new(snapshot));
+    }
+
+    /// The snapshots with that tag, of which each keyspace has one at most.
+    fn tagged<'s>(&'s self, tag: &'s str) -> impl Iterator<Item = &'s Arc<Snapshot>> {
+        self.snapshots
+            .values()
+            .filter(move |snapshot| snapshot.tag == tag)
     }
 
     /// Takes tables out of a snapshot, which goes with the last one.
@@ -387,17 +574,20 @@ impl Schema {
         for table in tables {
             keyspace.tables.remove(&table.name);
         }
-        let snapshots = Arc::make_mut(&mut self.snapshots);
         if keyspace.tables.is_empty() {
-            snapshots.remove(&snapshot.tag);
+            Arc::make_mut(&mut self.snapshots).remove(&snapshot.key());
             return;
         }
-        let rest = Snapshot {
+        self.insert_snapshot(Snapshot {
             keyspace: Arc::new(keyspace),
             ..snapshot.clone()
-        };
-        snapshots.insert(snapshot.tag.clone(), Arc::new(rest));
+        });
     }
+}
+
+fn expiry_ms(taken_ms: i64, ttl: Option<Duration>) -> Option<i64> {
+    let ttl_ms = ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+    ttl_ms.map(|ttl_ms| taken_ms.saturating_add(ttl_ms))
 }
 
 #[cfg(test)]

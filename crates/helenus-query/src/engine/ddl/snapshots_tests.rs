@@ -30,12 +30,20 @@ fn schema() -> InMemorySchema {
     schema
 }
 
+/// The one snapshot of that tag.
+fn tagged<'s>(schema: &'s Schema, tag: &str) -> &'s Arc<Snapshot> {
+    let mut tagged = schema.snapshots.values().filter(|snapshot| snapshot.tag == tag);
+    let found = tagged.next().unwrap();
+    assert!(tagged.next().is_none());
+    found
+}
+
 fn table_names(keyspace: &Keyspace) -> Vec<&str> {
     keyspace.tables.keys().map(String::as_str).collect()
 }
 
 fn tags(schema: &Schema) -> Vec<&str> {
-    schema.snapshots.keys().map(String::as_str).collect()
+    schema.snapshots.keys().map(|(tag, _)| tag.as_str()).collect()
 }
 
 /// The numbers under which the rows of a table, its index and its view lie.
@@ -77,7 +85,7 @@ fn a_truncated_table_comes_back_with_its_rows_index_and_view() {
     assert!(before.iter().all(|number| !emptied.contains(number)));
     let tag = format!("truncated-{NOW_MS}-t");
     assert_eq!(tags(&schema.schema), [&tag]);
-    let snapshot = &schema.schema.snapshots[&tag];
+    let snapshot = tagged(&schema.schema, &tag);
     assert_eq!(snapshot.expires_ms, Some(NOW_MS + 3_600_000));
     let types: Vec<&str> = snapshot.keyspace.types.keys().map(String::as_str).collect();
     assert_eq!(types, ["address", "inner"]);
@@ -273,7 +281,7 @@ fn tables_and_nodes_may_have_no_snapshots() {
     schema.auto_snapshot.is_on = true;
     schema.auto_snapshot.ttl = None;
     schema.apply("DROP KEYSPACE ks").unwrap();
-    let snapshot = &schema.schema.snapshots[&format!("dropped-{NOW_MS}-ks")];
+    let snapshot = tagged(&schema.schema, &format!("dropped-{NOW_MS}-ks"));
     // Neither the table nor its view.
     assert_eq!(table_names(&snapshot.keyspace), ["other"]);
     assert!(!snapshot.is_expired(i64::MAX));
@@ -309,4 +317,111 @@ fn snapshots_are_cleared_by_tag_keyspace_and_age_and_when_their_time_has_passed(
     let (next, gone) = expire(&schema.schema, NOW_MS + 3_600_000).unwrap();
     assert_eq!(gone, [first]);
     assert_eq!(tags(&next), [&second]);
+}
+
+fn pinned(number: u32) -> Arc<[PinnedTablet]> {
+    let tablet = |id| PinnedTablet {
+        id,
+        tokens: helenus_tablet::TokenRange { first: 0, last: 9 },
+        manifest: u64::from(number),
+        checkpoint: uuid::Uuid::from_u128(u128::from(number)),
+    };
+    Arc::new([tablet(1), tablet(2)])
+}
+
+fn to_take_of(tag: &str, keyspaces: &[&str], tables: &[&str]) -> Take {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Take {
+        tag: tag.to_owned(),
+        keyspaces: owned(keyspaces),
+        tables: owned(tables),
+        ttl_ms: None,
+        skip_flush: false,
+    }
+}
+
+/// Takes a snapshot of what is there, and checks that the change is written down as it is made.
+fn take_now(schema: &mut InMemorySchema, which: &Take, number: u32) -> Result<(), String> {
+    let next = take(&schema.schema, &schema.schema, which, &pinned(number), NOW_MS)?;
+    check_lines(&schema.schema, &next);
+    schema.schema = next;
+    Ok(())
+}
+
+#[test]
+fn a_tag_is_given_once_to_each_keyspace() {
+    let mut schema = schema();
+    take_now(&mut schema, &to_take_of("x", &["ks"], &[]), 1).unwrap();
+    let again = take_now(&mut schema, &to_take_of("x", &[], &["ks.other"]), 2);
+    assert_eq!(again.unwrap_err(), "Snapshot x already exists.");
+    take_now(&mut schema, &to_take_of("x", &["elsewhere"], &[]), 2).unwrap();
+    assert_eq!(tags(&schema.schema), ["x", "x"]);
+    // No compaction has to keep anything for them.
+    assert_eq!(
+        schema.schema.kept_tables().count(),
+        schema.schema.stored_tables().count()
+    );
+    let which = Clear {
+        tag: Some("x".to_owned()),
+        keyspaces: vec!["ks".to_owned()],
+        ..Clear::default()
+    };
+    let (next, cleared) = clear(&schema.schema, &which).unwrap();
+    check_lines(&schema.schema, &next);
+    assert_eq!(cleared, ["x"]);
+    let left: Vec<_> = next
+        .snapshots
+        .keys()
+        .map(|(_, keyspace)| keyspace.as_str())
+        .collect();
+    assert_eq!(left, ["elsewhere"]);
+}
+
+#[test]
+fn a_snapshot_of_a_table_has_its_views_and_types() {
+    let mut schema = schema();
+    take_now(&mut schema, &to_take_of("x", &[], &["ks.t", "elsewhere.t"]), 1).unwrap();
+    let of = |keyspace: &str| &schema.schema.snapshots[&("x".to_owned(), keyspace.to_owned())];
+    assert_eq!(table_names(&of("ks").keyspace), ["t", "tv"]);
+    let types: Vec<&String> = of("ks").keyspace.types.keys().collect();
+    assert_eq!(types, ["address", "inner"]);
+    assert_eq!(table_names(&of("elsewhere").keyspace), ["t", "tv"]);
+    assert_eq!(of("ks").pinned, Some(pinned(1)));
+}
+
+#[test]
+fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
+    let mut schema = schema();
+    let before = numbers(&schema.schema);
+    take_now(&mut schema, &to_take_of("x", &["ks"], &[]), 1).unwrap();
+    let wanted = Restore {
+        tag: Some("x".to_owned()),
+        keyspace: None,
+        table: Some("t".to_owned()),
+    };
+    let (next, copies) = begin_copy(&schema.schema, &wanted, NOW_MS).unwrap().unwrap();
+    check_lines(&schema.schema, &next);
+    schema.schema = next;
+    let from: Vec<u32> = copies.numbers.iter().map(|(from, _)| from.0).collect();
+    let to: Vec<u32> = copies.numbers.iter().map(|(_, to)| to.0).collect();
+    let sorted = |numbers: &[u32]| {
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        numbers
+    };
+    assert_eq!(sorted(&from), sorted(&before));
+    assert!(to.iter().all(|number| *number > *before.iter().max().unwrap()));
+    // What is being copied is not swept.
+    let kept: Vec<u32> = schema.schema.kept_tables().map(|table| table.number.0).collect();
+    assert!(copies.numbers.iter().any(|(_, to)| kept.contains(&to.0)));
+    put_back(&mut schema, Some(&copies.tag), None, None).unwrap();
+    assert_eq!(sorted(&numbers(&schema.schema)), sorted(&to));
+    assert_eq!(tags(&schema.schema), [&format!("replaced-{}-t", NOW_MS + 5), "x"]);
+    // One that TRUNCATE has left needs no copy.
+    schema.apply("TRUNCATE t").unwrap();
+    let wanted = Restore {
+        keyspace: Some("ks".to_owned()),
+        ..Restore::default()
+    };
+    assert!(begin_copy(&schema.schema, &wanted, NOW_MS).unwrap().is_none());
 }

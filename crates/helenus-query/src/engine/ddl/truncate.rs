@@ -46,10 +46,27 @@ pub fn forget_traces(engine: &Engine, keyspace: Option<&str>, name: &ast::Qualif
 
 fn renumber(schema: &Schema, table: &Table) -> Result<Schema, CqlError> {
     let mut schema = schema.clone();
+    let empty = renumbered(&mut schema, table, true)?;
+    let views: Vec<Arc<Table>> = views_of(&schema, table).cloned().collect();
+    for view in views {
+        let empty = renumbered(&mut schema, &view, true)?;
+        schema = schema.with_table(empty);
+    }
+    Ok(schema.with_table(empty))
+}
+
+/// A table or view under a new number, with its indexes under others. Where there are no rows, indexes and views are complete.
+pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> Result<Table, CqlError> {
     let mut builder = table.to_builder();
     builder.number = schema.take_table_number();
+    builder.view = table.view.as_ref().map(|view| {
+        Arc::new(View {
+            is_built: view.is_built || is_empty,
+            ..View::clone(view)
+        })
+    });
     let base = builder.clone().build();
-    let mut indexes = Vec::with_capacity(table.indexes.len());
+    builder.indexes.clear();
     for index in &table.indexes {
         let hidden = hidden_table(
             &base,
@@ -58,26 +75,11 @@ fn renumber(schema: &Schema, table: &Table) -> Result<Schema, CqlError> {
             schema.take_table_number(),
             index.table.id,
         )?;
-        // An empty index is complete.
-        let index = Index {
+        builder.indexes.push(Arc::new(Index {
             table: Arc::new(hidden),
-            is_complete: true,
+            is_complete: index.is_complete || is_empty,
             ..Index::clone(index)
-        };
-        indexes.push(Arc::new(index));
+        }));
     }
-    builder.indexes = indexes;
-    let views: Vec<Arc<Table>> = views_of(&schema, table).cloned().collect();
-    for view in views {
-        let mut empty = view.to_builder();
-        empty.number = schema.take_table_number();
-        empty.view = view.view.as_ref().map(|view| {
-            Arc::new(View {
-                is_built: true,
-                ..View::clone(view)
-            })
-        });
-        schema = schema.with_table(empty.build());
-    }
-    Ok(schema.with_table(builder.build()))
+    Ok(builder.build())
 }

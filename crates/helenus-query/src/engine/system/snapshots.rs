@@ -1,13 +1,17 @@
 //! `system_views.snapshots` (Cassandra's `SnapshotsTable`): a row for each table of a snapshot, with what it and its indexes take in the SSTables
 //! of this node, or of a shared store in the tablets that this node owns.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
+use helenus_tablet::PinnedTablet;
 
 use super::Row;
 use super::row::{bigint, bigint_saturating, boolean, get_text, row, set, text};
 use crate::engine::Engine;
+use crate::engine::sizes::PinnedSize;
 use crate::schema::Table;
 
 pub(crate) fn is_mine(table: &Table) -> bool {
@@ -36,7 +40,8 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// Puts the sizes into rows. What a snapshot has is nobody else's, so its true size is its size.
+/// Puts the sizes into rows. What TRUNCATE or DROP has left behind is nobody else's, so its true size is its size; of tables in use, it is what
+/// lies in files that only snapshots have.
 pub(crate) async fn complete<'r>(
     engine: &Engine,
     table: &Table,
@@ -44,22 +49,37 @@ pub(crate) async fn complete<'r>(
 ) -> Result<(), CqlError> {
     let sizes = engine.table_sizes().await?;
     let schema = engine.schema();
+    // Keyspaces of one snapshot share what is pinned.
+    let mut pinned_sizes: Option<(Arc<[PinnedTablet]>, BTreeMap<TableId, PinnedSize>)> = None;
     for row in rows {
-        let snapshot = schema.snapshots.get(get_text(row, table, "name"));
-        let of = snapshot.and_then(|snapshot| {
-            let tables = &snapshot.keyspace.tables;
-            tables.get(get_text(row, table, "table_name"))
-        });
+        let name = |column| get_text(row, table, column).to_owned();
+        let snapshot = schema.snapshots.get(&(name("name"), name("keyspace_name")));
+        let Some(snapshot) = snapshot else { continue };
+        let of = snapshot.keyspace.tables.get(get_text(row, table, "table_name"));
         let Some(of) = of else { continue };
-        let indexes = of.indexes.iter().map(|index| index.table.number);
-        let numbers = indexes.chain([of.number]);
-        let bytes = numbers
-            .filter_map(|number| sizes.get(&number))
-            .map(|size| size.bytes)
-            .sum();
-        for name in ["size_on_disk", "true_size"] {
-            set(row, table, name, bigint_saturating(bytes));
+        if let Some(pinned) = &snapshot.pinned
+            && !pinned_sizes.as_ref().is_some_and(|(known, _)| known == pinned)
+        {
+            pinned_sizes = Some((pinned.clone(), engine.pinned_sizes(pinned).await?));
         }
+        let indexes = of.indexes.iter().map(|index| index.table.number);
+        let mut sum = PinnedSize::default();
+        for number in indexes.chain([of.number]) {
+            let size = match (&snapshot.pinned, &pinned_sizes) {
+                (Some(_), Some((_, sizes))) => sizes.get(&number).copied().unwrap_or_default(),
+                _ => {
+                    let bytes = sizes.get(&number).map_or(0, |size| size.bytes);
+                    PinnedSize {
+                        bytes,
+                        own_bytes: bytes,
+                    }
+                }
+            };
+            sum.bytes += size.bytes;
+            sum.own_bytes += size.own_bytes;
+        }
+        set(row, table, "size_on_disk", bigint_saturating(sum.bytes));
+        set(row, table, "true_size", bigint_saturating(sum.own_bytes));
     }
     Ok(())
 }

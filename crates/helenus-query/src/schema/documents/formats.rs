@@ -4,11 +4,11 @@
 use crate::schema::Schema;
 
 /// The newest format of the document `schema`; raised when an older binary could not understand it.
-pub(crate) const JOURNAL: u32 = 11;
+pub(crate) const JOURNAL: u32 = 12;
 /// The format of a document with none of the [`FEATURES`]. Older ones are a base alone.
 pub(crate) const JOURNAL_LEAST: u32 = 3;
 /// The newest format of a base.
-pub(crate) const BASE: u32 = 9;
+pub(crate) const BASE: u32 = 10;
 const BASE_LEAST: u32 = 1;
 
 /// A part of a schema that not every format knows.
@@ -30,6 +30,7 @@ const FEATURES: &[Feature] = &[
     Feature { is_used: |schema| !schema.access.service_levels.is_empty(), journal: 10, base: 8 },
     // What is in a snapshot is not looked at: the newest format has it.
     Feature { is_used: |schema| !schema.snapshots.is_empty(), journal: 11, base: 9 },
+    Feature { is_used: |schema| schema.snapshots.values().any(|snapshot| snapshot.pinned.is_some()), journal: 12, base: 10 },
 ];
 
 fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {
@@ -47,10 +48,12 @@ pub(crate) fn of_base(schema: &Schema) -> u32 {
 }
 
 /// What a line of the journal begins with that formats before this one do not know.
-const LINES: [(&str, u32); 3] = [
+const LINES: [(&str, u32); 5] = [
     (r#"{"service_levels":"#, 10),
     (r#"{"snapshot":"#, 11),
     (r#"{"drop_snapshot":"#, 11),
+    (r#"{"pinned_snapshot":"#, 12),
+    (r#"{"drop_pinned_snapshot":"#, 12),
 ];
 
 /// The first format whose binaries can read a line of the journal. What the line speaks of may be gone.

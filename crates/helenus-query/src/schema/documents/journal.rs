@@ -63,6 +63,12 @@ pub(crate) enum Line {
     /// A new one, or what is left of one.
     Snapshot(Box<SnapshotDoc>),
     DropSnapshot(String),
+    /// A new one of tables in use.
+    PinnedSnapshot(Box<SnapshotDoc>),
+    DropPinnedSnapshot {
+        tag: String,
+        keyspace: String,
+    },
 }
 
 /// How a schema is written down.
@@ -122,13 +128,24 @@ fn snapshots(before: &Arc<Snapshots>, after: &Arc<Snapshots>, lines: &mut Vec<Li
     if Arc::ptr_eq(before, after) {
         return;
     }
-    let gone = before.keys().filter(|tag| !after.contains_key(*tag));
-    lines.extend(gone.map(|tag| Line::DropSnapshot(tag.clone())));
-    for (tag, snapshot) in after.iter() {
+    let gone = before.iter().filter(|(key, _)| !after.contains_key(*key));
+    lines.extend(gone.map(|((tag, keyspace), snapshot)| match snapshot.pinned {
+        None => Line::DropSnapshot(tag.clone()),
+        Some(_) => Line::DropPinnedSnapshot {
+            tag: tag.clone(),
+            keyspace: keyspace.clone(),
+        },
+    }));
+    for (key, snapshot) in after.iter() {
         let is_same = |old: &Arc<_>| Arc::ptr_eq(old, snapshot);
-        if !before.get(tag).is_some_and(is_same) {
-            lines.push(Line::Snapshot(Box::new(SnapshotDoc::from(snapshot.as_ref()))));
+        if before.get(key).is_some_and(is_same) {
+            continue;
         }
+        let document = Box::new(SnapshotDoc::from(snapshot.as_ref()));
+        lines.push(match snapshot.pinned {
+            None => Line::Snapshot(document),
+            Some(_) => Line::PinnedSnapshot(document),
+        });
     }
 }
 
@@ -217,13 +234,17 @@ pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) ->
         Line::ServiceLevels(levels) => {
             Arc::make_mut(&mut schema.access).service_levels = service_level::by_name(levels);
         }
-        Line::Snapshot(snapshot) => {
+        Line::Snapshot(snapshot) | Line::PinnedSnapshot(snapshot) => {
             let snapshot = documents::read_snapshot(*snapshot, entry_table).map_err(damaged)?;
             let snapshots = Arc::make_mut(&mut schema.snapshots);
-            snapshots.insert(snapshot.tag.clone(), Arc::new(snapshot));
+            snapshots.insert(snapshot.key(), Arc::new(snapshot));
         }
         Line::DropSnapshot(tag) => {
-            Arc::make_mut(&mut schema.snapshots).remove(&tag);
+            let snapshots = Arc::make_mut(&mut schema.snapshots);
+            snapshots.retain(|(known, _), snapshot| *known != tag || snapshot.pinned.is_some());
+        }
+        Line::DropPinnedSnapshot { tag, keyspace } => {
+            Arc::make_mut(&mut schema.snapshots).remove(&(tag, keyspace));
         }
     }
     Ok(())

@@ -435,7 +435,7 @@ pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -
     let mut snapshots = BTreeMap::new();
     for snapshot in document.snapshots {
         let snapshot = read_snapshot(snapshot, entry_table).map_err(damaged)?;
-        snapshots.insert(snapshot.tag.clone(), Arc::new(snapshot));
+        snapshots.insert(snapshot.key(), Arc::new(snapshot));
     }
     schema.snapshots = Arc::new(snapshots);
     Ok(())

@@ -1,6 +1,8 @@
 //! How a snapshot is written down.
 
+use helenus_tablet::{PinnedTablet, TokenRange};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::{KeyspaceDoc, keyspace_doc, read_keyspace};
 use crate::schema::{EntryTable, Snapshot};
@@ -11,8 +13,41 @@ pub(crate) struct SnapshotDoc {
     taken_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pinned: Option<Vec<PinnedDoc>>,
     /// With the tables that the snapshot has.
     keyspace: KeyspaceDoc,
+}
+
+/// A tablet as it was.
+#[derive(Serialize, Deserialize)]
+struct PinnedDoc {
+    tablet: u32,
+    tokens: TokenRange,
+    manifest: u64,
+    checkpoint: Uuid,
+}
+
+impl From<&PinnedTablet> for PinnedDoc {
+    fn from(pinned: &PinnedTablet) -> PinnedDoc {
+        PinnedDoc {
+            tablet: pinned.id,
+            tokens: pinned.tokens,
+            manifest: pinned.manifest,
+            checkpoint: pinned.checkpoint,
+        }
+    }
+}
+
+impl From<PinnedDoc> for PinnedTablet {
+    fn from(document: PinnedDoc) -> PinnedTablet {
+        PinnedTablet {
+            id: document.tablet,
+            tokens: document.tokens,
+            manifest: document.manifest,
+            checkpoint: document.checkpoint,
+        }
+    }
 }
 
 impl From<&Snapshot> for SnapshotDoc {
@@ -21,6 +56,10 @@ impl From<&Snapshot> for SnapshotDoc {
             tag: snapshot.tag.clone(),
             taken_ms: snapshot.taken_ms,
             expires_ms: snapshot.expires_ms,
+            pinned: snapshot
+                .pinned
+                .as_ref()
+                .map(|pinned| pinned.iter().map(PinnedDoc::from).collect()),
             keyspace: keyspace_doc(&snapshot.keyspace),
         }
     }
@@ -31,6 +70,9 @@ pub(crate) fn read_snapshot(document: SnapshotDoc, entry_table: EntryTable) -> R
         tag: document.tag,
         taken_ms: document.taken_ms,
         expires_ms: document.expires_ms,
+        pinned: document
+            .pinned
+            .map(|pinned| pinned.into_iter().map(PinnedTablet::from).collect()),
         keyspace: read_keyspace(document.keyspace, entry_table)?.into(),
     })
 }

@@ -264,9 +264,9 @@ impl Store {
     pub(crate) fn remote(&self) -> Result<&Remote, StoreError> {
         match &self.kind {
             crate::store::StoreKind::Remote(remote) => Ok(remote),
-            crate::store::StoreKind::Local(_) => Err(StoreError::InvalidConfig(
-                "a store in a local folder has all of its tablets, always".into(),
-            )),
+            crate::store::StoreKind::Local(_) | crate::store::StoreKind::Pinned(_) => Err(
+                StoreError::InvalidConfig("a store in a local folder has all of its tablets, always".into()),
+            ),
         }
     }
 }

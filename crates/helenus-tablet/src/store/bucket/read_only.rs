@@ -69,7 +69,7 @@ pub struct RefreshRound {
 impl Store {
     /// True of a store that is only read.
     pub fn is_read_only(&self) -> bool {
-        self.follower().is_some()
+        self.follower().is_some() || matches!(self.kind, StoreKind::Pinned(_))
     }
 
     /// Refuses what would write to a store that is only read.
@@ -83,7 +83,7 @@ impl Store {
     fn follower(&self) -> Option<&Follower> {
         match &self.kind {
             StoreKind::Remote(remote) => remote.follower.as_ref(),
-            StoreKind::Local(_) => None,
+            StoreKind::Local(_) | StoreKind::Pinned(_) => None,
         }
     }
 

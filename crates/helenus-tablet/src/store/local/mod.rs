@@ -17,6 +17,7 @@ use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
+use crate::database::Databases;
 use crate::disk::checksummed_objects::ManifestChecksums;
 use crate::disk::disk_reserve::DiskReserve;
 use crate::disk::incremental_delete::FileDeleter;
@@ -33,6 +34,9 @@ use open::StoreOpener;
 /// A store in a folder: one log for all tablets, which are open as long as the store is.
 pub(crate) struct Local {
     pub log: Arc<NodeLog>,
+    pub databases: Databases,
+    /// The files of the tablets.
+    pub objects: Arc<dyn ObjectStore>,
     pub space: Arc<DiskSpace>,
     pub maintenance: Arc<Maintenance>,
     /// The clock that stamps stored entries.

@@ -122,6 +122,7 @@ impl StoreOpener {
         self.start(
             folders,
             lock,
+            databases,
             tablets,
             router,
             running,
@@ -195,6 +196,7 @@ impl StoreOpener {
         self,
         folders: Folders,
         lock: File,
+        databases: Databases,
         tablets: Vec<Arc<Tablet>>,
         router: Arc<TabletRouter>,
         mut running: Running,
@@ -257,6 +259,8 @@ impl StoreOpener {
             closed: AtomicBool::new(false),
             kind: StoreKind::Local(Box::new(Local {
                 log,
+                databases,
+                objects: self.store,
                 space,
                 maintenance,
                 clock: self.clock,

@@ -1,0 +1,81 @@
+//! Copies the rows of a table as it was at one moment to another number.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt};
+use helenus_cql::error::CqlError;
+use helenus_row::{TableId, key};
+use helenus_tablet::{Op, Store, Tablet, WriteBatch};
+
+use crate::failure::store_error;
+use crate::storage::ExecutionContext;
+use crate::storage::agreement::add_header_table;
+
+/// Tablets that are copied at a time.
+const TABLETS: usize = 2;
+/// Bytes of rows that are written together.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Writes all rows that table `from` has in a store of pinned tablets to table `to`, which nobody else writes to; how many those are.
+///
+/// # Errors
+/// The rows can't be read or written.
+pub(super) async fn copy(
+    context: &ExecutionContext,
+    pinned: &Arc<Store>,
+    from: TableId,
+    to: TableId,
+) -> Result<u64, CqlError> {
+    if context.headers.contains(from) {
+        add_header_table(context, to).await?;
+    }
+    let tablets = Vec::clone(&pinned.tablets());
+    let copies = tablets
+        .into_iter()
+        .map(|tablet| async move { copy_tablet(context, &tablet, from, to).await });
+    let copies = futures::stream::iter(copies).buffer_unordered(TABLETS);
+    let counts: Vec<u64> = copies.try_collect().await?;
+    Ok(counts.into_iter().sum())
+}
+
+async fn copy_tablet(
+    context: &ExecutionContext,
+    tablet: &Tablet,
+    from: TableId,
+    to: TableId,
+) -> Result<u64, CqlError> {
+    let prefix = |table: TableId| Bytes::copy_from_slice(&table.0.to_be_bytes());
+    let mut scan = match from.0.checked_add(1) {
+        Some(next) => tablet.scan(prefix(from)..prefix(TableId(next)), false).await,
+        None => tablet.scan(prefix(from).., false).await,
+    }
+    .map_err(store_error)?;
+    let mut rows = 0;
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    while let Some((key, row)) = scan.next().await.map_err(store_error)? {
+        let token = key::token_of(&key)
+            .ok_or_else(|| CqlError::Server(format!("a key of table {} is damaged", from.0)))?;
+        let mut copied = to.0.to_be_bytes().to_vec();
+        copied.extend_from_slice(key.get(copied.len()..).unwrap_or_default());
+        bytes += copied.len() + row.len();
+        batch.push(Op {
+            token,
+            key: copied.into(),
+            operand: row,
+        });
+        rows += 1;
+        if bytes >= BATCH_BYTES {
+            write(context, std::mem::take(&mut batch)).await?;
+            bytes = 0;
+        }
+    }
+    write(context, batch).await?;
+    Ok(rows)
+}
+
+async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError> {
+    let written = context.store.write(WriteBatch::of(ops), true).await;
+    written.map_err(store_error)
+}

@@ -1,0 +1,78 @@
+//! Keeps a tablet as it is at one moment: its memtables of then are flushed before any later write, and a checkpoint of SlateDB holds the
+//! files that there are then. So a moment costs no copy, and while it is pinned, its files are not deleted.
+
+use std::sync::Arc;
+
+use slatedb::config::{CheckpointOptions, CheckpointScope};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::Tablet;
+use crate::error::{StoreError, from_slatedb};
+use crate::token_range::TokenRange;
+use crate::tree::Tree;
+
+/// The name of all checkpoints that pin a moment. SlateDB has checkpoints of its own, for clones.
+pub(crate) const CHECKPOINT_NAME: &str = "snapshot";
+
+/// A tablet as it was at one moment, and where its files of then are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedTablet {
+    /// The tablet's number.
+    pub id: u32,
+    pub tokens: TokenRange,
+    /// The number of the manifest.
+    pub manifest: u64,
+    /// Holds the manifest and its files.
+    pub checkpoint: Uuid,
+}
+
+/// What a tablet has at one moment.
+pub(crate) struct TabletMoment {
+    /// With all writes of then, and frozen.
+    pub tree: Arc<Tree>,
+    pub pinned: oneshot::Sender<Result<PinnedTablet, StoreError>>,
+}
+
+impl Tablet {
+    /// Freezes the memtables, all writes so far being in them. Pins them, with the files, in the background.
+    ///
+    /// Call it on the log thread between two groups, when nothing is staged.
+    pub(crate) fn pin_now(&self) -> oneshot::Receiver<Result<PinnedTablet, StoreError>> {
+        let (pinned, receiver) = oneshot::channel();
+        let _memory = self.flushes.memory.blocking_lock();
+        let tree = self.stage.freeze();
+        self.flushes.pin(TabletMoment { tree, pinned });
+        receiver
+    }
+
+    /// Flushes a moment and pins the files of then. Called where no other flush runs.
+    pub(super) async fn pin(&self, moment: TabletMoment, given: &mut u64) {
+        let TabletMoment { tree, pinned } = moment;
+        let result = match self.flush_tree(tree, given).await {
+            Ok(()) => self.checkpoint().await,
+            Err(error) => Err(error),
+        };
+        // Nobody may wait any more: the checkpoint is then removed with those that no snapshot names.
+        let _ = pinned.send(result);
+    }
+
+    /// Pins the files of now.
+    pub(crate) async fn checkpoint(&self) -> Result<PinnedTablet, StoreError> {
+        let options = CheckpointOptions {
+            name: Some(CHECKPOINT_NAME.to_owned()),
+            ..CheckpointOptions::default()
+        };
+        let created = self
+            .db
+            .owned()?
+            .create_checkpoint(CheckpointScope::Durable, &options);
+        let created = created.await.map_err(|error| from_slatedb(&error))?;
+        Ok(PinnedTablet {
+            id: self.id,
+            tokens: self.tokens,
+            manifest: created.manifest_id,
+            checkpoint: created.id,
+        })
+    }
+}

@@ -1,0 +1,220 @@
+"""Snapshots of tables in use: what they have, how they are read, put back and cleared, and that they outlive kills."""
+
+import os
+import pathlib
+import re
+import threading
+
+import pytest
+from cassandra import InvalidRequest
+from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
+from cassandra.query import SimpleStatement
+
+import helenus
+from tool import done, refused, two_nodes
+
+pytestmark = pytest.mark.process
+
+ROWS = 2000
+WRITERS = 4
+KEYSPACE = "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+
+
+@pytest.fixture
+def node(tmp_path):
+    node = helenus.Node(tmp_path / "data").start()
+    yield node
+    node.close()
+
+
+def fill(session):
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.t (k int PRIMARY KEY, i int, v text)")
+    session.execute("CREATE INDEX t_i ON s.t (i)")
+    session.execute("CREATE MATERIALIZED VIEW s.t_view AS SELECT * FROM s.t WHERE k IS NOT NULL AND i IS NOT NULL PRIMARY KEY (i, k)")
+    session.execute("CREATE TABLE s.counts (k int PRIMARY KEY, n counter)")
+    insert = session.prepare("INSERT INTO s.t (k, i, v) VALUES (?, ?, ?)")
+    execute_concurrent_with_args(session, insert, [(k, k % 10, f"first {k}") for k in range(ROWS)], concurrency=64)
+    for _ in range(3):
+        session.execute("UPDATE s.counts SET n = n + 2 WHERE k = 1")
+
+
+def counts(session, as_of=""):
+    """Rows of the table, by its index, and of its view."""
+    count = lambda name, where="": session.execute(f"SELECT count(*) FROM s.{name} {as_of} {where}").one()[0]
+    return count("t"), count("t", "WHERE i = 3"), count("t_view")
+
+
+WHOLE = (ROWS, ROWS // 10, ROWS)
+
+
+def change_all(session):
+    """Rows are changed, deleted and added, in the table and by its partition headers."""
+    update = session.prepare("UPDATE s.t SET i = 77, v = 'second' WHERE k = ?")
+    delete = session.prepare("DELETE FROM s.t WHERE k = ?")
+    execute_concurrent(session, [(update if k % 2 else delete, (k,)) for k in range(ROWS)], concurrency=64)
+    session.execute("INSERT INTO s.t (k, i, v) VALUES (-1, 3, 'new')")
+    session.execute("UPDATE s.counts SET n = n + 100 WHERE k = 1")
+
+
+CHANGED = (ROWS // 2 + 1, 1, ROWS // 2 + 1)
+
+
+def test_a_snapshot_is_read_and_put_back_after_changes_compactions_and_a_kill(node):
+    session = node.connect()
+    fill(session)
+    said = done(node, "snapshot", "-t", "before", "s")
+    assert said == ("Requested creating snapshot(s) for [s] with snapshot name [before] and options {skipFlush=false}\n"
+                    "Snapshot directory: before\n")
+    change_all(session)
+    done(node, "flush")
+    done(node, "compact")
+    node.kill()
+    node.start()
+    session = node.connect()
+    assert counts(session) == CHANGED
+    assert counts(session, "AS OF SNAPSHOT before") == WHOLE
+    assert counts(session, "as of snapshot 'before'") == WHOLE
+    past = "SELECT * FROM s.t AS OF SNAPSHOT before WHERE k = %s"
+    assert session.execute(past, (4,)).one() == (4, 4, "first 4")
+    assert session.execute(past, (-1,)).one() is None
+    assert session.execute("SELECT n FROM s.counts AS OF SNAPSHOT before").one().n == 6
+    paged = session.execute(SimpleStatement("SELECT k FROM s.t AS OF SNAPSHOT before", fetch_size=100))
+    assert sorted(row.k for row in paged) == list(range(ROWS))
+
+    said = done(node, "restore", "-t", "before", "-kt", "s.t")
+    replaced = re.fullmatch(r"Restored s\.t from snapshot before\nWhat was there is snapshot (replaced-\d+-t) now\n", said)[1]
+    assert counts(session) == WHOLE
+    assert session.execute("SELECT v FROM s.t WHERE k = 4").one().v == "first 4"
+    assert session.execute("SELECT n FROM s.counts").one().n == 106
+    assert counts(session, f"AS OF SNAPSHOT '{replaced}'") == CHANGED
+    # What was put back is written to; the snapshot stays as it is.
+    session.execute("UPDATE s.t SET i = 3 WHERE k = 4")
+    node.kill()
+    node.start()
+    session = node.connect()
+    assert counts(session) == (ROWS, ROWS // 10 + 1, ROWS)
+    assert counts(session, "AS OF SNAPSHOT before") == WHOLE
+    assert done(node, "restore", "-t", "before") .startswith("Restored s.counts, s.t from snapshot before\n")
+    assert counts(session) == WHOLE
+    assert session.execute("SELECT n FROM s.counts").one().n == 6
+
+
+def test_a_snapshot_under_load_has_batches_whole_and_what_was_acknowledged(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.log (writer int, part int, n int, PRIMARY KEY ((writer, part)))")
+    parts = 6
+    insert = "INSERT INTO s.log (writer, part, n) VALUES ({}, {}, {});"
+    begun, acknowledged, ends = [0] * WRITERS, [0] * WRITERS, threading.Event()
+
+    def write(writer):
+        # Each batch gives the same number to partitions of several tablets.
+        while not ends.is_set():
+            begun[writer] += 1
+            lines = "".join(insert.format(writer, part, begun[writer]) for part in range(parts))
+            session.execute(f"BEGIN BATCH {lines} APPLY BATCH")
+            acknowledged[writer] = begun[writer]
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    try:
+        helenus.wait_until(lambda: min(acknowledged) > 20, what="some batches")
+        bounds = []
+        for number in range(8):
+            least = list(acknowledged)
+            done(node, "snapshot", "-t", f"under-load-{number}", "-kt", "s.log")
+            bounds.append((least, list(begun)))
+    finally:
+        ends.set()
+        for writer in writers:
+            writer.join()
+    node.kill()
+    node.start()
+    session = node.connect()
+    for number, (least, most) in enumerate(bounds):
+        rows = session.execute(f"SELECT writer, n FROM s.log AS OF SNAPSHOT 'under-load-{number}'").all()
+        assert len(rows) == WRITERS * parts
+        for writer in range(WRITERS):
+            found = {row.n for row in rows if row.writer == writer}
+            assert len(found) == 1, "a batch is there in part"
+            assert least[writer] <= found.pop() <= most[writer]
+
+
+def test_what_has_expired_since_and_dropped_tables_are_read(node):
+    session = node.connect()
+    fill(session)
+    session.execute("INSERT INTO s.t (k, i, v) VALUES (-5, 1, 'short') USING TTL 2")
+    done(node, "snapshot", "-t", "early", "s")
+    helenus.wait_until(lambda: session.execute("SELECT v FROM s.t WHERE k = -5").one() is None, what="the row has expired")
+    assert session.execute("SELECT v FROM s.t AS OF SNAPSHOT early WHERE k = -5").one().v == "short"
+    session.execute("DROP KEYSPACE s")
+    assert session.execute("SELECT count(*) FROM s.t AS OF SNAPSHOT early").one()[0] == ROWS + 1
+    assert done(node, "restore", "-t", "early") == "Restored s.counts, s.t from snapshot early\n"
+    helenus.wait_until(lambda: counts(session) == WHOLE, what="the index and the view")
+
+
+def test_names_are_checked_and_snapshots_go(node):
+    session = node.connect()
+    fill(session)
+    session.execute(KEYSPACE.format("other"))
+    session.execute("CREATE TABLE other.t (k int PRIMARY KEY)")
+    assert "Keyspace nope does not exist" in refused(node, "snapshot", "-t", "x", "nope")
+    assert "Unknown keyspace/cf pair (s.nope)" in refused(node, "snapshot", "-t", "x", "-kt", "s.nope")
+    assert "Snapshot name cannot contain /" in refused(node, "snapshot", "-t", "a/b")
+    assert "ttl for snapshot must be at least 60 seconds" in refused(node, "snapshot", "-t", "x", "--ttl", "5s")
+    done(node, "snapshot", "-t", "x", "--ttl", "2h")
+    assert "Snapshot x already exists." in refused(node, "snapshot", "-t", "x", "s")
+    assert re.search(r"\[all keyspaces\] with snapshot name \[\d{13}\]", done(node, "snapshot"))
+    done(node, "snapshot", "-t", "one", "--table", "t", "other")
+    listed = done(node, "listsnapshots")
+    assert re.search(r"^one +other +t +", listed, re.M) and re.search(r"^x +s +t_view +", listed, re.M)
+    assert "is of keyspaces other, s: name the one to restore" in refused(node, "restore", "-t", "x")
+    assert "is of keyspace other, not of s" in refused(node, "restore", "-t", "one", "s")
+    with pytest.raises(InvalidRequest, match="There is no snapshot nope of keyspace s"):
+        session.execute("SELECT * FROM s.t AS OF SNAPSHOT nope")
+    with pytest.raises(InvalidRequest, match="can't be prepared"):
+        session.prepare("SELECT * FROM s.t AS OF SNAPSHOT x")
+    done(node, "clearsnapshot", "-t", "x", "--", "s")
+    assert not re.search(r"^x +s ", done(node, "listsnapshots"), re.M)
+    with pytest.raises(InvalidRequest, match="There is no snapshot x of keyspace s"):
+        session.execute("SELECT * FROM s.t AS OF SNAPSHOT x")
+    assert session.execute("SELECT count(*) FROM other.t AS OF SNAPSHOT x").one()[0] == 0
+    done(node, "clearsnapshot", "--all")
+    assert "There are no snapshots" in done(node, "listsnapshots")
+
+
+def test_files_of_a_cleared_snapshot_are_deleted(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.t (k int PRIMARY KEY, v blob)")
+    insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
+
+    def fill_anew():
+        execute_concurrent_with_args(session, insert, [(k, os.urandom(8000)) for k in range(1000)], concurrency=64)
+        done(node, "flush")
+        done(node, "compact")
+
+    files = lambda: {file.name for file in pathlib.Path(node.store).glob("tablets/*/compacted/*")}
+    fill_anew()
+    done(node, "snapshot", "-t", "kept", "s")
+    then = files()
+    size = lambda: session.execute("SELECT size_on_disk, true_size FROM system_views.snapshots").one()
+    # All of its files are those of the table, still.
+    assert size().size_on_disk > 7_000_000 and size().true_size == 0
+    fill_anew()
+    helenus.wait_until(lambda: size().true_size == size().size_on_disk, what="the table has other files")
+    assert size().size_on_disk > 7_000_000 and then & files()
+    done(node, "clearsnapshot", "-t", "kept")
+    fill_anew()
+    helenus.wait_until(lambda: not then & files(), 60, "the files of the snapshot are deleted", 0.5)
+
+
+def test_a_bucket_refuses(tmp_path):
+    with two_nodes(tmp_path, 2) as (first, _):
+        session = first.connect()
+        session.execute(KEYSPACE.format("s"))
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+        assert "on a store in a folder alone so far" in refused(first, "snapshot", "-t", "x", "s")
+        assert "There are no snapshots" in done(first, "listsnapshots")
