@@ -28,7 +28,7 @@ def node():
 # Commands that end the node or turn clients away, which have tests of their own.
 ENDING = {"drain", "decommission", "stopdaemon", "disablebinary"}
 # Those that do not do what they are asked, and say so: a script that relies on them must not go on.
-REFUSED = {"import", "refresh", "setcachecapacity", "setconcurrentcompactors", "snapshot", "stop"}
+REFUSED = {"import", "refresh", "setcachecapacity", "setconcurrentcompactors", "stop"}
 # What they need to be run.
 ARGUMENTS = {
     "assassinate": ["10.9.8.7"],

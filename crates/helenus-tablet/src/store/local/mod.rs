@@ -34,6 +34,7 @@ use open::StoreOpener;
 /// A store in a folder: one log for all tablets, which are open as long as the store is.
 pub(crate) struct Local {
     pub log: Arc<NodeLog>,
+    /// The parts that pinned tablets are put together from.
     pub databases: Databases,
     /// The files of the tablets.
     pub objects: Arc<dyn ObjectStore>,

@@ -122,7 +122,6 @@ impl StoreOpener {
         self.start(
             folders,
             lock,
-            databases,
             tablets,
             router,
             running,
@@ -196,12 +195,12 @@ impl StoreOpener {
         self,
         folders: Folders,
         lock: File,
-        databases: Databases,
         tablets: Vec<Arc<Tablet>>,
         router: Arc<TabletRouter>,
         mut running: Running,
         (newest, replayed_records): ((u64, u64), u64),
     ) -> Result<Arc<Store>, StoreError> {
+        let databases = self.databases();
         let config = &self.config;
         let (log, Some(space)) = (router.log.clone(), router.space.clone()) else {
             return Err(StoreError::Closed);
