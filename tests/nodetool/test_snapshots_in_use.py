@@ -11,7 +11,7 @@ from cassandra.concurrent import execute_concurrent, execute_concurrent_with_arg
 from cassandra.query import SimpleStatement
 
 import helenus
-from tool import done, refused, two_nodes
+from tool import done, nodetool, refused, two_nodes
 
 pytestmark = pytest.mark.process
 
@@ -140,6 +140,80 @@ def test_a_snapshot_under_load_has_batches_whole_and_what_was_acknowledged(node)
             found = {row.n for row in rows if row.writer == writer}
             assert len(found) == 1, "a batch is there in part"
             assert least[writer] <= found.pop() <= most[writer]
+
+
+def test_deletions_and_collections_come_back(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.p (p int, c int, s text static, l list<int>, m map<text, int>, PRIMARY KEY (p, c))")
+    for p in range(20):
+        for c in range(10):
+            session.execute("INSERT INTO s.p (p, c, s, l, m) VALUES (%s, %s, 'static', [1, 2], {'a': 1})", (p, c))
+    session.execute("DELETE FROM s.p WHERE p = 3")
+    session.execute("DELETE FROM s.p WHERE p = 4 AND c > 2 AND c < 8")
+    session.execute("UPDATE s.p SET l = l + [3], m['b'] = 2 WHERE p = 5 AND c = 5")
+    session.execute("DELETE m['a'] FROM s.p WHERE p = 6 AND c = 6")
+    rows = lambda as_of="": sorted(map(repr, session.execute(f"SELECT p, c, s, l, m FROM s.p {as_of}")))
+    then = rows()
+    assert len(then) == 185
+    done(node, "snapshot", "-t", "x", "s")
+    for p in range(20):
+        session.execute("DELETE FROM s.p WHERE p = %s", (p,))
+        session.execute("INSERT INTO s.p (p, c) VALUES (%s, 99)", (p,))
+    assert rows("AS OF SNAPSHOT x") == then
+    done(node, "restore", "-t", "x")
+    assert rows() == then
+    # An older write stays deleted.
+    session.execute("INSERT INTO s.p (p, c) VALUES (3, 1) USING TIMESTAMP 1")
+    assert rows() == then
+    node.kill()
+    node.start()
+    session = node.connect()
+    assert rows() == then and rows("AS OF SNAPSHOT x") == then
+
+
+def test_kills_while_snapshots_are_taken(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.n (k int PRIMARY KEY, n int)")
+    for round in range(5):
+        session = node.connect()
+        acknowledged = [0]
+        taken, ends = [], threading.Event()
+
+        def write():
+            n = 0
+            while not ends.is_set():
+                n += 1
+                try:
+                    session.execute("UPDATE s.n SET n = %s WHERE k = %s", (n, round))
+                except Exception:
+                    return
+                acknowledged[0] = n
+
+        def take():
+            while not ends.is_set():
+                tag = f"kill-{round}-{len(taken)}"
+                least = acknowledged[0]
+                if nodetool(node, "snapshot", "-t", tag, "s").returncode == 0:
+                    taken.append((tag, least))
+
+        threads = [threading.Thread(target=write), threading.Thread(target=take)]
+        for thread in threads:
+            thread.start()
+        helenus.wait_until(lambda: len(taken) > round, what="snapshots")
+        node.kill()
+        ends.set()
+        for thread in threads:
+            thread.join()
+        node.start()
+        session = node.connect()
+        for tag, least in taken:
+            row = session.execute(f"SELECT n FROM s.n AS OF SNAPSHOT '{tag}' WHERE k = {round}").one()
+            assert (row.n if row else 0) >= least
+    # Also those that nobody was told of can be read.
+    for name, in session.execute("SELECT name FROM system_views.snapshots").all():
+        session.execute(f"SELECT count(*) FROM s.n AS OF SNAPSHOT '{name}'")
 
 
 def test_what_has_expired_since_and_dropped_tables_are_read(node):

@@ -156,7 +156,7 @@ impl Engine {
                 "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
             ))
         })?;
-        if self.is_clustered() {
+        if self.context.store.is_shared() {
             return Err(CqlError::invalid(
                 "Snapshots are read on a store in a folder alone so far",
             ));

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::{join_all, try_join_all};
@@ -27,11 +27,12 @@ use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::Meta;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::tablet::pin::{CHECKPOINT_NAME, PinnedTablet};
-use crate::tablet::{NodeLog, Tablet};
+use crate::tablet::{NodeLog, OpenTablets, Tablet};
 use crate::tree::limits::ReadLimits;
 
-/// How long writes wait at most for what is staged.
-const STAGED_WAIT: Duration = Duration::from_secs(1);
+/// How long writes wait at most for what is staged, and how long that is tried.
+const STAGED_WAIT: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// No memtable is ever filled.
 const MEMTABLE_BYTES: u64 = 1 << 20;
 
@@ -46,28 +47,25 @@ impl Store {
     /// Keeps all tablets as they are at one moment from now on, which every write that was acknowledged before the call is in.
     ///
     /// # Errors
-    /// [`StoreError::InvalidConfig`] of a store in a bucket. Else nothing is kept, or what is kept is let go with [`Store::unpin_others`].
+    /// [`StoreError::InvalidConfig`] of a store in a bucket; [`StoreError::NotPinned`] if memory was full for too long. What was kept of a moment
+    /// that failed is let go with [`Store::unpin_others`].
     pub async fn pin(&self) -> Result<Vec<PinnedTablet>, StoreError> {
         let local = self.local()?;
         local.space.check()?;
         let tablets = self.tablets();
-        let runtime = tokio::runtime::Handle::current();
-        let (sender, receivers) = oneshot::channel();
-        local.log.between_groups(Box::new(move || {
-            let staged = async {
-                let applied = tablets.iter().map(|tablet| tablet.stage.applied());
-                tokio::time::timeout(STAGED_WAIT, try_join_all(applied)).await
-            };
-            let pinned: Result<Vec<Receiver>, StoreError> = match runtime.block_on(staged) {
-                Ok(Ok(_)) => Ok(tablets.iter().map(|tablet| tablet.pin_now()).collect()),
-                Ok(Err(error)) => Err(error),
-                Err(_) => Err(StoreError::NotPinned(
-                    "the memtables are full, and are being flushed: try again".to_owned(),
-                )),
-            };
-            let _ = sender.send(pinned);
-        }));
-        let receivers = receivers.await.map_err(|_| StoreError::Closed)??;
+        let deadline = Instant::now() + PATIENCE;
+        let receivers = loop {
+            // Most of what is staged goes while writes go on, and all of it where memory is full.
+            applied(&tablets).await?;
+            match freeze(local, &tablets).await? {
+                Some(receivers) => break receivers,
+                None if Instant::now() >= deadline => {
+                    let why = "the memtables are full all the time";
+                    return Err(StoreError::NotPinned(why.to_owned()));
+                }
+                None => {}
+            }
+        };
         let pinned = join_all(receivers).await.into_iter();
         pinned
             .map(|pinned| pinned.map_err(|_| StoreError::Closed)?)
@@ -147,6 +145,29 @@ impl Store {
             )),
         }
     }
+}
+
+/// Waits until all that is staged is in the memtables.
+async fn applied(tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
+    try_join_all(tablets.iter().map(|tablet| tablet.stage.applied())).await?;
+    Ok(())
+}
+
+/// Freezes the memtables of all tablets between two groups of the log; none if what is staged does not get into them soon.
+async fn freeze(local: &Local, tablets: &OpenTablets) -> Result<Option<Vec<Receiver>>, StoreError> {
+    let runtime = tokio::runtime::Handle::current();
+    let tablets = tablets.clone();
+    let (sender, frozen) = oneshot::channel();
+    local.log.between_groups(Box::new(move || {
+        let staged = async { tokio::time::timeout(STAGED_WAIT, applied(&tablets)).await };
+        let frozen = match runtime.block_on(staged) {
+            Ok(Ok(())) => Ok(Some(tablets.iter().map(|tablet| tablet.pin_now()).collect())),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Ok(None),
+        };
+        let _ = sender.send(frozen);
+    }));
+    frozen.await.map_err(|_| StoreError::Closed)?
 }
 
 async fn open_tablet(

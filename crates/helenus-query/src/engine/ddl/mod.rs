@@ -13,6 +13,7 @@ pub(crate) mod in_memory;
 pub(crate) mod index;
 pub(crate) mod keyspace;
 pub(crate) mod queue;
+mod renumber;
 pub(crate) mod roles;
 pub(crate) mod schema_store;
 pub(crate) mod snapshots;

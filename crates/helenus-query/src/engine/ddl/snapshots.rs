@@ -11,7 +11,7 @@ use helenus_tablet::PinnedTablet;
 use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
-use super::truncate::renumbered;
+use super::renumber::renumbered;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};

@@ -60,7 +60,12 @@ pub(crate) async fn complete<'r>(
         if let Some(pinned) = &snapshot.pinned
             && !pinned_sizes.as_ref().is_some_and(|(known, _)| known == pinned)
         {
-            pinned_sizes = Some((pinned.clone(), engine.pinned_sizes(pinned).await?));
+            let sizes = engine.pinned_sizes(pinned).await.unwrap_or_else(|error| {
+                // Those of other snapshots are shown all the same.
+                tracing::warn!(snapshot = snapshot.tag, %error, "the size of a snapshot is not known");
+                BTreeMap::new()
+            });
+            pinned_sizes = Some((pinned.clone(), sizes));
         }
         let indexes = of.indexes.iter().map(|index| index.table.number);
         let mut sum = PinnedSize::default();
