@@ -26,7 +26,7 @@ use crate::database::tablet_db::TabletDb;
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::Meta;
 use crate::metadata::slatedb_layout::tablet_path;
-use crate::tablet::pin::{CHECKPOINT_NAME, PinnedTablet};
+use crate::tablet::pin::{CHECKPOINT_NAME, PinnedReceiver, PinnedTablet};
 use crate::tablet::{NodeLog, OpenTablets, Tablet};
 use crate::tree::limits::ReadLimits;
 
@@ -40,8 +40,6 @@ const MEMTABLE_BYTES: u64 = 1 << 20;
 pub(crate) struct Pinned {
     pub clock: Arc<StoreClock>,
 }
-
-type Receiver = oneshot::Receiver<Result<PinnedTablet, StoreError>>;
 
 impl Store {
     /// Keeps all tablets as they are at one moment from now on, which every write that was acknowledged before the call is in.
@@ -153,15 +151,23 @@ async fn applied(tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Freezes the memtables of all tablets between two groups of the log; none if what is staged does not get into them soon.
-async fn freeze(local: &Local, tablets: &OpenTablets) -> Result<Option<Vec<Receiver>>, StoreError> {
+/// Freezes the memtables of all tablets between two groups of the log; none if what is staged does not get into them soon, or they are being
+/// changed for longer.
+async fn freeze(local: &Local, tablets: &OpenTablets) -> Result<Option<Vec<PinnedReceiver>>, StoreError> {
     let runtime = tokio::runtime::Handle::current();
     let tablets = tablets.clone();
     let (sender, frozen) = oneshot::channel();
     local.log.between_groups(Box::new(move || {
-        let staged = async { tokio::time::timeout(STAGED_WAIT, applied(&tablets)).await };
-        let frozen = match runtime.block_on(staged) {
-            Ok(Ok(())) => Ok(Some(tablets.iter().map(|tablet| tablet.pin_now()).collect())),
+        let still = async {
+            applied(&tablets).await?;
+            Ok(join_all(tablets.iter().map(|tablet| tablet.flushes.memory.lock())).await)
+        };
+        let still = async { tokio::time::timeout(STAGED_WAIT, still).await };
+        let frozen = match runtime.block_on(still) {
+            Ok(Ok(locks)) => {
+                let pinned = tablets.iter().zip(&locks);
+                Ok(Some(pinned.map(|(tablet, lock)| tablet.pin_now(lock)).collect()))
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Ok(None),
         };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use slatedb::config::{CheckpointOptions, CheckpointScope};
-use tokio::sync::oneshot;
+use tokio::sync::{MutexGuard, oneshot};
 use uuid::Uuid;
 
 use super::Tablet;
@@ -27,6 +27,9 @@ pub struct PinnedTablet {
     pub checkpoint: Uuid,
 }
 
+/// Tells when a moment is pinned.
+pub(crate) type PinnedReceiver = oneshot::Receiver<Result<PinnedTablet, StoreError>>;
+
 /// What a tablet has at one moment.
 pub(crate) struct TabletMoment {
     /// With all writes of then, and frozen.
@@ -37,10 +40,9 @@ pub(crate) struct TabletMoment {
 impl Tablet {
     /// Freezes the memtables, all writes so far being in them. Pins them, with the files, in the background.
     ///
-    /// Call it on the log thread between two groups, when nothing is staged.
-    pub(crate) fn pin_now(&self) -> oneshot::Receiver<Result<PinnedTablet, StoreError>> {
+    /// Call it on the log thread between two groups, when nothing is staged, with this tablet's lock of its memory.
+    pub(crate) fn pin_now(&self, _memory: &MutexGuard<'_, ()>) -> PinnedReceiver {
         let (pinned, receiver) = oneshot::channel();
-        let _memory = self.flushes.memory.blocking_lock();
         let tree = self.stage.freeze();
         self.flushes.pin(TabletMoment { tree, pinned });
         receiver
