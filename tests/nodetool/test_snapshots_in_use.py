@@ -6,7 +6,7 @@ import re
 import threading
 
 import pytest
-from cassandra import InvalidRequest
+from cassandra import InvalidRequest, Unauthorized
 from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
 from cassandra.query import SimpleStatement
 
@@ -227,6 +227,26 @@ def test_what_has_expired_since_and_dropped_tables_are_read(node):
     assert session.execute("SELECT count(*) FROM s.t AS OF SNAPSHOT early").one()[0] == ROWS + 1
     assert done(node, "restore", "-t", "early") == "Restored s.counts, s.t from snapshot early\n"
     helenus.wait_until(lambda: counts(session) == WHOLE, what="the index and the view")
+
+
+def test_who_reads_the_past_needs_the_permissions_of_today(tmp_path):
+    node = helenus.Node(tmp_path / "data", args=helenus.SECURED + ["--set", "dynamic_data_masking_enabled=true"]).start()
+    try:
+        session = helenus.log_in(node, "cassandra", "cassandra")
+        session.execute(KEYSPACE.format("s"))
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY, card text MASKED WITH DEFAULT)")
+        session.execute("INSERT INTO s.t (k, card) VALUES (1, '1234')")
+        session.execute("CREATE ROLE reader WITH PASSWORD = 'reader' AND LOGIN = true")
+        done(node, "snapshot", "-t", "x", "s")
+        reader = helenus.log_in(node, "reader", "reader")
+        past = "SELECT card FROM s.t AS OF SNAPSHOT x"
+        with pytest.raises(Unauthorized, match="has no SELECT permission on <table s.t>"):
+            reader.execute(past)
+        session.execute("GRANT SELECT ON s.t TO reader")
+        assert reader.execute(past).one().card == "****"
+        assert session.execute(past).one().card == "1234"
+    finally:
+        node.close()
 
 
 def test_names_are_checked_and_snapshots_go(node):

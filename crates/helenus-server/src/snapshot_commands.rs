@@ -13,10 +13,15 @@ use axum::routing::post;
 use helenus_cql::error::CqlError;
 use helenus_query::engine::Engine;
 use helenus_query::engine::snapshots::{Clear, Restore, Take};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
+
+const TAKE: &str = "/node/snapshots/take";
+const RESTORE: &str = "/node/snapshots/restore";
+const CLEAR: &str = "/node/snapshots/clear";
 
 #[derive(Clone)]
 struct Context {
@@ -27,9 +32,9 @@ struct Context {
 /// The requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(engine: Arc<Engine>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
-        .route("/node/snapshots/take", post(take))
-        .route("/node/snapshots/restore", post(restore))
-        .route("/node/snapshots/clear", post(clear))
+        .route(TAKE, post(take))
+        .route(RESTORE, post(restore))
+        .route(CLEAR, post(clear))
         .with_state(Context {
             engine,
             authenticator,
@@ -51,15 +56,26 @@ fn failed(error: CqlError) -> Refusal {
     (status, format!("{error}\n"))
 }
 
+/// What the body of a request that is admitted asks for.
+fn admitted<T: DeserializeOwned>(
+    context: &Context,
+    path: &str,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+    body: &str,
+) -> Result<T, Refusal> {
+    let command = format!("POST {path} {body}");
+    context.authenticator.admit(command.trim_end(), peer, headers)?;
+    serde_json::from_str(body).map_err(misread)
+}
+
 async fn take(
     State(context): State<Context>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
-    let command = format!("POST /node/snapshots/take {body}");
-    context.authenticator.admit(command.trim_end(), peer, &headers)?;
-    let which: Take = serde_json::from_str(&body).map_err(misread)?;
+    let which: Take = admitted(&context, TAKE, peer, &headers, &body)?;
     context.engine.take_snapshot(&which).await.map_err(failed)?;
     Ok(as_json(&json!({ "snapshot": which.tag })))
 }
@@ -70,9 +86,7 @@ async fn restore(
     headers: HeaderMap,
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
-    let command = format!("POST /node/snapshots/restore {body}");
-    context.authenticator.admit(command.trim_end(), peer, &headers)?;
-    let wanted: Restore = serde_json::from_str(&body).map_err(misread)?;
+    let wanted: Restore = admitted(&context, RESTORE, peer, &headers, &body)?;
     let restored = context.engine.restore_snapshot(&wanted).await.map_err(failed)?;
     Ok(as_json(&json!(restored)))
 }
@@ -83,9 +97,7 @@ async fn clear(
     headers: HeaderMap,
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
-    let command = format!("POST /node/snapshots/clear {body}");
-    context.authenticator.admit(command.trim_end(), peer, &headers)?;
-    let which: Clear = serde_json::from_str(&body).map_err(misread)?;
+    let which: Clear = admitted(&context, CLEAR, peer, &headers, &body)?;
     let cleared = context.engine.clear_snapshots(&which).await.map_err(failed)?;
     Ok(as_json(&json!({ "snapshots": cleared })))
 }

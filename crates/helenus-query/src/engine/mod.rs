@@ -27,7 +27,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use helenus_cql::ast;
-use helenus_cql::error::CqlError;
+use helenus_cql::error::{Consistency, CqlError};
 use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
@@ -483,16 +483,7 @@ impl Engine {
         let _running = self.context.running.begin(text);
         let timing = Timing::begin();
         let run = self.run_anywhere(client, keyspace, source, planned, options, service_timeout);
-        let ran = match read_timeout_limit {
-            None => run.await,
-            Some(timeout) => {
-                // It may compute for that long, and wait.
-                scope::limit_time(timeout, false);
-                tokio::time::timeout(timeout, run)
-                    .await
-                    .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
-            }
-        };
+        let ran = within(read_timeout_limit, options.consistency, run).await;
         timing.end(&self.context, Side::Coordinator, planned, &source);
         ran
     }
@@ -521,17 +512,8 @@ impl Engine {
             }
             None => Vec::new(),
         };
-        let as_masked;
-        let (planned, options) = match self.masked_for(client, planned) {
-            Some(masked) => {
-                as_masked = QueryOptions {
-                    masks: true,
-                    ..options.clone()
-                };
-                (masked, &as_masked)
-            }
-            None => (planned, options),
-        };
+        let (planned, options) = self.masked_for(client, planned, options);
+        let options = options.as_ref();
         let Some(cluster) = self.cluster() else {
             let answer = self.run_alone(client, planned, &values, options).await;
             return guardrails::with_warnings(warnings, answer);
@@ -696,6 +678,21 @@ impl DirectStatements for Arc<Engine> {
             }
         }
     }
+}
+
+/// Runs a read that may compute for so long, and wait.
+async fn within(
+    timeout: Option<Duration>,
+    consistency: Consistency,
+    run: impl Future<Output = Result<Outcome, CqlError>>,
+) -> Result<Outcome, CqlError> {
+    let Some(timeout) = timeout else {
+        return run.await;
+    };
+    scope::limit_time(timeout, false);
+    tokio::time::timeout(timeout, run)
+        .await
+        .unwrap_or_else(|_| Err(read_timeout(consistency)))
 }
 
 /// Has a write end when it has computed for as long as its role's requests may. What has been handed to the log is not given up.

@@ -11,14 +11,13 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use quick_cache::sync::Cache;
 
-use super::Engine;
+use super::{Engine, within};
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Plan, consistency};
 use crate::clock::Clock;
 use crate::execution;
-use crate::failure::{ExecutionError, read_timeout, store_error};
+use crate::failure::{ExecutionError, store_error};
 use crate::figures::running::StatementText;
-use crate::limits::scope;
 use crate::request::{ClientState, QueryOptions, no_keyspace};
 use crate::response::Outcome;
 use crate::schema::{Schema, Snapshot, Table};
@@ -117,34 +116,22 @@ impl Engine {
         consistency::check_request(options.consistency)?;
         let service_timeout = self.count_statement(client, &planned.plan)?;
         let values = planned.markers.bind(&options.values)?;
-        let as_masked;
-        let (planned, options) = match self.masked_for(client, &planned) {
-            Some(masked) => {
-                as_masked = QueryOptions {
-                    masks: true,
-                    ..options.clone()
-                };
-                (masked, &as_masked)
-            }
-            None => (&planned, options),
-        };
+        let (planned, options) = self.masked_for(client, &planned, options);
         let _running = self
             .context
             .running
             .begin(StatementText::Text(trace::shorten(text).into()));
-        let run = execution::run_here(&context, self, client, planned, &values, options, None);
-        let Plan::Select(plan) = &planned.plan else {
-            return Err(CqlError::invalid("Only a SELECT is AS OF SNAPSHOT"));
+        let own_timeout = match &planned.plan {
+            Plan::Select(plan) => plan.timeout(),
+            _ => None,
         };
-        let ran = match plan.timeout().into_iter().chain(service_timeout).min() {
-            None => run.await,
-            Some(timeout) => {
-                scope::limit_time(timeout, false);
-                let late = |_| Err(ExecutionError::Failed(read_timeout(options.consistency)));
-                tokio::time::timeout(timeout, run).await.unwrap_or_else(late)
-            }
+        let timeout = own_timeout.into_iter().chain(service_timeout).min();
+        let consistency = options.consistency;
+        let run = async {
+            let ran = execution::run_here(&context, self, client, planned, &values, &options, None).await;
+            ran.map_err(ExecutionError::into_client_error)
         };
-        ran.map_err(ExecutionError::into_client_error)
+        within(timeout, consistency, run).await
     }
 
     /// What reads stand on that are about a snapshot of a keyspace.

@@ -1,5 +1,6 @@
 //! Who the engine's clients are, and what they may do.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use helenus_cql::error::CqlError;
 use super::Engine;
 use super::access::{self, Credentials, RoleContext};
 use crate::analysis::{Plan, Planned};
-use crate::request::{ClientState, User};
+use crate::request::{ClientState, QueryOptions, User};
 use crate::schema::Schema;
 use crate::schema::roles::Resource;
 
@@ -89,24 +90,39 @@ impl Engine {
         self.context.limits().dynamic_data_masking_enabled
     }
 
-    /// The plan by which a client reads who may not see what masks hide; none if there is nothing to be hidden from him.
+    /// The plan by which a client reads, and the options of the request: of one who may not see what masks hide, those that hide it.
     pub(super) fn masked_for<'p>(
         &self,
         client: &ClientState,
         planned: &'p Arc<Planned>,
-    ) -> Option<&'p Arc<Planned>> {
-        let masked = planned.masked.as_ref()?;
+        options: &'p QueryOptions,
+    ) -> (&'p Arc<Planned>, Cow<'p, QueryOptions>) {
+        let Some(masked) = planned
+            .masked
+            .as_ref()
+            .filter(|masked| self.hides(client, masked))
+        else {
+            return (planned, Cow::Borrowed(options));
+        };
+        let options = QueryOptions {
+            masks: true,
+            ..options.clone()
+        };
+        (masked, Cow::Owned(options))
+    }
+
+    /// True if masks hide something that a plan reads from a client.
+    fn hides(&self, client: &ClientState, masked: &Planned) -> bool {
         let Plan::Select(plan) = &masked.plan else {
-            return None;
+            return false;
         };
         if !self.control.authorizes || !self.masks_columns() {
-            return None;
+            return false;
         }
         let table = plan.table();
         let on = Resource::table(&table.keyspace, &table.name);
         let user = client.user.as_deref().map_or("", |user| user.name.as_str());
-        let is_clear = self.schema().access.may(user, Permission::Unmask, &on);
-        (!is_clear).then_some(masked)
+        !self.schema().access.may(user, Permission::Unmask, &on)
     }
 
     /// Refuses a statement that the client may not run.
