@@ -219,7 +219,7 @@ def test_kills_while_snapshots_are_taken(node):
 def test_what_has_expired_since_and_dropped_tables_are_read(node):
     session = node.connect()
     fill(session)
-    session.execute("INSERT INTO s.t (k, i, v) VALUES (-5, 1, 'short') USING TTL 2")
+    session.execute("INSERT INTO s.t (k, i, v) VALUES (-5, 1, 'short') USING TTL 8")
     done(node, "snapshot", "-t", "early", "s")
     helenus.wait_until(lambda: session.execute("SELECT v FROM s.t WHERE k = -5").one() is None, what="the row has expired")
     assert session.execute("SELECT v FROM s.t AS OF SNAPSHOT early WHERE k = -5").one().v == "short"

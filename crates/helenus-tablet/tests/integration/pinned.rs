@@ -56,6 +56,15 @@ async fn a_moment_has_what_was_acknowledged_and_batches_whole() {
             }
         }
     });
+    // Flushes and what they wait for come between a moment and its own flush.
+    let flusher = tokio::spawn({
+        let (store, ends) = (store.clone(), ends.clone());
+        async move {
+            while !ends.load(Ordering::SeqCst) {
+                store.flush().await.unwrap();
+            }
+        }
+    });
     let mut moments = Vec::new();
     for _ in 0..20 {
         let least = acknowledged.load(Ordering::SeqCst);
@@ -64,6 +73,7 @@ async fn a_moment_has_what_was_acknowledged_and_batches_whole() {
     }
     ends.store(true, Ordering::SeqCst);
     writer.await.unwrap();
+    flusher.await.unwrap();
     store.flush().await.unwrap();
     for (least, pinned, most) in moments {
         let past = store.open_pinned(&pinned).await.unwrap();
