@@ -268,12 +268,21 @@ def test_names_are_checked_and_snapshots_go(node):
     assert "is of keyspace other, not of s" in refused(node, "restore", "-t", "one", "s")
     with pytest.raises(InvalidRequest, match="There is no snapshot nope of keyspace s"):
         session.execute("SELECT * FROM s.t AS OF SNAPSHOT nope")
-    with pytest.raises(InvalidRequest, match="can't be prepared"):
-        session.prepare("SELECT * FROM s.t AS OF SNAPSHOT x")
+    with pytest.raises(InvalidRequest, match="There is no snapshot nope of keyspace s"):
+        session.prepare("SELECT * FROM s.t AS OF SNAPSHOT nope")
+    prepared = session.prepare("SELECT i FROM s.t AS OF SNAPSHOT x WHERE k = ?")
+    session.execute("UPDATE s.t SET i = -1 WHERE k = 4")
+    assert session.execute(prepared, (4,)).one().i == 4
+    # What the schema has become since does not matter.
+    session.execute("ALTER TABLE s.t ADD extra int")
+    assert session.execute(prepared, (4,)).one().i == 4
+    assert session.execute("SELECT * FROM s.t AS OF SNAPSHOT x WHERE k = 4").one() == (4, 4, "first 4")
     done(node, "clearsnapshot", "-t", "x", "--", "s")
     assert not re.search(r"^x +s ", done(node, "listsnapshots"), re.M)
     with pytest.raises(InvalidRequest, match="There is no snapshot x of keyspace s"):
         session.execute("SELECT * FROM s.t AS OF SNAPSHOT x")
+    with pytest.raises(InvalidRequest, match="There is no snapshot x of keyspace s"):
+        session.execute(prepared, (4,))
     assert session.execute("SELECT count(*) FROM other.t AS OF SNAPSHOT x").one()[0] == 0
     done(node, "clearsnapshot", "--all")
     assert "There are no snapshots" in done(node, "listsnapshots")

@@ -81,6 +81,8 @@ pub struct Planned {
     pub executed: Vec<Resource>,
     /// The same for those who may not see what masks hide, if it selects masked columns.
     pub masked: Option<Arc<Planned>>,
+    /// The tag and the keyspace of the snapshot that it reads, if it is not about today.
+    pub snapshot: Option<(String, String)>,
     /// The user that was allowed to run it last.
     allowed: AtomicU64,
 }
@@ -184,6 +186,7 @@ fn plan_as_seen(
     Ok(Planned {
         executed,
         masked: None,
+        snapshot: None,
         allowed: AtomicU64::new(0),
         partition_key_indexes: match partition_key_count {
             0 => Vec::new(),

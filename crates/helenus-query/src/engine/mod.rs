@@ -27,7 +27,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use helenus_cql::ast;
-use helenus_cql::error::{Consistency, CqlError};
+use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
@@ -38,7 +38,7 @@ use crate::execution::backfill::{self, SchemaChanges};
 use crate::execution::routing::{self, coordinate};
 use crate::execution::timing::Timing;
 use crate::execution::{self, DirectStatements};
-use crate::failure::{at_consistency, read_timeout, store_error};
+use crate::failure::{ExecutionError, at_consistency, read_timeout, store_error};
 use crate::figures::running::{RunningStatements, StatementText};
 use crate::figures::{Figures, Side};
 use crate::index::building::Backfills;
@@ -323,19 +323,11 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let keyspace = options.keyspace(client);
-        let (planned, _epoch) = match trace::parsing(|| {
+        let (planned, _epoch) = trace::parsing(|| {
             let parsed = self.parse(text)?;
-            if past::snapshot_of(&parsed.statement).is_some() {
-                return Ok(Err(parsed));
-            }
             let epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
-            Ok(Ok((self.plan(keyspace, &parsed)?, epoch)))
-        })? {
-            Ok(planned) => planned,
-            Err(parsed) => {
-                return Box::pin(self.query_past(client, keyspace, text, &parsed, options)).await;
-            }
-        };
+            Ok((self.plan(keyspace, &parsed)?, epoch))
+        })?;
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
@@ -420,7 +412,6 @@ impl Engine {
     ) -> Result<(ast::ParsedStatement, Planned), CqlError> {
         trace::parsing(|| {
             let parsed = self.parse(text)?;
-            past::refuse(&parsed.statement)?;
             let planned = self.plan(keyspace, &parsed)?;
             ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
             planned.plan.validate()?;
@@ -435,7 +426,7 @@ impl Engine {
         parsed: &ast::ParsedStatement,
     ) -> Result<Planned, CqlError> {
         trace::step(|| "Preparing statement");
-        crate::analysis::plan(&self.context.schema.load(), keyspace, parsed)
+        past::plan(&self.context.schema.load(), keyspace, parsed)
     }
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
@@ -483,7 +474,16 @@ impl Engine {
         let _running = self.context.running.begin(text);
         let timing = Timing::begin();
         let run = self.run_anywhere(client, keyspace, source, planned, options, service_timeout);
-        let ran = within(read_timeout_limit, options.consistency, run).await;
+        let ran = match read_timeout_limit {
+            None => run.await,
+            Some(timeout) => {
+                // It may compute for that long, and wait.
+                scope::limit_time(timeout, false);
+                tokio::time::timeout(timeout, run)
+                    .await
+                    .unwrap_or_else(|_| Err(read_timeout(options.consistency)))
+            }
+        };
         timing.end(&self.context, Side::Coordinator, planned, &source);
         ran
     }
@@ -512,8 +512,16 @@ impl Engine {
             }
             None => Vec::new(),
         };
+        let past = match &planned.snapshot {
+            Some(snapshot) => Some(self.past(snapshot).await?),
+            None => None,
+        };
         let (planned, options) = self.masked_for(client, planned, options);
         let options = options.as_ref();
+        if let Some(past) = past {
+            let ran = execution::run_here(&past, self, client, planned, &values, options, None).await;
+            return guardrails::with_warnings(warnings, ran.map_err(ExecutionError::into_client_error));
+        }
         let Some(cluster) = self.cluster() else {
             let answer = self.run_alone(client, planned, &values, options).await;
             return guardrails::with_warnings(warnings, answer);
@@ -678,21 +686,6 @@ impl DirectStatements for Arc<Engine> {
             }
         }
     }
-}
-
-/// Runs a read that may compute for so long, and wait.
-async fn within(
-    timeout: Option<Duration>,
-    consistency: Consistency,
-    run: impl Future<Output = Result<Outcome, CqlError>>,
-) -> Result<Outcome, CqlError> {
-    let Some(timeout) = timeout else {
-        return run.await;
-    };
-    scope::limit_time(timeout, false);
-    tokio::time::timeout(timeout, run)
-        .await
-        .unwrap_or_else(|_| Err(read_timeout(consistency)))
 }
 
 /// Has a write end when it has computed for as long as its role's requests may. What has been handed to the log is not given up.

@@ -11,18 +11,14 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use quick_cache::sync::Cache;
 
-use super::{Engine, within};
+use super::Engine;
 use crate::analysis::restrictions::view_filter::link_views;
-use crate::analysis::{self, Plan, consistency};
+use crate::analysis::{self, Planned};
 use crate::clock::Clock;
-use crate::execution;
-use crate::failure::{ExecutionError, store_error};
-use crate::figures::running::StatementText;
-use crate::request::{ClientState, QueryOptions, no_keyspace};
-use crate::response::Outcome;
+use crate::failure::store_error;
+use crate::request::no_keyspace;
 use crate::schema::{Schema, Snapshot, Table};
 use crate::storage::ExecutionContext;
-use crate::trace;
 
 /// A time that stands still.
 struct StoppedClock {
@@ -70,79 +66,44 @@ impl Pasts {
     }
 }
 
-/// The snapshot that a statement reads; none if it is about today.
-pub(super) fn snapshot_of(statement: &ast::Statement) -> Option<&str> {
-    match statement {
-        ast::Statement::Select(select) => select.as_of_snapshot.as_deref(),
+/// The plan of a statement against the tables that it is about: those of today, or of a snapshot.
+pub(super) fn plan(
+    today: &Schema,
+    keyspace: Option<&str>,
+    parsed: &ast::ParsedStatement,
+) -> Result<Planned, CqlError> {
+    let about = match &parsed.statement {
+        ast::Statement::Select(select) => select.as_of_snapshot.as_ref().map(|tag| (tag, &select.table)),
         _ => None,
-    }
+    };
+    let Some((tag, table)) = about else {
+        return analysis::plan(today, keyspace, parsed);
+    };
+    let own = table.keyspace.as_ref().map(|name| name.as_str());
+    let named = own.or(keyspace).ok_or_else(no_keyspace)?;
+    let snapshot = find(today, &(tag.clone(), named.to_owned()))?;
+    let mut planned = analysis::plan(&schema_of(today, snapshot)?, keyspace, parsed)?;
+    planned.snapshot = Some(snapshot.key());
+    Ok(planned)
 }
 
-/// Refuses a statement about the past where it can't be run.
-pub(super) fn refuse(statement: &ast::Statement) -> Result<(), CqlError> {
-    match snapshot_of(statement) {
-        Some(_) => Err(CqlError::invalid(
-            "A statement AS OF SNAPSHOT can't be prepared: send it as a simple statement, with values if need be",
-        )),
-        None => Ok(()),
-    }
+fn find<'s>(schema: &'s Schema, key: &(String, String)) -> Result<&'s Arc<Snapshot>, CqlError> {
+    schema.snapshots.get(key).ok_or_else(|| {
+        let (tag, keyspace) = key;
+        CqlError::invalid(format!(
+            "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
+        ))
+    })
 }
 
 impl Engine {
-    /// Runs a SELECT AS OF SNAPSHOT.
-    pub(super) async fn query_past(
-        self: &Arc<Self>,
-        client: &ClientState,
-        keyspace: Option<&str>,
-        text: &str,
-        parsed: &ast::ParsedStatement,
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError> {
-        let ast::Statement::Select(select) = &parsed.statement else {
-            return Err(CqlError::invalid("Only a SELECT is AS OF SNAPSHOT"));
-        };
-        let own = select.table.keyspace.as_ref().map(|name| name.as_str());
-        let named = own.or(keyspace).ok_or_else(no_keyspace)?;
-        let tag = select.as_of_snapshot.as_deref().unwrap_or_default();
-        let context = self.past(tag, named).await?;
-        let planned = Arc::new(trace::parsing(|| {
-            analysis::plan(&context.schema.load(), keyspace, parsed)
-        })?);
-        if planned.markers.bind(&options.values).is_err() {
-            return Err(CqlError::invalid("Invalid amount of bind variables"));
-        }
-        self.authorize(client, keyspace, &planned)?;
-        planned.plan.validate()?;
-        consistency::check_request(options.consistency)?;
-        let service_timeout = self.count_statement(client, &planned.plan)?;
-        let values = planned.markers.bind(&options.values)?;
-        let (planned, options) = self.masked_for(client, &planned, options);
-        let _running = self
-            .context
-            .running
-            .begin(StatementText::Text(trace::shorten(text).into()));
-        let own_timeout = match &planned.plan {
-            Plan::Select(plan) => plan.timeout(),
-            _ => None,
-        };
-        let timeout = own_timeout.into_iter().chain(service_timeout).min();
-        let consistency = options.consistency;
-        let run = async {
-            let ran = execution::run_here(&context, self, client, planned, &values, &options, None).await;
-            ran.map_err(ExecutionError::into_client_error)
-        };
-        within(timeout, consistency, run).await
-    }
-
-    /// What reads stand on that are about a snapshot of a keyspace.
-    async fn past(&self, tag: &str, keyspace: &str) -> Result<Arc<ExecutionContext>, CqlError> {
+    /// What reads stand on that are about a snapshot, by its tag and keyspace.
+    ///
+    /// # Errors
+    /// There is no such snapshot any more, or the store is in a bucket.
+    pub(super) async fn past(&self, key: &(String, String)) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
-        let snapshot = schema.snapshots.get(&(tag.to_owned(), keyspace.to_owned()));
-        let snapshot = snapshot.ok_or_else(|| {
-            CqlError::invalid(format!(
-                "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
-            ))
-        })?;
+        let snapshot = find(&schema, key)?;
         if self.context.store.is_shared() {
             return Err(CqlError::invalid(
                 "Snapshots are read on a store in a folder alone so far",

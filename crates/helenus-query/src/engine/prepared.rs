@@ -8,7 +8,7 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 
 use super::identity::{is_qualified, names_tables, prepared_id, use_warning};
-use super::{Engine, writes};
+use super::{Engine, past, writes};
 use crate::analysis::{Planned, Prepared};
 use crate::request::ClientState;
 use crate::trace;
@@ -148,7 +148,7 @@ impl Engine {
         if planned.generation == schema.generation {
             return Ok(planned);
         }
-        let replan = || crate::analysis::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
+        let replan = || past::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
         match trace::parsing(replan) {
             Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
                 let planned = Arc::new(new);
