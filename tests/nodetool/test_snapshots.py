@@ -6,13 +6,13 @@ import re
 import pytest
 
 import helenus
+from indexed_table import KEYSPACE, counts, create
 from tool import done, refused, set_live
 
 pytestmark = pytest.mark.process
 
 ROWS = 4000
 VALUE = "value"
-KEYSPACE = "CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 
 @pytest.fixture
@@ -29,18 +29,9 @@ def listed(node):
 
 
 def fill(session):
-    session.execute("CREATE TABLE s.t (k int PRIMARY KEY, i int, v text)")
-    session.execute("CREATE INDEX t_i ON s.t (i)")
-    session.execute("CREATE MATERIALIZED VIEW s.t_view AS SELECT * FROM s.t WHERE k IS NOT NULL AND i IS NOT NULL PRIMARY KEY (i, k)")
-    insert = session.prepare("INSERT INTO s.t (k, i, v) VALUES (?, ?, ?)")
+    insert = create(session)
     for future in [session.execute_async(insert, (k, k % 10, VALUE + os.urandom(200).hex())) for k in range(ROWS)]:
         future.result()
-
-
-def counts(session):
-    """Rows of the table, by its index, and of its view."""
-    count = lambda text: session.execute(f"SELECT count(*) FROM s.{text}").one()[0]
-    return count("t"), count("t WHERE i = 3"), count("t_view")
 
 
 WHOLE = (ROWS, ROWS // 10, ROWS)
@@ -48,7 +39,7 @@ WHOLE = (ROWS, ROWS // 10, ROWS)
 
 def test_a_truncated_table_comes_back_after_compactions_and_a_kill(node):
     session = node.connect()
-    session.execute(KEYSPACE)
+    session.execute(KEYSPACE.format("s"))
     fill(session)
     done(node, "flush")
     session.execute("TRUNCATE s.t")
@@ -77,7 +68,7 @@ def test_a_truncated_table_comes_back_after_compactions_and_a_kill(node):
 
 def test_a_dropped_keyspace_comes_back_with_types_and_functions(node):
     session = node.connect()
-    session.execute(KEYSPACE)
+    session.execute(KEYSPACE.format("s"))
     fill(session)
     session.execute("CREATE TYPE s.point (x int, y int)")
     session.execute("CREATE TABLE s.points (k int PRIMARY KEY, p frozen<point>)")
@@ -94,7 +85,7 @@ def test_a_dropped_keyspace_comes_back_with_types_and_functions(node):
 
 def test_a_prepared_statement_and_a_driver_see_the_table_again(node):
     session = node.connect()
-    session.execute(KEYSPACE)
+    session.execute(KEYSPACE.format("s"))
     fill(session)
     select = session.prepare("SELECT v FROM s.t WHERE k = ?")
     session.execute("DROP MATERIALIZED VIEW s.t_view")
@@ -106,7 +97,7 @@ def test_a_prepared_statement_and_a_driver_see_the_table_again(node):
 
 def test_rows_of_a_cleared_snapshot_are_swept(node):
     session = node.connect()
-    session.execute(KEYSPACE)
+    session.execute(KEYSPACE.format("s"))
     fill(session)
     session.execute("TRUNCATE s.t")
     done(node, "flush")
@@ -132,7 +123,7 @@ def test_rows_of_a_cleared_snapshot_are_swept(node):
 
 def test_snapshots_expire_and_can_be_switched_off(node):
     session = node.connect()
-    session.execute(KEYSPACE)
+    session.execute(KEYSPACE.format("s"))
     fill(session)
 
     def put(name, value):

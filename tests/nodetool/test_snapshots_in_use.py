@@ -11,13 +11,13 @@ from cassandra.concurrent import execute_concurrent, execute_concurrent_with_arg
 from cassandra.query import SimpleStatement
 
 import helenus
+from indexed_table import KEYSPACE, counts, create
 from tool import done, nodetool, refused, two_nodes
 
 pytestmark = pytest.mark.process
 
 ROWS = 2000
 WRITERS = 4
-KEYSPACE = "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
 
 
 @pytest.fixture
@@ -29,20 +29,11 @@ def node(tmp_path):
 
 def fill(session):
     session.execute(KEYSPACE.format("s"))
-    session.execute("CREATE TABLE s.t (k int PRIMARY KEY, i int, v text)")
-    session.execute("CREATE INDEX t_i ON s.t (i)")
-    session.execute("CREATE MATERIALIZED VIEW s.t_view AS SELECT * FROM s.t WHERE k IS NOT NULL AND i IS NOT NULL PRIMARY KEY (i, k)")
+    insert = create(session)
     session.execute("CREATE TABLE s.counts (k int PRIMARY KEY, n counter)")
-    insert = session.prepare("INSERT INTO s.t (k, i, v) VALUES (?, ?, ?)")
     execute_concurrent_with_args(session, insert, [(k, k % 10, f"first {k}") for k in range(ROWS)], concurrency=64)
     for _ in range(3):
         session.execute("UPDATE s.counts SET n = n + 2 WHERE k = 1")
-
-
-def counts(session, as_of=""):
-    """Rows of the table, by its index, and of its view."""
-    count = lambda name, where="": session.execute(f"SELECT count(*) FROM s.{name} {as_of} {where}").one()[0]
-    return count("t"), count("t", "WHERE i = 3"), count("t_view")
 
 
 WHOLE = (ROWS, ROWS // 10, ROWS)

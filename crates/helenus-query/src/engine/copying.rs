@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use helenus_cql::error::CqlError;
 use helenus_row::{TableId, key};
 use helenus_tablet::{Op, Store, Tablet, WriteBatch};
 
-use crate::failure::store_error;
+use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
 use crate::storage::agreement::add_header_table;
+use crate::storage::reads::scan_tablet;
 
 /// Tablets that are copied at a time.
 const TABLETS: usize = 2;
@@ -45,12 +45,8 @@ async fn copy_tablet(
     from: TableId,
     to: TableId,
 ) -> Result<u64, CqlError> {
-    let prefix = |table: TableId| Bytes::copy_from_slice(&table.0.to_be_bytes());
-    let mut scan = match from.0.checked_add(1) {
-        Some(next) => tablet.scan(prefix(from)..prefix(TableId(next)), false).await,
-        None => tablet.scan(prefix(from).., false).await,
-    }
-    .map_err(store_error)?;
+    let scan = scan_tablet(tablet, key::table_range(from), false).await;
+    let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let mut rows = 0;
     let mut batch = Vec::new();
     let mut bytes = 0;

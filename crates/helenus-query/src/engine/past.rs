@@ -104,7 +104,7 @@ impl Engine {
     pub(super) async fn past(&self, key: &(String, String)) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
         let snapshot = find(&schema, key)?;
-        if self.context.store.is_shared() {
+        if !self.context.store.can_pin() {
             return Err(CqlError::invalid(
                 "Snapshots are read on a store in a folder alone so far",
             ));

@@ -114,7 +114,7 @@ impl Engine {
         Ok(tablets.iter().map(bytes_of).collect())
     }
 
-    /// What each table takes in pinned tablets, by its number.
+    /// What each table takes in pinned tablets, by its number. The files of today are those that [`Engine::table_sizes`] has seen last.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -122,7 +122,6 @@ impl Engine {
         &self,
         pinned: &[PinnedTablet],
     ) -> Result<BTreeMap<TableId, PinnedSize>, CqlError> {
-        self.file_summaries().await?;
         let store = self
             .context
             .store

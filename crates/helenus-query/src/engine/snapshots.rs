@@ -26,24 +26,22 @@ impl Engine {
     /// There are no such tables, there is such a snapshot, or the store is in a bucket ([`CqlError::Invalid`]); or it can't be written down, and
     /// then there is none.
     pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
-        let is_folder = !self.context.store.is_shared() && !self.context.store.is_read_only();
-        if !is_folder {
+        if !self.context.store.can_pin() {
             return Err(CqlError::invalid(
                 "snapshots of tables in use are taken on a store in a folder alone so far; docs/operations.md says how a store in a bucket is copied",
             ));
         }
         // Nothing that is not written down yet may be let go meanwhile.
         let _taking = self.pinning.lock().await;
-        let (schema, taken_ms, pinned) = {
+        let (keyspaces, taken_ms, pinned) = {
             // The tables are those of the moment that is pinned.
             let _changing = self.ddl.lock().await;
-            let schema = self.schema();
-            snapshots::to_take(&schema, take).map_err(CqlError::invalid)?;
+            let keyspaces = snapshots::to_take(&self.schema(), take).map_err(CqlError::invalid)?;
             let taken_ms = self.now_ms();
-            (schema, taken_ms, self.pin(take.skip_flush).await?)
+            (keyspaces, taken_ms, self.pin(take.skip_flush).await?)
         };
         let taken = ddl::change(self, |before| {
-            let taken = snapshots::take(&schema, before, take, &pinned, taken_ms);
+            let taken = snapshots::take(before, take, &keyspaces, &pinned, taken_ms);
             Ok(Some((taken.map_err(CqlError::invalid)?, ())))
         });
         match taken.await {
@@ -92,7 +90,7 @@ impl Engine {
 
     /// The same, where tablets may be pinned at all.
     pub(super) async fn unpin_unneeded(&self) {
-        if !self.context.store.is_shared() && !self.context.store.is_read_only() {
+        if self.context.store.can_pin() {
             let _taking = self.pinning.lock().await;
             self.pasts.forget_gone(&self.schema());
             self.file_sizes.forget_pinned();

@@ -42,6 +42,11 @@ pub(crate) struct Pinned {
 }
 
 impl Store {
+    /// True of a store whose tablets can be kept as they are at one moment: one in a folder.
+    pub fn can_pin(&self) -> bool {
+        self.local().is_ok()
+    }
+
     /// Keeps all tablets as they are at one moment from now on, which every write that was acknowledged before the call is in.
     ///
     /// # Errors

@@ -409,26 +409,26 @@ pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, Str
     Ok(taken)
 }
 
-/// The schema with snapshots of the keyspaces in which the tablets were pinned.
+/// The schema with snapshots of keyspaces as they were when the tablets were pinned, which [`to_take`] has given.
 ///
 /// # Errors
-/// Those of [`to_take`]; and one of the tables is not what it was when the tablets were pinned.
+/// Those of [`to_take`], of the tables that there are now.
 pub(crate) fn take(
-    pinned_in: &Schema,
     before: &Schema,
     take: &Take,
+    keyspaces: &[Keyspace],
     pinned: &Arc<[PinnedTablet]>,
     taken_ms: i64,
 ) -> Result<Schema, String> {
     let mut schema = before.clone();
     to_take(before, take)?;
-    for keyspace in to_take(pinned_in, take)? {
+    for keyspace in keyspaces {
         schema.insert_snapshot(Snapshot {
             tag: take.tag.clone(),
             taken_ms,
             expires_ms: expiry_ms(taken_ms, take.ttl_ms.map(Duration::from_millis)),
             pinned: Some(pinned.clone()),
-            keyspace: Arc::new(keyspace),
+            keyspace: Arc::new(keyspace.clone()),
         });
     }
     Ok(schema)

@@ -342,7 +342,8 @@ fn to_take_of(tag: &str, keyspaces: &[&str], tables: &[&str]) -> Take {
 
 /// Takes a snapshot of what is there, and checks that the change is written down as it is made.
 fn take_now(schema: &mut InMemorySchema, which: &Take, number: u32) -> Result<(), String> {
-    let next = take(&schema.schema, &schema.schema, which, &pinned(number), NOW_MS)?;
+    let keyspaces = to_take(&schema.schema, which)?;
+    let next = take(&schema.schema, which, &keyspaces, &pinned(number), NOW_MS)?;
     check_lines(&schema.schema, &next);
     schema.schema = next;
     Ok(())
