@@ -24,7 +24,7 @@ use bytes::Bytes;
 pub use helenus_cluster::LeaseTerm;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Op, TokenRange};
+use helenus_tablet::{Op, PinnedTablet, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -142,6 +142,17 @@ pub enum RemoteError {
     Failed(CqlError),
 }
 
+/// What a node is to do about a moment of all nodes ([`Cluster::hold`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// Have the log go on, and pin what was frozen.
+    Held(Uuid),
+    /// Have the log go on, and forget the moment.
+    LetGo(Uuid),
+    /// Pin what is in SSTables, at no moment in particular.
+    Flushed,
+}
+
 /// Rows that come from another node.
 #[async_trait]
 pub trait RemoteScan: Send {
@@ -222,6 +233,15 @@ pub trait Cluster: Send + Sync + 'static {
         stale: &StaleEntries,
         deadline: Instant,
     ) -> Result<u64, RemoteError>;
+    /// Has that node freeze its tablets, and hold its log until [`Cluster::pin`], or for a short time; the tokens of its tablets.
+    async fn hold(
+        &self,
+        node: Uuid,
+        moment: Uuid,
+        deadline: Instant,
+    ) -> Result<Vec<TokenRange>, RemoteError>;
+    /// Has that node's log go on.
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Vec<PinnedTablet>, RemoteError>;
     /// Has that node load the documents; `is_settled` also waits until no write is under way there that was planned before.
     async fn load(
         &self,

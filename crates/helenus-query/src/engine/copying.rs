@@ -1,5 +1,6 @@
 //! Copies the rows of a table as it was at one moment to another number.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
@@ -11,6 +12,7 @@ use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
 use crate::storage::agreement::add_header_table;
 use crate::storage::reads::scan_tablet;
+use crate::storage::writes::write_ops;
 
 /// Tablets that are copied at a time.
 const TABLETS: usize = 2;
@@ -45,7 +47,10 @@ async fn copy_tablet(
     from: TableId,
     to: TableId,
 ) -> Result<u64, CqlError> {
-    let scan = scan_tablet(tablet, key::table_range(from), false).await;
+    // A tablet that was split may still have rows of its sibling.
+    let tokens = tablet.token_range();
+    let range = key::token_range(from, Bound::Included(tokens.first), Bound::Included(tokens.last));
+    let scan = scan_tablet(tablet, range, false).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let mut rows = 0;
     let mut batch = Vec::new();
@@ -72,6 +77,9 @@ async fn copy_tablet(
 }
 
 async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError> {
-    let written = context.store.write(WriteBatch::of(ops), true).await;
-    written.map_err(store_error)
+    let Some(cluster) = context.cluster() else {
+        let written = context.store.write(WriteBatch::of(ops), true).await;
+        return written.map_err(store_error);
+    };
+    write_ops(context, cluster, ops, true, context.deadline()).await
 }

@@ -7,6 +7,7 @@ pub mod ddl;
 pub mod describe;
 pub(crate) mod guardrails;
 pub(crate) mod identity;
+mod moment;
 mod past;
 pub(crate) mod prepared;
 mod read_only;
@@ -61,6 +62,7 @@ use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
+use moment::HeldMoments;
 use past::Pasts;
 use prepared::PreparedStatements;
 use service_levels::RoleServices;
@@ -153,6 +155,7 @@ pub struct Engine {
     pub stale: Arc<StaleCounts>,
     /// Held while tablets are pinned that no snapshot names yet, or those are let go that none names any more.
     pub(crate) pinning: Mutex<()>,
+    moments: HeldMoments,
     pasts: Pasts,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
@@ -246,6 +249,7 @@ impl Engine {
                 client_memory,
                 stale,
                 pinning: Mutex::default(),
+                moments: HeldMoments::default(),
                 pasts: Pasts::default(),
                 loading: Mutex::default(),
                 installing: parking_lot::Mutex::default(),

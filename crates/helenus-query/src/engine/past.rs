@@ -15,6 +15,7 @@ use super::Engine;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
 use crate::clock::Clock;
+use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::request::no_keyspace;
 use crate::schema::{Schema, Snapshot, Table};
@@ -100,15 +101,10 @@ impl Engine {
     /// What reads stand on that are about a snapshot, by its tag and keyspace.
     ///
     /// # Errors
-    /// There is no such snapshot any more, or the store is in a bucket.
+    /// There is no such snapshot any more, or its files can't be read.
     pub(super) async fn past(&self, key: &(String, String)) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
         let snapshot = find(&schema, key)?;
-        if !self.context.store.can_pin() {
-            return Err(CqlError::invalid(
-                "Snapshots are read on a store in a folder alone so far",
-            ));
-        }
         if let Some(context) = self.pasts.get(snapshot) {
             return Ok(context);
         }
@@ -126,6 +122,9 @@ impl Engine {
         });
         let then = schema_of(&schema, snapshot)?;
         let context = Arc::new(self.context.of_past(store, then, clock));
+        if snapshot.pinned.is_some() {
+            Box::pin(batch_recovery::complete(&context)).await?;
+        }
         self.pasts.0.insert(
             snapshot.key(),
             Past {

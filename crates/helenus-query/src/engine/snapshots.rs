@@ -1,23 +1,27 @@
 //! Snapshots of tables: taken, put back and cleared by operators, and removed when their time has passed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
 use helenus_tablet::PinnedTablet;
+use uuid::Uuid;
 
 use super::Engine;
 use super::ddl::{self, difference, snapshots};
+use crate::cluster::{Cluster, Owner};
 use crate::engine::copying;
 use crate::execution::backfill::{self, SchemaChanges};
-use crate::failure::store_error;
+use crate::schema::Schema;
 use snapshots::Copies;
 
 pub use snapshots::{Clear, Restore, Restored, Take};
 
 /// How often expired snapshots are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(10);
+/// How often tablets are looked for that are pinned and belong to no snapshot.
+const UNPIN_INTERVAL: Duration = Duration::from_secs(3600);
 
 impl Engine {
     /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing.
@@ -26,10 +30,8 @@ impl Engine {
     /// There are no such tables, there is such a snapshot, or the store is in a bucket ([`CqlError::Invalid`]); or it can't be written down, and
     /// then there is none.
     pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
-        if !self.context.store.can_pin() {
-            return Err(CqlError::invalid(
-                "snapshots of tables in use are taken on a store in a folder alone so far; docs/operations.md says how a store in a bucket is copied",
-            ));
+        if self.context.store.is_read_only() {
+            return Err(CqlError::invalid("a read-only node takes no snapshots"));
         }
         // Nothing that is not written down yet may be let go meanwhile.
         let _taking = self.pinning.lock().await;
@@ -56,31 +58,9 @@ impl Engine {
         }
     }
 
-    async fn pin(&self, skip_flush: bool) -> Result<Arc<[PinnedTablet]>, CqlError> {
-        let store = &self.context.store;
-        let pinned = match skip_flush {
-            true => store.pin_flushed().await,
-            false => store.pin().await,
-        };
-        match pinned {
-            Ok(pinned) => Ok(pinned.into()),
-            Err(error) => {
-                self.unpin().await;
-                Err(store_error(error))
-            }
-        }
-    }
-
     /// Lets go what no snapshot has pinned. Call it while `pinning` is held.
-    async fn unpin(&self) {
-        let schema = self.schema();
-        let pinned = schema
-            .snapshots
-            .values()
-            .filter_map(|snapshot| snapshot.pinned.as_ref());
-        let kept: BTreeSet<_> = pinned
-            .flat_map(|pinned| pinned.iter().map(|of| of.checkpoint))
-            .collect();
+    pub(super) async fn unpin(&self) {
+        let kept: BTreeSet<Uuid> = pinned_by(&self.schema()).map(|of| of.checkpoint).collect();
         match self.context.store.unpin_others(&kept).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "tablets that were kept for snapshots were let go"),
@@ -88,12 +68,27 @@ impl Engine {
         }
     }
 
-    /// The same, where tablets may be pinned at all.
-    pub(super) async fn unpin_unneeded(&self) {
-        if self.context.store.can_pin() {
+    /// Lets go what snapshots of a former schema have pinned, and none of today's has.
+    async fn unpin_gone(&self, before: &Schema) {
+        let _taking = self.pinning.lock().await;
+        let today = self.schema();
+        self.pasts.forget_gone(&today);
+        self.file_sizes.forget_pinned();
+        let kept: BTreeSet<Uuid> = pinned_by(&today).map(|of| of.checkpoint).collect();
+        let gone = pinned_by(before).filter(|of| !kept.contains(&of.checkpoint));
+        let gone: BTreeMap<Uuid, &PinnedTablet> = gone.map(|of| (of.checkpoint, of)).collect();
+        let gone: Vec<PinnedTablet> = gone.into_values().cloned().collect();
+        match self.context.store.unpin(&gone).await {
+            Ok(()) => tracing::info!(count = gone.len(), "tablets that were kept for snapshots were let go"),
+            Err(error) => tracing::warn!(%error, "tablets that were kept for snapshots could not be let go"),
+        }
+    }
+
+    /// Lets go what nodes have pinned that ended before a snapshot of it was written down. One node of a cluster does that.
+    async fn unpin_unknown(&self) {
+        let is_here = |cluster: &Arc<dyn Cluster>| cluster.owner(i64::MIN) == Owner::Here;
+        if self.cluster().is_none_or(is_here) {
             let _taking = self.pinning.lock().await;
-            self.pasts.forget_gone(&self.schema());
-            self.file_sizes.forget_pinned();
             self.unpin().await;
         }
     }
@@ -139,10 +134,9 @@ impl Engine {
     }
 
     async fn copy(&self, copies: &Copies) -> Result<(), CqlError> {
-        let from = self.context.store.open_pinned(&copies.pinned).await;
-        let from = from.map_err(store_error)?;
+        let past = self.past(&copies.from).await?;
         for (table, to) in &copies.numbers {
-            let rows = copying::copy(&self.context, &from, *table, *to).await?;
+            let rows = copying::copy(&self.context, &past.store, *table, *to).await?;
             tracing::info!(
                 snapshot = copies.tag,
                 table = table.0,
@@ -184,11 +178,12 @@ impl Engine {
     /// # Errors
     /// The schema can't be written.
     pub async fn clear_snapshots(&self, which: &Clear) -> Result<Vec<String>, CqlError> {
+        let before = self.schema();
         let cleared = ddl::change(self, |schema| Ok(snapshots::clear(schema, which))).await?;
         let tags = cleared.unwrap_or_default();
         if !tags.is_empty() {
             tracing::info!(snapshots = tags.join(" "), "snapshots were cleared");
-            self.unpin_unneeded().await;
+            self.unpin_gone(&before).await;
         }
         Ok(tags)
     }
@@ -198,20 +193,28 @@ impl Engine {
     }
 }
 
+/// The tablets that snapshots have pinned.
+fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
+    let snapshots = schema.snapshots.values();
+    snapshots.filter_map(|snapshot| snapshot.pinned.as_deref()).flatten()
+}
+
 /// Removes snapshots whose time has passed, as long as the engine is there.
 pub(super) fn begin_expiry(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
-        if let Some(engine) = engine.upgrade() {
-            // Of a snapshot that was being taken when the node ended.
-            engine.unpin_unneeded().await;
-        }
+        let mut unpinned: Option<Instant> = None;
         loop {
-            tokio::time::sleep(EXPIRY_INTERVAL).await;
             let Some(engine) = engine.upgrade() else { return };
+            if unpinned.is_none_or(|at| at.elapsed() >= UNPIN_INTERVAL) {
+                unpinned = Some(Instant::now());
+                engine.unpin_unknown().await;
+            }
             if let Err(error) = expire(&engine).await {
                 tracing::warn!(%error, "expired snapshots could not be removed");
             }
+            drop(engine);
+            tokio::time::sleep(EXPIRY_INTERVAL).await;
         }
     });
 }
@@ -226,7 +229,7 @@ async fn expire(engine: &Engine) -> Result<(), CqlError> {
     let expired = ddl::change(engine, |schema| Ok(snapshots::expire(schema, now_ms))).await?;
     if let Some(expired) = expired {
         tracing::info!(snapshots = expired.join(" "), "snapshots have expired");
-        engine.unpin_unneeded().await;
+        engine.unpin_gone(&schema).await;
     }
     Ok(())
 }

@@ -11,13 +11,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
-    Forwarded, ListSearch, PartAnswer, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries,
+    Forwarded, ListSearch, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries,
     Versions,
 };
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
-use helenus_tablet::{MetaStamp, TokenRange};
+use helenus_tablet::{MetaStamp, PinnedTablet, TokenRange};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::runtime::Handle;
@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use super::codec;
 use super::failure::failure;
+use super::moment_codec;
 use super::part_codec;
 use super::peer_auth::{LocalIdentity, PeerCredentials};
 use super::proto::node_client::NodeClient;
@@ -454,6 +455,38 @@ impl Peers {
             true => Err(RemoteError::NotOwned),
             false => Ok(answer.removed),
         }
+    }
+
+    pub async fn hold(
+        &self,
+        node: &NodeInfo,
+        moment: Uuid,
+        deadline: Instant,
+    ) -> Result<Vec<TokenRange>, RemoteError> {
+        let peer = self.peer(node)?;
+        let request = peer
+            .credentials
+            .request(moment_codec::hold_request(moment), left(deadline));
+        let mut client = peer.client.clone();
+        let answer = peer.call(request, async move |request| client.hold(request).await);
+        let held = answer.await.map_err(|status| failure(&status))?;
+        Ok(moment_codec::held(&held))
+    }
+
+    pub async fn pin(
+        &self,
+        node: &NodeInfo,
+        pin: Pin,
+        deadline: Instant,
+    ) -> Result<Vec<PinnedTablet>, RemoteError> {
+        let peer = self.peer(node)?;
+        let request = peer
+            .credentials
+            .request(moment_codec::pin_request(pin), left(deadline));
+        let mut client = peer.client.clone();
+        let answer = peer.call(request, async move |request| client.pin(request).await);
+        let pinned = answer.await.map_err(|status| failure(&status))?;
+        moment_codec::pinned(&pinned).map_err(|status| failure(&status))
     }
 
     pub async fn load(

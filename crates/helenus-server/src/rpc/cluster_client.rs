@@ -11,13 +11,13 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Node, Owner, PartAnswer, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    Cluster, Forwarded, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange,
     StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
-use helenus_tablet::{Store, TokenRange};
+use helenus_tablet::{PinnedTablet, Store, TokenRange};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -406,6 +406,21 @@ impl Cluster for ClusterClient {
     ) -> Result<u64, RemoteError> {
         let peer = self.peer(node)?;
         self.peers.remove_stale(&peer, stale, deadline).await
+    }
+
+    async fn hold(
+        &self,
+        node: Uuid,
+        moment: Uuid,
+        deadline: Instant,
+    ) -> Result<Vec<TokenRange>, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.hold(&peer, moment, deadline).await
+    }
+
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Vec<PinnedTablet>, RemoteError> {
+        let peer = self.peer(node)?;
+        self.peers.pin(&peer, pin, deadline).await
     }
 
     async fn load(

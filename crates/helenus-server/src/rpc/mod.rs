@@ -10,6 +10,7 @@ mod codec;
 mod failure;
 mod message_batching;
 mod metrics;
+mod moment_codec;
 mod part_codec;
 mod peer_auth;
 mod refusal_log;
@@ -34,7 +35,7 @@ pub use server::RpcServer;
 pub use tls::{Tls, TlsFiles};
 
 /// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 pub const PROTOCOL_MIN: u32 = 2;
 
 /// The largest message: a page of rows with room to spare.

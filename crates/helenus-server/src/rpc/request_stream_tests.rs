@@ -88,6 +88,12 @@ impl Node for FakePeer {
     ) -> Result<Response<RemoveStaleResponse>, Status> {
         unknown()
     }
+    async fn hold(&self, _: Request<HoldRequest>) -> Result<Response<HoldResponse>, Status> {
+        unknown()
+    }
+    async fn pin(&self, _: Request<PinRequest>) -> Result<Response<PinResponse>, Status> {
+        unknown()
+    }
     async fn load(&self, _: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {
         unknown()
     }

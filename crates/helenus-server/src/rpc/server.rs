@@ -27,10 +27,11 @@ use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
 use super::codec;
+use super::moment_codec;
 use super::peer_auth::{Caller, LocalIdentity, PeerAuthInterceptor};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
-    Answer, Entry, GreetRequest, GreetResponse, LoadRequest, LoadResponse, Question, Questions,
+    Answer, Entry, GreetRequest, GreetResponse, HoldRequest, HoldResponse, LoadRequest, LoadResponse, PinRequest, PinResponse, Question, Questions,
     ReleaseRequest, ReleaseResponse, RemoveStaleRequest, RemoveStaleResponse, ScanChunk, ScanRequest,
     TellRequest, TellResponse,
 };
@@ -334,6 +335,24 @@ impl Node for NodeService {
             })),
             Err(ExecutionError::Failed(error)) => Err(Status::internal(error.to_string())),
         }
+    }
+
+    async fn hold(&self, request: Request<HoldRequest>) -> Result<Response<HoldResponse>, Status> {
+        self.count_call(&request);
+        let moment = moment_codec::moment(request.get_ref())?;
+        let engine = self.handler.engine.clone();
+        let held = to_the_end(async move { engine.serve_hold(moment).await }).await?;
+        let held = held.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::new(moment_codec::hold_response(held)))
+    }
+
+    async fn pin(&self, request: Request<PinRequest>) -> Result<Response<PinResponse>, Status> {
+        self.count_call(&request);
+        let pin = moment_codec::pin(request.get_ref())?;
+        let engine = self.handler.engine.clone();
+        let pinned = to_the_end(async move { engine.serve_pin(pin).await }).await?;
+        let pinned = pinned.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::new(moment_codec::pin_response(pinned)))
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {

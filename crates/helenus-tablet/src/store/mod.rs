@@ -7,6 +7,7 @@ mod dispatch;
 mod forced_compaction;
 mod late_writes;
 pub(crate) mod local;
+pub(crate) mod moment;
 mod pinned;
 mod statistics;
 pub(crate) mod stats;

@@ -436,7 +436,8 @@ pub(crate) fn take(
 
 /// Tables whose rows have to be copied before they can be put back: from the numbers that they have in the pinned tablets to new ones.
 pub(crate) struct Copies {
-    pub pinned: Arc<[PinnedTablet]>,
+    /// The tag and the keyspace of the snapshot that has them.
+    pub from: (String, String),
     /// The tag of the snapshot that has the tables under their new numbers.
     pub tag: String,
     /// From, to.
@@ -456,9 +457,9 @@ pub(crate) fn begin_copy(
     now_ms: i64,
 ) -> Result<Option<(Schema, Copies)>, String> {
     let snapshot = find(before, wanted)?;
-    let Some(pinned) = snapshot.pinned.clone() else {
+    if snapshot.pinned.is_none() {
         return Ok(None);
-    };
+    }
     let selected = select(snapshot, wanted.table.as_deref())?;
     let mut schema = before.clone();
     let mut numbers = Vec::new();
@@ -482,7 +483,8 @@ pub(crate) fn begin_copy(
         false => snapshot.keyspace.narrowed_to(copies),
     };
     let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(COPY_TTL), keyspace);
-    Ok(Some((schema, Copies { pinned, tag, numbers })))
+    let from = snapshot.key();
+    Ok(Some((schema, Copies { from, tag, numbers })))
 }
 
 /// Which snapshots are cleared.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helenus_cql::error::Consistency;
-use helenus_tablet::Scan;
+use helenus_tablet::{PinnedTablet, Scan};
 use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, ListSearch, Node, PartRows, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries, Tablet,
+    LeaseTerm, ListSearch, Node, PartRows, Pin, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries, Tablet,
     Versions,
 };
 use crate::engine::{Engine, EngineConfig};
@@ -174,6 +174,14 @@ impl Cluster for Halves {
     }
 
     async fn remove_stale(&self, _: Uuid, _: &StaleEntries, _: Instant) -> Result<u64, RemoteError> {
+        not_here()
+    }
+
+    async fn hold(&self, _: Uuid, _: Uuid, _: Instant) -> Result<Vec<TokenRange>, RemoteError> {
+        not_here()
+    }
+
+    async fn pin(&self, _: Uuid, _: Pin, _: Instant) -> Result<Vec<PinnedTablet>, RemoteError> {
         not_here()
     }
 

@@ -1,11 +1,12 @@
 //! Applies batches of the batch log to the end: those that could not be applied in their client's time, and those that are found in the log
 //! of a tablet that is opened.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
-use helenus_row::key;
+use helenus_row::{ByteRange, key};
 use helenus_tablet::{Op, TokenRange};
 use tokio::time::Instant;
 
@@ -77,6 +78,35 @@ impl Entry {
     }
 }
 
+/// The keys of the entries in a tablet.
+fn entries_of(tokens: TokenRange) -> ByteRange {
+    key::token_range(TABLE, Bound::Included(tokens.first), Bound::Included(tokens.last))
+}
+
+/// Adds to pinned tablets what the batches come to that were under way at their moment, so that each is there as a whole; how many those are.
+///
+/// # Errors
+/// The log, or what indexes and views follow from, can't be read.
+pub(crate) async fn complete(past: &ExecutionContext) -> Result<usize, CqlError> {
+    let now_s = past.clock.now_us().div_euclid(1_000_000);
+    let mut found = 0;
+    for tablet in past.store.tablets().iter() {
+        let scan = reads::scan_tablet(tablet, entries_of(tablet.token_range()), false).await;
+        let mut scan = scan.map_err(ExecutionError::into_client_error)?;
+        while let Some((_, packed)) = scan.next().await.map_err(store_error)? {
+            let Some(ops) = content(packed, now_s)? else {
+                continue;
+            };
+            found += 1;
+            let writes = WriteSet::from_ops(&past.schema(), ops)?;
+            let ops = writes.indexed_ops(past).await;
+            let ops = ops.map_err(ExecutionError::into_client_error)?.into_ops();
+            past.store.add_to_pinned(ops).map_err(store_error)?;
+        }
+    }
+    Ok(found)
+}
+
 /// Applies what stands in the log of a tablet that was opened here.
 ///
 /// # Errors
@@ -85,11 +115,7 @@ pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange)
     let Some(cluster) = context.cluster().cloned() else {
         return Ok(0);
     };
-    let range = key::token_range(
-        TABLE,
-        std::ops::Bound::Included(tokens.first),
-        std::ops::Bound::Included(tokens.last),
-    );
+    let range = entries_of(tokens);
     let range = ScanRange {
         tokens,
         start: range.start,

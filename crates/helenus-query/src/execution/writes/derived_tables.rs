@@ -35,6 +35,17 @@ pub struct IndexedOps {
     pub views: Vec<Op>,
 }
 
+impl IndexedOps {
+    /// All of them, for one tablet or one record.
+    pub fn into_ops(self) -> Vec<Op> {
+        let mut ops = self.added;
+        ops.extend(self.removed);
+        ops.extend(self.views);
+        ops.extend(self.rows);
+        ops
+    }
+}
+
 impl RowWrite {
     /// None for a static row.
     fn clustering_values(&self) -> Result<Vec<Bytes>, CqlError> {

@@ -148,20 +148,11 @@ impl WriteSet {
         self.note_headers(context).await?;
         let durable = self.is_durable(&context.schema.load());
         let hold = self.hold();
-        let IndexedOps {
-            rows,
-            added,
-            removed,
-            views,
-        } = self.indexed_ops(context).await?;
-        let mut batch = WriteBatch {
-            ops: added,
+        let batch = WriteBatch {
+            ops: self.indexed_ops(context).await?.into_ops(),
             hold,
             tablets: None,
         };
-        batch.ops.extend(removed);
-        batch.ops.extend(views);
-        batch.ops.extend(rows);
         Ok(context.store.write(batch, durable).await?)
     }
 

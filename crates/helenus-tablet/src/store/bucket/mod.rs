@@ -53,6 +53,7 @@ pub use read_only::RefreshRound;
 use crate::bucket::connection::Bucket;
 use crate::bucket::metered_object_store::BucketStats;
 use crate::bucket::metered_object_store::Requests;
+use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::cache::disk::{DiskCache, DiskCacheStats};
 use crate::clock::StoreClock;
 use crate::database::Databases;
@@ -167,6 +168,16 @@ impl Remote {
 
     pub fn write_timeout(&self) -> std::time::Duration {
         self.databases.config.write_timeout
+    }
+
+    /// What tablets are put together from.
+    pub fn databases(&self) -> &Databases {
+        &self.databases
+    }
+
+    /// The files of the tablets, behind the disk cache.
+    pub fn tablet_files(&self) -> Arc<dyn ObjectStore> {
+        cached(self.store.clone(), self.disk_cache.as_ref(), ReadPolicy::Insert)
     }
 
     /// Where the logs lie.

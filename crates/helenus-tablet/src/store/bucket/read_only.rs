@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::Remote;
-use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::database::followed::FollowedManifest;
 use crate::database::tablet_db::TabletDb;
 use crate::error::StoreError;
@@ -198,7 +197,7 @@ impl Remote {
                 id,
                 tokens,
                 db: TabletDb::Followed(Arc::new(followed)),
-                store: cached(self.store.clone(), self.disk_cache.as_ref(), ReadPolicy::Insert),
+                store: self.tablet_files(),
                 compactions: Arc::default(),
                 memtable_bytes: MEMTABLE_BYTES,
                 log: follower.log.clone(),

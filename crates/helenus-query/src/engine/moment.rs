@@ -1,0 +1,252 @@
+//! The moment of a snapshot: of this node alone, or one that all nodes of a cluster have in common.
+//!
+//! Nodes that share a bucket write to a log each. The one that takes a snapshot has all of them freeze their tablets and hold their logs; when the
+//! last one is frozen, all logs go on. At that time none of them had taken a write that another was to miss. A node whose log has gone on before
+//! says so, and tablets that are on their way are frozen by none: then all is tried again. A batch over several tablets is several records, so some
+//! of it may be in the moment and some not; its entry in the batch log is there, and whoever reads the moment completes it
+//! ([`batch_recovery::complete`]).
+//!
+//! [`batch_recovery::complete`]: crate::execution::writes::batch_recovery::complete
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use helenus_cql::error::CqlError;
+use helenus_tablet::{HeldMoment, PinnedTablet, TokenRange};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::Engine;
+use crate::cluster::{Cluster, Pin, RemoteError};
+use crate::failure::store_error;
+
+/// For how long a node holds its log for others, at most.
+const HOLD_MAX: Duration = Duration::from_millis(500);
+/// How long a node tries to find its memtables ready, while others hold their logs.
+const FREEZE_PATIENCE: Duration = Duration::from_millis(200);
+/// How long others may take to answer: until they are frozen, and until their tablets are pinned.
+const HOLD_TIMEOUT: Duration = Duration::from_secs(2);
+const PIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a moment of all nodes is tried to be had, and the pause between.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(100);
+/// When a moment is forgotten that nobody has come back to.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// The moments for which this node holds its log, or has held it.
+#[derive(Default)]
+pub(crate) struct HeldMoments(Mutex<HashMap<Uuid, (Instant, HeldMoment)>>);
+
+impl HeldMoments {
+    fn insert(&self, id: Uuid, moment: HeldMoment) {
+        let mut moments = self.0.lock();
+        moments.retain(|_, (since, _)| since.elapsed() < FORGOTTEN_AFTER);
+        moments.insert(id, (Instant::now(), moment));
+    }
+
+    fn take(&self, id: Uuid) -> Option<HeldMoment> {
+        self.0.lock().remove(&id).map(|(_, moment)| moment)
+    }
+}
+
+impl Engine {
+    /// Keeps all tablets, of all nodes, as they are at one moment from now on; `skip_flush` leaves out what is in no SSTable.
+    ///
+    /// # Errors
+    /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
+    pub(super) async fn pin(&self, skip_flush: bool) -> Result<Arc<[PinnedTablet]>, CqlError> {
+        let store = &self.context.store;
+        let pinned = match (self.cluster(), skip_flush) {
+            (Some(cluster), _) => self.pin_everywhere(cluster.as_ref(), skip_flush).await,
+            (None, false) => store.pin().await.map_err(store_error),
+            (None, true) => store.pin_flushed().await.map_err(store_error),
+        };
+        match pinned {
+            Ok(pinned) => Ok(pinned.into()),
+            Err(error) => {
+                self.unpin().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn pin_everywhere(
+        &self,
+        cluster: &dyn Cluster,
+        skip_flush: bool,
+    ) -> Result<Vec<PinnedTablet>, CqlError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let why = match self.try_to_pin(cluster, skip_flush).await {
+                Ok(pinned) => return Ok(pinned),
+                Err(why) => why,
+            };
+            if Instant::now() >= deadline {
+                return Err(CqlError::Server(format!(
+                    "there was no moment in which all nodes held their logs: {why}"
+                )));
+            }
+            tracing::debug!(why, "a moment of all nodes is tried again");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn try_to_pin(
+        &self,
+        cluster: &dyn Cluster,
+        skip_flush: bool,
+    ) -> Result<Vec<PinnedTablet>, String> {
+        let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
+        // Those without a tablet too: one may be on its way there.
+        let nodes: Vec<Uuid> = nodes.map(|node| node.host_id).collect();
+        let pin = match skip_flush {
+            true => Pin::Flushed,
+            false => self.hold_everywhere(cluster, &nodes).await?,
+        };
+        let pinned = self.pin_on_all(cluster, &nodes, pin).await;
+        let failure = pinned.iter().find_map(|pinned| pinned.as_ref().err()).cloned();
+        let pinned: Vec<PinnedTablet> = pinned.into_iter().flatten().flatten().collect();
+        let tokens = pinned.iter().map(|tablet| tablet.tokens).collect();
+        match failure.map_or_else(|| check_all_tokens(tokens), Err) {
+            Ok(()) => Ok(pinned),
+            Err(why) => {
+                if let Err(error) = self.context.store.unpin(&pinned).await {
+                    tracing::debug!(%error, "tablets of a moment that failed are let go later");
+                }
+                Err(why)
+            }
+        }
+    }
+
+    /// Has all nodes hold their logs at one time.
+    async fn hold_everywhere(&self, cluster: &dyn Cluster, nodes: &[Uuid]) -> Result<Pin, String> {
+        let moment = Uuid::new_v4();
+        let deadline = Instant::now() + HOLD_TIMEOUT;
+        let holding = nodes.iter().map(|node| async move {
+            match *node == cluster.here() {
+                true => self.serve_hold(moment).await.map_err(|error| error.to_string()),
+                false => cluster.hold(*node, moment, deadline).await.map_err(in_words),
+            }
+        });
+        let held: Result<Vec<Vec<TokenRange>>, String> = join_all(holding).await.into_iter().collect();
+        match held.and_then(|held| check_all_tokens(held.concat())) {
+            Ok(()) => Ok(Pin::Held(moment)),
+            Err(why) => {
+                self.pin_on_all(cluster, nodes, Pin::LetGo(moment)).await;
+                Err(why)
+            }
+        }
+    }
+
+    async fn pin_on_all(
+        &self,
+        cluster: &dyn Cluster,
+        nodes: &[Uuid],
+        pin: Pin,
+    ) -> Vec<Result<Vec<PinnedTablet>, String>> {
+        let deadline = Instant::now() + PIN_TIMEOUT;
+        let pinning = nodes.iter().map(|node| async move {
+            match *node == cluster.here() {
+                true => self.serve_pin(pin).await.map_err(|error| error.to_string()),
+                false => cluster.pin(*node, pin, deadline).await.map_err(in_words),
+            }
+        });
+        join_all(pinning).await
+    }
+
+    /// Freezes this node's tablets, and holds its log for a while, until [`Engine::serve_pin`]; the tokens of the tablets.
+    ///
+    /// # Errors
+    /// The store could not be frozen soon enough.
+    pub async fn serve_hold(&self, moment: Uuid) -> Result<Vec<TokenRange>, CqlError> {
+        let held = self.context.store.hold_moment(FREEZE_PATIENCE, HOLD_MAX).await;
+        let held = held.map_err(store_error)?;
+        let tokens = held.tablets().iter().map(|(_, tokens)| *tokens).collect();
+        self.moments.insert(moment, held);
+        Ok(tokens)
+    }
+
+    /// Has this node's log go on, and pins what was frozen, unless it is only to be let go.
+    ///
+    /// # Errors
+    /// The log was not held so long, or the tablets could not be pinned.
+    pub async fn serve_pin(&self, pin: Pin) -> Result<Vec<PinnedTablet>, CqlError> {
+        let store = &self.context.store;
+        match pin {
+            Pin::Flushed => store.pin_flushed().await.map_err(store_error),
+            Pin::Held(moment) => {
+                let held = self.moments.take(moment);
+                let held = held.filter(HeldMoment::let_go).ok_or_else(|| {
+                    CqlError::Server("the log went on before all nodes were frozen".to_owned())
+                })?;
+                held.pinned().await.map_err(store_error)
+            }
+            Pin::LetGo(moment) => {
+                if let Some(held) = self.moments.take(moment) {
+                    held.let_go();
+                    let store = store.clone();
+                    // Nobody waits for the flush.
+                    tokio::spawn(async move {
+                        if let Ok(pinned) = held.pinned().await
+                            && let Err(error) = store.unpin(&pinned).await
+                        {
+                            tracing::debug!(%error, "tablets of a moment that failed are let go later");
+                        }
+                    });
+                }
+                Ok(Vec::new())
+            }
+        }
+    }
+}
+
+/// Says what is amiss unless each token is in one tablet.
+fn check_all_tokens(mut tablets: Vec<TokenRange>) -> Result<(), String> {
+    tablets.sort_unstable_by_key(|tokens| tokens.first);
+    let mut next = Some(i64::MIN);
+    for tokens in tablets {
+        if next != Some(tokens.first) {
+            return Err(format!(
+                "tablets are on their way: token {} is in none, or in two",
+                next.unwrap_or(i64::MAX).min(tokens.first)
+            ));
+        }
+        next = tokens.last.checked_add(1);
+    }
+    match next {
+        None => Ok(()),
+        Some(token) => Err(format!("no node serves token {token}")),
+    }
+}
+
+fn in_words(error: RemoteError) -> String {
+    match error {
+        RemoteError::NotOwned => "a node has left".to_owned(),
+        RemoteError::Unreachable(why) | RemoteError::NoAnswer(why) => why,
+        RemoteError::Failed(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(tablets: &[(i64, i64)]) -> Result<(), String> {
+        let tokens = tablets.iter().map(|&(first, last)| TokenRange { first, last });
+        check_all_tokens(tokens.collect())
+    }
+
+    #[test]
+    fn each_token_has_to_be_in_one_tablet() {
+        assert_eq!(check(&[(i64::MIN, i64::MAX)]), Ok(()));
+        assert_eq!(check(&[(0, i64::MAX), (i64::MIN, -1)]), Ok(()));
+        assert!(check(&[]).is_err());
+        assert!(check(&[(i64::MIN, 0)]).is_err());
+        assert!(check(&[(i64::MIN, -1), (1, i64::MAX)]).is_err());
+        assert!(check(&[(i64::MIN, 0), (0, i64::MAX)]).is_err());
+        assert!(check(&[(i64::MIN, i64::MAX), (i64::MIN, i64::MAX)]).is_err());
+    }
+}

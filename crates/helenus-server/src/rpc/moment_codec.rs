@@ -1,0 +1,131 @@
+//! Encodes and decodes what nodes tell each other of a moment that they have in common.
+
+use bytes::Bytes;
+use helenus_query::cluster::Pin;
+use helenus_tablet::{PinnedTablet, TokenRange};
+use tonic::Status;
+use uuid::Uuid;
+
+use super::proto::{self, HoldRequest, HoldResponse, PinRequest, PinResponse, Tokens, pin_request};
+
+fn id(bytes: &[u8]) -> Result<Uuid, Status> {
+    Uuid::from_slice(bytes).map_err(|_| Status::invalid_argument("the id of a moment, or of a checkpoint, has 16 bytes"))
+}
+
+fn id_bytes(id: Uuid) -> Bytes {
+    Bytes::copy_from_slice(id.as_bytes())
+}
+
+fn tokens(of: TokenRange) -> Tokens {
+    Tokens {
+        first: of.first,
+        last: of.last,
+    }
+}
+
+fn token_range(of: &Tokens) -> TokenRange {
+    TokenRange {
+        first: of.first,
+        last: of.last,
+    }
+}
+
+pub(super) fn hold_request(moment: Uuid) -> HoldRequest {
+    HoldRequest {
+        moment: id_bytes(moment),
+    }
+}
+
+/// # Errors
+/// The id of the moment is none.
+pub(super) fn moment(request: &HoldRequest) -> Result<Uuid, Status> {
+    id(&request.moment)
+}
+
+pub(super) fn hold_response(tablets: Vec<TokenRange>) -> HoldResponse {
+    HoldResponse {
+        tablets: tablets.into_iter().map(tokens).collect(),
+    }
+}
+
+pub(super) fn held(response: &HoldResponse) -> Vec<TokenRange> {
+    response.tablets.iter().map(token_range).collect()
+}
+
+pub(super) fn pin_request(pin: Pin) -> PinRequest {
+    PinRequest {
+        what: Some(match pin {
+            Pin::Held(moment) => pin_request::What::Held(id_bytes(moment)),
+            Pin::LetGo(moment) => pin_request::What::LetGo(id_bytes(moment)),
+            Pin::Flushed => pin_request::What::Flushed(true),
+        }),
+    }
+}
+
+/// # Errors
+/// The request says nothing that is known here, or an id that is none.
+pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
+    match &request.what {
+        Some(pin_request::What::Held(moment)) => id(moment).map(Pin::Held),
+        Some(pin_request::What::LetGo(moment)) => id(moment).map(Pin::LetGo),
+        Some(pin_request::What::Flushed(_)) => Ok(Pin::Flushed),
+        None => Err(Status::invalid_argument("nothing that this version knows is to be pinned")),
+    }
+}
+
+pub(super) fn pin_response(pinned: Vec<PinnedTablet>) -> PinResponse {
+    let tablet = |tablet: PinnedTablet| proto::PinnedTablet {
+        tablet: tablet.id,
+        tokens: Some(tokens(tablet.tokens)),
+        manifest: tablet.manifest,
+        checkpoint: id_bytes(tablet.checkpoint),
+    };
+    PinResponse {
+        tablets: pinned.into_iter().map(tablet).collect(),
+    }
+}
+
+/// # Errors
+/// The tokens of a tablet are missing, or the id of a checkpoint is none.
+pub(super) fn pinned(response: &PinResponse) -> Result<Vec<PinnedTablet>, Status> {
+    let tablet = |tablet: &proto::PinnedTablet| {
+        let tokens = tablet.tokens.as_ref().map(token_range);
+        Ok(PinnedTablet {
+            id: tablet.tablet,
+            tokens: tokens.ok_or_else(|| Status::invalid_argument("a pinned tablet has no tokens"))?,
+            manifest: tablet.manifest,
+            checkpoint: id(&tablet.checkpoint)?,
+        })
+    };
+    response.tablets.iter().map(tablet).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nodes_tell_each_other_of_a_moment_comes_as_it_was_sent() {
+        let number = Uuid::from_u128(7);
+        assert_eq!(moment(&hold_request(number)).unwrap(), number);
+        let range = TokenRange {
+            first: i64::MIN,
+            last: -3,
+        };
+        assert_eq!(held(&hold_response(vec![range])), [range]);
+        for what in [Pin::Held(number), Pin::LetGo(number), Pin::Flushed] {
+            assert_eq!(pin(&pin_request(what)).unwrap(), what);
+        }
+        assert!(pin(&PinRequest { what: None }).is_err());
+        let tablet = PinnedTablet {
+            id: 3,
+            tokens: range,
+            manifest: 12,
+            checkpoint: number,
+        };
+        let mut sent = pin_response(vec![tablet.clone()]);
+        assert_eq!(pinned(&sent).unwrap(), [tablet]);
+        sent.tablets[0].tokens = None;
+        assert!(pinned(&sent).is_err());
+    }
+}

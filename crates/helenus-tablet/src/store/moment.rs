@@ -1,0 +1,223 @@
+//! All tablets that are open here as they are at one moment: frozen ([`Store::hold_moment`]), then pinned ([`HeldMoment::pinned`]).
+//!
+//! The moment is one between two groups of the log: a batch of one record is in it in all tablets, or in none. Writes wait until what is staged
+//! has been put into the memtables, which takes milliseconds; flushing these, and pinning the files, goes on beside later writes.
+//!
+//! Several nodes have one moment in common if the logs of all of them are held at some time: then nothing that is written after what one node has
+//! left out is in what another has taken. So the log can be held until all are frozen. The hold ends by itself, since who asked for it may be gone,
+//! and [`HeldMoment::let_go`] tells whether it has lasted until then. No tablet can be handed over meanwhile: that waits for the log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures::future::{join_all, try_join_all};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::{Store, StoreKind};
+use crate::error::StoreError;
+use crate::tablet::pin::{PinnedReceiver, PinnedTablet};
+use crate::tablet::{NodeLog, Tablet};
+use crate::token_range::TokenRange;
+
+/// How long writes wait at most for what is staged.
+const STAGED_WAIT: Duration = Duration::from_millis(50);
+/// How long [`Store::pin`] tries to find all memtables ready.
+const PIN_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Frozen tablets, whose log is held.
+pub struct HeldMoment {
+    tablets: Vec<(u32, TokenRange)>,
+    pinned: Vec<PinnedReceiver>,
+    hold: Arc<LogHold>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum HoldState {
+    #[default]
+    Held,
+    LetGo,
+    Expired,
+}
+
+/// What the log thread waits for.
+#[derive(Default)]
+struct LogHold {
+    state: Mutex<HoldState>,
+    changed: Condvar,
+}
+
+impl LogHold {
+    /// Waits on the log thread.
+    fn wait(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        self.changed
+            .wait_while_for(&mut state, |state| *state == HoldState::Held, at_most);
+        if *state == HoldState::Held {
+            *state = HoldState::Expired;
+        }
+    }
+
+    /// False if the log has gone on before.
+    fn let_go(&self) -> bool {
+        let mut state = self.state.lock();
+        if *state == HoldState::Held {
+            *state = HoldState::LetGo;
+            self.changed.notify_all();
+        }
+        *state == HoldState::LetGo
+    }
+}
+
+impl Drop for HeldMoment {
+    fn drop(&mut self) {
+        self.hold.let_go();
+    }
+}
+
+impl HeldMoment {
+    /// The tablets that are frozen.
+    pub fn tablets(&self) -> &[(u32, TokenRange)] {
+        &self.tablets
+    }
+
+    /// Has the log go on; false if it was not held so long.
+    pub fn let_go(&self) -> bool {
+        self.hold.let_go()
+    }
+
+    /// Has the log go on, and waits until the files of the frozen tablets are pinned.
+    ///
+    /// # Errors
+    /// One of the tablets was closed, or could not be flushed. What was pinned of the others is let go with [`Store::unpin_others`].
+    pub async fn pinned(mut self) -> Result<Vec<PinnedTablet>, StoreError> {
+        self.let_go();
+        let pinned = join_all(std::mem::take(&mut self.pinned)).await.into_iter();
+        pinned
+            .map(|pinned| pinned.map_err(|_| StoreError::Closed)?)
+            .collect()
+    }
+}
+
+impl Store {
+    /// Keeps all tablets that are open here as they are at one moment from now on, which every write that was acknowledged before the call is in.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPinned`] if memory was full for too long; [`StoreError::ReadOnly`]. What was kept of a moment that failed is let go with
+    /// [`Store::unpin_others`].
+    pub async fn pin(self: &Arc<Self>) -> Result<Vec<PinnedTablet>, StoreError> {
+        let moment = self.hold_moment(PIN_PATIENCE, Duration::ZERO).await?;
+        moment.pinned().await
+    }
+
+    /// Freezes all tablets that are open here at one moment, which every write that was acknowledged before the call is in, and holds their log
+    /// until the result is dropped or [`HeldMoment::let_go`] is called, but no longer than `at_most`. Their memory is flushed meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPinned`] if memory was full, or a tablet on its way to another node, for all of `patience`; [`StoreError::ReadOnly`].
+    pub async fn hold_moment(
+        self: &Arc<Self>,
+        patience: Duration,
+        at_most: Duration,
+    ) -> Result<HeldMoment, StoreError> {
+        self.check_writable()?;
+        if let StoreKind::Local(local) = &self.kind {
+            local.space.check()?;
+        }
+        let deadline = Instant::now() + patience;
+        loop {
+            let tablets = self.tablets();
+            let Some(log) = tablets.first().map(|tablet| tablet.log.clone()) else {
+                return Ok(HeldMoment {
+                    tablets: Vec::new(),
+                    pinned: Vec::new(),
+                    hold: Arc::default(),
+                });
+            };
+            // Most of what is staged goes while writes go on, and all of it where memory is full.
+            applied(&tablets).await?;
+            if let Some(moment) = self.freeze(log, at_most).await? {
+                return Ok(moment);
+            }
+            if Instant::now() >= deadline {
+                return Err(StoreError::NotPinned(
+                    "memtables are full, or tablets are on their way, all the time".to_owned(),
+                ));
+            }
+        }
+    }
+
+    /// Keeps what the SSTables of all tablets that are open here have from now on, each for itself: what is in memory is left out, and a batch may
+    /// be there in part.
+    ///
+    /// # Errors
+    /// Those of [`Store::pin`].
+    pub async fn pin_flushed(&self) -> Result<Vec<PinnedTablet>, StoreError> {
+        self.check_writable()?;
+        let tablets = self.tablets();
+        try_join_all(tablets.iter().map(|tablet| tablet.checkpoint())).await
+    }
+
+    /// Freezes the memtables of all tablets between two groups of the log, which is then held; none if what is staged does not get into them soon,
+    /// they are being changed for longer, or a tablet is being closed.
+    async fn freeze(
+        self: &Arc<Self>,
+        log: Arc<NodeLog>,
+        at_most: Duration,
+    ) -> Result<Option<HeldMoment>, StoreError> {
+        let runtime = tokio::runtime::Handle::current();
+        let (store, of_log) = (self.clone(), log.clone());
+        let (sender, frozen) = oneshot::channel();
+        log.between_groups(Box::new(move || {
+            let hold = Arc::<LogHold>::default();
+            let frozen = runtime.block_on(store.freeze_now(&of_log, &hold));
+            let is_frozen = matches!(frozen, Ok(Some(_)));
+            // Dropped where nobody waits any more, which ends the hold.
+            let _ = sender.send(frozen);
+            if is_frozen {
+                hold.wait(at_most);
+            }
+        }));
+        frozen.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Freezes the memtables on the log thread.
+    async fn freeze_now(
+        &self,
+        log: &Arc<NodeLog>,
+        hold: &Arc<LogHold>,
+    ) -> Result<Option<HeldMoment>, StoreError> {
+        let tablets = self.tablets();
+        // One that takes no more writes may be another node's by now.
+        let is_whole = |tablet: &Arc<Tablet>| {
+            tablet.accepts_writes.load(Ordering::Acquire) && Arc::ptr_eq(&tablet.log, log)
+        };
+        let ready = async {
+            applied(&tablets).await?;
+            Ok::<_, StoreError>(join_all(tablets.iter().map(|tablet| tablet.flushes.memory.lock())).await)
+        };
+        let locks = match tokio::time::timeout(STAGED_WAIT, ready).await {
+            Ok(locks) => locks?,
+            Err(_) => return Ok(None),
+        };
+        if !tablets.iter().all(is_whole) {
+            return Ok(None);
+        }
+        let pinned = tablets.iter().zip(&locks);
+        Ok(Some(HeldMoment {
+            pinned: pinned.map(|(tablet, lock)| tablet.pin_now(lock)).collect(),
+            tablets: tablets
+                .iter()
+                .map(|tablet| (tablet.id(), tablet.token_range()))
+                .collect(),
+            hold: hold.clone(),
+        }))
+    }
+}
+
+/// Waits until all that is staged is in the memtables.
+async fn applied(tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
+    try_join_all(tablets.iter().map(|tablet| tablet.stage.applied())).await?;
+    Ok(())
+}
