@@ -9,6 +9,7 @@ mod damage;
 mod disk_full;
 mod faulty;
 mod log_store;
+mod moments;
 mod pinned;
 mod purges;
 mod read_only;

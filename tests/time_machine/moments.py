@@ -1,0 +1,79 @@
+"""Moments of a cluster, and what must hold of what they show: acknowledged writes are there, those begun later are not, batches are whole, and
+indexes, views and tables agree."""
+
+import time
+
+import helenus
+from writers import BATCHES, COUNTERS, GROUPS, KEYS, KEYSPACE, PARTS
+
+
+class Moment:
+    """What a moment may show: `least` was acknowledged before it, `most` begun by its end."""
+
+    def __init__(self, name, least):
+        self.name, self.least, self.most = name, least, None
+        # What was read of it first; it must never change.
+        self.seen = None
+
+    def __str__(self):
+        return self.name
+
+
+def patient(read, what, timeout_s=60):
+    """What a read gives once it succeeds: nodes come and go."""
+    found = []
+
+    def tried():
+        try:
+            found.append(read())
+        except Exception as error:
+            found[:] = []
+            tried.error = error
+            return False
+        return True
+
+    try:
+        helenus.wait_until(tried, timeout_s, what, 0.3)
+    except Exception:
+        raise AssertionError(f"{what}: {tried.error!r}")
+    return found[0]
+
+
+def contents(session, as_of, keyspace=KEYSPACE):
+    """All that the tables show, by their keys."""
+    run = lambda statement: list(session.execute(statement, timeout=15))
+    rows = {row.k: (row.n, row.g) for row in run(f"SELECT k, n, g FROM {keyspace}.rows {as_of}")}
+    view = {row.k: (row.n, row.g) for row in run(f"SELECT k, n, g FROM {keyspace}.rows_by_g {as_of}")}
+    index = {row.k: (row.n, row.g) for g in range(GROUPS) for row in run(f"SELECT k, n, g FROM {keyspace}.rows {as_of} WHERE g = {g}")}
+    batches = {}
+    for row in run(f"SELECT b, part, n FROM {keyspace}.batches {as_of}"):
+        batches.setdefault(row.b, {})[row.part] = row.n
+    counters = {row.k: row.n for row in run(f"SELECT k, n FROM {keyspace}.counters {as_of}")}
+    return {"rows": rows, "view": view, "index": index, "batches": batches, "counters": counters}
+
+
+def check(moment, shown):
+    """Judges what a moment shows."""
+    assert shown["view"] == shown["rows"], f"{moment}: the view {shown['view']} and the table {shown['rows']} differ"
+    assert shown["index"] == shown["rows"], f"{moment}: by the index {shown['index']}, and the table {shown['rows']}"
+    numbers = {"rows": {k: n for k, (n, _) in shown["rows"].items()}, "counters": shown["counters"], "batches": {}}
+    for b, parts in shown["batches"].items():
+        assert len(parts) == PARTS and len(set(parts.values())) == 1, f"{moment}: batch {b} is there in part: {parts}"
+        numbers["batches"][b] = parts[0]
+    for name, count in (("rows", KEYS), ("batches", BATCHES), ("counters", COUNTERS)):
+        for k in range(count):
+            found, least, most = numbers[name].get(k, 0), moment.least[name][k], moment.most[name][k]
+            assert least <= found <= most, f"{moment}: {name} {k} is {found}, and not within {least} and {most}"
+    if moment.seen is None:
+        moment.seen = shown
+    assert moment.seen == shown, f"{moment} has changed from {moment.seen} to {shown}"
+
+
+class Clock:
+    """Seconds since the beginning, for reports."""
+
+    def __init__(self):
+        self.began = time.monotonic()
+
+    def __str__(self):
+        return f"{time.monotonic() - self.began:7.1f} s"

@@ -1,0 +1,159 @@
+"""Snapshots of three nodes under load, at random times, while nodes end and tablets move, split and merge: each is compared with what clients
+know was written by then, and with itself; then it is read again, put back, and cleared."""
+
+import os
+import random
+import statistics
+import threading
+import time
+
+import pytest
+
+import helenus
+import toolchains
+from fleet import Fleet
+from minio import Minio
+from moments import Clock, Moment, check, contents, patient
+from nemesis import SPLITS, Nemesis, hold
+from tool import nodetool
+from writers import KEYSPACE, Writers
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
+
+CI = os.environ.get("CI") == "true"
+# Faults that a cluster gets over while snapshots are taken.
+FAULTS = ("drain", "SIGTERM", "kill -9", "start at once", "SIGSTOP about")
+# Snapshots that are there at one time.
+KEPT = 12
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    minio = Minio(tmp_path / "minio").start()
+    fleet = Fleet(toolchains.Toolchains().checker(), minio, f"s3://{minio.bucket('moments')}/store", tmp_path)
+    try:
+        yield fleet.start()
+    finally:
+        fleet.close()
+        minio.close()
+
+
+class TimeMachine:
+    """Takes moments one after the other, until `close`."""
+
+    def __init__(self, fleet, writers, seed, say):
+        self.fleet, self.writers, self.say = fleet, writers, say
+        self.random = random.Random(seed)
+        self.kept, self.taken, self.refused, self.read, self.restored = [], 0, 0, 0, 0
+        self.seconds = {"taken": [], "read": [], "put back": []}
+        self.trouble = self.last_refusal = None
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def work(self):
+        try:
+            while not self.ends.is_set():
+                self.step()
+        except BaseException as error:
+            self.trouble = error
+            self.ends.set()
+
+    def node(self):
+        return self.random.choice(self.fleet.nodes)
+
+    def step(self):
+        self.take()
+        if self.kept and self.random.random() < 0.5:
+            self.look(self.random.choice(self.kept))
+        if self.kept and self.random.random() < 0.15:
+            self.restore(self.random.choice(self.kept))
+        if len(self.kept) > KEPT:
+            self.clear(self.kept.pop(self.random.randrange(len(self.kept))))
+        self.ends.wait(self.random.uniform(0, 0.3))
+
+    def take(self):
+        moment = Moment(f"m{self.taken + self.refused}", self.writers.acknowledged())
+        began = time.monotonic()
+        said = nodetool(self.node(), "snapshot", "-t", moment.name, KEYSPACE)
+        moment.most = self.writers.begun()
+        if said.returncode != 0:
+            # The node, or another, was not there.
+            self.refused += 1
+            self.last_refusal = said.stderr
+            return
+        self.taken += 1
+        self.seconds["taken"].append(time.monotonic() - began)
+        self.look(moment)
+        self.kept.append(moment)
+
+    def look(self, moment):
+        began = time.monotonic()
+        shown = patient(lambda: contents(self.writers.session, f"AS OF SNAPSHOT {moment}"), f"{moment} is read")
+        check(moment, shown)
+        self.seconds["read"].append(time.monotonic() - began)
+        self.read += 1
+
+    def restore(self, moment):
+        """The table of rows becomes what it was, and goes on from there."""
+        self.writers.rest()
+        try:
+            began = time.monotonic()
+            restored = lambda: nodetool(self.node(), "restore", "-t", moment.name, "-kt", f"{KEYSPACE}.rows").returncode == 0
+            helenus.wait_until(restored, 90, f"{moment} is put back", 0.5)
+            self.seconds["put back"].append(time.monotonic() - began)
+            now = patient(lambda: contents(self.writers.session, ""), f"what {moment} was put back to")
+            for name in ("rows", "view", "index"):
+                assert now[name] == moment.seen[name], f"{moment} was put back: {name} is {now[name]}, and was {moment.seen[name]}"
+            # Later writes are newer than those that were put back.
+            for k, value in self.writers.rows.items():
+                value.acknowledged = now["rows"].get(k, (0, 0))[0]
+            self.restored += 1
+        finally:
+            self.writers.go_on()
+
+    def clear(self, moment):
+        helenus.wait_until(lambda: nodetool(self.node(), "clearsnapshot", "-t", moment.name).returncode == 0, 60, f"{moment} is cleared", 0.5)
+
+    def close(self):
+        self.ends.set()
+        self.thread.join(300)
+        assert not self.thread.is_alive(), "a moment takes for ever"
+        for moment in self.kept:
+            if self.trouble is None:
+                self.look(moment)
+        self.say(f"{self.taken} moments taken, {self.refused} refused, {self.read} times read, {self.restored} times put back")
+        for what, seconds in self.seconds.items():
+            if seconds:
+                self.say(f"{what} in {statistics.median(seconds):.2f} s (median), {max(seconds):.2f} s (the longest)")
+        if self.trouble:
+            raise self.trouble
+
+
+def test_moments_of_nodes_that_end_and_tablets_that_move(fleet, request, tmp_path):
+    seed = request.config.getoption("--seed") or random.randrange(1 << 32)
+    minutes = request.config.getoption("--minutes")
+    clock, capture = Clock(), request.config.pluginmanager.get_plugin("capturemanager")
+
+    def say(words):
+        with capture.global_and_fixture_disabled():
+            print(f"{clock}  {words}", flush=True)
+
+    say(f"seed {seed}")
+    writers = Writers(fleet.nodes)
+    machine = TimeMachine(fleet, writers, seed, say)
+    try:
+        words = [word for word in request.config.getoption("--faults").split(",") if word] or FAULTS
+        nemesis = Nemesis(fleet, random.Random(seed), tmp_path / "faults.jsonl", say, words)
+        # The first tablets are split while moments are taken.
+        nemesis.strike(SPLITS)
+        end = minutes * 60
+        while float(str(clock).split()[0]) < end and not machine.ends.is_set():
+            nemesis.strike(nemesis.chance.choice(nemesis.names))
+            hold(fleet, 2)
+    finally:
+        try:
+            machine.close()
+        finally:
+            writers.close()
+    assert machine.taken >= 10 * minutes and machine.restored > 0, (machine.taken, machine.refused, machine.last_refusal)
