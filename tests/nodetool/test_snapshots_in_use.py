@@ -12,7 +12,7 @@ from cassandra.query import SimpleStatement
 
 import helenus
 from indexed_table import KEYSPACE, counts, create
-from tool import done, nodetool, refused, two_nodes
+from tool import done, nodetool, refused
 
 pytestmark = pytest.mark.process
 
@@ -303,12 +303,3 @@ def test_files_of_a_cleared_snapshot_are_deleted(node):
     done(node, "clearsnapshot", "-t", "kept")
     fill_anew()
     helenus.wait_until(lambda: not then & files(), 60, "the files of the snapshot are deleted", 0.5)
-
-
-def test_a_bucket_refuses(tmp_path):
-    with two_nodes(tmp_path, 2) as (first, _):
-        session = first.connect()
-        session.execute(KEYSPACE.format("s"))
-        session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
-        assert "on a store in a folder alone so far" in refused(first, "snapshot", "-t", "x", "s")
-        assert "There are no snapshots" in done(first, "listsnapshots")

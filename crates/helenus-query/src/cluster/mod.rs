@@ -234,12 +234,8 @@ pub trait Cluster: Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<u64, RemoteError>;
     /// Has that node freeze its tablets, and hold its log until [`Cluster::pin`], or for a short time; the tokens of its tablets.
-    async fn hold(
-        &self,
-        node: Uuid,
-        moment: Uuid,
-        deadline: Instant,
-    ) -> Result<Vec<TokenRange>, RemoteError>;
+    async fn hold(&self, node: Uuid, moment: Uuid, deadline: Instant)
+    -> Result<Vec<TokenRange>, RemoteError>;
     /// Has that node's log go on.
     async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Vec<PinnedTablet>, RemoteError>;
     /// Has that node load the documents; `is_settled` also waits until no write is under way there that was planned before.

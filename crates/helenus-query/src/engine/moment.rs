@@ -94,11 +94,7 @@ impl Engine {
         }
     }
 
-    async fn try_to_pin(
-        &self,
-        cluster: &dyn Cluster,
-        skip_flush: bool,
-    ) -> Result<Vec<PinnedTablet>, String> {
+    async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Vec<PinnedTablet>, String> {
         let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
         // Those without a tablet too: one may be on its way there.
         let nodes: Vec<Uuid> = nodes.map(|node| node.host_id).collect();

@@ -79,7 +79,10 @@ impl Engine {
         let gone: BTreeMap<Uuid, &PinnedTablet> = gone.map(|of| (of.checkpoint, of)).collect();
         let gone: Vec<PinnedTablet> = gone.into_values().cloned().collect();
         match self.context.store.unpin(&gone).await {
-            Ok(()) => tracing::info!(count = gone.len(), "tablets that were kept for snapshots were let go"),
+            Ok(()) => tracing::info!(
+                count = gone.len(),
+                "tablets that were kept for snapshots were let go"
+            ),
             Err(error) => tracing::warn!(%error, "tablets that were kept for snapshots could not be let go"),
         }
     }
@@ -196,7 +199,9 @@ impl Engine {
 /// The tablets that snapshots have pinned.
 fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
     let snapshots = schema.snapshots.values();
-    snapshots.filter_map(|snapshot| snapshot.pinned.as_deref()).flatten()
+    snapshots
+        .filter_map(|snapshot| snapshot.pinned.as_deref())
+        .flatten()
 }
 
 /// Removes snapshots whose time has passed, as long as the engine is there.

@@ -11,8 +11,8 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange,
-    StaleEntries, Tablet, Versions,
+    Cluster, Forwarded, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite,
+    ScanRange, StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};

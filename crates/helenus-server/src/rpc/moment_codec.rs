@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::proto::{self, HoldRequest, HoldResponse, PinRequest, PinResponse, Tokens, pin_request};
 
 fn id(bytes: &[u8]) -> Result<Uuid, Status> {
-    Uuid::from_slice(bytes).map_err(|_| Status::invalid_argument("the id of a moment, or of a checkpoint, has 16 bytes"))
+    Uuid::from_slice(bytes)
+        .map_err(|_| Status::invalid_argument("the id of a moment, or of a checkpoint, has 16 bytes"))
 }
 
 fn id_bytes(id: Uuid) -> Bytes {
@@ -69,7 +70,9 @@ pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
         Some(pin_request::What::Held(moment)) => id(moment).map(Pin::Held),
         Some(pin_request::What::LetGo(moment)) => id(moment).map(Pin::LetGo),
         Some(pin_request::What::Flushed(_)) => Ok(Pin::Flushed),
-        None => Err(Status::invalid_argument("nothing that this version knows is to be pinned")),
+        None => Err(Status::invalid_argument(
+            "nothing that this version knows is to be pinned",
+        )),
     }
 }
 

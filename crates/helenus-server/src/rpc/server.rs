@@ -31,9 +31,9 @@ use super::moment_codec;
 use super::peer_auth::{Caller, LocalIdentity, PeerAuthInterceptor};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
-    Answer, Entry, GreetRequest, GreetResponse, HoldRequest, HoldResponse, LoadRequest, LoadResponse, PinRequest, PinResponse, Question, Questions,
-    ReleaseRequest, ReleaseResponse, RemoveStaleRequest, RemoveStaleResponse, ScanChunk, ScanRequest,
-    TellRequest, TellResponse,
+    Answer, Entry, GreetRequest, GreetResponse, HoldRequest, HoldResponse, LoadRequest, LoadResponse,
+    PinRequest, PinResponse, Question, Questions, ReleaseRequest, ReleaseResponse, RemoveStaleRequest,
+    RemoveStaleResponse, ScanChunk, ScanRequest, TellRequest, TellResponse,
 };
 use super::request_handler::{Outgoing, RequestHandler, is_answer, to_the_end};
 use super::scoped;

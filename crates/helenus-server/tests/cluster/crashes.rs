@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite,
-    ScanRange, StaleEntries, Tablet, Versions,
+    Cluster, Forwarded, LeaseTerm, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
+    RemoteWrite, ScanRange, StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;

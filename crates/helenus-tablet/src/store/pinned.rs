@@ -63,7 +63,10 @@ impl Store {
         let (databases, objects) = self.files()?;
         let (tablets, age_min) = match self.is_shared() {
             true => (self.stored_tablets().await?, UNKNOWN_AGE_MAX),
-            false => (self.tablets().iter().map(|tablet| tablet.id()).collect(), Duration::ZERO),
+            false => (
+                self.tablets().iter().map(|tablet| tablet.id()).collect(),
+                Duration::ZERO,
+            ),
         };
         let now = SystemClock::now(databases.clock.as_ref());
         let is_unknown = |checkpoint: &Checkpoint| {
@@ -84,7 +87,9 @@ impl Store {
             }
         };
         let unpinning = futures::stream::iter(tablets).map(unpin).buffer_unordered(READS);
-        unpinning.try_fold(0, |sum, count| async move { Ok(sum + count) }).await
+        unpinning
+            .try_fold(0, |sum, count| async move { Ok(sum + count) })
+            .await
     }
 
     /// The pinned tablets as a store, which can only be read.
@@ -170,7 +175,9 @@ async fn open_tablet(
     read_timeout: Option<Duration>,
     pinned: &PinnedTablet,
 ) -> Result<Arc<Tablet>, StoreError> {
-    let manifest = admin(pinned.id, objects).read_manifest(Some(pinned.manifest)).await;
+    let manifest = admin(pinned.id, objects)
+        .read_manifest(Some(pinned.manifest))
+        .await;
     let manifest = manifest.map_err(|error| from_slatedb(&error))?;
     let manifest = manifest.ok_or_else(|| {
         StoreError::FileGone(format!("manifest {} of tablet {}", pinned.manifest, pinned.id))

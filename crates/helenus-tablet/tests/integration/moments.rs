@@ -70,7 +70,10 @@ async fn no_write_comes_between_the_moments_of_stores_that_are_held_at_one_time(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_that_nobody_ends_ends_by_itself_and_says_so() {
     let store = open("hold").await;
-    let held = store.hold_moment(PATIENCE, Duration::from_millis(20)).await.unwrap();
+    let held = store
+        .hold_moment(PATIENCE, Duration::from_millis(20))
+        .await
+        .unwrap();
     write(&store, "row", "1").await;
     assert!(!held.let_go());
     // One that is given up ends at once.
@@ -99,7 +102,10 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
     let (id, tokens) = (parent.id(), parent.token_range());
     let middle = tokens.first + (tokens.last - tokens.first) / 2;
     let range = |first, last| TokenRange { first, last };
-    let children = [(11, range(tokens.first, middle)), (12, range(middle + 1, tokens.last))];
+    let children = [
+        (11, range(tokens.first, middle)),
+        (12, range(middle + 1, tokens.last)),
+    ];
     store.split_tablet(id, children).await.unwrap();
     for (child, tokens) in children {
         store.open_tablet(child, tokens).await.unwrap();
@@ -112,7 +118,10 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
     store.merge_tablets(&[11, 12], (13, tokens)).await.unwrap();
     store.open_tablet(13, tokens).await.unwrap();
     for tablet in [id, 11, 12] {
-        assert!(!store.remove_tablet(tablet).await.unwrap(), "tablet {tablet} is still needed");
+        assert!(
+            !store.remove_tablet(tablet).await.unwrap(),
+            "tablet {tablet} is still needed"
+        );
     }
     for pinned in [&before, &split] {
         let past = store.open_pinned(pinned).await.unwrap();

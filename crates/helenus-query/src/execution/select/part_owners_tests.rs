@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, ListSearch, Node, PartRows, Pin, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries, Tablet,
-    Versions,
+    LeaseTerm, ListSearch, Node, PartRows, Pin, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries,
+    Tablet, Versions,
 };
 use crate::engine::{Engine, EngineConfig};
 use crate::failure::{read_timeout, unavailable};
