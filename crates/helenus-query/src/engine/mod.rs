@@ -1,6 +1,7 @@
 //! The query engine of a node: the facade that the server calls.
 
 pub mod access;
+mod branches;
 pub mod clients;
 mod copying;
 pub mod ddl;
@@ -183,6 +184,7 @@ impl Engine {
         headers.load(&store).await?;
         let schema = ddl::load(&store, system::keyspaces).await?;
         live_tables.set(&schema);
+        ddl::set_origins(&store, &schema);
         let timestamps = TimestampSource::default();
         // The machine's clock may have been set back since the node was last there.
         timestamps.raise(store.clock_us());
@@ -679,6 +681,10 @@ impl DirectStatements for Arc<Engine> {
             ast::Statement::Describe(statement) => {
                 scope::step_aside().await;
                 describe::execute(self, client, statement, options).await
+            }
+            statement @ (ast::Statement::CopyKeyspace(_) | ast::Statement::CopyTable(_)) => {
+                scope::step_aside().await;
+                self.branch(client, plan.keyspace.as_deref(), statement).await
             }
             statement => {
                 scope::step_aside().await;

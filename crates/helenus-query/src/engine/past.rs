@@ -113,12 +113,12 @@ impl Engine {
             return Ok(context);
         }
         let store = match &snapshot.pinned {
-            Some(pinned) => self
-                .context
-                .store
-                .open_pinned(pinned)
-                .await
-                .map_err(store_error)?,
+            Some(pinned) => {
+                let tables = snapshot.keyspace.tables.values();
+                let origins = tables.flat_map(|table| table.origins()).collect();
+                let opened = self.context.store.open_pinned_with(pinned, origins).await;
+                opened.map_err(store_error)?
+            }
             None => self.context.store.clone(),
         };
         let clock = Arc::new(StoppedClock {

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_tablet::PinnedTablet;
+use uuid::Uuid;
 
 use super::Engine;
 use super::ddl::{self, difference, snapshots};
 use crate::engine::copying;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::failure::store_error;
+use crate::schema::Schema;
 use snapshots::Copies;
 
 pub use snapshots::{Clear, Restore, Restored, Take};
@@ -56,7 +58,8 @@ impl Engine {
         }
     }
 
-    async fn pin(&self, skip_flush: bool) -> Result<Arc<[PinnedTablet]>, CqlError> {
+    /// Pins the tablets of this moment. Call it while `pinning` is held.
+    pub(super) async fn pin(&self, skip_flush: bool) -> Result<Arc<[PinnedTablet]>, CqlError> {
         let store = &self.context.store;
         let pinned = match skip_flush {
             true => store.pin_flushed().await,
@@ -71,16 +74,10 @@ impl Engine {
         }
     }
 
-    /// Lets go what no snapshot has pinned. Call it while `pinning` is held.
-    async fn unpin(&self) {
+    /// Lets go what no snapshot and no branch has pinned. Call it while `pinning` is held.
+    pub(super) async fn unpin(&self) {
         let schema = self.schema();
-        let pinned = schema
-            .snapshots
-            .values()
-            .filter_map(|snapshot| snapshot.pinned.as_ref());
-        let kept: BTreeSet<_> = pinned
-            .flat_map(|pinned| pinned.iter().map(|of| of.checkpoint))
-            .collect();
+        let kept = needed(&schema);
         match self.context.store.unpin_others(&kept).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "tablets that were kept for snapshots were let go"),
@@ -139,7 +136,10 @@ impl Engine {
     }
 
     async fn copy(&self, copies: &Copies) -> Result<(), CqlError> {
-        let from = self.context.store.open_pinned(&copies.pinned).await;
+        let store = &self.context.store;
+        let from = store
+            .open_pinned_with(&copies.pinned, copies.origins.clone())
+            .await;
         let from = from.map_err(store_error)?;
         for (table, to) in &copies.numbers {
             let rows = copying::copy(&self.context, &from, *table, *to).await?;
@@ -198,6 +198,22 @@ impl Engine {
     }
 }
 
+/// The checkpoints that snapshots and branches have.
+fn needed(schema: &Schema) -> BTreeSet<Uuid> {
+    let of_snapshots = schema
+        .snapshots
+        .values()
+        .filter_map(|snapshot| snapshot.pinned.as_ref());
+    let origins = schema.branches().flat_map(|table| {
+        let nearest = table.origin.as_deref();
+        std::iter::successors(nearest, |origin| origin.below.as_deref())
+    });
+    let pinned = of_snapshots.chain(origins.map(|origin| &origin.pinned));
+    pinned
+        .flat_map(|pinned| pinned.iter().map(|of| of.checkpoint))
+        .collect()
+}
+
 /// Removes snapshots whose time has passed, as long as the engine is there.
 pub(super) fn begin_expiry(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
@@ -206,9 +222,16 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
             // Of a snapshot that was being taken when the node ended.
             engine.unpin_unneeded().await;
         }
+        let mut known = BTreeSet::new();
         loop {
             tokio::time::sleep(EXPIRY_INTERVAL).await;
             let Some(engine) = engine.upgrade() else { return };
+            // Of a branch that was dropped or truncated.
+            let needed = needed(&engine.schema());
+            if !known.is_subset(&needed) {
+                engine.unpin_unneeded().await;
+            }
+            known = needed;
             if let Err(error) = expire(&engine).await {
                 tracing::warn!(%error, "expired snapshots could not be removed");
             }

@@ -197,6 +197,7 @@ pub fn hidden_table(
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
     };
     Ok(builder.build())
 }

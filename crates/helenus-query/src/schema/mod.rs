@@ -130,6 +130,20 @@ impl Schema {
         })
     }
 
+    /// Every table that has an origin, of those that are there and of those that snapshots have.
+    pub fn branches(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let of_snapshots = self.snapshots.values();
+        let of_snapshots = of_snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values());
+        self.stored_tables()
+            .chain(of_snapshots)
+            .filter(|table| table.origin.is_some())
+    }
+
+    /// True if a table has an origin.
+    pub fn has_origins(&self) -> bool {
+        self.branches().next().is_some()
+    }
+
     /// True if an index holds its entries in the order of their values.
     pub fn has_ordered_indexes(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);

@@ -26,6 +26,7 @@ use crate::database::tablet_db::TabletDb;
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::Meta;
 use crate::metadata::slatedb_layout::tablet_path;
+use crate::tablet::origins::Origins;
 use crate::tablet::pin::{CHECKPOINT_NAME, PinnedReceiver, PinnedTablet};
 use crate::tablet::{NodeLog, OpenTablets, Tablet};
 use crate::tree::limits::ReadLimits;
@@ -107,6 +108,15 @@ impl Store {
     /// # Errors
     /// They have been let go, or one of their files is damaged.
     pub async fn open_pinned(&self, pinned: &[PinnedTablet]) -> Result<Arc<Store>, StoreError> {
+        self.open_pinned_over(pinned, Arc::default()).await
+    }
+
+    /// The same, where tables have these origins.
+    pub(super) async fn open_pinned_over(
+        &self,
+        pinned: &[PinnedTablet],
+        origins: Arc<Origins>,
+    ) -> Result<Arc<Store>, StoreError> {
         let local = self.local()?;
         let databases = Databases {
             // Rows that are read of the past do not push out those of today.
@@ -120,7 +130,7 @@ impl Store {
         log.close(StoreError::ReadOnly);
         let opening = pinned
             .iter()
-            .map(|pinned| open_tablet(local, &databases, &log, pinned));
+            .map(|pinned| open_tablet(local, &databases, &log, &origins, pinned));
         let mut tablets = try_join_all(opening).await?;
         tablets.sort_unstable_by_key(|tablet| tablet.token_range().first);
         Ok(Arc::new(Store {
@@ -133,6 +143,7 @@ impl Store {
             block_cache_bytes: self.block_cache_bytes,
             store_id: self.store_id,
             compaction_history: self.compaction_history.clone(),
+            origins,
             closed: AtomicBool::new(false),
             kind: StoreKind::Pinned(Box::new(Pinned {
                 clock: local.databases.clock.clone(),
@@ -185,6 +196,7 @@ async fn open_tablet(
     local: &Local,
     databases: &Databases,
     log: &Arc<NodeLog>,
+    origins: &Arc<Origins>,
     pinned: &PinnedTablet,
 ) -> Result<Arc<Tablet>, StoreError> {
     let admin = Admin::builder(tablet_path(pinned.id), local.objects.clone()).build();
@@ -204,6 +216,7 @@ async fn open_tablet(
             memtable_bytes: MEMTABLE_BYTES,
             log: log.clone(),
             limits: ReadLimits::default(),
+            origins: origins.clone(),
         },
     ))
 }

@@ -130,6 +130,7 @@ fn table() -> Table {
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
     }
     .build()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use helenus_cql::types::UserType;
 use helenus_row::TableId;
-use helenus_tablet::PinnedTablet;
+use helenus_tablet::{PinnedTablet, TableOrigin};
 use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
@@ -130,18 +130,7 @@ pub(crate) fn restore(
         },
     };
     bring_types(&mut keyspace, &head, &selected)?;
-    for (signature, function) in &head.functions {
-        keyspace
-            .functions
-            .entry(signature.clone())
-            .or_insert_with(|| function.clone());
-    }
-    for (signature, aggregate) in &head.aggregates {
-        keyspace
-            .aggregates
-            .entry(signature.clone())
-            .or_insert_with(|| aggregate.clone());
-    }
+    bring_functions(&mut keyspace, &head);
     let there = take_out(before, &mut keyspace, &bases)?;
     let mut views = Vec::new();
     for table in &selected {
@@ -249,7 +238,11 @@ fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, St
 }
 
 /// Brings the types of then into a keyspace. One that has got more fields since stays as it is, unless keys are made of it.
-fn bring_types(keyspace: &mut Keyspace, then: &Keyspace, tables: &[Arc<Table>]) -> Result<(), String> {
+pub(super) fn bring_types(
+    keyspace: &mut Keyspace,
+    then: &Keyspace,
+    tables: &[Arc<Table>],
+) -> Result<(), String> {
     for (name, ty) in &then.types {
         let Some(now) = keyspace.types.get(name) else {
             keyspace.types.insert(name.clone(), ty.clone());
@@ -271,6 +264,22 @@ fn bring_types(keyspace: &mut Keyspace, then: &Keyspace, tables: &[Arc<Table>]) 
         }
     }
     Ok(())
+}
+
+/// Brings the functions and aggregates of then into a keyspace. Those that it has stay as they are.
+pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
+    for (signature, function) in &then.functions {
+        let functions = &mut keyspace.functions;
+        functions
+            .entry(signature.clone())
+            .or_insert_with(|| function.clone());
+    }
+    for (signature, aggregate) in &then.aggregates {
+        let aggregates = &mut keyspace.aggregates;
+        aggregates
+            .entry(signature.clone())
+            .or_insert_with(|| aggregate.clone());
+    }
 }
 
 /// True if a type has the fields of an earlier one, whatever they are called now, and perhaps more.
@@ -307,7 +316,7 @@ fn take_out(
 }
 
 /// Puts a table or view of a snapshot into a keyspace, whose types it takes.
-fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> {
+pub(super) fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> {
     if let Some(there) = keyspace.tables.get(&table.name) {
         return Err(format!(
             "there is another {} by now: drop it first",
@@ -441,6 +450,8 @@ pub(crate) struct Copies {
     pub tag: String,
     /// From, to.
     pub numbers: Vec<(TableId, TableId)>,
+    /// Of the tables as they are in the pinned tablets.
+    pub origins: Vec<(u32, Arc<TableOrigin>)>,
 }
 
 /// For how long tables are kept whose rows are being copied: if the node ends meanwhile, they are left over.
@@ -482,7 +493,13 @@ pub(crate) fn begin_copy(
         false => snapshot.keyspace.narrowed_to(copies),
     };
     let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(COPY_TTL), keyspace);
-    Ok(Some((schema, Copies { pinned, tag, numbers })))
+    let copies = Copies {
+        pinned,
+        tag,
+        numbers,
+        origins: selected.iter().flat_map(|table| table.origins()).collect(),
+    };
+    Ok(Some((schema, copies)))
 }
 
 /// Which snapshots are cleared.

@@ -189,6 +189,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
     };
     Ok(builder.build())
 }
