@@ -29,7 +29,7 @@ async fn branches(from: &StoreConfig) -> anyhow::Result<Vec<String>> {
         StoreUrl::File(_) | StoreUrl::Remote(_) => return Ok(Vec::new()),
     }
     let store = Store::open(from.clone(), RowHooks::without_schema()).await?;
-    let branches = helenus_query::engine::ddl::branches_of(&store).await;
+    let branches = helenus_query::engine::branches::of_store(&store).await;
     store.close().await?;
     Ok(branches?)
 }

@@ -3,15 +3,18 @@
 //! The rows of the moment lie in pinned tablets, as those of a snapshot of tables in use do. The schema names them as the origin of each table
 //! of the branch, and keeps them pinned as long as such a table is there, in use or in a snapshot.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
+use helenus_tablet::Store;
 
 use super::Engine;
 use super::ddl::branch::{Branch, Copy, Source};
 use super::ddl::{self, Change, DdlContext, difference, role_changes};
 use super::guardrails;
+use super::system;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::request::ClientState;
 use crate::response::{Outcome, Response, SchemaChange};
@@ -132,4 +135,14 @@ impl Engine {
         };
         Ok(ddl::commit(self, ctx.schema, schema).await?.then_some(made))
     }
+}
+
+/// The names of the tables of a store that have an origin, those of snapshots among them.
+///
+/// # Errors
+/// The schema can't be read.
+pub async fn of_store(store: &Store) -> Result<Vec<String>, CqlError> {
+    let schema = ddl::load(store, system::keyspaces).await?;
+    let names: BTreeSet<String> = schema.branches().map(|table| table.full_name()).collect();
+    Ok(names.into_iter().collect())
 }

@@ -1,7 +1,7 @@
 //! The query engine of a node: the facade that the server calls.
 
 pub mod access;
-mod branches;
+pub mod branches;
 pub mod clients;
 mod copying;
 pub mod ddl;

@@ -266,3 +266,7 @@ fn free_index_name(keyspace: &Keyspace, table: &TableBuilder, index: &Index) -> 
     let mut names = std::iter::once(default.clone()).chain(numbered);
     names.find(|name| is_free(name)).unwrap_or(default)
 }
+
+#[cfg(test)]
+#[path = "branch_tests.rs"]
+mod tests;

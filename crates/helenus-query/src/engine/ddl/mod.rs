@@ -23,7 +23,6 @@ pub(crate) mod truncate;
 pub(crate) mod user_type;
 pub(crate) mod view;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -504,16 +503,6 @@ impl SchemaChanges for Engine {
 /// Reads the schema from the store; a new store has the system keyspaces only.
 pub(crate) async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlError> {
     schema_store::load(store, system).await
-}
-
-/// The names of the tables of a store that have an origin, those of snapshots among them.
-///
-/// # Errors
-/// The schema can't be read.
-pub async fn branches_of(store: &Store) -> Result<Vec<String>, CqlError> {
-    let schema = load(store, super::system::keyspaces).await?;
-    let names: BTreeSet<String> = schema.branches().map(|table| table.full_name()).collect();
-    Ok(names.into_iter().collect())
 }
 
 pub(crate) mod role_changes;
