@@ -1,17 +1,14 @@
 """Keyspaces and tables that are made as copies of others, and share their files."""
 
-import os
 import threading
-import uuid
 
 import pytest
 from cassandra import AlreadyExists, InvalidRequest, Unauthorized
-from cassandra.cluster import ConsistencyLevel
-from cassandra.query import SimpleStatement, dict_factory
+from cassandra.query import SimpleStatement
 
 import helenus
 from indexed_table import KEYSPACE, create
-from tool import done, refused
+from tool import done
 
 pytestmark = pytest.mark.process
 
@@ -312,3 +309,29 @@ def test_statements_that_are_refused(node):
             session.execute(statement)
     session.execute("CREATE KEYSPACE IF NOT EXISTS s AS COPY OF nothing")
     assert [row.keyspace_name for row in session.execute("SELECT keyspace_name FROM system_schema.keyspaces") if not row.keyspace_name.startswith("system")] == ["s"]
+
+
+def test_tables_that_are_put_back_adopt_their_rows(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    fill(session, create(session))
+    session.execute("DELETE FROM s.t WHERE k = 3")
+    done(node, "snapshot", "-t", "before", "s")
+    session.execute("UPDATE s.t SET i = 77 WHERE k = 5")
+    done(node, "restore", "-t", "before")
+    # Before, while and after the rows are copied, and after a kill in between.
+    left = (ROWS - 1, ROWS // 10 - 1, ROWS - 1)
+    assert counts(session, "s") == left
+    session.execute("DELETE FROM s.t WHERE k = 13")
+    session.execute("INSERT INTO s.t (k, i, v) VALUES (3, 3, 'again')")
+    session = restarted(node)
+    assert counts(session, "s") == left
+    copied = lambda: {name for name in ("s.t", "s.t_view") if f'have been copied table="{name}"' in node.log(10_000)}
+    helenus.wait_until(lambda: len(copied()) == 2, what="the copy")
+    done(node, "clearsnapshot", "--all")
+    done(node, "compact")
+    session = restarted(node)
+    assert counts(session, "s") == left
+    assert session.execute("SELECT v FROM s.t WHERE k = 3").one().v == "again"
+    assert session.execute("SELECT * FROM s.t WHERE k = 13").one() is None
+

@@ -18,7 +18,7 @@ use super::system;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::request::ClientState;
 use crate::response::{Outcome, Response, SchemaChange};
-use crate::storage::agreement::{add_header_table, await_schema_agreement};
+use crate::storage::agreement::await_schema_agreement;
 
 /// What the statement has done.
 struct Made {
@@ -121,12 +121,7 @@ impl Engine {
             guardrails::schema_changes::check_outcome(&mut guard, statement, ctx.keyspace, &schema)?;
             warnings.splice(0..0, guard.warnings);
         }
-        for (origin, number) in branch.numbers {
-            // Some of the rows may have lain in the tables' own origins.
-            if self.context.headers.contains(origin) {
-                add_header_table(&self.context, number).await?;
-            }
-        }
+        self.know_headers(&branch.numbers).await?;
         schema.access = Arc::new(role_changes::after(ctx, &schema, statement));
         let made = Made {
             event,

@@ -1,6 +1,7 @@
 //! The query engine of a node: the facade that the server calls.
 
 pub mod access;
+mod adoption;
 pub mod branches;
 pub mod clients;
 mod copying;
@@ -155,6 +156,8 @@ pub struct Engine {
     /// Held while tablets are pinned that no snapshot names yet, or those are let go that none names any more.
     pub(crate) pinning: Mutex<()>,
     pasts: Pasts,
+    /// Held while the rows of a table are copied that was put back.
+    adopting: Mutex<()>,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
@@ -249,6 +252,7 @@ impl Engine {
                 stale,
                 pinning: Mutex::default(),
                 pasts: Pasts::default(),
+                adopting: Mutex::default(),
                 loading: Mutex::default(),
                 installing: parking_lot::Mutex::default(),
                 prepared,
@@ -307,6 +311,7 @@ impl Engine {
         splitting::begin(&self.context);
         flush_periods::begin(&self.context);
         snapshots::begin_expiry(self);
+        adoption::resume(self);
         sweeping::begin(self);
     }
 

@@ -5,16 +5,17 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
 use helenus_tablet::PinnedTablet;
 use uuid::Uuid;
 
 use super::Engine;
+use super::adoption;
 use super::ddl::{self, difference, snapshots};
-use crate::engine::copying;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::failure::store_error;
 use crate::schema::Schema;
-use snapshots::Copies;
+use crate::storage::agreement::add_header_table;
 
 pub use snapshots::{Clear, Restore, Restored, Take};
 
@@ -95,27 +96,26 @@ impl Engine {
         }
     }
 
-    /// Puts tables back as they are in a snapshot, on all nodes. Rows that TRUNCATE, DROP or a restore have left behind are not touched, which
-    /// takes as long as any change of the schema; those of tables in use are copied first.
+    /// Puts tables back as they are in a snapshot, on all nodes, which takes as long as any change of the schema. Rows that TRUNCATE, DROP or a
+    /// restore have left behind are not touched. Those of tables in use become the origin of the tables, and are copied to them in the background.
     ///
     /// # Errors
-    /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema or the rows can't be
-    /// written.
+    /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema can't be written.
     pub async fn restore_snapshot(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         let now_ms = self.now_ms();
         let begun = ddl::change(self, |schema| {
-            snapshots::begin_copy(schema, wanted, now_ms).map_err(CqlError::invalid)
+            snapshots::begin_adoption(schema, wanted, now_ms).map_err(CqlError::invalid)
         });
-        let Some(copies) = begun.await? else {
+        let Some(adoption) = begun.await? else {
             return self.put_back(wanted).await;
         };
-        let copied = Restore {
-            tag: Some(copies.tag.clone()),
+        let adopted = Restore {
+            tag: Some(adoption.tag),
             keyspace: None,
             table: None,
         };
-        let restored = match self.copy(&copies).await {
-            Ok(()) => self.put_back(&copied).await,
+        let restored = match self.know_headers(&adoption.numbers).await {
+            Ok(()) => self.put_back(&adopted).await,
             Err(error) => Err(error),
         };
         match restored {
@@ -124,9 +124,8 @@ impl Engine {
                 ..restored
             }),
             Err(error) => {
-                // What was copied is swept.
                 let which = Clear {
-                    tag: copied.tag,
+                    tag: adopted.tag,
                     ..Clear::default()
                 };
                 self.clear_snapshots(&which).await?;
@@ -135,21 +134,12 @@ impl Engine {
         }
     }
 
-    async fn copy(&self, copies: &Copies) -> Result<(), CqlError> {
-        let store = &self.context.store;
-        let from = store
-            .open_pinned_with(&copies.pinned, copies.origins.clone())
-            .await;
-        let from = from.map_err(store_error)?;
-        for (table, to) in &copies.numbers {
-            let rows = copying::copy(&self.context, &from, *table, *to).await?;
-            tracing::info!(
-                snapshot = copies.tag,
-                table = table.0,
-                to = to.0,
-                rows,
-                "rows were copied"
-            );
+    /// Makes tables that begin with the rows of others, whose number stands before theirs, known to have headers if those have.
+    pub(super) async fn know_headers(&self, numbers: &[(TableId, TableId)]) -> Result<(), CqlError> {
+        for (origin, number) in numbers {
+            if self.context.headers.contains(*origin) {
+                add_header_table(&self.context, *number).await?;
+            }
         }
         Ok(())
     }
@@ -176,6 +166,7 @@ impl Engine {
         );
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
+        adoption::resume(self);
         Ok(restored)
     }
 

@@ -198,6 +198,7 @@ pub fn hidden_table(
         views: Vec::new(),
         view: None,
         origin: None,
+        adopts_origin: false,
     };
     Ok(builder.build())
 }

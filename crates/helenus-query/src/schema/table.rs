@@ -68,6 +68,8 @@ pub struct Table {
     pub view: Option<Arc<View>>,
     /// Where the rows lie with which it began, if it is a branch of another table.
     pub origin: Option<Arc<TableOrigin>>,
+    /// The origin's rows are being copied under its own number; then it has no origin any more.
+    pub adopts_origin: bool,
     by_name: HashMap<String, usize>,
     by_id: HashMap<ColumnId, usize>,
 }
@@ -90,6 +92,7 @@ pub struct TableBuilder {
     pub views: Vec<String>,
     pub view: Option<Arc<View>>,
     pub origin: Option<Arc<TableOrigin>>,
+    pub adopts_origin: bool,
 }
 
 impl TableBuilder {
@@ -138,6 +141,7 @@ impl TableBuilder {
             views: self.views,
             view: self.view,
             origin: self.origin,
+            adopts_origin: self.adopts_origin,
         };
         table.cell_rules = table.readable_cells();
         table
@@ -177,6 +181,7 @@ impl Table {
             views: self.views.clone(),
             view: self.view.clone(),
             origin: self.origin.clone(),
+            adopts_origin: self.adopts_origin,
         }
     }
 

@@ -131,6 +131,7 @@ fn table() -> Table {
         views: Vec::new(),
         view: None,
         origin: None,
+        adopts_origin: false,
     }
     .build()
 }

@@ -11,7 +11,7 @@ use helenus_tablet::PinnedTablet;
 use uuid::Uuid;
 
 use super::keyspace::{check_new, options};
-use super::renumber::branched;
+use super::renumber::{branched, numbers_of};
 use super::snapshots::{bring_functions, bring_types, put_in};
 use super::table::{already_exists, check_name};
 use super::{Change, DdlContext};
@@ -161,12 +161,6 @@ fn table_then(
         ))),
         None => Ok(table.clone()),
     }
-}
-
-fn numbers_of(origin: &Table, branch: &Table) -> Vec<(TableId, TableId)> {
-    let indexes = origin.indexes.iter().zip(&branch.indexes);
-    let indexes = indexes.map(|(from, to)| (from.table.number, to.table.number));
-    indexes.chain([(origin.number, branch.number)]).collect()
 }
 
 fn damaged(error: String) -> CqlError {

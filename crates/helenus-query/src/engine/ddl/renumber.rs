@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
 use helenus_tablet::{PinnedTablet, TableOrigin};
 use uuid::Uuid;
 
@@ -14,6 +15,7 @@ pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> 
     let mut builder = table.to_builder();
     builder.number = schema.take_table_number();
     builder.origin = None;
+    builder.adopts_origin = false;
     builder.view = table.view.as_ref().map(|view| {
         Arc::new(View {
             is_built: view.is_built || is_empty,
@@ -59,6 +61,7 @@ pub(super) fn branched(
     builder.number = schema.take_table_number();
     builder.id = Uuid::new_v4();
     builder.origin = origin(table);
+    builder.adopts_origin = false;
     change(&mut builder);
     builder.indexes.clear();
     let base = builder.clone().build();
@@ -74,4 +77,11 @@ pub(super) fn branched(
         }));
     }
     Ok(builder.build())
+}
+
+/// The numbers of a table and its indexes, before and after it was renumbered.
+pub(super) fn numbers_of(origin: &Table, branch: &Table) -> Vec<(TableId, TableId)> {
+    let indexes = origin.indexes.iter().zip(&branch.indexes);
+    let indexes = indexes.map(|(from, to)| (from.table.number, to.table.number));
+    indexes.chain([(origin.number, branch.number)]).collect()
 }

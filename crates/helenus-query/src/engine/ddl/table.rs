@@ -82,6 +82,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         views: Vec::new(),
         view: None,
         origin: None,
+        adopts_origin: false,
     };
     let table = builder.build();
     refuse_counters_by_class(&table, &statement.columns)?;

@@ -99,6 +99,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         views: Vec::new(),
         view: None,
         origin: None,
+        adopts_origin: false,
     };
     let view = shape.view(ctx.schema, &builder.clone().build())?;
     let view = Arc::new(

@@ -190,6 +190,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         views: Vec::new(),
         view: None,
         origin: None,
+        adopts_origin: false,
     };
     Ok(builder.build())
 }

@@ -116,6 +116,9 @@ pub(crate) struct TableDoc {
     /// Where the rows lie with which a branch begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     origins: Vec<OriginDoc>,
+    /// Whether it is on the way to have all of these rows itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopts_origin: bool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -379,6 +382,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         indexes: table.indexes.iter().map(index).collect(),
         view: table.view.as_ref().map(view),
         origins: origin_docs(table.origin.as_ref()),
+        adopts_origin: table.adopts_origin,
     }
 }
 

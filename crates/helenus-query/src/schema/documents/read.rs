@@ -233,6 +233,7 @@ fn read_table(
             })
         }),
         origin: read_origin(&document.origins),
+        adopts_origin: document.adopts_origin,
     };
     let base = builder.clone().build();
     for index in &document.indexes {
