@@ -21,6 +21,10 @@ const RETRY: Duration = Duration::from_secs(10);
 
 /// Has all tables adopt their rows that are to, in the background.
 pub(super) fn resume(engine: &Arc<Engine>) {
+    if engine.context.store.is_shared() {
+        // No node alone could write all of the rows: they stay where they are.
+        return;
+    }
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
         while let Some(engine) = engine.upgrade() {

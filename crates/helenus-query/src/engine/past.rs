@@ -81,19 +81,10 @@ pub(super) fn plan(
     };
     let own = table.keyspace.as_ref().map(|name| name.as_str());
     let named = own.or(keyspace).ok_or_else(no_keyspace)?;
-    let snapshot = find(today, &(tag.clone(), named.to_owned()))?;
+    let snapshot = today.require_snapshot(tag, named)?;
     let mut planned = analysis::plan(&schema_of(today, snapshot)?, keyspace, parsed)?;
     planned.snapshot = Some(snapshot.key());
     Ok(planned)
-}
-
-fn find<'s>(schema: &'s Schema, key: &(String, String)) -> Result<&'s Arc<Snapshot>, CqlError> {
-    schema.snapshots.get(key).ok_or_else(|| {
-        let (tag, keyspace) = key;
-        CqlError::invalid(format!(
-            "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
-        ))
-    })
 }
 
 impl Engine {
@@ -103,7 +94,7 @@ impl Engine {
     /// There is no such snapshot any more, or the store is in a bucket.
     pub(super) async fn past(&self, key: &(String, String)) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
-        let snapshot = find(&schema, key)?;
+        let snapshot = schema.require_snapshot(&key.0, &key.1)?;
         if !self.context.store.can_pin() {
             return Err(CqlError::invalid(
                 "Snapshots are read on a store in a folder alone so far",

@@ -89,6 +89,19 @@ impl Schema {
             .ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
     }
 
+    /// The snapshot of that tag and keyspace.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn require_snapshot(&self, tag: &str, keyspace: &str) -> Result<&Arc<Snapshot>, CqlError> {
+        let snapshot = self.snapshots.get(&(tag.to_owned(), keyspace.to_owned()));
+        snapshot.ok_or_else(|| {
+            CqlError::invalid(format!(
+                "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
+            ))
+        })
+    }
+
     /// The indexes and views that lack rows which were there before them.
     pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();

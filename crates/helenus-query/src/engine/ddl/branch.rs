@@ -81,7 +81,10 @@ impl<'a> Copy<'a> {
         };
         let Source { keyspace, pinned } = keyspace_then(ctx.schema, name, self.snapshot())?;
         let keyspace = match self {
-            Copy::Keyspace(_) => keyspace,
+            Copy::Keyspace(statement) => {
+                options(ctx, &mut keyspace.clone(), &statement.properties)?;
+                keyspace
+            }
             Copy::Table(statement) => {
                 let table = table_then(&keyspace, statement, self.snapshot())?;
                 keyspace.narrowed_to(vec![table])
@@ -130,12 +133,7 @@ fn keyspace_then(schema: &Schema, name: &str, tag: Option<&str>) -> Result<Sourc
             pinned: None,
         });
     };
-    let snapshot = schema.snapshots.get(&(tag.to_owned(), name.to_owned()));
-    let Snapshot { keyspace, pinned, .. } = snapshot.map(Arc::as_ref).ok_or_else(|| {
-        CqlError::invalid(format!(
-            "There is no snapshot {tag} of keyspace {name}; system_views.snapshots has those that there are"
-        ))
-    })?;
+    let Snapshot { keyspace, pinned, .. } = schema.require_snapshot(tag, name)?.as_ref();
     Ok(Source {
         keyspace: Keyspace::clone(keyspace),
         pinned: pinned.clone(),
