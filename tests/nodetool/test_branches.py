@@ -43,11 +43,6 @@ def files(node):
     return {file.name for file in node.store.glob("tablets/*/compacted/*")}
 
 
-def create_numbers(session):
-    session.execute("CREATE TABLE other.numbers (k int PRIMARY KEY)")
-    return session.prepare("INSERT INTO other.numbers (k) VALUES (?)")
-
-
 WHOLE = (ROWS, ROWS // 10, ROWS)
 
 
@@ -104,10 +99,17 @@ def test_the_branch_stays_when_its_origin_goes_and_lets_go_when_it_goes_itself(n
     session = restarted(node)
     assert counts(session, "b") == (ROWS + 1, ROWS // 10 + 1, ROWS + 1)
     assert then & files(node)
+    session.execute(KEYSPACE.format("other"))
+    session.execute("CREATE TABLE other.numbers (k int PRIMARY KEY)")
+    insert = session.prepare("INSERT INTO other.numbers (k) VALUES (?)")
     session.execute("DROP KEYSPACE b")
     done(node, "clearsnapshot", "--all")
 
     def are_gone():
+        # What is written has the tablets look for files that nobody needs.
+        for k in range(50):
+            session.execute(insert, (k,))
+        done(node, "flush")
         done(node, "compact")
         return not then & files(node)
 
@@ -341,3 +343,30 @@ def test_tables_that_are_put_back_adopt_their_rows(node):
     assert session.execute("SELECT v FROM s.t WHERE k = 3").one().v == "again"
     assert session.execute("SELECT * FROM s.t WHERE k = 13").one() is None
 
+
+
+def test_who_copies_needs_permissions_and_gets_those_of_the_copy(tmp_path):
+    node = helenus.Node(tmp_path / "data", args=helenus.SECURED + ["--set", "dynamic_data_masking_enabled=true"]).start()
+    try:
+        session = helenus.log_in(node, "cassandra", "cassandra")
+        session.execute(KEYSPACE.format("s"))
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY, card text MASKED WITH DEFAULT)")
+        session.execute("INSERT INTO s.t (k, card) VALUES (1, '1234')")
+        session.execute("CREATE ROLE maker WITH PASSWORD = 'maker' AND LOGIN = true")
+        maker = helenus.log_in(node, "maker", "maker")
+        for statement, missing in (
+            ("CREATE KEYSPACE b AS COPY OF s", ("CREATE ON ALL KEYSPACES", "SELECT ON KEYSPACE s", "UNMASK ON KEYSPACE s")),
+            ("CREATE TABLE b.u AS COPY OF s.t", ()),
+        ):
+            for permission in missing:
+                with pytest.raises(Unauthorized, match=f"has no {permission.split()[0]} permission"):
+                    maker.execute(statement)
+                session.execute(f"GRANT {permission} TO maker")
+            maker.execute(statement)
+        assert maker.execute("SELECT card FROM b.t").one().card == "1234"
+        maker.execute("INSERT INTO b.u (k) VALUES (2)")
+        maker.execute("DROP KEYSPACE b")
+        with pytest.raises(Unauthorized):
+            maker.execute("INSERT INTO s.t (k) VALUES (2)")
+    finally:
+        node.close()
