@@ -139,6 +139,7 @@ async fn run_history(seed: u64) {
     let copy = folder.path().join("crashed");
     copy_folder(&path, &copy);
     store.close().await.unwrap();
+    drop(store);
     for path in [&copy, &path] {
         let store = open_with(path, &origins).await;
         check_all(&store, &histories, random).await;
