@@ -65,6 +65,7 @@ fn context() -> CompactionContext {
 
 fn state(_: TableId) -> TableState {
     TableState::Live {
+        has_origin: false,
         purge_grace_s: 0,
         late_window_s: 600,
         rules: CellRules::default(),
@@ -139,6 +140,7 @@ proptest! {
 
         let archived = tombstones_of(KeyKind::Row, &first, i64::MAX).unwrap();
         let mut filter = RowFilter::new(context(), |_| TableState::Live {
+            has_origin: false,
             purge_grace_s: 0,
             late_window_s: 0,
             rules: CellRules::default(),

@@ -41,6 +41,8 @@ pub enum TableState {
         purge_grace_s: i64,
         /// How long the archive keeps tombstones for late writes.
         late_window_s: i64,
+        /// Rows that no compaction sees may lie below all of the table's: no tombstone is purged.
+        has_origin: bool,
         /// Which cells are never read again, and which count as one.
         rules: CellRules,
     },
@@ -156,6 +158,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             TableState::Live {
                 purge_grace_s,
                 late_window_s,
+                has_origin,
                 rules,
             },
         )) = &self.table
@@ -163,6 +166,10 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             return Ok(FilterOutcome::gone());
         };
         let now_s = self.context.now_s;
+        let below = match has_origin {
+            true => OlderOverlap::Something,
+            false => below,
+        };
         let mut purge = Purge {
             purges: match parts.kind {
                 // A header's deletions are about rows, which nothing hides.

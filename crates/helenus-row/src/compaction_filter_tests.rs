@@ -17,6 +17,7 @@ const TABLE: TableId = TableId(7);
 
 fn live_table(_: TableId) -> TableState {
     TableState::Live {
+        has_origin: false,
         purge_grace_s: 0,
         late_window_s: 0,
         rules: CellRules::default(),
@@ -108,6 +109,7 @@ fn tombstones_stay_while_something_newer_may_be_shadowed() {
 #[test]
 fn tombstones_of_the_future_stay_as_long_as_the_archives() {
     let state = TableState::Live {
+        has_origin: false,
         purge_grace_s: 10,
         late_window_s: 60,
         rules: CellRules::default(),
@@ -131,6 +133,7 @@ fn tombstones_last_for_the_grace() {
     assert_eq!(decide(UPPER, &tombstone), Decision::Keep);
     assert_eq!(decide(LAST, &tombstone), Decision::Drop);
     let state = TableState::Live {
+        has_origin: false,
         purge_grace_s: 11,
         late_window_s: 0,
         rules: CellRules::default(),
@@ -178,6 +181,7 @@ fn gone_tables_and_dropped_columns_go() {
     let gone = filter_with(now(), TableState::Gone).filter(&key, &value, UPPER);
     assert_eq!(gone.unwrap().decision, Decision::Drop);
     let state = TableState::Live {
+        has_origin: false,
         purge_grace_s: 0,
         late_window_s: 0,
         rules: CellRules::new(vec![(ColumnId(1), 5)], Vec::new()),
@@ -203,6 +207,7 @@ fn a_tombstone_takes_elements_along_that_are_equal_in_other_bytes() {
     let row = builder.build();
     let alike = vec![(ColumnId(1), CqlType::DECIMAL)];
     let state = TableState::Live {
+        has_origin: false,
         purge_grace_s: 0,
         late_window_s: 0,
         rules: CellRules::new(Vec::new(), alike),

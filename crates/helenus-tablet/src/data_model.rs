@@ -101,6 +101,13 @@ pub trait DataModel: Send + Sync + 'static {
         None
     }
 
+    /// Where the tombstones over the row at `origin`, which lies in pinned tablets, may be archived, if the row at `key`, of a table of today, has
+    /// it as its origin.
+    fn archives_of_origin(&self, key: &[u8], origin: &[u8]) -> Option<ArchiveKeys> {
+        let _ = (key, origin);
+        None
+    }
+
     /// `operand` as it is under archived tombstones: those of the row at `key`, and those of its partition's header.
     fn apply_archived_tombstones(
         &self,

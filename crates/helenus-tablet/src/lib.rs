@@ -85,6 +85,7 @@ pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;
 pub use tablet::extents::{FileBlocks, TableFile};
 pub use tablet::late_writes::LateWrites;
+pub use tablet::origins::TableOrigin;
 pub use tablet::pin::PinnedTablet;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::storage::RowHooks;
-use helenus_tablet::{StoreConfig, StoreUrl};
+use helenus_tablet::{Store, StoreConfig, StoreUrl};
 
 /// Copies a stopped node's store from a local folder into an empty bucket, and compares the two.
 #[derive(Args, Clone, Debug)]
@@ -21,6 +21,18 @@ pub struct MigrateArgs {
 
 /// No compaction shall begin while the store is copied.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
+
+/// The tables of a local store that have an origin; none of what is no such store.
+async fn branches(from: &StoreConfig) -> anyhow::Result<Vec<String>> {
+    match &from.url {
+        StoreUrl::File(folder) if folder.join("FORMAT").exists() => {}
+        StoreUrl::File(_) | StoreUrl::Remote(_) => return Ok(Vec::new()),
+    }
+    let store = Store::open(from.clone(), RowHooks::without_schema()).await?;
+    let branches = helenus_query::engine::branches::of_store(&store).await;
+    store.close().await?;
+    Ok(branches?)
+}
 
 /// Copies, and says what was copied.
 pub fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
@@ -41,6 +53,16 @@ pub fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
+    let branches = runtime
+        .block_on(branches(&from))
+        .with_context(|| format!("cannot read the schema of {}", args.from))?;
+    if !branches.is_empty() {
+        return Err(anyhow!(
+            "cannot copy {}: tables are copies that share the files of others, which would stay behind: {}. Export and drop them first",
+            args.from,
+            branches.join(", ")
+        ));
+    }
     let began = Instant::now();
     let (mut rows, mut bytes) = (0, 0);
     let migrated = helenus_tablet::migrate(from, to, RowHooks::without_schema(), |copied| {

@@ -52,9 +52,11 @@ pub enum Statement {
     Truncate(QualifiedName),
 
     CreateKeyspace(CreateKeyspace),
+    CopyKeyspace(CopyKeyspace),
     AlterKeyspace(AlterKeyspace),
     DropKeyspace(DropKeyspace),
     CreateTable(Box<CreateTable>),
+    CopyTable(Box<CopyTable>),
     AlterTable(Box<AlterTable>),
     DropTable(DropTable),
     CreateType(CreateType),

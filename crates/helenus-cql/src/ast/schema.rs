@@ -32,6 +32,30 @@ pub struct CreateKeyspace {
     pub properties: Properties,
 }
 
+/// `CREATE KEYSPACE … AS COPY OF`, which Cassandra does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyKeyspace {
+    pub name: Ident,
+    pub if_not_exists: bool,
+    /// What is copied.
+    pub origin: Ident,
+    /// As that snapshot has it.
+    pub snapshot: Option<String>,
+    /// Other options stay those of the origin.
+    pub properties: Properties,
+}
+
+/// `CREATE TABLE … AS COPY OF`, which Cassandra does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyTable {
+    pub table: QualifiedName,
+    pub if_not_exists: bool,
+    /// What is copied.
+    pub origin: QualifiedName,
+    /// As that snapshot has it.
+    pub snapshot: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterKeyspace {
     pub name: Ident,

@@ -427,3 +427,26 @@ fn a_select_may_be_about_a_snapshot() {
             .contains("line 1:16")
     );
 }
+
+#[test]
+fn keyspaces_and_tables_may_be_made_as_copies() {
+    let parse = |text: &str| parse_statement(text).map(|parsed| parsed.statement);
+    let Ok(Statement::CopyKeyspace(copy)) = parse(
+        "CREATE KEYSPACE IF NOT EXISTS test AS COPY OF shop AS OF SNAPSHOT 'a-1' WITH durable_writes = false",
+    ) else {
+        panic!("a copy of a keyspace");
+    };
+    assert_eq!((copy.name.as_str(), copy.origin.as_str()), ("test", "shop"));
+    assert!(copy.if_not_exists && !copy.properties.is_empty());
+    assert_eq!(copy.snapshot.as_deref(), Some("a-1"));
+    let Ok(Statement::CopyTable(copy)) = parse("create table test.t as copy of \"Shop\".t") else {
+        panic!("a copy of a table");
+    };
+    assert_eq!(copy.origin.keyspace.map(|name| name.0).as_deref(), Some("Shop"));
+    assert_eq!((copy.if_not_exists, copy.snapshot), (false, None));
+    let said = |text: &str| parse(text).unwrap_err().to_string();
+    assert!(said("CREATE KEYSPACE test AS COPY shop").contains("line 1:21"));
+    assert!(said("CREATE TABLE t AS SELECT").contains("line 1:15"));
+    assert!(said("CREATE TABLE t AS COPY OF s.t WITH comment = ''").contains("WITH"));
+    assert!(parse("CREATE KEYSPACE test AS COPY OF shop AS OF SNAPSHOT").is_err());
+}

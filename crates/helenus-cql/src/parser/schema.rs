@@ -2,25 +2,48 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    AlterKeyspace, AlterType, AlterView, CreateAggregate, CreateFunction, CreateIndex, CreateKeyspace,
-    CreateTrigger, CreateType, CreateView, DropFunction, DropIndex, DropKeyspace, DropTable, DropTrigger,
-    DropType, DropView, Ident, IndexTarget, IndexTargetKind, TypeChange, TypeName,
+    AlterKeyspace, AlterType, AlterView, CopyKeyspace, CreateAggregate, CreateFunction, CreateIndex,
+    CreateKeyspace, CreateTrigger, CreateType, CreateView, DropFunction, DropIndex, DropKeyspace, DropTable,
+    DropTrigger, DropType, DropView, Ident, IndexTarget, IndexTargetKind, Statement, TypeChange, TypeName,
 };
 use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
     /// Rule `createKeyspaceStatement`.
-    pub(super) fn create_keyspace(&mut self) -> Parsed<CreateKeyspace> {
+    pub(super) fn create_keyspace(&mut self) -> Parsed<Statement> {
         self.expect_all(&[Kind::Create, Kind::Keyspace])?;
         let if_not_exists = self.if_not_exists()?;
         let name = self.keyspace_name()?;
+        if self.copy_of() {
+            return Ok(Statement::CopyKeyspace(CopyKeyspace {
+                name,
+                if_not_exists,
+                origin: self.keyspace_name()?,
+                snapshot: self.as_of_snapshot()?,
+                properties: match self.accept(Kind::With) {
+                    true => self.properties()?,
+                    false => Default::default(),
+                },
+            }));
+        }
         self.expect(Kind::With)?;
-        Ok(CreateKeyspace {
+        Ok(Statement::CreateKeyspace(CreateKeyspace {
             name,
             if_not_exists,
             properties: self.properties()?,
-        })
+        }))
+    }
+
+    /// Goes past `AS COPY OF`; false if that does not come here.
+    pub(super) fn copy_of(&mut self) -> bool {
+        let is_here = self.at(Kind::As) && self.is_word(1, "copy") && self.is_word(2, "of");
+        if is_here {
+            self.advance();
+            self.advance();
+            self.advance();
+        }
+        is_here
     }
 
     /// Rule `alterKeyspaceStatement`.

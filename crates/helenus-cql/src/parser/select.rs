@@ -63,17 +63,13 @@ impl Parser<'_> {
     }
 
     /// `AS OF SNAPSHOT name`, the name as a string or a word. Any other AS is left where it is, for Cassandra's error.
-    fn as_of_snapshot(&mut self) -> Parsed<Option<String>> {
-        let is_word = |parser: &Self, ahead: usize, word: &str| {
-            let token = parser.token_at(parser.position + ahead);
-            parser.slice(token).eq_ignore_ascii_case(word)
-        };
-        if !(self.at(Kind::As) && is_word(self, 1, "of")) {
+    pub(super) fn as_of_snapshot(&mut self) -> Parsed<Option<String>> {
+        if !(self.at(Kind::As) && self.is_word(1, "of")) {
             return Ok(None);
         }
         self.advance();
         self.advance();
-        if !is_word(self, 0, "snapshot") {
+        if !self.is_word(0, "snapshot") {
             return Err(CqlError::Syntax(
                 "AS OF is followed by SNAPSHOT and the name of a snapshot: times can't be read yet"
                     .to_owned(),
@@ -84,6 +80,12 @@ impl Parser<'_> {
             true => self.expect_string().map(Some),
             false => Ok(Some(self.ident()?.as_str().to_owned())),
         }
+    }
+
+    /// True if the token so far ahead is that word, in any case.
+    pub(super) fn is_word(&self, ahead: usize, word: &str) -> bool {
+        let token = self.token_at(self.position + ahead);
+        self.slice(token).eq_ignore_ascii_case(word)
     }
 
     /// True at ScyllaDB's `USING TIMEOUT`, which its drivers add to what they read of a server that knows tablets. Anything else is left

@@ -57,8 +57,8 @@ impl Parser<'_> {
 
     fn create(&mut self) -> Parsed<Statement> {
         match self.kind_at(1) {
-            Kind::Keyspace => Ok(Statement::CreateKeyspace(self.create_keyspace()?)),
-            Kind::ColumnFamily | Kind::Table => Ok(Statement::CreateTable(Box::new(self.create_table()?))),
+            Kind::Keyspace => self.create_keyspace(),
+            Kind::ColumnFamily | Kind::Table => self.create_table(),
             Kind::Index | Kind::Custom => Ok(Statement::CreateIndex(Box::new(self.create_index()?))),
             Kind::Type => Ok(Statement::CreateType(self.create_type()?)),
             Kind::Materialized => Ok(Statement::CreateView(Box::new(self.create_view()?))),

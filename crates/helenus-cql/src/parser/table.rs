@@ -2,19 +2,29 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{
-    AlterTable, ClusteringOrder, ColumnDefinition, ColumnMask, CreateTable, FunctionName, Ident, TableChange,
+    AlterTable, ClusteringOrder, ColumnDefinition, ColumnMask, CopyTable, CreateTable, FunctionName, Ident,
+    Statement, TableChange,
 };
 use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
     /// Rule `createTableStatement`.
-    pub(super) fn create_table(&mut self) -> Parsed<CreateTable> {
+    pub(super) fn create_table(&mut self) -> Parsed<Statement> {
         self.advance();
         self.advance();
         let if_not_exists = self.if_not_exists()?;
+        let table = self.table_name()?;
+        if self.copy_of() {
+            return Ok(Statement::CopyTable(Box::new(CopyTable {
+                table,
+                if_not_exists,
+                origin: self.table_name()?,
+                snapshot: self.as_of_snapshot()?,
+            })));
+        }
         let mut create = CreateTable {
-            table: self.table_name()?,
+            table,
             if_not_exists,
             columns: Vec::new(),
             partition_key: None,
@@ -24,7 +34,7 @@ impl Parser<'_> {
             properties: Default::default(),
         };
         self.table_definition(&mut create)?;
-        Ok(create)
+        Ok(Statement::CreateTable(Box::new(create)))
     }
 
     /// Rule `tableDefinition`.

@@ -28,6 +28,7 @@ fn is_unqualified(statement: &Statement) -> bool {
     let is_bare_function = |name: &FunctionName| name.keyspace.is_none();
     match statement {
         Statement::CreateTable(statement) => is_bare(&statement.table),
+        Statement::CopyTable(statement) => is_bare(&statement.table) || is_bare(&statement.origin),
         Statement::AlterTable(statement) => is_bare(&statement.table),
         Statement::DropTable(statement) => is_bare(&statement.table),
         Statement::CreateType(statement) => is_bare(&statement.name),

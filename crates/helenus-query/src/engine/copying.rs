@@ -10,7 +10,6 @@ use helenus_tablet::{Op, Store, Tablet, WriteBatch};
 
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
-use crate::storage::agreement::add_header_table;
 use crate::storage::reads::scan_tablet;
 use crate::storage::writes::write_ops;
 
@@ -19,7 +18,8 @@ const TABLETS: usize = 2;
 /// Bytes of rows that are written together.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Writes all rows that table `from` has in a store of pinned tablets to table `to`, which nobody else writes to; how many those are.
+/// Writes all rows that table `from` has in a store of pinned tablets to table `to`; how many those are. Rows that are there
+/// merge with them.
 ///
 /// # Errors
 /// The rows can't be read or written.
@@ -29,9 +29,6 @@ pub(super) async fn copy(
     from: TableId,
     to: TableId,
 ) -> Result<u64, CqlError> {
-    if context.headers.contains(from) {
-        add_header_table(context, to).await?;
-    }
     let tablets = Vec::clone(&pinned.tablets());
     let copies = tablets
         .into_iter()

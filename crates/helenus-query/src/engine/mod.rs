@@ -1,6 +1,8 @@
 //! The query engine of a node: the facade that the server calls.
 
 pub mod access;
+mod adoption;
+pub mod branches;
 pub mod clients;
 mod copying;
 pub mod ddl;
@@ -157,6 +159,8 @@ pub struct Engine {
     pub(crate) pinning: Mutex<()>,
     moments: HeldMoments,
     pasts: Pasts,
+    /// Held while the rows of a table are copied that was put back.
+    adopting: Mutex<()>,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
@@ -186,6 +190,7 @@ impl Engine {
         headers.load(&store).await?;
         let schema = ddl::load(&store, system::keyspaces).await?;
         live_tables.set(&schema);
+        ddl::set_origins(&store, &schema);
         let timestamps = TimestampSource::default();
         // The machine's clock may have been set back since the node was last there.
         timestamps.raise(store.clock_us());
@@ -251,6 +256,7 @@ impl Engine {
                 pinning: Mutex::default(),
                 moments: HeldMoments::default(),
                 pasts: Pasts::default(),
+                adopting: Mutex::default(),
                 loading: Mutex::default(),
                 installing: parking_lot::Mutex::default(),
                 prepared,
@@ -309,6 +315,7 @@ impl Engine {
         splitting::begin(&self.context);
         flush_periods::begin(&self.context);
         snapshots::begin_expiry(self);
+        adoption::resume(self);
         sweeping::begin(self);
     }
 
@@ -683,6 +690,10 @@ impl DirectStatements for Arc<Engine> {
             ast::Statement::Describe(statement) => {
                 scope::step_aside().await;
                 describe::execute(self, client, statement, options).await
+            }
+            statement @ (ast::Statement::CopyKeyspace(_) | ast::Statement::CopyTable(_)) => {
+                scope::step_aside().await;
+                self.branch(client, plan.keyspace.as_deref(), statement).await
             }
             statement => {
                 scope::step_aside().await;

@@ -3,10 +3,9 @@
 //! Nodes that share a bucket write to a log each. The one that takes a snapshot has all of them freeze their tablets and hold their logs; when the
 //! last one is frozen, all logs go on. At that time none of them had taken a write that another was to miss. A node whose log has gone on before
 //! says so, and tablets that are on their way are frozen by none: then all is tried again. A batch over several tablets is several records, so some
-//! of it may be in the moment and some not; its entry in the batch log is there, and whoever reads the moment completes it
-//! ([`batch_recovery::complete`]).
+//! of it may be in the moment and some not; its entry in the batch log is there, from which it is completed ([`Store::complete_moment`]).
 //!
-//! [`batch_recovery::complete`]: crate::execution::writes::batch_recovery::complete
+//! [`Store::complete_moment`]: helenus_tablet::Store::complete_moment
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,9 +18,11 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::Engine;
+use super::{Engine, ddl};
 use crate::cluster::{Cluster, Pin, RemoteError};
+use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
+use crate::schema::Schema;
 
 /// For how long a node holds its log for others, at most.
 const HOLD_MAX: Duration = Duration::from_millis(500);
@@ -60,7 +61,8 @@ impl Engine {
     pub(super) async fn pin(&self, skip_flush: bool) -> Result<Arc<[PinnedTablet]>, CqlError> {
         let store = &self.context.store;
         let pinned = match (self.cluster(), skip_flush) {
-            (Some(cluster), _) => self.pin_everywhere(cluster.as_ref(), skip_flush).await,
+            (Some(cluster), false) => self.pin_whole_batches(cluster.as_ref()).await,
+            (Some(cluster), true) => self.pin_everywhere(cluster.as_ref(), true).await,
             (None, false) => store.pin().await.map_err(store_error),
             (None, true) => store.pin_flushed().await.map_err(store_error),
         };
@@ -70,6 +72,34 @@ impl Engine {
                 self.unpin().await;
                 Err(error)
             }
+        }
+    }
+
+    /// Pins a moment of all nodes, and completes the batches that were under way then.
+    async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Vec<PinnedTablet>, CqlError> {
+        let pinned = self.pin_everywhere(cluster, false).await?;
+        match self.complete_batches(&pinned).await {
+            Ok(()) => Ok(pinned),
+            Err(error) => {
+                if let Err(error) = self.context.store.unpin(&pinned).await {
+                    tracing::debug!(%error, "tablets of a moment that failed are let go later");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn complete_batches(&self, pinned: &[PinnedTablet]) -> Result<(), CqlError> {
+        let (schema, store) = (self.schema(), &self.context.store);
+        let opened = store.open_pinned_with(pinned, ddl::origins(&schema)).await;
+        let clock = self.context.clock.clone();
+        let past = self
+            .context
+            .of_past(opened.map_err(store_error)?, Schema::clone(&schema), clock);
+        let ops = Box::pin(batch_recovery::under_way(&past)).await?;
+        match ops.is_empty() {
+            true => Ok(()),
+            false => store.complete_moment(pinned, ops).await.map_err(store_error),
         }
     }
 

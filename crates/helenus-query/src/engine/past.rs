@@ -15,7 +15,6 @@ use super::Engine;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
 use crate::clock::Clock;
-use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::request::no_keyspace;
 use crate::schema::{Schema, Snapshot, Table};
@@ -82,19 +81,10 @@ pub(super) fn plan(
     };
     let own = table.keyspace.as_ref().map(|name| name.as_str());
     let named = own.or(keyspace).ok_or_else(no_keyspace)?;
-    let snapshot = find(today, &(tag.clone(), named.to_owned()))?;
+    let snapshot = today.require_snapshot(tag, named)?;
     let mut planned = analysis::plan(&schema_of(today, snapshot)?, keyspace, parsed)?;
     planned.snapshot = Some(snapshot.key());
     Ok(planned)
-}
-
-fn find<'s>(schema: &'s Schema, key: &(String, String)) -> Result<&'s Arc<Snapshot>, CqlError> {
-    schema.snapshots.get(key).ok_or_else(|| {
-        let (tag, keyspace) = key;
-        CqlError::invalid(format!(
-            "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
-        ))
-    })
 }
 
 impl Engine {
@@ -104,17 +94,17 @@ impl Engine {
     /// There is no such snapshot any more, or its files can't be read.
     pub(super) async fn past(&self, key: &(String, String)) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
-        let snapshot = find(&schema, key)?;
+        let snapshot = schema.require_snapshot(&key.0, &key.1)?;
         if let Some(context) = self.pasts.get(snapshot) {
             return Ok(context);
         }
         let store = match &snapshot.pinned {
-            Some(pinned) => self
-                .context
-                .store
-                .open_pinned(pinned)
-                .await
-                .map_err(store_error)?,
+            Some(pinned) => {
+                let tables = snapshot.keyspace.tables.values();
+                let origins = tables.flat_map(|table| table.origins()).collect();
+                let opened = self.context.store.open_pinned_with(pinned, origins).await;
+                opened.map_err(store_error)?
+            }
             None => self.context.store.clone(),
         };
         let clock = Arc::new(StoppedClock {
@@ -122,9 +112,6 @@ impl Engine {
         });
         let then = schema_of(&schema, snapshot)?;
         let context = Arc::new(self.context.of_past(store, then, clock));
-        if snapshot.pinned.is_some() {
-            Box::pin(batch_recovery::complete(&context)).await?;
-        }
         self.pasts.0.insert(
             snapshot.key(),
             Past {

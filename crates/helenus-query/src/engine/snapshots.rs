@@ -5,16 +5,17 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
 use helenus_tablet::PinnedTablet;
 use uuid::Uuid;
 
 use super::Engine;
+use super::adoption;
 use super::ddl::{self, difference, snapshots};
 use crate::cluster::{Cluster, Owner};
-use crate::engine::copying;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::schema::Schema;
-use snapshots::Copies;
+use crate::storage::agreement::add_header_table;
 
 pub use snapshots::{Clear, Restore, Restored, Take};
 
@@ -58,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// Lets go what no snapshot has pinned. Call it while `pinning` is held.
+    /// Lets go what no snapshot and no branch has pinned. Call it while `pinning` is held.
     pub(super) async fn unpin(&self) {
         let kept: BTreeSet<Uuid> = pinned_by(&self.schema()).map(|of| of.checkpoint).collect();
         match self.context.store.unpin_others(&kept).await {
@@ -78,6 +79,9 @@ impl Engine {
         let gone = pinned_by(before).filter(|of| !kept.contains(&of.checkpoint));
         let gone: BTreeMap<Uuid, &PinnedTablet> = gone.map(|of| (of.checkpoint, of)).collect();
         let gone: Vec<PinnedTablet> = gone.into_values().cloned().collect();
+        if gone.is_empty() {
+            return;
+        }
         match self.context.store.unpin(&gone).await {
             Ok(()) => tracing::info!(
                 count = gone.len(),
@@ -87,36 +91,38 @@ impl Engine {
         }
     }
 
-    /// Lets go what nodes have pinned that ended before a snapshot of it was written down. One node of a cluster does that.
-    async fn unpin_unknown(&self) {
+    /// True of the one node of a cluster that does what need be done once.
+    pub(super) fn is_housekeeper(&self) -> bool {
         let is_here = |cluster: &Arc<dyn Cluster>| cluster.owner(i64::MIN) == Owner::Here;
-        if self.cluster().is_none_or(is_here) {
-            let _taking = self.pinning.lock().await;
-            self.unpin().await;
-        }
+        self.cluster().is_none_or(is_here)
     }
 
-    /// Puts tables back as they are in a snapshot, on all nodes. Rows that TRUNCATE, DROP or a restore have left behind are not touched, which
-    /// takes as long as any change of the schema; those of tables in use are copied first.
+    /// Lets go what nodes have pinned that ended before a snapshot of it was written down.
+    async fn unpin_unknown(&self) {
+        let _taking = self.pinning.lock().await;
+        self.unpin().await;
+    }
+
+    /// Puts tables back as they are in a snapshot, on all nodes, which takes as long as any change of the schema. Rows that TRUNCATE, DROP or a
+    /// restore have left behind are not touched. Those of tables in use become the origin of the tables, and are copied to them in the background.
     ///
     /// # Errors
-    /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema or the rows can't be
-    /// written.
+    /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema can't be written.
     pub async fn restore_snapshot(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         let now_ms = self.now_ms();
         let begun = ddl::change(self, |schema| {
-            snapshots::begin_copy(schema, wanted, now_ms).map_err(CqlError::invalid)
+            snapshots::begin_adoption(schema, wanted, now_ms).map_err(CqlError::invalid)
         });
-        let Some(copies) = begun.await? else {
+        let Some(adoption) = begun.await? else {
             return self.put_back(wanted).await;
         };
-        let copied = Restore {
-            tag: Some(copies.tag.clone()),
+        let adopted = Restore {
+            tag: Some(adoption.tag),
             keyspace: None,
             table: None,
         };
-        let restored = match self.copy(&copies).await {
-            Ok(()) => self.put_back(&copied).await,
+        let restored = match self.know_headers(&adoption.numbers).await {
+            Ok(()) => self.put_back(&adopted).await,
             Err(error) => Err(error),
         };
         match restored {
@@ -125,9 +131,8 @@ impl Engine {
                 ..restored
             }),
             Err(error) => {
-                // What was copied is swept.
                 let which = Clear {
-                    tag: copied.tag,
+                    tag: adopted.tag,
                     ..Clear::default()
                 };
                 self.clear_snapshots(&which).await?;
@@ -136,17 +141,12 @@ impl Engine {
         }
     }
 
-    async fn copy(&self, copies: &Copies) -> Result<(), CqlError> {
-        let past = self.past(&copies.from).await?;
-        for (table, to) in &copies.numbers {
-            let rows = copying::copy(&self.context, &past.store, *table, *to).await?;
-            tracing::info!(
-                snapshot = copies.tag,
-                table = table.0,
-                to = to.0,
-                rows,
-                "rows were copied"
-            );
+    /// Makes tables that begin with the rows of others, whose number stands before theirs, known to have headers if those have.
+    pub(super) async fn know_headers(&self, numbers: &[(TableId, TableId)]) -> Result<(), CqlError> {
+        for (origin, number) in numbers {
+            if self.context.headers.contains(*origin) {
+                add_header_table(&self.context, *number).await?;
+            }
         }
         Ok(())
     }
@@ -173,6 +173,7 @@ impl Engine {
         );
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
+        adoption::resume(self);
         Ok(restored)
     }
 
@@ -196,12 +197,16 @@ impl Engine {
     }
 }
 
-/// The tablets that snapshots have pinned.
+/// The tablets that snapshots and branches have pinned.
 fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
     let snapshots = schema.snapshots.values();
-    snapshots
-        .filter_map(|snapshot| snapshot.pinned.as_deref())
-        .flatten()
+    let of_snapshots = snapshots.filter_map(|snapshot| snapshot.pinned.as_ref());
+    let origins = schema.branches().flat_map(|table| {
+        let nearest = table.origin.as_deref();
+        std::iter::successors(nearest, |origin| origin.below.as_deref())
+    });
+    let pinned = of_snapshots.chain(origins.map(|origin| &origin.pinned));
+    pinned.flat_map(|pinned| pinned.iter())
 }
 
 /// Removes snapshots whose time has passed, as long as the engine is there.
@@ -209,11 +214,21 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
         let mut unpinned: Option<Instant> = None;
+        let mut known = engine.upgrade().map(|engine| engine.schema());
         loop {
             let Some(engine) = engine.upgrade() else { return };
-            if unpinned.is_none_or(|at| at.elapsed() >= UNPIN_INTERVAL) {
+            if unpinned.is_none_or(|at| at.elapsed() >= UNPIN_INTERVAL) && engine.is_housekeeper() {
                 unpinned = Some(Instant::now());
                 engine.unpin_unknown().await;
+                adoption::resume(&engine);
+            }
+            // Of a branch that was dropped or truncated, or has got all rows itself.
+            let schema = engine.schema();
+            if let Some(before) = known.replace(schema.clone())
+                && !Arc::ptr_eq(&before, &schema)
+                && engine.is_housekeeper()
+            {
+                engine.unpin_gone(&before).await;
             }
             if let Err(error) = expire(&engine).await {
                 tracing::warn!(%error, "expired snapshots could not be removed");

@@ -197,6 +197,8 @@ pub fn hidden_table(
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
+        adopts_origin: false,
     };
     Ok(builder.build())
 }

@@ -89,6 +89,19 @@ impl Schema {
             .ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
     }
 
+    /// The snapshot of that tag and keyspace.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn require_snapshot(&self, tag: &str, keyspace: &str) -> Result<&Arc<Snapshot>, CqlError> {
+        let snapshot = self.snapshots.get(&(tag.to_owned(), keyspace.to_owned()));
+        snapshot.ok_or_else(|| {
+            CqlError::invalid(format!(
+                "There is no snapshot {tag} of keyspace {keyspace}; system_views.snapshots has those that there are"
+            ))
+        })
+    }
+
     /// The indexes and views that lack rows which were there before them.
     pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();
@@ -128,6 +141,20 @@ impl Schema {
             let index = indexes.find(|index| index.table.number.0 == number)?;
             Some((table, index))
         })
+    }
+
+    /// Every table that has an origin, of those that are there and of those that snapshots have.
+    pub fn branches(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let of_snapshots = self.snapshots.values();
+        let of_snapshots = of_snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values());
+        self.stored_tables()
+            .chain(of_snapshots)
+            .filter(|table| table.origin.is_some())
+    }
+
+    /// True if a table has an origin.
+    pub fn has_origins(&self) -> bool {
+        self.branches().next().is_some()
     }
 
     /// True if an index holds its entries in the order of their values.

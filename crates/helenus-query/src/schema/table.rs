@@ -9,6 +9,7 @@ use helenus_cql::identifier::quote_qualified;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::compare::is_canonical;
 use helenus_row::{CellRules, ColumnId, KeyLayout, TableId};
+use helenus_tablet::TableOrigin;
 use uuid::Uuid;
 
 use super::TableOptions;
@@ -65,6 +66,10 @@ pub struct Table {
     pub dropped_columns: BTreeMap<String, DroppedColumn>,
     /// Set for materialized views.
     pub view: Option<Arc<View>>,
+    /// Where the rows lie with which it began, if it is a branch of another table.
+    pub origin: Option<Arc<TableOrigin>>,
+    /// The origin's rows are being copied under its own number; then it has no origin any more.
+    pub adopts_origin: bool,
     by_name: HashMap<String, usize>,
     by_id: HashMap<ColumnId, usize>,
 }
@@ -86,6 +91,8 @@ pub struct TableBuilder {
     pub indexes: Vec<Arc<Index>>,
     pub views: Vec<String>,
     pub view: Option<Arc<View>>,
+    pub origin: Option<Arc<TableOrigin>>,
+    pub adopts_origin: bool,
 }
 
 impl TableBuilder {
@@ -133,6 +140,8 @@ impl TableBuilder {
             indexes: self.indexes,
             views: self.views,
             view: self.view,
+            origin: self.origin,
+            adopts_origin: self.adopts_origin,
         };
         table.cell_rules = table.readable_cells();
         table
@@ -171,6 +180,8 @@ impl Table {
             indexes: self.indexes.clone(),
             views: self.views.clone(),
             view: self.view.clone(),
+            origin: self.origin.clone(),
+            adopts_origin: self.adopts_origin,
         }
     }
 
@@ -270,6 +281,18 @@ impl Table {
         };
         let gone = self.gone_column_ids().map(|id| (id, time(id)));
         CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
+    }
+
+    /// The numbers of the table and its indexes that have an origin, with that.
+    pub fn origins(&self) -> Vec<(u32, Arc<TableOrigin>)> {
+        let own = self.origin.is_some().then_some(self);
+        let indexes = own
+            .iter()
+            .flat_map(|table| table.indexes.iter().map(|index| index.table.as_ref()));
+        let tables = indexes.chain(own);
+        tables
+            .filter_map(|table| Some((table.number.0, table.origin.clone()?)))
+            .collect()
     }
 
     pub fn is_view(&self) -> bool {

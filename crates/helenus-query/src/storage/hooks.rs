@@ -43,6 +43,7 @@ const KEPT_LIST: KeptPartition = KeptPartition {
 struct LiveTable {
     rules: CellRules,
     late_window_s: i64,
+    has_origin: bool,
 }
 
 impl LiveTable {
@@ -55,6 +56,7 @@ impl LiveTable {
             } else {
                 late_window_s(&table.options)
             },
+            has_origin: table.origin.is_some(),
         }
     }
 }
@@ -155,13 +157,14 @@ impl LiveTables {
         known.as_ref().as_ref()?.indexes.get(&table).copied()
     }
 
-    /// The table, unless it is known to be gone. What is not known to be there is kept as Cassandra's defaults have it.
+    /// The table, unless it is known to be gone. What is not known to be there is kept as Cassandra's defaults have it, and may have an origin.
     fn get(&self, table: TableId) -> Option<LiveTable> {
         match self.known.load().as_ref() {
             Some(known) if table.0 < known.next_number => known.tables.get(&table).cloned(),
             _ => Some(LiveTable {
                 rules: CellRules::default(),
                 late_window_s: LATE_WINDOW_S,
+                has_origin: table.0 < RESERVED,
             }),
         }
     }
@@ -181,6 +184,7 @@ impl LiveTables {
             .map_or(TableState::Gone, |table| TableState::Live {
                 purge_grace_s: PURGE_GRACE_S,
                 late_window_s: table.late_window_s,
+                has_origin: table.has_origin,
                 rules: table.rules,
             })
     }
@@ -279,6 +283,17 @@ impl DataModel for RowHooks {
             row: archive::archive_key(key).ok()?,
             header,
             unarchived_header,
+        })
+    }
+
+    fn archives_of_origin(&self, key: &[u8], origin: &[u8]) -> Option<ArchiveKeys> {
+        // The branch is known to have headers if its origin had any.
+        let has_headers = self.headers.contains(table_of(key)?);
+        let header = has_headers.then(|| archive::archive_key(&key::header_of(origin).ok()?).ok());
+        Some(ArchiveKeys {
+            row: archive::archive_key(origin).ok()?,
+            header: header.flatten(),
+            unarchived_header: None,
         })
     }
 

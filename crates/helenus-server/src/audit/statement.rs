@@ -36,10 +36,10 @@ fn kind(statement: &Statement) -> (&'static str, &'static str) {
         Statement::Batch(_) => ("BATCH", "DML"),
         Statement::Use(_) => ("USE_KEYSPACE", "OTHER"),
         Statement::Truncate(_) => ("TRUNCATE", "DDL"),
-        Statement::CreateKeyspace(_) => ("CREATE_KEYSPACE", "DDL"),
+        Statement::CreateKeyspace(_) | Statement::CopyKeyspace(_) => ("CREATE_KEYSPACE", "DDL"),
         Statement::AlterKeyspace(_) => ("ALTER_KEYSPACE", "DDL"),
         Statement::DropKeyspace(_) => ("DROP_KEYSPACE", "DDL"),
-        Statement::CreateTable(_) => ("CREATE_TABLE", "DDL"),
+        Statement::CreateTable(_) | Statement::CopyTable(_) => ("CREATE_TABLE", "DDL"),
         Statement::AlterTable(_) => ("ALTER_TABLE", "DDL"),
         Statement::DropTable(_) => ("DROP_TABLE", "DDL"),
         Statement::CreateType(_) => ("CREATE_TYPE", "DDL"),
@@ -89,6 +89,7 @@ fn subject(statement: &Statement) -> Subject {
     match statement {
         Statement::Use(name) => of_keyspace(name),
         Statement::CreateKeyspace(statement) => of_keyspace(&statement.name),
+        Statement::CopyKeyspace(statement) => of_keyspace(&statement.name),
         Statement::AlterKeyspace(statement) => of_keyspace(&statement.name),
         Statement::DropKeyspace(statement) => of_keyspace(&statement.name),
         statement => qualified(statement).map_or_else(Subject::default, |name| Subject {
@@ -114,6 +115,7 @@ fn qualified(statement: &Statement) -> Option<&QualifiedName> {
         },
         Statement::Truncate(name) => name,
         Statement::CreateTable(statement) => &statement.table,
+        Statement::CopyTable(statement) => &statement.table,
         Statement::AlterTable(statement) => &statement.table,
         Statement::DropTable(statement) => &statement.table,
         Statement::CreateType(statement) => &statement.name,

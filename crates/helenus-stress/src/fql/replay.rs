@@ -178,6 +178,8 @@ fn changes_schema(entry: &Entry) -> bool {
     matches!(
         parsed,
         Ok(Statement::CreateKeyspace(_)
+            | Statement::CopyKeyspace(_)
+            | Statement::CopyTable(_)
             | Statement::AlterKeyspace(_)
             | Statement::DropKeyspace(_)
             | Statement::CreateTable(_)

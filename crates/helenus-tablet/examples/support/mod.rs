@@ -49,6 +49,7 @@ impl DataModel for RowHooks {
             newer: std::sync::Arc::new(|_| i64::MAX),
         };
         let tables: Tables = |_| TableState::Live {
+            has_origin: false,
             purge_grace_s: PURGE_GRACE_S,
             late_window_s: 0,
             rules: CellRules::default(),

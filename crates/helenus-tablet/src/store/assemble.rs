@@ -16,6 +16,7 @@ use crate::stage::{Stage, StageLimits};
 use crate::tablet::flush::Flushes;
 use crate::tablet::memory_purge::MemoryPurges;
 use crate::tablet::obsolete_files::Scans;
+use crate::tablet::origins::Origins;
 use crate::tablet::stats::TabletCounters;
 use crate::tablet::{NodeLog, Tablet, flush, manifest, stage_apply};
 use crate::token_range::TokenRange;
@@ -33,6 +34,7 @@ pub(super) struct TabletParts {
     pub memtable_bytes: u64,
     pub log: Arc<NodeLog>,
     pub limits: ReadLimits,
+    pub origins: Arc<Origins>,
 }
 
 /// The tablet, with nothing in memory and none of its tasks running.
@@ -66,6 +68,7 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
         backlog: CompactionBacklog::new(memtable_bytes, LEVEL0_MAX),
         log: parts.log,
         limits: parts.limits,
+        origins: parts.origins,
         accepts_writes: AtomicBool::new(true),
     })
 }

@@ -8,8 +8,10 @@ mod forced_compaction;
 mod late_writes;
 pub(crate) mod local;
 pub(crate) mod moment;
+mod origins;
 mod pinned;
 mod statistics;
+mod unfinished_batches;
 pub(crate) mod stats;
 pub(crate) mod write_batch;
 
@@ -36,6 +38,7 @@ use crate::store::bucket::Remote;
 use crate::store::local::Local;
 use crate::store::pinned::Pinned;
 use crate::store::write_batch::WriteBatch;
+use crate::tablet::origins::Origins;
 use crate::tablet::{NodeLog, OpenTablets, Tablet, find};
 use crate::work::nanos;
 use crate::{trace, work};
@@ -57,6 +60,8 @@ pub struct Store {
     pub(crate) block_cache_bytes: u64,
     pub(crate) store_id: uuid::Uuid,
     pub(crate) compaction_history: Arc<CompactionHistory>,
+    /// Of tables, shared with the tablets.
+    pub(crate) origins: Arc<Origins>,
     pub(crate) closed: AtomicBool,
     pub(crate) kind: StoreKind,
 }

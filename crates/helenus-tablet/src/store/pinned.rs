@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
-use object_store::ObjectStore;
+use object_store::{ObjectMeta, ObjectStore};
 use object_store::path::Path;
 use slatedb::Checkpoint;
 use slatedb::admin::Admin;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::assemble::{TabletParts, assemble};
-use super::{Store, StoreKind};
+use super::{Store, StoreKind, unfinished_batches};
 use crate::clock::StoreClock;
 use crate::config::StoreConfig;
 use crate::database::Databases;
@@ -29,6 +29,7 @@ use crate::error::{StoreError, from_slatedb};
 use crate::metadata::documents::Meta;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::operation::Op;
+use crate::tablet::origins::Origins;
 use crate::tablet::pin::{CHECKPOINT_NAME, PinnedTablet};
 use crate::tablet::{NodeLog, Tablet};
 use crate::tree::limits::ReadLimits;
@@ -51,10 +52,15 @@ impl Store {
     /// Lets pinned tablets go. Their files are then deleted as others that are obsolete.
     pub async fn unpin(&self, pinned: &[PinnedTablet]) -> Result<(), StoreError> {
         let (_, objects) = self.files()?;
-        for tablet in pinned {
-            delete(&admin(tablet.id, &objects), tablet.checkpoint).await?;
-        }
-        Ok(())
+        let unpin = |tablet: &PinnedTablet| {
+            let (admin, checkpoint) = (admin(tablet.id, &objects), tablet.checkpoint);
+            async move { delete(&admin, checkpoint).await }
+        };
+        let unpinning: Vec<_> = pinned.iter().map(unpin).collect();
+        let unpinning = futures::stream::iter(unpinning).buffer_unordered(READS);
+        unpinning.try_collect::<()>().await?;
+        let gone = unfinished_batches::ids(pinned);
+        unfinished_batches::delete(&objects, |id, _| gone.contains(&id)).await
     }
 
     /// Lets all pinned tablets go but those with these checkpoints, and in a bucket those that were pinned in the last ten minutes; how many those
@@ -86,6 +92,9 @@ impl Store {
                 Ok::<usize, StoreError>(count)
             }
         };
+        let is_old = |object: &ObjectMeta| (now - object.last_modified).to_std().unwrap_or_default() >= age_min;
+        let is_gone = |id: Uuid, object: &ObjectMeta| is_old(object) && !kept.contains(&id);
+        unfinished_batches::delete(&objects, is_gone).await?;
         let unpinning = futures::stream::iter(tablets).map(unpin).buffer_unordered(READS);
         unpinning
             .try_fold(0, |sum, count| async move { Ok(sum + count) })
@@ -97,6 +106,15 @@ impl Store {
     /// # Errors
     /// They have been let go, or one of their files is damaged.
     pub async fn open_pinned(&self, pinned: &[PinnedTablet]) -> Result<Arc<Store>, StoreError> {
+        self.open_pinned_over(pinned, Arc::default()).await
+    }
+
+    /// The same, where tables have these origins.
+    pub(super) async fn open_pinned_over(
+        &self,
+        pinned: &[PinnedTablet],
+        origins: Arc<Origins>,
+    ) -> Result<Arc<Store>, StoreError> {
         let (databases, objects) = self.files()?;
         let databases = Databases {
             // Rows that are read of the past do not push out those of today.
@@ -111,10 +129,11 @@ impl Store {
         let read_timeout = self.is_shared().then_some(databases.config.read_timeout);
         let opening = pinned
             .iter()
-            .map(|pinned| open_tablet(&objects, &databases, &log, read_timeout, pinned));
+            .map(|pinned| open_tablet(&objects, &databases, &log, read_timeout, &origins, pinned));
         let mut tablets = try_join_all(opening).await?;
         tablets.sort_unstable_by_key(|tablet| tablet.token_range().first);
-        Ok(Arc::new(Store {
+        let unfinished = unfinished_batches::read(&objects, pinned).await?;
+        let store = Arc::new(Store {
             tablets: ArcSwap::from_pointee(tablets),
             in_flight: Arc::new(Semaphore::new(1)),
             in_flight_permits: 1,
@@ -124,12 +143,15 @@ impl Store {
             block_cache_bytes: self.block_cache_bytes,
             store_id: self.store_id,
             compaction_history: self.compaction_history.clone(),
+            origins,
             closed: AtomicBool::new(false),
             kind: StoreKind::Pinned(Box::new(Pinned {
                 clock: databases.clock.clone(),
                 added: AtomicU64::default(),
             })),
-        }))
+        });
+        store.add_to_pinned(unfinished)?;
+        Ok(store)
     }
 
     /// Has those who read this store of pinned tablets see these operations too, which lie in memory alone: what was under way at the moment.
@@ -150,7 +172,7 @@ impl Store {
     }
 
     /// What tablets are put together from, and their files.
-    fn files(&self) -> Result<(&Databases, Arc<dyn ObjectStore>), StoreError> {
+    pub(super) fn files(&self) -> Result<(&Databases, Arc<dyn ObjectStore>), StoreError> {
         match &self.kind {
             StoreKind::Local(local) => Ok((&local.databases, local.objects.clone())),
             StoreKind::Remote(remote) => Ok((remote.databases(), remote.tablet_files())),
@@ -173,6 +195,7 @@ async fn open_tablet(
     databases: &Databases,
     log: &Arc<NodeLog>,
     read_timeout: Option<Duration>,
+    origins: &Arc<Origins>,
     pinned: &PinnedTablet,
 ) -> Result<Arc<Tablet>, StoreError> {
     let manifest = admin(pinned.id, objects)
@@ -195,6 +218,7 @@ async fn open_tablet(
             limits: read_timeout.map_or_else(ReadLimits::default, |timeout| {
                 ReadLimits::of_bucket(timeout, pinned.tokens.first)
             }),
+            origins: origins.clone(),
         },
     ))
 }

@@ -63,7 +63,29 @@ impl Tablet {
             Some(header) => Box::pin(self.read(header)).await?,
             None => None,
         };
-        self.put_under(op, row, header, now_ms)
+        self.put_under(op, row, header, now_ms)?;
+        let key = op.key.clone();
+        Box::pin(self.put_under_origin(op, &key, now_ms)).await
+    }
+
+    /// Merges an operation with the tombstones that were archived of its row's origin, where the row had this key in this tablet.
+    async fn put_under_origin(&self, op: &mut Op, key: &[u8], now_ms: i64) -> Result<(), StoreError> {
+        let Some(origin) = self.origins.of(key) else {
+            return Ok(());
+        };
+        let Some(tablet) = origin.tablet_of(self.model.as_ref(), key).await? else {
+            return Ok(());
+        };
+        let key = origin.key_there(key);
+        if let Some(archives) = self.model.archives_of_origin(&op.key, &key) {
+            let row = tablet.read(&archives.row).await?;
+            let header = match &archives.header {
+                Some(header) => tablet.read(header).await?,
+                None => None,
+            };
+            self.put_under(op, row, header, now_ms)?;
+        }
+        Box::pin(tablet.put_under_origin(op, &key, now_ms)).await
     }
 
     /// Merges an operation with tombstones of its row and of its partition's header.

@@ -8,6 +8,9 @@ pub(crate) mod late_writes;
 pub(crate) mod manifest;
 pub(crate) mod memory_purge;
 pub(crate) mod obsolete_files;
+mod origin_scan;
+pub(crate) mod origins;
+mod over_origin;
 mod partition_reads;
 pub(crate) mod pin;
 pub(crate) mod scan;
@@ -39,6 +42,7 @@ use crate::tablet::followed_scan::{FollowedScan, ScanRequest};
 use crate::tablet::late_writes::is_late;
 use crate::tablet::memory_purge::MemoryPurges;
 use crate::tablet::obsolete_files::Scans;
+use crate::tablet::origins::Origins;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
 use crate::token_range::TokenRange;
@@ -76,6 +80,8 @@ pub struct Tablet {
     /// The log that has its writes.
     pub(crate) log: Arc<NodeLog>,
     pub(crate) limits: ReadLimits,
+    /// Of the tables of its store.
+    pub(crate) origins: Arc<Origins>,
     /// False once it is being closed.
     pub(crate) accepts_writes: AtomicBool,
 }
@@ -222,6 +228,10 @@ impl Tablet {
             Err(StoreError::FileGone(_)) => Box::pin(self.read_anew(key, hash, tree.manifest())).await?,
             found => found?,
         };
+        let below = match self.origins.of(key) {
+            Some(origin) => Box::pin(origin.under(self.model.as_ref(), key, below)).await?,
+            None => below,
+        };
         match change {
             None => Ok(below),
             Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
@@ -275,6 +285,10 @@ impl Tablet {
         let dead = partition.as_ref().filter(|_| !is_followed).and_then(|partition| {
             DeadFront::new(self.stage.clone(), moment, partition.clone(), &bounds, reversed)
         });
+        let over_origin = match self.origins.of_range(&bounds) {
+            Some(origin) => Some(origin_scan::begin(origin, &bounds, self.tokens, reversed).await?),
+            None => None,
+        };
         let request = ScanRequest {
             model: self.model.clone(),
             bounds,
@@ -293,7 +307,8 @@ impl Tablet {
         });
         let rows = request.begin(tree);
         let scan = Scan::new(rows, staged, reversed, self.model.clone(), guard);
-        Ok(scan.with_continuation(continuation).with_dead_front(dead))
+        let scan = scan.with_continuation(continuation).with_dead_front(dead);
+        Ok(scan.with_origin(over_origin))
     }
 
     /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.

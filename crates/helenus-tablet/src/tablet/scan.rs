@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::tablet::dead_front::DeadFront;
 use crate::tablet::followed_scan::FollowedScan;
 use crate::tablet::obsolete_files::ScanGuard;
+use crate::tablet::over_origin::OverOrigin;
 use crate::tree::MergingScan;
 use crate::tree::changes::Change;
 use bytes::Bytes;
@@ -17,6 +18,8 @@ pub struct Scan {
     tree: Option<Box<MergingScan>>,
     /// Of a tablet that another process may write to.
     continuation: Option<Box<FollowedScan>>,
+    /// Of a table that has an origin, whose rows lie below those of the tree.
+    origin: Option<Box<OverOrigin>>,
     /// The row that the tree comes to next, once it is known.
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
@@ -34,6 +37,7 @@ impl Scan {
         Scan {
             tree: None,
             continuation: None,
+            origin: None,
             ahead: None,
             staged: Vec::new().into_iter().peekable(),
             reversed: false,
@@ -76,6 +80,7 @@ impl Scan {
         Scan {
             tree: Some(Box::new(tree)),
             continuation: None,
+            origin: None,
             ahead: None,
             staged: staged.into_iter().peekable(),
             reversed,
@@ -88,6 +93,12 @@ impl Scan {
     /// The scan, with what lets it go on when one of its files is gone.
     pub(super) fn with_continuation(mut self, continuation: Option<Box<FollowedScan>>) -> Scan {
         self.continuation = continuation;
+        self
+    }
+
+    /// The scan, with the rows of the table's origin.
+    pub(super) fn with_origin(mut self, origin: Option<Box<OverOrigin>>) -> Scan {
+        self.origin = origin;
         self
     }
 
@@ -127,7 +138,8 @@ impl Scan {
     /// Gives rows that need not be waited for to `visit`, in order, as long as it wants more; the key of the last one. There may be more even if
     /// it gives none: they are had from [`Scan::next`].
     pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
-        if self.ahead.is_some() || self.continuation.is_some() || self.dead.is_some() {
+        if self.ahead.is_some() || self.continuation.is_some() || self.origin.is_some() || self.dead.is_some()
+        {
             return None;
         }
         let end = self.staged.peek().map(|(key, _)| key.as_ref());
@@ -135,16 +147,11 @@ impl Scan {
     }
 
     async fn step(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
-        if self.ahead.is_none()
-            && let Some(tree) = &mut self.tree
-        {
-            self.ahead = match &mut self.continuation {
-                None => tree.next().await?,
-                Some(continuation) => next_followed(tree, continuation).await?,
+        if self.ahead.is_none() {
+            self.ahead = match self.origin {
+                None => self.next_of_tree().await?,
+                Some(_) => Box::pin(self.next_over_origin()).await?,
             };
-            if self.ahead.is_none() {
-                self.tree = None;
-            }
         }
         let staged_is_next = match (self.staged.peek(), &self.ahead) {
             (None, _) => return Ok(self.ahead.take()),
@@ -161,6 +168,34 @@ impl Scan {
         let below = self.ahead.take_if(|(ahead, _)| *ahead == key);
         let row = change.over(model.as_ref(), &key, below.as_ref().map(|(_, row)| row))?;
         Ok(Some((key, row)))
+    }
+}
+
+impl Scan {
+    async fn next_of_tree(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+        let Some(tree) = &mut self.tree else {
+            return Ok(None);
+        };
+        let next = match &mut self.continuation {
+            None => tree.next().await?,
+            Some(continuation) => next_followed(tree, continuation).await?,
+        };
+        if next.is_none() {
+            self.tree = None;
+        }
+        Ok(next)
+    }
+
+    /// The next row of the tree, or of the origin below it.
+    async fn next_over_origin(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+        let own = match self.origin.as_ref().is_some_and(|origin| origin.lacks_own()) {
+            true => self.next_of_tree().await?,
+            false => None,
+        };
+        match (&mut self.origin, &self.model) {
+            (Some(origin), Some(model)) => origin.next(model.as_ref(), own).await,
+            _ => Ok(own),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A store on a real folder: reads and writes, restarts, kill -9, full disks, damage.
 
 mod basic;
+mod branches;
 mod bucket;
 mod caches;
 mod compaction;
@@ -18,4 +19,5 @@ mod remote;
 mod remote_tablets;
 mod rest;
 mod scans;
+mod stored_rows;
 mod support;

@@ -130,6 +130,8 @@ fn table() -> Table {
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
+        adopts_origin: false,
     }
     .build()
 }

@@ -192,6 +192,21 @@ fn needs_of_changing(
         |permission, name: &ast::Ident| vec![(permission, Resource::Keyspace(name.as_str().to_owned()))];
     Ok(match statement {
         Statement::CreateKeyspace(_) => vec![(Permission::Create, Resource::AllKeyspaces)],
+        Statement::CopyKeyspace(statement) => copying(
+            schema,
+            (Permission::Create, Resource::AllKeyspaces),
+            statement.origin.as_str(),
+            None,
+        ),
+        Statement::CopyTable(statement) => copying(
+            schema,
+            (
+                Permission::Create,
+                Resource::AllTables(keyspace_of(statement.table.keyspace.as_ref())),
+            ),
+            &keyspace_of(statement.origin.keyspace.as_ref()),
+            Some(statement.origin.name.as_str()),
+        ),
         Statement::AlterKeyspace(statement) => on_keyspace(Permission::Alter, &statement.name),
         Statement::DropKeyspace(statement) => on_keyspace(Permission::Drop, &statement.name),
         Statement::CreateTable(statement) => on_all_tables(Permission::Create, &statement.table),
@@ -265,6 +280,29 @@ fn needs_of_changing(
         Statement::Truncate(name) => on(Permission::Modify, name),
         _ => Vec::new(),
     })
+}
+
+/// Who copies a keyspace or a table reads it, and sees in the copy what masks hide.
+fn copying(
+    schema: &Schema,
+    making: RequiredPermission,
+    keyspace: &str,
+    table: Option<&str>,
+) -> Vec<RequiredPermission> {
+    let on = match table {
+        Some(table) => Resource::table(keyspace, table),
+        None => Resource::AllTables(keyspace.to_owned()),
+    };
+    let of_today = schema.keyspaces.get(keyspace).into_iter();
+    let of_snapshots = schema.snapshots.values().map(|snapshot| &snapshot.keyspace);
+    let keyspaces = of_today.chain(of_snapshots.filter(|of| of.name == keyspace));
+    let mut tables = keyspaces.flat_map(|of| of.tables.values());
+    let is_masked = tables.any(|of| of.is_masked() && table.is_none_or(|table| of.name == table));
+    let unmask = is_masked.then(|| (Permission::Unmask, on.clone()));
+    [making, (Permission::Select, on)]
+        .into_iter()
+        .chain(unmask)
+        .collect()
 }
 
 /// A function or an aggregate that is made, or made anew.

@@ -183,14 +183,19 @@ pub(crate) fn created(
         found.map_or_else(|_| Vec::new(), new)
     };
     match statement {
-        Statement::CreateKeyspace(statement) => {
-            let keyspace = statement.name.as_str().to_owned();
+        Statement::CreateKeyspace(ast::CreateKeyspace { name, .. })
+        | Statement::CopyKeyspace(ast::CopyKeyspace { name, .. }) => {
+            let keyspace = name.as_str().to_owned();
             vec![
                 Resource::Keyspace(keyspace.clone()),
                 Resource::AllFunctionsIn(keyspace),
             ]
         }
         Statement::CreateTable(statement) => {
+            let keyspace = in_keyspace(statement.table.keyspace.as_ref());
+            vec![Resource::table(&keyspace, statement.table.name.as_str())]
+        }
+        Statement::CopyTable(statement) => {
             let keyspace = in_keyspace(statement.table.keyspace.as_ref());
             vec![Resource::table(&keyspace, statement.table.name.as_str())]
         }

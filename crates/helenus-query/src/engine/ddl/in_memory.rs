@@ -57,13 +57,9 @@ impl InMemorySchema {
         this
     }
 
-    /// Applies a statement that changes the schema, or TRUNCATE. Indexes are complete at once.
-    ///
-    /// # Errors
-    /// Those of the statement.
-    pub fn apply(&mut self, text: &str) -> Result<(), CqlError> {
-        let statement = parse_statement(text)?.statement;
-        let ctx = DdlContext {
+    /// What statements are applied to.
+    pub fn context(&self) -> DdlContext<'_> {
+        DdlContext {
             schema: &self.schema,
             data_centers: vec!["datacenter1".to_owned()],
             keyspace: self.keyspace.as_deref(),
@@ -72,7 +68,16 @@ impl InMemorySchema {
             masks_columns: false,
             auto_snapshot: self.auto_snapshot,
             now_us: self.now_us,
-        };
+        }
+    }
+
+    /// Applies a statement that changes the schema, or TRUNCATE. Indexes are complete at once.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    pub fn apply(&mut self, text: &str) -> Result<(), CqlError> {
+        let statement = parse_statement(text)?.statement;
+        let ctx = self.context();
         if let ast::Statement::Truncate(name) = &statement {
             self.schema = truncate::truncate(&ctx, name)?;
             return Ok(());

@@ -14,17 +14,62 @@ use crate::schema::{Keyspace, Replication};
 const KNOWN: [&str; 2] = ["replication", "durable_writes"];
 const LOCATOR_PACKAGE: &str = "org.apache.cassandra.locator.";
 
-pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied {
-    let name = statement.name.as_str();
+/// Refuses a name that no new keyspace may have.
+fn check_name(name: &str) -> Result<(), CqlError> {
     if is_system_name(name) && !is_replicated_system_name(name) {
         return Err(system_keyspace(name));
     }
-    if !is_valid_name(name, NAME_LEN_MAX) {
-        return Err(CqlError::invalid(format!(
+    match is_valid_name(name, NAME_LEN_MAX) {
+        true => Ok(()),
+        false => Err(CqlError::invalid(format!(
             "Keyspace name must not be empty, more than {NAME_LEN_MAX} characters long, or contain \
              non-alphanumeric-underscore characters (got '{name}')"
-        )));
+        ))),
     }
+}
+
+fn already_exists(name: &str) -> CqlError {
+    CqlError::AlreadyExists {
+        message: format!("Cannot add existing keyspace \"{name}\""),
+        keyspace: name.to_owned(),
+        table: String::new(),
+    }
+}
+
+/// Refuses the name of a keyspace that is to be made of another, if it can't be or is in use.
+pub(super) fn check_new(ctx: &DdlContext<'_>, name: &ast::Ident) -> Result<(), CqlError> {
+    let name = name.as_str();
+    if is_system_name(name) {
+        return Err(system_keyspace(name));
+    }
+    check_name(name)?;
+    match ctx.schema.keyspace(name) {
+        Some(_) => Err(already_exists(name)),
+        None => Ok(()),
+    }
+}
+
+/// Gives a keyspace the options that are declared; warnings about them. Others stay.
+pub(super) fn options(
+    ctx: &DdlContext<'_>,
+    keyspace: &mut Keyspace,
+    properties: &ast::Properties,
+) -> Result<Vec<String>, CqlError> {
+    properties::check_known(properties, &KNOWN)?;
+    let declared = properties::map(properties, "replication")?;
+    if let Some(durable_writes) = properties::boolean(properties, "durable_writes")? {
+        keyspace.durable_writes = durable_writes;
+    }
+    if let Some(declared) = declared {
+        check_class(&declared)?;
+        keyspace.replication = replication(ctx, &keyspace.name, declared, None)?;
+    }
+    Ok(factor_warning(ctx, &keyspace.name, &keyspace.replication))
+}
+
+pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied {
+    let name = statement.name.as_str();
+    check_name(name)?;
     properties::check_known(&statement.properties, &KNOWN)?;
     let declared = properties::map(&statement.properties, "replication")?;
     let durable_writes = properties::boolean(&statement.properties, "durable_writes");
@@ -35,11 +80,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
     if ctx.schema.keyspace(name).is_some() {
         return match statement.if_not_exists {
             true => unchanged(),
-            false => Err(CqlError::AlreadyExists {
-                message: format!("Cannot add existing keyspace \"{name}\""),
-                keyspace: name.to_owned(),
-                table: String::new(),
-            }),
+            false => Err(already_exists(name)),
         };
     }
     let replication = replication(ctx, name, declared, None)?;

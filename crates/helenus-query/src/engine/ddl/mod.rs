@@ -5,6 +5,7 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod alter_table;
+pub(crate) mod branch;
 pub(crate) mod compact_storage;
 pub(crate) mod difference;
 pub(crate) mod function;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
-use helenus_tablet::Store;
+use helenus_tablet::{Store, TableOrigin};
 
 use super::Engine;
 use super::access::{self, AccessControl, RoleContext};
@@ -108,6 +109,27 @@ pub(crate) struct DdlContext<'a> {
     pub masks_columns: bool,
     pub auto_snapshot: AutoSnapshot,
     pub now_us: i64,
+}
+
+impl<'a> DdlContext<'a> {
+    /// For a statement of a client.
+    pub(crate) fn new(
+        engine: &Engine,
+        schema: &'a Schema,
+        user: Option<&'a str>,
+        keyspace: Option<&'a str>,
+    ) -> DdlContext<'a> {
+        DdlContext {
+            schema,
+            data_centers: data_centers(engine),
+            keyspace,
+            user,
+            control: engine.control,
+            masks_columns: engine.masks_columns(),
+            auto_snapshot: engine.context.limits().auto_snapshot,
+            now_us: engine.context.clock.now_us(),
+        }
+    }
 }
 
 impl DdlContext<'_> {
@@ -379,7 +401,7 @@ fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, 
 }
 
 /// Writes the schema down and puts it in place. False if another node has changed the document meanwhile: then that change is in place.
-async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
+pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
     let tried = uuid::Uuid::new_v4();
     schema.version = tried;
     match schema_store::store(&engine.context.store, before, schema).await? {
@@ -406,6 +428,7 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
     schema.generation = current.generation + 1;
     // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
     engine.context.live_tables.set(&schema);
+    set_origins(&engine.context.store, &schema);
     let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
     engine.context.schema.store(Arc::new(schema));
     engine.context.writes.advance();
@@ -422,6 +445,16 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
 /// Whether the schema of the store may be another than the one that is loaded.
 pub(crate) async fn has_changed(engine: &Engine) -> Result<bool, CqlError> {
     schema_store::has_changed(&engine.context.store).await
+}
+
+/// Has the rows of the tables of a schema that have an origin lie over it. Before anything of these is read.
+pub(super) fn set_origins(store: &Arc<Store>, schema: &Schema) {
+    store.set_origins(origins(schema));
+}
+
+/// The tables of a schema that have an origin, and the hidden tables of indexes that have.
+pub(super) fn origins(schema: &Schema) -> Vec<(u32, Arc<TableOrigin>)> {
+    schema.kept_tables().flat_map(|table| table.origins()).collect()
 }
 
 /// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.

@@ -8,9 +8,7 @@ use helenus_cql::error::CqlError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{
-    Change, ChangeResult, DdlContext, Effect, apply, commit, data_centers, difference, role_changes, truncate,
-};
+use super::{Change, ChangeResult, DdlContext, Effect, apply, commit, difference, role_changes, truncate};
 use crate::engine::Engine;
 use crate::engine::guardrails;
 use crate::request::{ClientState, User};
@@ -139,16 +137,8 @@ fn change(
     waiting: &QueuedChange,
 ) -> Result<(Option<Schema>, ChangeResult), CqlError> {
     let before = schema;
-    let ctx = DdlContext {
-        schema,
-        data_centers: data_centers(engine),
-        keyspace: waiting.keyspace.as_deref(),
-        user: waiting.user.as_deref().map(|user| user.name.as_str()),
-        control: engine.control,
-        masks_columns: engine.masks_columns(),
-        auto_snapshot: engine.context.limits().auto_snapshot,
-        now_us: engine.context.clock.now_us(),
-    };
+    let user = waiting.user.as_deref().map(|user| user.name.as_str());
+    let ctx = DdlContext::new(engine, schema, user, waiting.keyspace.as_deref());
     if crate::schema::roles::is_about_roles(&waiting.statement) {
         return role_changes::apply(&ctx, &waiting.statement);
     }

@@ -1,16 +1,21 @@
-//! Tables under new numbers, where none of their rows lie yet.
+//! Tables under new numbers: where none of their rows lie yet, or over the rows of an origin.
 
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_row::TableId;
+use helenus_tablet::{PinnedTablet, TableOrigin};
+use uuid::Uuid;
 
 use crate::index::entries::hidden_table;
-use crate::schema::{Index, Schema, Table, View};
+use crate::schema::{Index, Schema, Table, TableBuilder, View};
 
 /// A table or view under a new number, with its indexes under others. Where there are no rows, indexes and views are complete.
 pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> Result<Table, CqlError> {
     let mut builder = table.to_builder();
     builder.number = schema.take_table_number();
+    builder.origin = None;
+    builder.adopts_origin = false;
     builder.view = table.view.as_ref().map(|view| {
         Arc::new(View {
             is_built: view.is_built || is_empty,
@@ -34,4 +39,49 @@ pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> 
         }));
     }
     Ok(builder.build())
+}
+
+/// A table or view over the rows that it has in pinned tablets, under a new number and with new ids. `change` makes further changes of the table;
+/// `name` gives the name of an index.
+pub(super) fn branched(
+    schema: &mut Schema,
+    table: &Table,
+    pinned: &Arc<[PinnedTablet]>,
+    change: impl FnOnce(&mut TableBuilder),
+    mut name: impl FnMut(&TableBuilder, &Index) -> String,
+) -> Result<Table, CqlError> {
+    let origin = |of: &Table| {
+        Some(Arc::new(TableOrigin {
+            pinned: pinned.clone(),
+            table: of.number.0,
+            below: of.origin.clone(),
+        }))
+    };
+    let mut builder = table.to_builder();
+    builder.number = schema.take_table_number();
+    builder.id = Uuid::new_v4();
+    builder.origin = origin(table);
+    builder.adopts_origin = false;
+    change(&mut builder);
+    builder.indexes.clear();
+    let base = builder.clone().build();
+    for index in &table.indexes {
+        let name = name(&builder, index);
+        let number = schema.take_table_number();
+        let mut hidden = hidden_table(&base, &name, &index.target, number, Uuid::new_v4())?;
+        hidden.origin = origin(&index.table);
+        builder.indexes.push(Arc::new(Index {
+            name,
+            table: Arc::new(hidden),
+            ..Index::clone(index)
+        }));
+    }
+    Ok(builder.build())
+}
+
+/// The numbers of a table and its indexes, before and after it was renumbered.
+pub(super) fn numbers_of(origin: &Table, branch: &Table) -> Vec<(TableId, TableId)> {
+    let indexes = origin.indexes.iter().zip(&branch.indexes);
+    let indexes = indexes.map(|(from, to)| (from.table.number, to.table.number));
+    indexes.chain([(origin.number, branch.number)]).collect()
 }

@@ -11,12 +11,12 @@ use helenus_tablet::PinnedTablet;
 use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
-use super::renumber::renumbered;
+use super::renumber::{branched, numbers_of};
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};
 use crate::schema::names::is_system_name;
-use crate::schema::{Keyspace, Schema, Snapshot, Table, views_of};
+use crate::schema::{Index, Keyspace, Schema, Snapshot, Table, TableBuilder, views_of};
 
 /// How the tags begin of snapshots that are left behind; the first two are Cassandra's.
 const TRUNCATED: &str = "truncated";
@@ -130,18 +130,7 @@ pub(crate) fn restore(
         },
     };
     bring_types(&mut keyspace, &head, &selected)?;
-    for (signature, function) in &head.functions {
-        keyspace
-            .functions
-            .entry(signature.clone())
-            .or_insert_with(|| function.clone());
-    }
-    for (signature, aggregate) in &head.aggregates {
-        keyspace
-            .aggregates
-            .entry(signature.clone())
-            .or_insert_with(|| aggregate.clone());
-    }
+    bring_functions(&mut keyspace, &head);
     let there = take_out(before, &mut keyspace, &bases)?;
     let mut views = Vec::new();
     for table in &selected {
@@ -249,7 +238,11 @@ fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, St
 }
 
 /// Brings the types of then into a keyspace. One that has got more fields since stays as it is, unless keys are made of it.
-fn bring_types(keyspace: &mut Keyspace, then: &Keyspace, tables: &[Arc<Table>]) -> Result<(), String> {
+pub(super) fn bring_types(
+    keyspace: &mut Keyspace,
+    then: &Keyspace,
+    tables: &[Arc<Table>],
+) -> Result<(), String> {
     for (name, ty) in &then.types {
         let Some(now) = keyspace.types.get(name) else {
             keyspace.types.insert(name.clone(), ty.clone());
@@ -271,6 +264,22 @@ fn bring_types(keyspace: &mut Keyspace, then: &Keyspace, tables: &[Arc<Table>]) 
         }
     }
     Ok(())
+}
+
+/// Brings the functions and aggregates of then into a keyspace. Those that it has stay as they are.
+pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
+    for (signature, function) in &then.functions {
+        let functions = &mut keyspace.functions;
+        functions
+            .entry(signature.clone())
+            .or_insert_with(|| function.clone());
+    }
+    for (signature, aggregate) in &then.aggregates {
+        let aggregates = &mut keyspace.aggregates;
+        aggregates
+            .entry(signature.clone())
+            .or_insert_with(|| aggregate.clone());
+    }
 }
 
 /// True if a type has the fields of an earlier one, whatever they are called now, and perhaps more.
@@ -307,7 +316,7 @@ fn take_out(
 }
 
 /// Puts a table or view of a snapshot into a keyspace, whose types it takes.
-fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> {
+pub(super) fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> {
     if let Some(there) = keyspace.tables.get(&table.name) {
         return Err(format!(
             "there is another {} by now: drop it first",
@@ -434,57 +443,78 @@ pub(crate) fn take(
     Ok(schema)
 }
 
-/// Tables whose rows have to be copied before they can be put back: from the numbers that they have in the pinned tablets to new ones.
-pub(crate) struct Copies {
-    /// The tag and the keyspace of the snapshot that has them.
-    pub from: (String, String),
+/// Tables that are put back over the rows that they have in pinned tablets.
+pub(crate) struct Adoption {
     /// The tag of the snapshot that has the tables under their new numbers.
     pub tag: String,
-    /// From, to.
+    /// Of tables and indexes, in the pinned tablets and from now on.
     pub numbers: Vec<(TableId, TableId)>,
 }
 
-/// For how long tables are kept whose rows are being copied: if the node ends meanwhile, they are left over.
-const COPY_TTL: Duration = Duration::from_secs(24 * 3600);
+/// For how long tables are kept that are about to be put back: if the node ends meanwhile, they are left over.
+const ADOPTION_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// The schema with a snapshot under whose numbers the rows of pinned tables are to be copied. None if they need not be.
+/// The schema with a snapshot of tables under new numbers, of which the rows of pinned tablets are the origin. None if what is to be put back has
+/// its rows in the tablets of today.
 ///
 /// # Errors
 /// In words: there is no such snapshot or table.
-pub(crate) fn begin_copy(
+pub(crate) fn begin_adoption(
     before: &Schema,
     wanted: &Restore,
     now_ms: i64,
-) -> Result<Option<(Schema, Copies)>, String> {
+) -> Result<Option<(Schema, Adoption)>, String> {
     let snapshot = find(before, wanted)?;
-    if snapshot.pinned.is_none() {
+    let Some(pinned) = &snapshot.pinned else {
         return Ok(None);
-    }
+    };
     let selected = select(snapshot, wanted.table.as_deref())?;
     let mut schema = before.clone();
     let mut numbers = Vec::new();
-    let mut copies = Vec::new();
+    let mut tables = Vec::new();
     for table in &selected {
-        let copy = renumbered(&mut schema, table, false).map_err(|error| error.to_string())?;
-        let own = [(table.number, copy.number)];
-        let indexes = table.indexes.iter().zip(&copy.indexes);
-        numbers.extend(own);
-        numbers.extend(indexes.map(|(from, to)| (from.table.number, to.table.number)));
-        copies.push(Arc::new(copy));
+        let change = |builder: &mut TableBuilder| {
+            builder.id = table.id;
+            builder.adopts_origin = true;
+        };
+        let name = |_: &TableBuilder, index: &Index| index.name.clone();
+        let renewed =
+            branched(&mut schema, table, pinned, change, name).map_err(|error| error.to_string())?;
+        numbers.extend(numbers_of(table, &renewed));
+        tables.push(Arc::new(renewed));
     }
     let keyspace = match selected.len() == snapshot.keyspace.tables.len() {
         true => Keyspace {
-            tables: copies
+            tables: tables
                 .iter()
-                .map(|copy| (copy.name.clone(), copy.clone()))
+                .map(|table| (table.name.clone(), table.clone()))
                 .collect(),
             ..Keyspace::clone(&snapshot.keyspace)
         },
-        false => snapshot.keyspace.narrowed_to(copies),
+        false => snapshot.keyspace.narrowed_to(tables),
     };
-    let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(COPY_TTL), keyspace);
-    let from = snapshot.key();
-    Ok(Some((schema, Copies { from, tag, numbers })))
+    let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(ADOPTION_TTL), keyspace);
+    Ok(Some((schema, Adoption { tag, numbers })))
+}
+
+/// The schema in which a table that adopts its origin has all rows itself; none if it is another table by now.
+pub(crate) fn end_adoption(before: &Schema, adopted: &Table) -> Option<Schema> {
+    let table = before.table(&adopted.keyspace, &adopted.name)?;
+    if !table.adopts_origin || table.number != adopted.number {
+        return None;
+    }
+    let mut builder = table.to_builder();
+    builder.origin = None;
+    builder.adopts_origin = false;
+    for index in &mut builder.indexes {
+        let mut hidden = Table::clone(&index.table);
+        hidden.origin = None;
+        *index = Arc::new(Index {
+            table: Arc::new(hidden),
+            ..Index::clone(index)
+        });
+    }
+    Some(before.with_table(builder.build()))
 }
 
 /// Which snapshots are cleared.

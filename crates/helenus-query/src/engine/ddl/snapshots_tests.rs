@@ -400,11 +400,11 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
         keyspace: None,
         table: Some("t".to_owned()),
     };
-    let (next, copies) = begin_copy(&schema.schema, &wanted, NOW_MS).unwrap().unwrap();
+    let (next, adoption) = begin_adoption(&schema.schema, &wanted, NOW_MS).unwrap().unwrap();
     check_lines(&schema.schema, &next);
     schema.schema = next;
-    let from: Vec<u32> = copies.numbers.iter().map(|(from, _)| from.0).collect();
-    let to: Vec<u32> = copies.numbers.iter().map(|(_, to)| to.0).collect();
+    let from: Vec<u32> = adoption.numbers.iter().map(|(from, _)| from.0).collect();
+    let to: Vec<u32> = adoption.numbers.iter().map(|(_, to)| to.0).collect();
     let sorted = |numbers: &[u32]| {
         let mut numbers = numbers.to_vec();
         numbers.sort_unstable();
@@ -412,11 +412,26 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
     };
     assert_eq!(sorted(&from), sorted(&before));
     assert!(to.iter().all(|number| *number > *before.iter().max().unwrap()));
-    // What is being copied is not swept.
+    // What is written to them from now on is not swept.
     let kept: Vec<u32> = schema.schema.kept_tables().map(|table| table.number.0).collect();
-    assert!(copies.numbers.iter().any(|(_, to)| kept.contains(&to.0)));
-    put_back(&mut schema, Some(&copies.tag), None, None).unwrap();
+    assert!(adoption.numbers.iter().any(|(_, to)| kept.contains(&to.0)));
+    put_back(&mut schema, Some(&adoption.tag), None, None).unwrap();
     assert_eq!(sorted(&numbers(&schema.schema)), sorted(&to));
+    let origin = schema.schema.table("ks", "t").unwrap().origins();
+    assert!(
+        origin
+            .iter()
+            .all(|(_, origin)| origin.pinned == pinned(1) && from.contains(&origin.table))
+    );
+    for name in ["t", "tv"] {
+        let table = schema.schema.table("ks", name).unwrap().clone();
+        let next = end_adoption(&schema.schema, &table).unwrap();
+        check_lines(&schema.schema, &next);
+        assert!(end_adoption(&next, &table).is_none());
+        schema.schema = next;
+    }
+    assert_eq!(sorted(&numbers(&schema.schema)), sorted(&to));
+    assert!(!schema.schema.has_origins());
     assert_eq!(tags(&schema.schema), [&format!("replaced-{}-t", NOW_MS + 5), "x"]);
     // One that TRUNCATE has left needs no copy.
     schema.apply("TRUNCATE t").unwrap();
@@ -424,5 +439,5 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
         keyspace: Some("ks".to_owned()),
         ..Restore::default()
     };
-    assert!(begin_copy(&schema.schema, &wanted, NOW_MS).unwrap().is_none());
+    assert!(begin_adoption(&schema.schema, &wanted, NOW_MS).unwrap().is_none());
 }

@@ -81,6 +81,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
+        adopts_origin: false,
     };
     let table = builder.build();
     refuse_counters_by_class(&table, &statement.columns)?;

@@ -98,6 +98,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
+        adopts_origin: false,
     };
     let view = shape.view(ctx.schema, &builder.clone().build())?;
     let view = Arc::new(

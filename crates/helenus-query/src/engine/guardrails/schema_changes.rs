@@ -106,8 +106,9 @@ pub(crate) fn check_outcome(
     };
     let table = |name: &ast::QualifiedName| keyspace_of(name)?.tables.get(name.name.as_str());
     match statement {
-        Statement::CreateKeyspace(statement) => {
-            let name = statement.name.as_str();
+        Statement::CreateKeyspace(ast::CreateKeyspace { name, .. })
+        | Statement::CopyKeyspace(ast::CopyKeyspace { name, .. }) => {
+            let name = name.as_str();
             guard.check(
                 ThresholdKind::Keyspaces,
                 name,
@@ -131,6 +132,14 @@ pub(crate) fn check_outcome(
             let table = table(&statement.table).map(AsRef::as_ref);
             check_table(guard, table)?;
             check_time_to_live(guard, table)
+        }
+        Statement::CopyTable(statement) => {
+            let tables = users_keyspaces(schema).flat_map(tables_of);
+            guard.check(
+                ThresholdKind::Tables,
+                statement.table.name.as_str(),
+                count(tables.count()),
+            )
         }
         Statement::AlterTable(statement) => {
             let table = table(&statement.table).map(AsRef::as_ref);

@@ -189,6 +189,8 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         indexes: Vec::new(),
         views: Vec::new(),
         view: None,
+        origin: None,
+        adopts_origin: false,
     };
     Ok(builder.build())
 }

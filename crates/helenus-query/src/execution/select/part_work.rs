@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::SelectExecution;
 use super::count::{CountRequest, Counted};
 use super::output::{PageLimit, ResultCollector, ResultPage};
-use super::run::{is_here, read_partitions};
+use super::run::{is_here, purgeable, read_partitions};
 use super::size::ResultSize;
 use super::source::{RangeSource, RowSource};
 use super::tombstones::TombstoneCount;
@@ -235,7 +235,8 @@ impl PartWork {
                     if is_here(context, tokens.first)
                         && let Ok(tablet) = context.store.tablet(tokens.first)
                     {
-                        tablet.passed(counted.met.live as u64, counted.met.dead as u64);
+                        let dead = purgeable(&request.table, counted.met.dead as u64);
+                        tablet.passed(counted.met.live as u64, dead);
                     }
                     Ok(PartResult::Counted(counted))
                 }

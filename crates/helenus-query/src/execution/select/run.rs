@@ -29,7 +29,7 @@ use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response, Rows};
 use crate::rows::RowsWanted;
-use crate::schema::{ColumnKind, TableKind};
+use crate::schema::{ColumnKind, Table, TableKind};
 use crate::storage::ExecutionContext;
 
 /// Reads may be about a time that lies so far back, and see what has expired since.
@@ -351,7 +351,7 @@ pub(super) async fn read_partitions(
         if let Some(tablet) = &tablet {
             tablet.passed(
                 (after.live - before.live) as u64,
-                (after.dead - before.dead) as u64,
+                purgeable(&run.plan.table, (after.dead - before.dead) as u64),
             );
         }
         tombstones.check(run.plan, &partition)?;
@@ -360,6 +360,14 @@ pub(super) async fn read_partitions(
         }
     }
     Ok(())
+}
+
+/// Of so many dead rows those that a compaction can purge: none of a table that has an origin.
+pub(super) fn purgeable(table: &Table, dead: u64) -> u64 {
+    match table.origin {
+        None => dead,
+        Some(_) => 0,
+    }
 }
 
 pub(super) fn is_here(context: &ExecutionContext, token: i64) -> bool {

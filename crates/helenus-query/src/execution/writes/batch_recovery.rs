@@ -83,13 +83,13 @@ fn entries_of(tokens: TokenRange) -> ByteRange {
     key::token_range(TABLE, Bound::Included(tokens.first), Bound::Included(tokens.last))
 }
 
-/// Adds to pinned tablets what the batches come to that were under way at their moment, so that each is there as a whole; how many those are.
+/// What the batches come to that were under way at the moment of pinned tablets, to which it is added too.
 ///
 /// # Errors
 /// The log, or what indexes and views follow from, can't be read.
-pub(crate) async fn complete(past: &ExecutionContext) -> Result<usize, CqlError> {
+pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlError> {
     let now_s = past.clock.now_us().div_euclid(1_000_000);
-    let mut found = 0;
+    let mut found = Vec::new();
     for tablet in past.store.tablets().iter() {
         let scan = reads::scan_tablet(tablet, entries_of(tablet.token_range()), false).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
@@ -97,11 +97,11 @@ pub(crate) async fn complete(past: &ExecutionContext) -> Result<usize, CqlError>
             let Some(ops) = content(packed, now_s)? else {
                 continue;
             };
-            found += 1;
             let writes = WriteSet::from_ops(&past.schema(), ops)?;
             let ops = writes.indexed_ops(past).await;
             let ops = ops.map_err(ExecutionError::into_client_error)?.into_ops();
-            past.store.add_to_pinned(ops).map_err(store_error)?;
+            past.store.add_to_pinned(ops.clone()).map_err(store_error)?;
+            found.extend(ops);
         }
     }
     Ok(found)

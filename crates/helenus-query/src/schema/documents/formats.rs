@@ -4,11 +4,11 @@
 use crate::schema::Schema;
 
 /// The newest format of the document `schema`; raised when an older binary could not understand it.
-pub(crate) const JOURNAL: u32 = 12;
+pub(crate) const JOURNAL: u32 = 13;
 /// The format of a document with none of the [`FEATURES`]. Older ones are a base alone.
 pub(crate) const JOURNAL_LEAST: u32 = 3;
 /// The newest format of a base.
-pub(crate) const BASE: u32 = 10;
+pub(crate) const BASE: u32 = 11;
 const BASE_LEAST: u32 = 1;
 
 /// A part of a schema that not every format knows.
@@ -31,6 +31,7 @@ const FEATURES: &[Feature] = &[
     // What is in a snapshot is not looked at: the newest format has it.
     Feature { is_used: |schema| !schema.snapshots.is_empty(), journal: 11, base: 9 },
     Feature { is_used: |schema| schema.snapshots.values().any(|snapshot| snapshot.pinned.is_some()), journal: 12, base: 10 },
+    Feature { is_used: Schema::has_origins, journal: 13, base: 11 },
 ];
 
 fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {

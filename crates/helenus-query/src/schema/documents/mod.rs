@@ -113,6 +113,12 @@ pub(crate) struct TableDoc {
     indexes: Vec<IndexDoc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     view: Option<ViewDoc>,
+    /// Where the rows lie with which a branch begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    origins: Vec<OriginDoc>,
+    /// Whether it is on the way to have all of these rows itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopts_origin: bool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -187,13 +193,20 @@ struct IndexDoc {
     /// Whether its entries lie in posting lists, with the vectors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_posting_lists: bool,
+    /// Of its entries, in the origins of the table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    origin_numbers: Vec<u32>,
 }
 
+mod origin;
+mod pinned;
 pub(crate) mod read;
+pub(crate) mod rename;
 pub(crate) mod role;
 pub(crate) mod service_level;
 pub(crate) mod snapshot;
 
+use origin::{OriginDoc, index_numbers, origin_docs};
 pub(crate) use read::{read_keyspace, read_table_into};
 pub(crate) use role::RoleDoc;
 pub(crate) use service_level::ServiceLevelDoc;
@@ -348,6 +361,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         is_complete: index.is_complete,
         is_ordered: index.order.is_some(),
         has_posting_lists: index.has_posting_lists,
+        origin_numbers: index_numbers(index.table.origin.as_ref()),
     };
     let view = |view: &Arc<View>| ViewDoc {
         base_table: view.base_table.clone(),
@@ -367,6 +381,8 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         dropped_columns: table.dropped_columns.values().map(dropped).collect(),
         indexes: table.indexes.iter().map(index).collect(),
         view: table.view.as_ref().map(view),
+        origins: origin_docs(table.origin.as_ref()),
+        adopts_origin: table.adopts_origin,
     }
 }
 

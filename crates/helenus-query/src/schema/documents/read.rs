@@ -8,6 +8,7 @@ use helenus_cql::types::class_name::parse_class_name;
 use helenus_cql::types::{CqlType, NativeType, UserType, UserTypeField};
 use helenus_row::{ColumnId, Order, TableId};
 
+use super::origin::{read_index_origin, read_origin};
 use super::{AggregateDoc, FunctionDoc, IndexDoc, KeyspaceDoc, MaskDoc, TableDoc, TypeDoc, UserTypeDoc};
 use crate::schema::{
     Column, ColumnMask, Compact, DroppedColumn, EntryTable, Index, IndexKind, IndexTarget, IndexTargetKind,
@@ -231,12 +232,14 @@ fn read_table(
                 is_built: view.is_built,
             })
         }),
+        origin: read_origin(&document.origins),
+        adopts_origin: document.adopts_origin,
     };
     let base = builder.clone().build();
     for index in &document.indexes {
         builder
             .indexes
-            .push(Arc::new(read_index(&base, index, entry_table)?));
+            .push(Arc::new(read_index(&base, document, index, entry_table)?));
     }
     Ok(builder.build())
 }
@@ -253,13 +256,18 @@ fn read_mask(document: &MaskDoc, types: &mut TypeReader<'_>) -> Result<ColumnMas
     })
 }
 
-fn read_index(base: &Table, document: &IndexDoc, entry_table: EntryTable) -> Result<Index, String> {
+fn read_index(
+    base: &Table,
+    of: &TableDoc,
+    document: &IndexDoc,
+    entry_table: EntryTable,
+) -> Result<Index, String> {
     let unknown = |what: &str| format!("index {} has an unknown {what}", document.name);
     let target = IndexTarget {
         column: document.column.clone(),
         kind: IndexTargetKind::from_name(&document.target).ok_or_else(|| unknown("target"))?,
     };
-    let table = entry_table(
+    let mut table = entry_table(
         base,
         &document.name,
         &target,
@@ -267,6 +275,7 @@ fn read_index(base: &Table, document: &IndexDoc, entry_table: EntryTable) -> Res
         document.table_id,
     )
     .map_err(|error| error.to_string())?;
+    table.origin = read_index_origin(&of.origins, &document.origin_numbers);
     let order = document.is_ordered.then(|| base.column(&target.column)).flatten();
     Ok(Index {
         name: document.name.clone(),

@@ -1,9 +1,9 @@
 //! How a snapshot is written down.
 
-use helenus_tablet::{PinnedTablet, TokenRange};
+use helenus_tablet::PinnedTablet;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
+use super::pinned::PinnedDoc;
 use super::{KeyspaceDoc, keyspace_doc, read_keyspace};
 use crate::schema::{EntryTable, Snapshot};
 
@@ -17,37 +17,6 @@ pub(crate) struct SnapshotDoc {
     pinned: Option<Vec<PinnedDoc>>,
     /// With the tables that the snapshot has.
     keyspace: KeyspaceDoc,
-}
-
-/// A tablet as it was.
-#[derive(Serialize, Deserialize)]
-struct PinnedDoc {
-    tablet: u32,
-    tokens: TokenRange,
-    manifest: u64,
-    checkpoint: Uuid,
-}
-
-impl From<&PinnedTablet> for PinnedDoc {
-    fn from(pinned: &PinnedTablet) -> PinnedDoc {
-        PinnedDoc {
-            tablet: pinned.id,
-            tokens: pinned.tokens,
-            manifest: pinned.manifest,
-            checkpoint: pinned.checkpoint,
-        }
-    }
-}
-
-impl From<PinnedDoc> for PinnedTablet {
-    fn from(document: PinnedDoc) -> PinnedTablet {
-        PinnedTablet {
-            id: document.tablet,
-            tokens: document.tokens,
-            manifest: document.manifest,
-            checkpoint: document.checkpoint,
-        }
-    }
 }
 
 impl From<&Snapshot> for SnapshotDoc {

@@ -63,6 +63,7 @@ use crate::log::topic::TopicLogs;
 use crate::metadata::format::Format;
 use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
+use crate::tablet::origins::Origins;
 use crate::tablet::stats::TabletTotals;
 use crate::token_range::TokenRange;
 use node_log::OwnLog;
@@ -83,6 +84,8 @@ const EVENTS_MAX: usize = 1024;
 /// The parts of a store in a bucket, besides its open tablets.
 pub(crate) struct Remote {
     databases: Databases,
+    /// Of the tables of the store.
+    origins: Arc<Origins>,
     store: Arc<dyn ObjectStore>,
     /// Where the log lies, if not in the store.
     log_store: Option<Arc<dyn ObjectStore>>,
@@ -137,6 +140,7 @@ impl Remote {
         Remote {
             follower: databases.config.read_only.then(Follower::default),
             databases,
+            origins: Arc::default(),
             store,
             log_store,
             topic: None,

@@ -170,6 +170,7 @@ pub(super) fn assemble(
         block_cache_bytes,
         store_id: format.store_id,
         compaction_history,
+        origins: remote.origins.clone(),
         closed: AtomicBool::new(false),
         kind: StoreKind::Remote(Box::new(remote)),
     }))

@@ -202,6 +202,7 @@ impl Remote {
                 memtable_bytes: MEMTABLE_BYTES,
                 log: follower.log.clone(),
                 limits: ReadLimits::of_followed(config.read_timeout, tokens.first),
+                origins: self.origins.clone(),
             },
         ))
     }

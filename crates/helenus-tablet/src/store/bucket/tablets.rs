@@ -420,6 +420,7 @@ impl Remote {
             memtable_bytes,
             log,
             limits: ReadLimits::of_bucket(config.read_timeout, tokens.first),
+            origins: self.origins.clone(),
         };
         let tablet = assemble(databases, parts);
         start_tasks(&tablet, &self.applying, &databases.background);

@@ -140,6 +140,7 @@ pub(crate) async fn open(
         row_cache: Arc::new(RowCache::new(config.row_cache_bytes)),
         metrics: Arc::new(DefaultMetricsRecorder::new()),
         compaction_history: Arc::default(),
+        origins: Arc::default(),
         store: object_store.clone(),
         deleter,
         background: BackgroundRuntime::start(config.background_threads)?,

@@ -41,6 +41,7 @@ use crate::store::in_flight_permits;
 use crate::store::local::maintenance::Maintenance;
 use crate::store::local::{Local, Running};
 use crate::store::{Store, StoreKind};
+use crate::tablet::origins::Origins;
 use crate::tablet::{NodeLog, Tablet, find, tablet_of};
 use crate::tree::block_cache::BlockCache;
 use crate::tree::limits::ReadLimits;
@@ -63,6 +64,7 @@ pub(crate) struct StoreOpener {
     pub row_cache: Arc<RowCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
     pub compaction_history: Arc<CompactionHistory>,
+    pub origins: Arc<Origins>,
     pub background: BackgroundRuntime,
     pub writing: BackgroundRuntime,
 }
@@ -255,6 +257,7 @@ impl StoreOpener {
             block_cache_bytes: config.block_cache_bytes,
             store_id: self.format.store_id,
             compaction_history: self.compaction_history,
+            origins: self.origins,
             closed: AtomicBool::new(false),
             kind: StoreKind::Local(Box::new(Local {
                 log,
@@ -294,6 +297,7 @@ impl StoreOpener {
             memtable_bytes: self.memtable_share(),
             log,
             limits: ReadLimits::default(),
+            origins: self.origins.clone(),
         };
         Ok(assemble(databases, parts))
     }

@@ -1,0 +1,264 @@
+//! CREATE KEYSPACE and CREATE TABLE AS COPY OF: tables that begin with the rows that others have at one moment, and share their files. All of
+//! it is a change of the schema; no row is read or written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::ast;
+use helenus_cql::error::CqlError;
+use helenus_row::TableId;
+use helenus_tablet::PinnedTablet;
+use uuid::Uuid;
+
+use super::keyspace::{check_new, options};
+use super::renumber::{branched, numbers_of};
+use super::snapshots::{bring_functions, bring_types, put_in};
+use super::table::{already_exists, check_name};
+use super::{Change, DdlContext};
+use crate::analysis::restrictions::view_filter::link_views;
+use crate::index::definition::default_name;
+use crate::index::entries::hidden_table;
+use crate::response::{ChangeKind, SchemaTarget};
+use crate::schema::documents::rename::renamed;
+use crate::schema::names::is_system_name;
+use crate::schema::{Index, Keyspace, Schema, Snapshot, Table, TableBuilder, View};
+
+/// A statement that makes a branch.
+#[derive(Clone, Copy)]
+pub(crate) enum Copy<'a> {
+    Keyspace(&'a ast::CopyKeyspace),
+    Table(&'a ast::CopyTable),
+}
+
+/// What a branch is made of.
+pub(crate) struct Source {
+    /// With the tables that are copied, as they are at the moment.
+    pub keyspace: Keyspace,
+    /// The tablets that have their rows, if they are pinned already.
+    pub pinned: Option<Arc<[PinnedTablet]>>,
+}
+
+/// What a statement does to the schema.
+pub(crate) struct Branch {
+    pub change: Change,
+    /// The numbers of tables and indexes, in the origin and in the branch.
+    pub numbers: Vec<(TableId, TableId)>,
+}
+
+impl<'a> Copy<'a> {
+    /// The statement, if it makes a branch.
+    pub fn of(statement: &'a ast::Statement) -> Option<Copy<'a>> {
+        match statement {
+            ast::Statement::CopyKeyspace(statement) => Some(Copy::Keyspace(statement)),
+            ast::Statement::CopyTable(statement) => Some(Copy::Table(statement)),
+            _ => None,
+        }
+    }
+
+    fn snapshot(self) -> Option<&'a str> {
+        match self {
+            Copy::Keyspace(statement) => statement.snapshot.as_deref(),
+            Copy::Table(statement) => statement.snapshot.as_deref(),
+        }
+    }
+
+    /// What is copied; none if IF NOT EXISTS finds the name in use.
+    ///
+    /// # Errors
+    /// The name is in use or can't be, what is to be copied is not there, or the statement is about a keyspace of the server.
+    pub fn source(self, ctx: &DdlContext<'_>) -> Result<Option<Source>, CqlError> {
+        let (is_taken, may_be) = match self {
+            Copy::Keyspace(statement) => (check_new(ctx, &statement.name), statement.if_not_exists),
+            Copy::Table(statement) => (check_new_table(ctx, statement), statement.if_not_exists),
+        };
+        match is_taken {
+            Err(CqlError::AlreadyExists { .. }) if may_be => return Ok(None),
+            checked => checked?,
+        }
+        let name = match self {
+            Copy::Keyspace(statement) => statement.origin.as_str(),
+            Copy::Table(statement) => ctx.keyspace_of(&statement.origin)?,
+        };
+        let Source { keyspace, pinned } = keyspace_then(ctx.schema, name, self.snapshot())?;
+        let keyspace = match self {
+            Copy::Keyspace(statement) => {
+                options(ctx, &mut keyspace.clone(), &statement.properties)?;
+                keyspace
+            }
+            Copy::Table(statement) => {
+                let table = table_then(&keyspace, statement, self.snapshot())?;
+                keyspace.narrowed_to(vec![table])
+            }
+        };
+        Ok(Some(Source { keyspace, pinned }))
+    }
+
+    /// The schema with the branch, whose rows lie in these tablets.
+    ///
+    /// # Errors
+    /// Those of [`Copy::source`]; or what the keyspace has now stands in the way.
+    pub fn make(
+        self,
+        ctx: &DdlContext<'_>,
+        source: &Keyspace,
+        pinned: &Arc<[PinnedTablet]>,
+    ) -> Result<Branch, CqlError> {
+        match self {
+            Copy::Keyspace(statement) => keyspace(ctx, statement, source, pinned),
+            Copy::Table(statement) => table(ctx, statement, source, pinned),
+        }
+    }
+}
+
+fn check_new_table(ctx: &DdlContext<'_>, statement: &ast::CopyTable) -> Result<(), CqlError> {
+    let keyspace = ctx.keyspace_of(&statement.table)?;
+    let name = statement.table.name.as_str();
+    check_name(keyspace, name)?;
+    match ctx.keyspace_to_change(keyspace)?.tables.contains_key(name) {
+        true => Err(already_exists(keyspace, name)),
+        false => Ok(()),
+    }
+}
+
+/// A keyspace of now, or as a snapshot has it.
+fn keyspace_then(schema: &Schema, name: &str, tag: Option<&str>) -> Result<Source, CqlError> {
+    if is_system_name(name) || schema.keyspace(name).is_some_and(|keyspace| keyspace.is_virtual) {
+        return Err(CqlError::invalid(format!(
+            "Keyspace {name} is one of the server, which can't be copied"
+        )));
+    }
+    let Some(tag) = tag else {
+        return Ok(Source {
+            keyspace: Keyspace::clone(schema.require_keyspace(name)?),
+            pinned: None,
+        });
+    };
+    let Snapshot { keyspace, pinned, .. } = schema.require_snapshot(tag, name)?.as_ref();
+    Ok(Source {
+        keyspace: Keyspace::clone(keyspace),
+        pinned: pinned.clone(),
+    })
+}
+
+fn table_then(
+    keyspace: &Keyspace,
+    statement: &ast::CopyTable,
+    tag: Option<&str>,
+) -> Result<Arc<Table>, CqlError> {
+    let name = statement.origin.name.as_str();
+    let Some(table) = keyspace.tables.get(name) else {
+        return Err(CqlError::invalid(match tag {
+            None => format!("table {name} does not exist"),
+            Some(tag) => format!("Snapshot {tag} has no table {name} of keyspace {}", keyspace.name),
+        }));
+    };
+    match &table.view {
+        Some(view) => Err(CqlError::invalid(format!(
+            "{name} is a materialized view: copy its base table, {}, or its keyspace",
+            view.base_table
+        ))),
+        None => Ok(table.clone()),
+    }
+}
+
+fn damaged(error: String) -> CqlError {
+    CqlError::Server(format!("what is copied can't be understood: {error}"))
+}
+
+fn keyspace(
+    ctx: &DdlContext<'_>,
+    statement: &ast::CopyKeyspace,
+    source: &Keyspace,
+    pinned: &Arc<[PinnedTablet]>,
+) -> Result<Branch, CqlError> {
+    check_new(ctx, &statement.name)?;
+    let name = statement.name.as_str();
+    let mut keyspace = renamed(source, name, hidden_table).map_err(damaged)?;
+    let warnings = options(ctx, &mut keyspace, &statement.properties)?;
+    let mut schema = ctx.schema.clone();
+    let mut numbers = Vec::new();
+    let mut ids: BTreeMap<Uuid, Uuid> = BTreeMap::new();
+    let mut tables = Vec::new();
+    for table in keyspace.tables.values() {
+        let copy = branched(&mut schema, table, pinned, |_| {}, |_, index| index.name.clone())?;
+        ids.insert(table.id, copy.id);
+        numbers.extend(numbers_of(table, &copy));
+        tables.push(copy);
+    }
+    let mut views = Vec::new();
+    for table in tables {
+        let table = match &table.view {
+            None => Arc::new(table),
+            Some(view) => {
+                let base_table_id = ids.get(&view.base_table_id).copied();
+                let view = View {
+                    base_table_id: base_table_id.unwrap_or(view.base_table_id),
+                    ..View::clone(view)
+                };
+                let mut builder = table.to_builder();
+                builder.view = Some(Arc::new(view));
+                let table = Arc::new(builder.build());
+                views.push(table.clone());
+                table
+            }
+        };
+        keyspace.tables.insert(table.name.clone(), table);
+    }
+    let mut schema = schema.with_keyspace(keyspace);
+    link_views(&mut schema, views)?;
+    let change = Change::new(schema, ChangeKind::Created, name, SchemaTarget::Keyspace);
+    Ok(Branch {
+        change: Change { warnings, ..change },
+        numbers,
+    })
+}
+
+fn table(
+    ctx: &DdlContext<'_>,
+    statement: &ast::CopyTable,
+    source: &Keyspace,
+    pinned: &Arc<[PinnedTablet]>,
+) -> Result<Branch, CqlError> {
+    check_new_table(ctx, statement)?;
+    let target = ctx.keyspace_of(&statement.table)?;
+    let name = statement.table.name.as_str();
+    let mut keyspace = Keyspace::clone(ctx.keyspace_to_change(target)?);
+    let renamed = renamed(source, target, hidden_table).map_err(damaged)?;
+    let origin = renamed
+        .tables
+        .get(statement.origin.name.as_str())
+        .ok_or_else(|| damaged(format!("table {} is missing", statement.origin.name)))?;
+    bring_types(&mut keyspace, &renamed, std::slice::from_ref(origin)).map_err(CqlError::invalid)?;
+    bring_functions(&mut keyspace, &renamed);
+    let mut schema = ctx.schema.clone();
+    let rename = |builder: &mut TableBuilder| builder.name = name.to_owned();
+    let index_name = |builder: &TableBuilder, index: &Index| free_index_name(&keyspace, builder, index);
+    let copy = branched(&mut schema, origin, pinned, rename, index_name)?;
+    let numbers = numbers_of(origin, &copy);
+    put_in(&mut keyspace, &copy).map_err(CqlError::invalid)?;
+    let schema = schema.with_keyspace(keyspace);
+    let table = SchemaTarget::Table(name.to_owned());
+    Ok(Branch {
+        change: Change::new(schema, ChangeKind::Created, target, table),
+        numbers,
+    })
+}
+
+/// The name of an index, or if the keyspace has it already, another one.
+fn free_index_name(keyspace: &Keyspace, table: &TableBuilder, index: &Index) -> String {
+    let is_free = |name: &str| {
+        let mut own = table.indexes.iter();
+        keyspace.index(name).is_none() && !own.any(|other| other.name == name)
+    };
+    if is_free(&index.name) {
+        return index.name.clone();
+    }
+    let default = default_name(keyspace, &table.clone().build(), &index.target.column);
+    let numbered = (1..).map(|number| format!("{default}_{number}"));
+    let mut names = std::iter::once(default.clone()).chain(numbered);
+    names.find(|name| is_free(name)).unwrap_or(default)
+}
+
+#[cfg(test)]
+#[path = "branch_tests.rs"]
+mod tests;

@@ -1,0 +1,20 @@
+//! Keyspaces under another name: what they hold belongs to that.
+
+use super::{keyspace_doc, read_keyspace};
+use crate::schema::{EntryTable, Keyspace};
+
+/// A keyspace under another name. Its types, functions and masks are of that keyspace; all else is as it was. Views and their base tables do not
+/// know each other yet.
+///
+/// # Errors
+/// In words: something of it cannot be understood.
+pub(crate) fn renamed(keyspace: &Keyspace, name: &str, entry_table: EntryTable) -> Result<Keyspace, String> {
+    let mut document = keyspace_doc(keyspace);
+    let columns = document.tables.iter_mut().flat_map(|table| &mut table.columns);
+    let masks = columns.filter_map(|column| column.mask.as_mut());
+    for mask in masks.filter(|mask| mask.keyspace == keyspace.name) {
+        mask.keyspace = name.to_owned();
+    }
+    document.name = name.to_owned();
+    read_keyspace(document, entry_table)
+}

@@ -1,0 +1,131 @@
+//! What batches came to that were under way at a moment: stored beside the pinned tablets, and added to them in memory when they are opened.
+//!
+//! `moments/<id>` is a frame of the log with one record ([`crate::log::frame`]); `<id>` is the least id of the moment's checkpoints. It is
+//! there if such a batch was, and goes with the checkpoints.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
+use uuid::Uuid;
+
+use super::Store;
+use crate::error::{StoreError, chain};
+use crate::log::frame::{FRAME_HEADER_LEN, FrameHeader};
+use crate::log::{decode_records, encode_record};
+use crate::operation::Op;
+use crate::tablet::pin::PinnedTablet;
+
+const FOLDER: &str = "moments";
+/// The number of the segment that frames of moments name.
+const SEGMENT: u64 = 1;
+
+/// Where the operations of a moment lie; `None` of one without tablets.
+pub(super) fn path(pinned: &[PinnedTablet]) -> Option<Path> {
+    let id = pinned.iter().map(|tablet| tablet.checkpoint).min()?;
+    Some(Path::from(FOLDER).join(id.to_string()))
+}
+
+impl Store {
+    /// Adds operations to pinned tablets, which everybody sees who opens them from now on: what was under way at their moment.
+    ///
+    /// # Errors
+    /// They can't be written.
+    pub async fn complete_moment(&self, pinned: &[PinnedTablet], ops: Vec<Op>) -> Result<(), StoreError> {
+        let (databases, objects) = self.files()?;
+        let Some(path) = path(pinned) else {
+            return Ok(());
+        };
+        let put = objects.put(&path, encode(&ops, databases.clock.now_ms()).into());
+        let put = put.await;
+        put.map(|_| ())
+            .map_err(|error| StoreError::Unavailable(chain(&error)))
+    }
+}
+
+fn encode(ops: &[Op], now_ms: i64) -> Bytes {
+    let mut frame = vec![0; FRAME_HEADER_LEN];
+    encode_record(1, ops, &mut frame);
+    FrameHeader::finish(&mut frame, SEGMENT, now_ms, 0);
+    frame.into()
+}
+
+fn decode(frame: &Bytes) -> Option<Vec<Op>> {
+    let (_, body) = FrameHeader::decode(frame, SEGMENT)?;
+    let records = decode_records(frame.slice_ref(body))?;
+    Some(records.into_iter().flat_map(|record| record.ops).collect())
+}
+
+/// The operations that were added to pinned tablets.
+///
+/// # Errors
+/// The object is damaged, or can't be read.
+pub(super) async fn read(
+    objects: &Arc<dyn ObjectStore>,
+    pinned: &[PinnedTablet],
+) -> Result<Vec<Op>, StoreError> {
+    let Some(path) = path(pinned) else {
+        return Ok(Vec::new());
+    };
+    let failed = |error: Error| StoreError::Unavailable(chain(&error));
+    let found = match objects.get(&path).await {
+        Ok(found) => found.bytes().await.map_err(failed)?,
+        Err(Error::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    decode(&found).ok_or_else(|| StoreError::Corrupt {
+        file: path.to_string(),
+        detail: "its checksum is wrong".to_owned(),
+    })
+}
+
+/// Deletes the operations of moments that are gone.
+pub(super) async fn delete(
+    objects: &Arc<dyn ObjectStore>,
+    is_gone: impl Fn(Uuid, &ObjectMeta) -> bool,
+) -> Result<(), StoreError> {
+    let failed = |error: Error| StoreError::Unavailable(chain(&error));
+    let found: Vec<ObjectMeta> = objects
+        .list(Some(&Path::from(FOLDER)))
+        .try_collect()
+        .await
+        .map_err(failed)?;
+    for object in found {
+        let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
+        if id.is_some_and(|id| is_gone(id, &object)) {
+            objects.delete(&object.location).await.map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The ids of checkpoints.
+pub(super) fn ids(pinned: &[PinnedTablet]) -> BTreeSet<Uuid> {
+    pinned.iter().map(|tablet| tablet.checkpoint).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_read_back_as_they_were_written_and_damage_is_seen() {
+        let op = |token: i64| Op {
+            token,
+            key: Bytes::from(token.to_string()),
+            operand: Bytes::from_static(b"operand"),
+        };
+        let ops = vec![op(-1), op(i64::MAX)];
+        let written = encode(&ops, 5);
+        assert_eq!(decode(&written), Some(ops));
+        for at in 0..written.len() {
+            let mut damaged = written.to_vec();
+            damaged[at] ^= 1;
+            assert_eq!(decode(&damaged.into()), None, "byte {at}");
+            assert_eq!(decode(&written.slice(..at)), None, "{at} bytes");
+        }
+    }
+}

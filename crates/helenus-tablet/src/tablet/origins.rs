@@ -1,0 +1,278 @@
+//! Origins: rows that tables had elsewhere, in pinned tablets, and that are read below the tables' own.
+//!
+//! A table with an origin (a *branch*) begins with the rows that another table has at one moment, and shares the files that have these. Its own
+//! rows lie under its own number, as those of any table. What is read of it are its own rows merged over those of the origin, of which the number
+//! is replaced in the keys.
+//!
+//! **The invariant**: own rows and the origin's always merge, whatever the kind of the own version: a whole row of the tablet need not have
+//! what the origin has. So no compaction or purge may drop a tombstone of such a table; the data model sees to that.
+//!
+//! An origin may have one itself, as of a branch of a branch. Its tablets are opened when they are first read, once for all tables of a moment.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use helenus_row::key::{table_range, token_range};
+use helenus_row::{ByteRange, TableId};
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use crate::data_model::{DataModel, DataModelError};
+use crate::error::StoreError;
+use crate::stage::dead_ranges::Bounds;
+use crate::stage::is_empty;
+use crate::tablet::pin::PinnedTablet;
+use crate::tablet::{OpenTablets, Tablet, find};
+use crate::token_range::TokenRange;
+
+/// Bytes of a table's number, with which keys begin.
+const NUMBER_LEN: usize = 4;
+
+/// Where the rows lie with which a table begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOrigin {
+    /// All tablets as they were at one moment.
+    pub pinned: Arc<[PinnedTablet]>,
+    /// The number under which the rows lie in them.
+    pub table: u32,
+    /// The origin of that table, if it had one.
+    pub below: Option<Arc<TableOrigin>>,
+}
+
+/// Opens pinned tablets, to which these origins belong.
+pub(crate) type OpenPinned = Arc<
+    dyn Fn(Arc<[PinnedTablet]>, Arc<Origins>) -> BoxFuture<'static, Result<OpenTablets, StoreError>>
+        + Send
+        + Sync,
+>;
+
+/// The tables of a store that have an origin.
+#[derive(Default)]
+pub(crate) struct Origins {
+    has_any: AtomicBool,
+    /// By the number of the table.
+    known: ArcSwap<HashMap<u32, Origin>>,
+}
+
+/// The origin of a table.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    moment: Arc<Moment>,
+    /// The numbers with which keys begin: of the table, and of its origin.
+    own: [u8; NUMBER_LEN],
+    there: [u8; NUMBER_LEN],
+}
+
+/// Tablets as they were at one moment, open once they are asked for.
+struct Moment {
+    pinned: Arc<[PinnedTablet]>,
+    origins: Arc<Origins>,
+    open: OpenPinned,
+    tablets: OnceCell<OpenTablets>,
+}
+
+/// The numbers of tables, each with its origin.
+type Defined = Vec<(u32, Arc<TableOrigin>)>;
+
+impl Origins {
+    /// Replaces the tables that have an origin. Tablets that are open already stay open.
+    pub fn set(&self, defined: Defined, open: &OpenPinned) {
+        let before = self.known.load_full();
+        let known: BTreeMap<Option<Uuid>, &Arc<Moment>> = before
+            .values()
+            .map(|origin| (moment_id(&origin.moment.pinned), &origin.moment))
+            .collect();
+        let mut by_moment = BTreeMap::<Option<Uuid>, Defined>::new();
+        for (table, origin) in defined {
+            by_moment
+                .entry(moment_id(&origin.pinned))
+                .or_default()
+                .push((table, origin));
+        }
+        let mut origins = HashMap::new();
+        for (id, tables) in by_moment {
+            let Some((_, first)) = tables.first() else {
+                continue;
+            };
+            let moment = match known.get(&id) {
+                Some(moment) => Arc::clone(moment),
+                None => Arc::new(Moment {
+                    pinned: first.pinned.clone(),
+                    origins: Arc::default(),
+                    open: open.clone(),
+                    tablets: OnceCell::new(),
+                }),
+            };
+            let below = tables
+                .iter()
+                .filter_map(|(_, origin)| Some((origin.table, origin.below.clone()?)));
+            moment.origins.set(below.collect(), open);
+            origins.extend(tables.iter().map(|(table, origin)| {
+                let origin = Origin {
+                    moment: moment.clone(),
+                    own: table.to_be_bytes(),
+                    there: origin.table.to_be_bytes(),
+                };
+                (*table, origin)
+            }));
+        }
+        let has_any = !origins.is_empty();
+        self.known.store(Arc::new(origins));
+        self.has_any.store(has_any, Ordering::Release);
+    }
+
+    /// The origin of the table that a key, or the beginning of one, belongs to.
+    pub fn of(&self, key: &[u8]) -> Option<Origin> {
+        if !self.has_any.load(Ordering::Acquire) {
+            return None;
+        }
+        let number = key.first_chunk::<NUMBER_LEN>()?;
+        self.known.load().get(&u32::from_be_bytes(*number)).cloned()
+    }
+
+    /// The origin of the table in which a range of keys lies, if it lies in one.
+    pub fn of_range(&self, (start, end): &Bounds) -> Option<Origin> {
+        let (Bound::Included(from) | Bound::Excluded(from)) = start else {
+            return None;
+        };
+        let origin = self.of(from)?;
+        let is_within = match end {
+            Bound::Unbounded => false,
+            Bound::Included(to) => to.starts_with(&origin.own),
+            Bound::Excluded(to) => {
+                to.starts_with(&origin.own) || Some(to) == range_of(origin.own).end.as_ref()
+            }
+        };
+        is_within.then_some(origin)
+    }
+}
+
+/// Identifies a moment: each has checkpoints of its own.
+fn moment_id(pinned: &[PinnedTablet]) -> Option<Uuid> {
+    pinned.first().map(|tablet| tablet.checkpoint)
+}
+
+fn range_of(number: [u8; NUMBER_LEN]) -> ByteRange {
+    table_range(TableId(u32::from_be_bytes(number)))
+}
+
+fn renumbered(key: &[u8], number: [u8; NUMBER_LEN]) -> Bytes {
+    let mut renumbered = Vec::with_capacity(key.len());
+    renumbered.extend_from_slice(&number);
+    renumbered.extend_from_slice(key.get(NUMBER_LEN..).unwrap_or_default());
+    renumbered.into()
+}
+
+impl Origin {
+    /// The origin's key of a row of the table.
+    pub fn key_there(&self, key: &[u8]) -> Bytes {
+        renumbered(key, self.there)
+    }
+
+    /// The table's key of a row of the origin.
+    pub fn own_key(&self, key: &[u8]) -> Bytes {
+        renumbered(key, self.own)
+    }
+
+    /// The origin's tablets, by token range.
+    ///
+    /// # Errors
+    /// They have been let go, or one of their files is damaged.
+    pub async fn tablets(&self) -> Result<OpenTablets, StoreError> {
+        let Moment {
+            pinned,
+            origins,
+            open,
+            tablets,
+        } = self.moment.as_ref();
+        let opening = || open(pinned.clone(), origins.clone());
+        tablets.get_or_try_init(opening).await.cloned()
+    }
+
+    /// The tablet that has a row of the table; `None` if no tablet had its token.
+    pub async fn tablet_of(
+        &self,
+        model: &dyn DataModel,
+        key: &[u8],
+    ) -> Result<Option<Arc<Tablet>>, StoreError> {
+        let token = model
+            .token_of(key)
+            .ok_or_else(|| DataModelError("a key of a table with an origin has no token".to_owned()))?;
+        Ok(find(&self.tablets().await?, token).cloned())
+    }
+
+    /// The row at `key` of the table, given what the table's own tablet has of it.
+    pub async fn under(
+        &self,
+        model: &dyn DataModel,
+        key: &[u8],
+        own: Option<Bytes>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let there = match self.tablet_of(model, key).await? {
+            Some(tablet) => tablet.read(&self.key_there(key)).await?,
+            None => None,
+        };
+        Ok(merge_over(model, key, own, there)?)
+    }
+
+    /// The origin's keys of a range of the table's keys, as far as one of its tablets has them and their tokens are wanted; `None` if there
+    /// are none.
+    pub fn bounds_there(
+        &self,
+        (start, end): &Bounds,
+        tablet: TokenRange,
+        wanted: TokenRange,
+    ) -> Option<Bounds> {
+        let tokens = TokenRange {
+            first: tablet.first.max(wanted.first),
+            last: tablet.last.min(wanted.last),
+        };
+        if tokens.first > tokens.last {
+            return None;
+        }
+        let table = TableId(u32::from_be_bytes(self.there));
+        let within = token_range(table, Bound::Included(tokens.first), Bound::Included(tokens.last));
+        let first = within.start;
+        let start = match start {
+            Bound::Included(from) => Bound::Included(self.key_there(from).max(first)),
+            Bound::Excluded(from) if self.key_there(from) >= first => Bound::Excluded(self.key_there(from)),
+            Bound::Excluded(_) | Bound::Unbounded => Bound::Included(first),
+        };
+        let behind = within.end;
+        let is_before = |to: &Bytes| behind.as_ref().is_none_or(|behind| to < behind);
+        let there = |to: &Bytes| {
+            to.starts_with(&self.own)
+                .then(|| self.key_there(to))
+                .filter(is_before)
+        };
+        let least = behind.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let end = match end {
+            Bound::Included(to) => there(to).map_or(least, Bound::Included),
+            Bound::Excluded(to) => there(to).map_or(least, Bound::Excluded),
+            Bound::Unbounded => least,
+        };
+        (!is_empty(&start, &end)).then_some((start, end))
+    }
+}
+
+/// A row of a table over that of its origin.
+pub(super) fn merge_over(
+    model: &dyn DataModel,
+    key: &[u8],
+    own: Option<Bytes>,
+    there: Option<Bytes>,
+) -> Result<Option<Bytes>, DataModelError> {
+    match (own, there) {
+        (Some(own), Some(there)) => model.merge(key, Some(&there), &[own]).map(Some),
+        (own, there) => Ok(own.or(there)),
+    }
+}
+
+#[cfg(test)]
+#[path = "origins_tests.rs"]
+mod tests;
