@@ -82,6 +82,16 @@ def test_a_snapshot_that_one_node_takes_is_read_put_back_and_cleared_by_others(c
     assert sorted(row.k for row in paged) == list(range(ROWS))
     done(nodes[1], "restore", "-t", "then")
     assert [counts(session, "moments") for session in sessions] == [WHOLE] * 3
+    # A branch shares the files of its moment, and goes its own way, on all nodes.
+    third.execute("CREATE KEYSPACE branch AS COPY OF moments AS OF SNAPSHOT then")
+    assert [counts(session, "branch") for session in sessions] == [WHOLE] * 3
+    second.execute("DELETE FROM branch.t WHERE k = 3")
+    first.execute("UPDATE branch.t SET v = 77 WHERE k = 8")
+    for node in nodes:
+        done(node, "compact")
+    assert [counts(session, "branch") for session in sessions] == [(ROWS - 1, ROWS // 5 - 2, ROWS - 1)] * 3
+    assert [counts(session, "moments") for session in sessions] == [WHOLE] * 3
+    first.execute("DROP KEYSPACE branch")
     # What was flushed alone is no moment of all nodes, but each table has what lies in files.
     done(nodes[2], "snapshot", "-t", "flushed", "--skip-flush", "moments")
     assert second.execute("SELECT count(*) FROM moments.t AS OF SNAPSHOT flushed").one()[0] <= ROWS

@@ -1,5 +1,5 @@
-"""Snapshots of three nodes under load, at random times, while nodes end and tablets move, split and merge: each is compared with what clients
-know was written by then, and with itself; then it is read again, put back, and cleared."""
+"""Snapshots and branches of three nodes under load, at random times, while nodes end and tablets move, split and merge: each is compared with what
+clients know was written by then, and with itself; then it is read again, put back, written to, and cleared."""
 
 import os
 import random
@@ -16,15 +16,16 @@ from minio import Minio
 from moments import Clock, Moment, check, contents, patient
 from nemesis import SPLITS, Nemesis, hold
 from tool import nodetool
-from writers import KEYSPACE, Writers
+from writers import GROUPS, KEYS, KEYSPACE, Writers
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 
 CI = os.environ.get("CI") == "true"
 # Faults that a cluster gets over while snapshots are taken.
 FAULTS = ("drain", "SIGTERM", "kill -9", "start at once", "SIGSTOP about")
-# Snapshots that are there at one time.
+# Snapshots, and branches, that are there at one time.
 KEPT = 12
+BRANCHES = 3
 
 
 @pytest.fixture
@@ -38,14 +39,21 @@ def fleet(tmp_path):
         minio.close()
 
 
+class Branch:
+    """A copy of the keyspace, and what it shows."""
+
+    def __init__(self, name, shown):
+        self.name, self.shown = name, shown
+
+
 class TimeMachine:
     """Takes moments one after the other, until `close`."""
 
     def __init__(self, fleet, writers, seed, say):
         self.fleet, self.writers, self.say = fleet, writers, say
         self.random = random.Random(seed)
-        self.kept, self.taken, self.refused, self.read, self.restored = [], 0, 0, 0, 0
-        self.seconds = {"taken": [], "read": [], "put back": []}
+        self.kept, self.branches, self.taken, self.refused, self.read, self.restored, self.branched = [], [], 0, 0, 0, 0, 0
+        self.seconds = {"taken": [], "read": [], "put back": [], "branched": []}
         self.trouble = self.last_refusal = None
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
@@ -68,6 +76,12 @@ class TimeMachine:
             self.look(self.random.choice(self.kept))
         if self.kept and self.random.random() < 0.15:
             self.restore(self.random.choice(self.kept))
+        if self.random.random() < 0.3:
+            self.branch(self.random.choice(self.kept) if self.kept and self.random.random() < 0.5 else None)
+        if self.branches and self.random.random() < 0.5:
+            self.look_at_branch(self.random.choice(self.branches))
+        if len(self.branches) > BRANCHES:
+            self.run(f"DROP KEYSPACE IF EXISTS {self.branches.pop(self.random.randrange(len(self.branches))).name}")
         if len(self.kept) > KEPT:
             self.clear(self.kept.pop(self.random.randrange(len(self.kept))))
         self.ends.wait(self.random.uniform(0, 0.3))
@@ -112,6 +126,34 @@ class TimeMachine:
         finally:
             self.writers.go_on()
 
+    def run(self, statement):
+        patient(lambda: self.writers.session.execute(statement, timeout=60), statement, 120)
+
+    def branch(self, moment):
+        """A copy of the keyspace as it is, or as it is in a moment, which is then written to."""
+        name, as_of = f"copy{self.branched}", f"AS OF SNAPSHOT {moment}" if moment else ""
+        moment = moment or Moment(name, self.writers.acknowledged())
+        began = time.monotonic()
+        self.run(f"CREATE KEYSPACE IF NOT EXISTS {name} AS COPY OF {KEYSPACE} {as_of}")
+        self.seconds["branched"].append(time.monotonic() - began)
+        self.branched += 1
+        moment.most = moment.most or self.writers.begun()
+        shown = patient(lambda: contents(self.writers.session, "", name), f"{name} is read")
+        check(moment, shown)
+        rows = dict(shown["rows"])
+        for k in self.random.sample(range(KEYS), 2):
+            self.run(f"UPDATE {name}.rows SET n = -1, g = {k % GROUPS} WHERE k = {k}")
+            rows[k] = (-1, k % GROUPS)
+        gone = self.random.randrange(KEYS)
+        self.run(f"DELETE FROM {name}.rows WHERE k = {gone}")
+        rows.pop(gone, None)
+        self.branches.append(Branch(name, {**shown, "rows": rows, "view": rows, "index": rows}))
+        self.look_at_branch(self.branches[-1])
+
+    def look_at_branch(self, branch):
+        shown = patient(lambda: contents(self.writers.session, "", branch.name), f"{branch.name} is read")
+        assert shown == branch.shown, f"{branch.name} shows {shown}, and was {branch.shown}"
+
     def clear(self, moment):
         helenus.wait_until(lambda: nodetool(self.node(), "clearsnapshot", "-t", moment.name).returncode == 0, 60, f"{moment} is cleared", 0.5)
 
@@ -122,7 +164,10 @@ class TimeMachine:
         for moment in self.kept:
             if self.trouble is None:
                 self.look(moment)
-        self.say(f"{self.taken} moments taken, {self.refused} refused, {self.read} times read, {self.restored} times put back")
+        for branch in self.branches:
+            if self.trouble is None:
+                self.look_at_branch(branch)
+        self.say(f"{self.taken} moments taken, {self.refused} refused, {self.read} times read, {self.restored} times put back, {self.branched} branches")
         for what, seconds in self.seconds.items():
             if seconds:
                 self.say(f"{what} in {statistics.median(seconds):.2f} s (median), {max(seconds):.2f} s (the longest)")
@@ -156,4 +201,4 @@ def test_moments_of_nodes_that_end_and_tablets_that_move(fleet, request, tmp_pat
             machine.close()
         finally:
             writers.close()
-    assert machine.taken >= 10 * minutes and machine.restored > 0, (machine.taken, machine.refused, machine.last_refusal)
+    assert machine.taken >= 10 * minutes and machine.restored + machine.branched > 0, (machine.taken, machine.refused, machine.last_refusal)
