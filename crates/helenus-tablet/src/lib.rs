@@ -28,7 +28,7 @@
 //! | `stage` | writes that are in the log and not yet in the memtables; backpressure |
 //! | `compaction` | what to compact, when, and what to purge |
 //! | `database` | how a tablet's SlateDB database and its compactor are set up |
-//! | `tablet` | one tablet: reads, scans, group commit, flush, late writes, obsolete files |
+//! | `tablet` | one tablet: reads, scans, group commit, flush, late writes, origins, obsolete files |
 //! | `store` | all tablets of a node; `store/local` in a folder, `store/bucket` in a bucket |
 //!
 //! The stored bytes are described in `docs/data-layout.md`.

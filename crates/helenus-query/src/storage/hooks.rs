@@ -157,9 +157,14 @@ impl LiveTables {
         known.as_ref().as_ref()?.indexes.get(&table).copied()
     }
 
-    /// The table, unless it is known to be gone. What is not known to be there is kept as Cassandra's defaults have it, and may have an origin.
+    /// The table, unless it is known to be gone.
     fn get(&self, table: TableId) -> Option<LiveTable> {
-        match self.known.load().as_ref() {
+        LiveTables::of(self.known.load().as_ref().as_ref(), table)
+    }
+
+    /// The same of what was known. What is not known to be there is kept as Cassandra's defaults have it, and may have an origin.
+    fn of(known: Option<&KnownTables>, table: TableId) -> Option<LiveTable> {
+        match known {
             Some(known) if table.0 < known.next_number => known.tables.get(&table).cloned(),
             _ => Some(LiveTable {
                 rules: CellRules::default(),
@@ -179,12 +184,13 @@ impl LiveTables {
         }
     }
 
-    fn state(&self, table: TableId) -> TableState {
+    /// The table as a compaction sees it, for whose beginning it is given whether the table had an origin then.
+    fn state(&self, table: TableId, had_origin: bool) -> TableState {
         self.get(table)
             .map_or(TableState::Gone, |table| TableState::Live {
                 purge_grace_s: PURGE_GRACE_S,
                 late_window_s: table.late_window_s,
-                has_origin: table.has_origin,
+                has_origin: table.has_origin || had_origin,
                 rules: table.rules,
             })
     }
@@ -325,7 +331,13 @@ impl DataModel for RowHooks {
             newer: Arc::new(move |table| newer(table.0)),
         };
         let live_tables = self.live_tables.clone();
-        let tables: TableStates = Box::new(move |table| live_tables.state(table));
+        // A table that adopts its origin may have got rows since, which `newer` does not know.
+        let before = live_tables.known.load_full();
+        let tables: TableStates = Box::new(move |table| {
+            let had_origin =
+                LiveTables::of(before.as_ref().as_ref(), table).is_some_and(|table| table.has_origin);
+            live_tables.state(table, had_origin)
+        });
         Box::new(RowFilter::new(context, tables))
     }
 }
