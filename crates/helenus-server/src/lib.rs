@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod backend;
+mod backup_commands;
 pub mod bucket_cost;
 pub mod config;
 mod connection;

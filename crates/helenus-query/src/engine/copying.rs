@@ -1,23 +1,30 @@
 //! Copies the rows of a table as it was at one moment to another number.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use helenus_cql::error::CqlError;
 use helenus_row::{TableId, key};
 use helenus_tablet::{Op, Store, Tablet, WriteBatch};
+use tokio::time::Instant;
 
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
 use crate::storage::agreement::add_header_table;
 use crate::storage::reads::scan_tablet;
+use crate::storage::writes::write_ops;
 
 /// Tablets that are copied at a time.
 const TABLETS: usize = 2;
 /// Bytes of rows that are written together.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// How long a batch of rows is sent to the owners of its tablets.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Writes all rows that table `from` has in a store of pinned tablets to table `to`, which nobody else writes to; how many those are.
+/// `has_headers` is false of a table that has never had a partition header.
 ///
 /// # Errors
 /// The rows can't be read or written.
@@ -26,8 +33,9 @@ pub(super) async fn copy(
     pinned: &Arc<Store>,
     from: TableId,
     to: TableId,
+    has_headers: bool,
 ) -> Result<u64, CqlError> {
-    if context.headers.contains(from) {
+    if has_headers {
         add_header_table(context, to).await?;
     }
     let tablets = Vec::clone(&pinned.tablets());
@@ -72,6 +80,9 @@ async fn copy_tablet(
 }
 
 async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError> {
+    if let Some(cluster) = context.cluster() {
+        return write_ops(context, cluster, ops, true, Instant::now() + PATIENCE).await;
+    }
     let written = context.store.write(WriteBatch::of(ops), true).await;
     written.map_err(store_error)
 }

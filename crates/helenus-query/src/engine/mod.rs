@@ -1,6 +1,7 @@
 //! The query engine of a node: the facade that the server calls.
 
 pub mod access;
+pub mod backups;
 pub mod clients;
 mod copying;
 pub mod ddl;
@@ -154,6 +155,8 @@ pub struct Engine {
     /// Held while tablets are pinned that no snapshot names yet, or those are let go that none names any more.
     pub(crate) pinning: Mutex<()>,
     pasts: Pasts,
+    /// Held while this node backs up.
+    backing_up: Mutex<()>,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
@@ -247,6 +250,7 @@ impl Engine {
                 stale,
                 pinning: Mutex::default(),
                 pasts: Pasts::default(),
+                backing_up: Mutex::default(),
                 loading: Mutex::default(),
                 installing: parking_lot::Mutex::default(),
                 prepared,

@@ -142,7 +142,8 @@ impl Engine {
         let from = self.context.store.open_pinned(&copies.pinned).await;
         let from = from.map_err(store_error)?;
         for (table, to) in &copies.numbers {
-            let rows = copying::copy(&self.context, &from, *table, *to).await?;
+            let has_headers = self.context.headers.contains(*table);
+            let rows = copying::copy(&self.context, &from, *table, *to, has_headers).await?;
             tracing::info!(
                 snapshot = copies.tag,
                 table = table.0,
@@ -154,7 +155,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn put_back(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
+    pub(super) async fn put_back(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         let now_ms = self.now_ms();
         let ttl = self.limits().auto_snapshot.ttl;
         let restore = |schema: &_| {
@@ -193,7 +194,7 @@ impl Engine {
         Ok(tags)
     }
 
-    fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self) -> i64 {
         self.context.clock.now_us().div_euclid(1000)
     }
 }
@@ -203,6 +204,9 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
         if let Some(engine) = engine.upgrade() {
+            if let Err(error) = engine.clear_left_backups().await {
+                tracing::warn!(%error, "the snapshot of a backup that was cut off stays for now");
+            }
             // Of a snapshot that was being taken when the node ended.
             engine.unpin_unneeded().await;
         }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::{join_all, try_join_all};
+use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb::admin::Admin;
 use tokio::sync::{Semaphore, oneshot};
@@ -108,26 +109,40 @@ impl Store {
     /// They have been let go, or one of their files is damaged.
     pub async fn open_pinned(&self, pinned: &[PinnedTablet]) -> Result<Arc<Store>, StoreError> {
         let local = self.local()?;
+        self.open_pinned_in(&local.databases, &local.objects, pinned)
+            .await
+    }
+
+    /// The same of tablets whose files lie in some object store.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_pinned`].
+    pub(crate) async fn open_pinned_in(
+        &self,
+        databases: &Databases,
+        objects: &Arc<dyn ObjectStore>,
+        pinned: &[PinnedTablet],
+    ) -> Result<Arc<Store>, StoreError> {
         let databases = Databases {
             // Rows that are read of the past do not push out those of today.
             config: StoreConfig {
                 row_cache_bytes: 0,
-                ..local.databases.config.clone()
+                ..databases.config.clone()
             },
-            ..local.databases.clone()
+            ..databases.clone()
         };
         let log = NodeLog::new();
         log.close(StoreError::ReadOnly);
         let opening = pinned
             .iter()
-            .map(|pinned| open_tablet(local, &databases, &log, pinned));
+            .map(|pinned| open_tablet(objects, &databases, &log, pinned));
         let mut tablets = try_join_all(opening).await?;
         tablets.sort_unstable_by_key(|tablet| tablet.token_range().first);
         Ok(Arc::new(Store {
             tablets: ArcSwap::from_pointee(tablets),
             in_flight: Arc::new(Semaphore::new(1)),
             in_flight_permits: 1,
-            meta: Meta::new(local.objects.clone(), Path::default(), None),
+            meta: Meta::new(objects.clone(), Path::default(), None),
             metrics: self.metrics.clone(),
             row_cache: self.row_cache.clone(),
             block_cache_bytes: self.block_cache_bytes,
@@ -135,7 +150,7 @@ impl Store {
             compaction_history: self.compaction_history.clone(),
             closed: AtomicBool::new(false),
             kind: StoreKind::Pinned(Box::new(Pinned {
-                clock: local.databases.clock.clone(),
+                clock: databases.clock.clone(),
             })),
         }))
     }
@@ -182,12 +197,12 @@ async fn freeze(local: &Local, tablets: &OpenTablets) -> Result<Option<Vec<Pinne
 }
 
 async fn open_tablet(
-    local: &Local,
+    objects: &Arc<dyn ObjectStore>,
     databases: &Databases,
     log: &Arc<NodeLog>,
     pinned: &PinnedTablet,
 ) -> Result<Arc<Tablet>, StoreError> {
-    let admin = Admin::builder(tablet_path(pinned.id), local.objects.clone()).build();
+    let admin = Admin::builder(tablet_path(pinned.id), objects.clone()).build();
     let manifest = admin.read_manifest(Some(pinned.manifest)).await;
     let manifest = manifest.map_err(|error| from_slatedb(&error))?;
     let manifest = manifest.ok_or_else(|| {
@@ -199,7 +214,7 @@ async fn open_tablet(
             id: pinned.id,
             tokens: pinned.tokens,
             db: TabletDb::Pinned(Arc::new(manifest)),
-            store: local.objects.clone(),
+            store: objects.clone(),
             compactions: Arc::default(),
             memtable_bytes: MEMTABLE_BYTES,
             log: log.clone(),

@@ -459,7 +459,29 @@ pub(crate) fn begin_copy(
     let Some(pinned) = snapshot.pinned.clone() else {
         return Ok(None);
     };
-    let selected = select(snapshot, wanted.table.as_deref())?;
+    let (schema, renumbered) = begin_copy_of(before, snapshot, wanted.table.as_deref(), now_ms)?;
+    let Renumbered { tag, numbers } = renumbered;
+    Ok(Some((schema, Copies { pinned, tag, numbers })))
+}
+
+/// Tables that have new numbers in a snapshot.
+pub(crate) struct Renumbered {
+    pub tag: String,
+    /// From, to.
+    pub numbers: Vec<(TableId, TableId)>,
+}
+
+/// The schema with a snapshot that has the tables of another one, or one of them with its views, under new numbers.
+///
+/// # Errors
+/// In words: there is no such table.
+pub(crate) fn begin_copy_of(
+    before: &Schema,
+    snapshot: &Snapshot,
+    table: Option<&str>,
+    now_ms: i64,
+) -> Result<(Schema, Renumbered), String> {
+    let selected = select(snapshot, table)?;
     let mut schema = before.clone();
     let mut numbers = Vec::new();
     let mut copies = Vec::new();
@@ -482,7 +504,7 @@ pub(crate) fn begin_copy(
         false => snapshot.keyspace.narrowed_to(copies),
     };
     let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(COPY_TTL), keyspace);
-    Ok(Some((schema, Copies { pinned, tag, numbers })))
+    Ok((schema, Renumbered { tag, numbers }))
 }
 
 /// Which snapshots are cleared.

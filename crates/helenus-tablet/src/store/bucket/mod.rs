@@ -160,6 +160,15 @@ impl Remote {
         }
     }
 
+    pub fn databases(&self) -> &Databases {
+        &self.databases
+    }
+
+    /// What lies in the bucket.
+    pub fn objects(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
     /// The clock that stamps stored entries.
     pub fn clock(&self) -> &StoreClock {
         &self.databases.clock
