@@ -48,7 +48,7 @@ pub(crate) fn router(
 }
 
 /// The settings that are not as without any, by name. Secrets are not shown.
-fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, String> {
+pub(crate) fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, String> {
     let all = settings.settings().into_iter();
     let unusual = all.filter(|setting| setting.value != setting.default);
     unusual

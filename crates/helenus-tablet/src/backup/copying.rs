@@ -54,6 +54,8 @@ pub struct BackupReport {
     /// Files that none of the others needs.
     pub removed_files: u64,
     pub removed_bytes: u64,
+    /// Why backups that are too old are still there.
+    pub warning: Option<String>,
 }
 
 impl Store {
@@ -109,7 +111,10 @@ impl Store {
                 report.removed_files = removed.files;
                 report.removed_bytes = removed.bytes;
             }
-            Err(error) => tracing::warn!(%error, "older backups could not be removed"),
+            Err(error) => {
+                tracing::warn!(%error, "older backups could not be removed");
+                report.warning = Some(format!("older backups could not be removed: {error}"));
+            }
         }
         Ok(report)
     }

@@ -89,7 +89,11 @@ fn write(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     let answer = args
         .node
         .command(WRITE, &body.to_string(), CHALLENGE, WRITE_TIMEOUT)?;
-    print!("{}", report(&args.node.parse(WRITE, &answer)?, &to));
+    let written = args.node.parse(WRITE, &answer)?;
+    print!("{}", report(&written, &to));
+    if let Some(warning) = written.get("warning").and_then(Value::as_str) {
+        eprintln!("{warning}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
+use helenus_row::murmur3_token;
 use helenus_tablet::{
     BackupContent, BackupDocument, BackupLocation, BackupOrder, BackupReport, Keep, PinnedTablet, StoreError,
     check_backup_name,
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use super::Engine;
 use super::ddl::schema_store::read_whole;
 use super::snapshots::{Clear, Take};
+use crate::cluster::Owner;
 use crate::failure::store_error;
 use crate::schema::names::is_system_name;
 use crate::schema::{Keyspace, Schema, documents};
@@ -27,6 +29,8 @@ pub use restoring::{RestoreBackup, RestoredBackup, RestoredKeyspace};
 
 /// How long the snapshot stays of a node that never comes back.
 const SNAPSHOT_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Its token says which node of a cluster writes scheduled backups.
+const SCHEDULE_KEY: &[u8] = b"scheduled backups";
 
 /// What a backup is asked for with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -96,6 +100,24 @@ impl Engine {
             "a backup was written"
         );
         Ok(report)
+    }
+
+    /// True of the node that writes the backups which nobody asks for: of a cluster the owner of one token, so that another one takes over when
+    /// that dies.
+    pub fn writes_scheduled_backups(&self) -> bool {
+        let token = murmur3_token(SCHEDULE_KEY);
+        let cluster = self.context.cluster();
+        cluster.is_none_or(|cluster| cluster.owner(token) == Owner::Here)
+    }
+
+    /// The moment of the newest backup in a place, in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// The place can't be read.
+    pub async fn newest_backup_ms(&self, place: &str) -> Result<Option<i64>, CqlError> {
+        let location = BackupLocation::create(place).map_err(backup_error)?;
+        let listed = location.list().await.map_err(backup_error)?;
+        Ok(listed.documents.last().map(|newest| newest.content.taken_ms))
     }
 
     async fn write_backup(

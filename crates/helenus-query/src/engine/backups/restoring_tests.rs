@@ -64,13 +64,9 @@ async fn a_backup_is_put_back_into_another_store_and_its_own() {
     let restored = session.engine.restore_backup(&wanted).await.unwrap();
     assert!(restored.keyspaces[0].replaced.is_some());
     assert_eq!(session.run("SELECT k, c, v FROM ks.t").await, "1, 1, 'one'");
-    let refused = |wanted| async {
-        session
-            .engine
-            .restore_backup(&wanted)
-            .await
-            .unwrap_err()
-            .to_string()
+    let refused = |wanted: RestoreBackup| {
+        let engine = session.engine.clone();
+        async move { engine.restore_backup(&wanted).await.unwrap_err().to_string() }
     };
     let none = RestoreBackup {
         keyspace: Some("none".to_owned()),
