@@ -307,6 +307,43 @@ def test_retention_leaves_what_backups_need(node, tmp_path):
     assert names(place) == ["fifth", "fourth", "third"]
 
 
+def test_an_encrypted_backup_is_read_with_its_key_alone(node, tmp_path):
+    session = begin(node)
+    session.execute("INSERT INTO s.t (k, i, v) VALUES (-1, 3, 'nobody reads this')")
+    place, new, key, other = (tmp_path / name for name in ("backups", "new", "key", "other"))
+    key.write_text(os.urandom(32).hex() + "\n")
+    other.write_text(os.urandom(32).hex())
+    with_key = "--key-file", key
+    back_up(node, place, "--name", "first", *with_key)
+    fill(session, range(10))
+    _, changed, reused = back_up(node, place, "--name", "second", *with_key)
+    assert changed < 500 and reused > 0
+    files = [path for path in place.rglob("*") if path.is_file() and not path.name.startswith("helenus-backup")]
+    assert len(files) > 4 and all(path.read_bytes().endswith(b"HLNSENC1") for path in files)
+    assert not any(b"nobody reads" in path.read_bytes() for path in files)
+    assert said("backup", "verify", "--from", place, *with_key).endswith("Can be restored: first, second\n")
+    for command in (("backup", "list"), ("backup", "verify"), ("restore", *at(node))):
+        assert "are encrypted: name the file with their key" in run(*command, "--from", place).stderr
+        assert "are encrypted with another key" in run(*command, "--from", place, "--key-file", other).stderr
+    assert "are encrypted" in run("backup", *at(node), "--to", place).stderr
+    assert "is no key" in run("backup", "list", "--from", place, "--key-file", node.log_path).stderr
+    session.execute("DROP KEYSPACE s")
+    said("restore", *at(node), "--from", place, *with_key)
+    assert counts(session) == (ROWS + 1, ROWS // 10 + 1, ROWS + 1)
+    said("restore", "--from", place, "--name", "first", "--to", new, *with_key)
+    made = helenus.Node(tmp_path / "made", store=new).start()
+    try:
+        assert counts(made.connect()) == (ROWS + 1, ROWS // 10 + 1, ROWS + 1)
+    finally:
+        made.close()
+    damaged = tables(place)[0]
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    ended = run("backup", "verify", "--from", place, *with_key)
+    assert ended.returncode == 1 and f"{damaged.relative_to(place)}: it can't be read" in ended.stdout
+
+
 def test_backups_are_written_on_schedule(tmp_path):
     place = tmp_path / "backups"
     settings = helenus.setting_args({"backup_to": place, "backup_interval": "2s", "backup_keep": 2})

@@ -22,6 +22,8 @@ pub struct BackupSchedule {
     pub interval: Duration,
     /// How many backups stay.
     pub keep: usize,
+    /// The file with the key of encrypted backups.
+    pub key_file: Option<String>,
 }
 
 impl BackupSchedule {
@@ -55,17 +57,18 @@ impl BackupSchedule {
 
     /// Writes a backup if the newest in the place is old enough, whoever has written that; the moment of the newest.
     async fn write_if_due(&self, engine: &Arc<Engine>, settings: &dyn LiveSettings) -> Result<i64, String> {
-        let newest_ms = engine.newest_backup_ms(&self.to).await;
-        let newest_ms = newest_ms.map_err(|error| error.to_string())?;
-        if let Some(newest_ms) = newest_ms.filter(|newest_ms| !self.is_due(Some(*newest_ms), now_ms())) {
-            return Ok(newest_ms);
-        }
         let wanted = BackUp {
             to: self.to.clone(),
             name: None,
             keep: Some(self.keep),
             keep_for_ms: None,
+            key_file: self.key_file.clone(),
         };
+        let newest_ms = engine.newest_backup_ms(&wanted).await;
+        let newest_ms = newest_ms.map_err(|error| error.to_string())?;
+        if let Some(newest_ms) = newest_ms.filter(|newest_ms| !self.is_due(Some(*newest_ms), now_ms())) {
+            return Ok(newest_ms);
+        }
         let begun_ms = now_ms();
         let written = engine.back_up(&wanted, unusual_settings(settings)).await;
         written.map(|_| begun_ms).map_err(|error| error.to_string())
@@ -92,6 +95,7 @@ mod tests {
             to: String::new(),
             interval: Duration::from_secs(10),
             keep: 1,
+            key_file: None,
         };
         assert!(schedule.is_due(None, 0));
         assert!(!schedule.is_due(Some(1_000), 10_999));

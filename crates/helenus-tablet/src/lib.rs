@@ -63,6 +63,7 @@ pub use backup::copying::{BackupOrder, BackupReport};
 pub use backup::document::{
     BackupContent, BackupDocument, BackupFile, BackupTablet, backup_name, check_backup_name,
 };
+pub use backup::key::BackupKey;
 pub use backup::location::{BackupLocation, Listed, refuse_unless_empty};
 pub use backup::retention::Keep;
 pub use backup::verification::{BackupProblem, VerifiedBackups};

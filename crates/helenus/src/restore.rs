@@ -13,7 +13,7 @@ use helenus_query::engine::{AccessControl, Engine, EngineConfig, Limits, NodeInf
 use helenus_tablet::{StoreConfig, refuse_unless_empty};
 use serde_json::{Value, json};
 
-use crate::backup::{from_anywhere, runtime};
+use crate::backup::{from_anywhere, full_path, runtime};
 use crate::nodetool::client::NodeClient;
 use crate::nodetool::output::{list, text};
 use crate::serve::settings;
@@ -44,6 +44,9 @@ pub struct RestoreArgs {
     /// Roles too, in the place of those of the same names
     #[arg(long)]
     roles: bool,
+    /// The file with the key of encrypted backups; a node reads it on its machine
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// A place for a new store: file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
     #[arg(long, value_name = "URL")]
     to: Option<String>,
@@ -63,9 +66,11 @@ pub struct RestoreArgs {
 /// Restores, and says what was put back.
 pub fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let from = from_anywhere(&args.from).context("--from")?;
+    let key_file = full_path(args.key_file.as_deref())?;
     let Some(to) = &args.to else {
         let body = json!({
             "from": from, "name": args.name, "keyspace": args.keyspace, "table": args.table, "roles": args.roles,
+            "key_file": key_file,
         });
         let answer = args
             .node
@@ -79,6 +84,7 @@ pub fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
         keyspace: args.keyspace.clone(),
         table: args.table.clone(),
         roles: true,
+        key_file,
     };
     crate::keep_files_private();
     let restored = runtime()?.block_on(into_new(args, to, &wanted))?;

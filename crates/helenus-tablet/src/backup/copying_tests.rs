@@ -12,7 +12,7 @@ async fn copier(folder: &tempfile::TempDir, content: &[u8]) -> Copier {
             .await
             .unwrap();
     }
-    let location = BackupLocation::create(folder.path().to_str().unwrap()).unwrap();
+    let location = BackupLocation::create(folder.path().to_str().unwrap(), None).unwrap();
     Copier {
         from,
         known: HashMap::new(),

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::document::{BackupDocument, FORMAT, check_format};
+use super::encrypted::EncryptedObjects;
+use super::key::BackupKey;
 use crate::bucket::connection::{FORMAT_NAME, plain_client};
 use crate::config::StoreUrl;
 use crate::disk::checksummed_json::{self, ChecksummedDocument};
@@ -29,6 +31,9 @@ pub(super) const TABLETS: &str = "tablets";
 struct Marker {
     format: u32,
     store_id: Uuid,
+    /// Tells the key of a place whose backups are encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_check: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
 }
@@ -43,7 +48,11 @@ impl ChecksummedDocument for Marker {
 #[derive(Clone, Debug)]
 pub struct BackupLocation {
     url: StoreUrl,
+    /// Documents and files, as they are without encryption.
     pub(super) objects: Arc<dyn ObjectStore>,
+    /// What lies there.
+    pub(super) plain: Arc<dyn ObjectStore>,
+    key: Option<BackupKey>,
 }
 
 /// What is in a place, as far as it can be read.
@@ -56,51 +65,79 @@ pub struct Listed {
 }
 
 impl BackupLocation {
-    /// The place that a URL names, to write to it: a folder is made if there is none.
+    /// The place that a URL names, to write to it: a folder is made if there is none. With a key all backups there are encrypted.
     ///
     /// # Errors
     /// The URL is none, or the folder can't be made.
-    pub fn create(url: &str) -> Result<BackupLocation, StoreError> {
+    pub fn create(url: &str, key: Option<BackupKey>) -> Result<BackupLocation, StoreError> {
         let url = parse(url)?;
         if let StoreUrl::File(folder) = &url {
             std::fs::create_dir_all(folder)
                 .map_err(|error| StoreError::io("cannot create", folder, &error))?;
         }
-        BackupLocation::connect(url)
+        BackupLocation::connect(url, key)
     }
 
     /// The place that a URL names, to read from it.
     ///
     /// # Errors
     /// The URL is none, or there is no such folder.
-    pub fn open(url: &str) -> Result<BackupLocation, StoreError> {
-        BackupLocation::connect(parse(url)?)
+    pub fn open(url: &str, key: Option<BackupKey>) -> Result<BackupLocation, StoreError> {
+        BackupLocation::connect(parse(url)?, key)
     }
 
-    fn connect(url: StoreUrl) -> Result<BackupLocation, StoreError> {
-        let objects = match &url {
+    fn connect(url: StoreUrl, key: Option<BackupKey>) -> Result<BackupLocation, StoreError> {
+        let plain = match &url {
             StoreUrl::File(folder) => files(folder)?,
             StoreUrl::Remote(url) => plain_client("the location of backups", url)?,
         };
-        Ok(BackupLocation { url, objects })
+        let objects: Arc<dyn ObjectStore> = match &key {
+            Some(key) => Arc::new(EncryptedObjects::new(plain.clone(), key.clone())),
+            None => plain.clone(),
+        };
+        Ok(BackupLocation {
+            url,
+            objects,
+            plain,
+            key,
+        })
     }
 
     /// Whose backups lie there; of nobody yet if it is new.
     ///
     /// # Errors
-    /// The place can't be read, the marker is damaged, or a newer binary has written it.
+    /// The backups there are encrypted with another key, or not at all ([`StoreError::InvalidConfig`]); or the place can't be read, the marker is
+    /// damaged, or a newer binary has written it.
     pub async fn store_id(&self) -> Result<Option<Uuid>, StoreError> {
-        let Some(bytes) = self.read(&Path::from(MARKER)).await? else {
+        let Some(bytes) = self.read_in(&self.plain, &Path::from(MARKER)).await? else {
             return Ok(None);
         };
         let marker = check_format(&bytes).and_then(|()| checksummed_json::decode::<Marker>(&bytes, true));
         match marker {
-            Ok(marker) => Ok(Some(marker.store_id)),
+            Ok(marker) => {
+                self.check_key(marker.key_check.as_deref())?;
+                Ok(Some(marker.store_id))
+            }
             Err(detail) => Err(StoreError::Corrupt {
                 file: format!("{self}/{MARKER}"),
                 detail,
             }),
         }
+    }
+
+    /// Refuses another key than that of the place.
+    fn check_key(&self, check: Option<&str>) -> Result<(), StoreError> {
+        let own = self.key.as_ref().map(BackupKey::check);
+        let why = match (check, own.as_deref()) {
+            (None, None) => return Ok(()),
+            (Some(check), Some(own)) if check == own => return Ok(()),
+            (Some(_), None) => "the backups there are encrypted: name the file with their key",
+            (None, Some(_)) => {
+                "the backups there are not encrypted: leave the key out, or take another place"
+            }
+            (Some(_), Some(_)) => "the backups there are encrypted with another key",
+        };
+        Err(StoreError::InvalidConfig(format!("{self}: {why}")))
     }
 
     /// Makes it the place of a store's backups.
@@ -121,9 +158,10 @@ impl BackupLocation {
         let marker = Marker {
             format: FORMAT,
             store_id,
+            key_check: self.key.as_ref().map(BackupKey::check),
             checksum: None,
         };
-        self.write(&Path::from(MARKER), checksummed_json::encode(marker))
+        self.write_in(&self.plain, &Path::from(MARKER), checksummed_json::encode(marker))
             .await
     }
 
@@ -145,8 +183,9 @@ impl BackupLocation {
     /// Reads the documents of all backups.
     ///
     /// # Errors
-    /// The place can't be read.
+    /// Those of [`BackupLocation::store_id`].
     pub async fn list(&self) -> Result<Listed, StoreError> {
+        self.store_id().await?;
         let folder = Path::from(DOCUMENTS);
         let found = self.objects.list_with_delimiter(Some(&folder)).await;
         let found = found.map_err(|error| self.failed("cannot list", &error))?;
@@ -160,6 +199,10 @@ impl BackupLocation {
                 Ok(Some(document)) => listed.documents.push(document),
                 Ok(None) => {}
                 Err(StoreError::Corrupt { detail, .. }) => listed.unreadable.push((path.to_string(), detail)),
+                // It is there, and can't be decrypted.
+                Err(error) if self.key.is_some() => {
+                    listed.unreadable.push((path.to_string(), error.to_string()))
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -197,6 +240,7 @@ impl BackupLocation {
             |what: String| StoreError::InvalidConfig(format!("{what} in {self}; see helenus backup list"));
         match name {
             Some(name) => {
+                self.store_id().await?;
                 let found = self.document(name).await?;
                 found.ok_or_else(|| none(format!("there is no backup {name}")))
             }
@@ -227,7 +271,15 @@ impl BackupLocation {
 
     /// All bytes of a small object; none if there is none.
     pub(super) async fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-        let found = match self.objects.get(path).await {
+        self.read_in(&self.objects, path).await
+    }
+
+    pub(super) async fn read_in(
+        &self,
+        objects: &Arc<dyn ObjectStore>,
+        path: &Path,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = match objects.get(path).await {
             Err(Error::NotFound { .. }) => return Ok(None),
             found => found,
         };
@@ -237,7 +289,16 @@ impl BackupLocation {
     }
 
     pub(super) async fn write(&self, path: &Path, content: Vec<u8>) -> Result<(), StoreError> {
-        let put = self.objects.put(path, content.into()).await;
+        self.write_in(&self.objects, path, content).await
+    }
+
+    pub(super) async fn write_in(
+        &self,
+        objects: &Arc<dyn ObjectStore>,
+        path: &Path,
+        content: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let put = objects.put(path, content.into()).await;
         put.map(|_| ())
             .map_err(|error| self.failed(&format!("cannot write {path}"), &error))
     }

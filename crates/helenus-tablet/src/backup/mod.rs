@@ -9,14 +9,17 @@
 //! ```
 //!
 //! SSTables never change and their names are never used again: a file that is there already is not copied once more. The document of a backup
-//! is written last, so a backup that was cut off is none, and the next one finds its files. `docs/data-layout.md` has the documents.
+//! is written last, so a backup that was cut off is none, and the next one finds its files. In a place with a key, all but the first two are encrypted. `docs/data-layout.md` has the documents.
 
 pub(crate) mod copying;
 mod digest;
 pub(crate) mod document;
+mod encrypted;
+pub(crate) mod key;
 pub(crate) mod location;
 mod opening;
 pub(crate) mod retention;
 mod running;
+mod sealed;
 mod stored_files;
 pub(crate) mod verification;

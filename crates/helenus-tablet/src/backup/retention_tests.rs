@@ -57,7 +57,7 @@ fn the_newest_stay_and_the_last_one_always() {
 #[tokio::test]
 async fn files_go_with_the_last_backup_that_needs_them() {
     let folder = tempfile::tempdir().unwrap();
-    let location = BackupLocation::create(folder.path().to_str().unwrap()).unwrap();
+    let location = BackupLocation::create(folder.path().to_str().unwrap(), None).unwrap();
     for name in ["a", "b", "c", "left"] {
         let path = Path::from(format!("tablets/0/compacted/{name}.sst"));
         location.write(&path, b"x".to_vec()).await.unwrap();

@@ -44,7 +44,7 @@ impl Running {
     /// Another node backs up to that place.
     pub async fn begin(location: &BackupLocation, node: Uuid) -> Result<Running, StoreError> {
         let path = Path::from(RUNNING);
-        let mode = match location.read(&path).await? {
+        let mode = match location.read_in(&location.plain, &path).await? {
             None => PutMode::Create,
             Some(bytes) => {
                 // What can't be read holds nobody up.
@@ -59,10 +59,7 @@ impl Running {
             mode,
             ..PutOptions::default()
         };
-        let put = location
-            .objects
-            .put_opts(&path, claim(node).into(), options)
-            .await;
+        let put = location.plain.put_opts(&path, claim(node).into(), options).await;
         match put {
             Ok(_) => {}
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
@@ -75,7 +72,10 @@ impl Running {
         let renewing = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(RENEWED_EACH).await;
-                if let Err(error) = renewed.write(&Path::from(RUNNING), claim(node)).await {
+                if let Err(error) = renewed
+                    .write_in(&renewed.plain, &Path::from(RUNNING), claim(node))
+                    .await
+                {
                     tracing::warn!(%error, "a backup goes on without saying so");
                 }
             }
@@ -122,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn another_node_waits_until_the_first_ends_or_is_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let location = BackupLocation::create(folder.path().to_str().unwrap()).unwrap();
+        let location = BackupLocation::create(folder.path().to_str().unwrap(), None).unwrap();
         let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
         drop(Running::begin(&location, first).await.unwrap());
         assert!(Running::begin(&location, second).await.is_err());
@@ -135,7 +135,10 @@ mod tests {
             renewed_ms,
         })
         .unwrap();
-        location.write(&Path::from(RUNNING), gone).await.unwrap();
+        location
+            .write_in(&location.plain, &Path::from(RUNNING), gone)
+            .await
+            .unwrap();
         Running::begin(&location, second).await.unwrap();
     }
 }

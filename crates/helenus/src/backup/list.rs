@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::Context;
 use helenus_query::engine::backups::tables_of_backup;
 use helenus_tablet::{BackupDocument, BackupLocation};
 
@@ -11,9 +10,8 @@ use super::runtime;
 use crate::nodetool::output::{columns, file_size};
 
 /// Lists, and says on the error output which documents can't be read.
-pub(super) fn run(from: &str, name: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(super) fn run(location: &BackupLocation, name: Option<&str>) -> anyhow::Result<ExitCode> {
     runtime()?.block_on(async {
-        let location = BackupLocation::open(from).context("--from")?;
         if let Some(name) = name {
             print!("{}", details(&location.find(Some(name)).await?)?);
             return Ok(ExitCode::SUCCESS);

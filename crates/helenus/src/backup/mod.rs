@@ -3,12 +3,13 @@
 mod list;
 mod verify;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgAction, Args, Subcommand};
-use helenus_tablet::StoreUrl;
+use helenus_tablet::{BackupKey, BackupLocation, StoreUrl};
 use serde_json::{Value, json};
 
 use crate::nodetool::client::NodeClient;
@@ -42,6 +43,9 @@ pub struct BackupArgs {
     /// Remove backups that are older, as 30d; the newest stays
     #[arg(long, value_name = "DURATION")]
     keep_for: Option<humantime::Duration>,
+    /// Encrypt with the key in this file of the node's machine, which has 64 hexadecimal digits; all backups of a place have the same
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
     #[command(flatten)]
     node: NodeClient,
     /// Print help
@@ -65,13 +69,24 @@ struct LookArgs {
     /// One backup [default: all]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// The file with the key of encrypted backups
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl LookArgs {
+    fn location(&self) -> anyhow::Result<BackupLocation> {
+        let key = self.key_file.as_deref().map(BackupKey::read).transpose();
+        let key = key.context("--key-file")?;
+        BackupLocation::open(&self.from, key).context("--from")
+    }
 }
 
 /// Backs up, or looks at backups.
 pub fn run(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     match &args.look {
-        Some(Look::List(look)) => list::run(&look.from, look.name.as_deref()),
-        Some(Look::Verify(look)) => verify::run(&look.from, look.name.as_deref()),
+        Some(Look::List(look)) => list::run(&look.location()?, look.name.as_deref()),
+        Some(Look::Verify(look)) => verify::run(&look.location()?, look.name.as_deref()),
         None => write(args),
     }
 }
@@ -84,6 +99,7 @@ fn write(args: &BackupArgs) -> anyhow::Result<ExitCode> {
         "to": to,
         "name": args.name,
         "keep": args.keep,
+        "key_file": full_path(args.key_file.as_deref())?,
         "keep_for_ms": keep_for_ms.transpose().context("--keep-for is too long")?,
     });
     let answer = args
@@ -123,12 +139,16 @@ fn report(written: &Value, to: &str) -> String {
 /// A URL that means the same to a process with another folder of its own.
 pub(crate) fn from_anywhere(url: &str) -> anyhow::Result<String> {
     match StoreUrl::parse(url)? {
-        StoreUrl::File(folder) => {
-            let folder = std::path::absolute(&folder)?;
-            Ok(folder.to_str().context("the path is no UTF-8")?.to_owned())
-        }
+        StoreUrl::File(folder) => Ok(full_path(Some(&folder))?.unwrap_or_default()),
         StoreUrl::Remote(_) => Ok(url.to_owned()),
     }
+}
+
+/// A path that means the same to a process with another folder of its own.
+pub(crate) fn full_path(path: Option<&Path>) -> anyhow::Result<Option<String>> {
+    let Some(path) = path else { return Ok(None) };
+    let full = std::path::absolute(path)?;
+    Ok(Some(full.to_str().context("the path is no UTF-8")?.to_owned()))
 }
 
 /// The runtime of a command that needs no node.

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use helenus_query::engine::backups::check_backup;
 use helenus_tablet::{BackupLocation, BackupProblem, VerifiedBackups};
 
@@ -10,11 +9,8 @@ use super::runtime;
 use crate::nodetool::output::file_size;
 
 /// Verifies; fails if a file is damaged or missing, or if there is no backup.
-pub(super) fn run(from: &str, name: Option<&str>) -> anyhow::Result<ExitCode> {
-    let verified = runtime()?.block_on(async {
-        let location = BackupLocation::open(from).context("--from")?;
-        anyhow::Ok(location.verify(name, check_backup).await?)
-    })?;
+pub(super) fn run(location: &BackupLocation, name: Option<&str>) -> anyhow::Result<ExitCode> {
+    let verified = runtime()?.block_on(async { anyhow::Ok(location.verify(name, check_backup).await?) })?;
     print!("{}", report(&verified));
     match verified.problems.is_empty() && !verified.backups.is_empty() {
         true => Ok(ExitCode::SUCCESS),

@@ -68,6 +68,8 @@ pub struct Config {
     pub backup_to: Option<StoreUrl>,
     pub backup_interval: Duration,
     pub backup_keep: usize,
+    /// The file with the key of encrypted backups.
+    pub backup_key_file: Option<PathBuf>,
     /// A filter of `tracing`.
     pub log: String,
     pub log_format: LogFormat,
@@ -145,6 +147,7 @@ impl Config {
             backup_to: None,
             backup_interval: Duration::from_secs(24 * 3600),
             backup_keep: 7,
+            backup_key_file: None,
             audit: AuditOptions::default(),
             full_query_log: QueryLogOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
@@ -183,6 +186,10 @@ impl Config {
             to,
             interval: self.backup_interval,
             keep: self.backup_keep,
+            key_file: self
+                .backup_key_file
+                .as_ref()
+                .map(|file| file.display().to_string()),
         })
     }
 

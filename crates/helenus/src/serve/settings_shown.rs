@@ -54,6 +54,7 @@ const SHOWN: &[(&str, Show)] = &[
     ("backup_to", |c| c.backup_to.as_ref().map_or_else(off, store)),
     ("backup_interval", |c| time(c.backup_interval)),
     ("backup_keep", |c| c.backup_keep.to_string()),
+    ("backup_key_file", |c| path(&c.backup_key_file)),
     ("dynamic_data_masking_enabled", |c| c.limits.dynamic_data_masking_enabled.to_string()),
     ("tls_certificate", |c| path(&c.tls_certificate)),
     ("tls_key", |c| path(&c.tls_key)),

@@ -6,14 +6,15 @@
 mod restoring;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_row::murmur3_token;
 use helenus_tablet::{
-    BackupContent, BackupDocument, BackupLocation, BackupOrder, BackupReport, Keep, PinnedTablet, StoreError,
-    check_backup_name,
+    BackupContent, BackupDocument, BackupKey, BackupLocation, BackupOrder, BackupReport, Keep, PinnedTablet,
+    StoreError, check_backup_name,
 };
 use serde::Deserialize;
 
@@ -44,6 +45,21 @@ pub struct BackUp {
     pub keep: Option<usize>,
     /// How long backups stay.
     pub keep_for_ms: Option<u64>,
+    /// The file of this node with the key of encrypted backups.
+    pub key_file: Option<String>,
+}
+
+impl BackUp {
+    fn place(&self) -> Result<BackupLocation, CqlError> {
+        let key = key(self.key_file.as_deref())?;
+        BackupLocation::create(&self.to, key).map_err(backup_error)
+    }
+}
+
+/// The key that a file has.
+fn key(file: Option<&str>) -> Result<Option<BackupKey>, CqlError> {
+    let key = file.map(|file| BackupKey::read(Path::new(file)));
+    key.transpose().map_err(backup_error)
 }
 
 /// What is backed up.
@@ -72,7 +88,7 @@ impl Engine {
         if let Some(name) = &wanted.name {
             check_backup_name(name).map_err(CqlError::invalid)?;
         }
-        let location = BackupLocation::create(&wanted.to).map_err(backup_error)?;
+        let location = wanted.place()?;
         self.clear_left_backups().await?;
         let take = Take {
             tag: format!("{}{}", self.backup_tags(), self.now_ms()),
@@ -114,9 +130,8 @@ impl Engine {
     ///
     /// # Errors
     /// The place can't be read.
-    pub async fn newest_backup_ms(&self, place: &str) -> Result<Option<i64>, CqlError> {
-        let location = BackupLocation::create(place).map_err(backup_error)?;
-        let listed = location.list().await.map_err(backup_error)?;
+    pub async fn newest_backup_ms(&self, wanted: &BackUp) -> Result<Option<i64>, CqlError> {
+        let listed = wanted.place()?.list().await.map_err(backup_error)?;
         Ok(listed.documents.last().map(|newest| newest.content.taken_ms))
     }
 

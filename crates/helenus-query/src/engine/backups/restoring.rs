@@ -8,7 +8,7 @@ use helenus_row::TableId;
 use helenus_tablet::{BackupDocument, BackupLocation, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{backup_error, schema_of};
+use super::{backup_error, key, schema_of};
 use crate::engine::ddl::snapshots::{Renumbered, begin_copy_of};
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
@@ -30,6 +30,8 @@ pub struct RestoreBackup {
     /// Roles too, with what they are granted and their service levels. Others that there are stay.
     #[serde(default)]
     pub roles: bool,
+    /// The file of this node with the key of encrypted backups.
+    pub key_file: Option<String>,
 }
 
 /// What has been put back.
@@ -71,7 +73,8 @@ impl Engine {
         if wanted.table.is_some() && wanted.keyspace.is_none() {
             return Err(CqlError::invalid("a table is named with its keyspace"));
         }
-        let location = BackupLocation::open(&wanted.from).map_err(backup_error)?;
+        let key = key(wanted.key_file.as_deref())?;
+        let location = BackupLocation::open(&wanted.from, key).map_err(backup_error)?;
         let document = location
             .find(wanted.name.as_deref())
             .await
