@@ -346,11 +346,11 @@ def test_an_encrypted_backup_is_read_with_its_key_alone(node, tmp_path):
 
 def test_backups_are_written_on_schedule(tmp_path):
     place = tmp_path / "backups"
-    settings = helenus.setting_args({"backup_to": place, "backup_interval": "2s", "backup_keep": 2})
+    settings = helenus.setting_args({"backup_to": place, "backup_interval": "1s", "backup_keep": 2})
     node = helenus.Node(tmp_path / "data", args=settings).start()
     try:
         begin(node)
-        helenus.wait_until(lambda: node.log().count("a backup was written") >= 4, 60, "backups", 0.2)
+        helenus.wait_until(lambda: node.log().count("a backup was written") >= 3, 60, "backups", 0.2)
         node.close()
         assert len(names(place)) == 2
         assert "Can be restored: " in said("backup", "verify", "--from", place)

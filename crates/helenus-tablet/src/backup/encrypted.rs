@@ -10,8 +10,9 @@ use futures::{FutureExt, StreamExt};
 use hashbrown::HashMap;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
+    CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    UploadPart,
 };
 use parking_lot::Mutex;
 use slatedb_common::retry::NonRetryable;
@@ -37,14 +38,14 @@ impl EncryptedObjects {
         }
     }
 
-    async fn opener(&self, meta: &ObjectMeta) -> Result<Arc<Opener>> {
-        let path = &meta.location;
-        let content = content_len(meta.size).ok_or_else(|| refused(path))?;
-        let known = self.openers.lock().get(path).cloned();
-        if let Some(known) = known.filter(|known| known.content == content) {
-            return Ok(known);
+    /// What decrypts an object. Of an SSTable it is known after the first read.
+    async fn opener(&self, path: &Path) -> Result<Arc<Opener>> {
+        if let Some(known) = self.openers.lock().get(path) {
+            return Ok(known.clone());
         }
-        let trailer = self.inner.get_range(path, meta.size - TRAILER..meta.size).await?;
+        let bytes = self.inner.head(path).await?.size;
+        let content = content_len(bytes).ok_or_else(|| refused(path))?;
+        let trailer = self.inner.get_range(path, bytes - TRAILER..bytes).await?;
         let opener = Opener::new(&self.key, path, content, &trailer).ok_or_else(|| refused(path))?;
         let opener = Arc::new(opener);
         if path.as_ref().ends_with(".sst") {
@@ -106,43 +107,39 @@ impl ObjectStore for EncryptedObjects {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        let head = GetOptions::default().with_head(true);
-        let found = self.inner.get_opts(location, head).await?;
-        let opener = self.opener(&found.meta).await?;
-        let whole = 0..opener.content;
+        if options.head {
+            let mut found = self.inner.get_opts(location, options).await?;
+            found.meta = of_content(found.meta);
+            return Ok(found);
+        }
+        let opener = self.opener(location).await?;
         let range = match &options.range {
-            Some(range) if !options.head => {
-                range.as_range(opener.content).map_err(|error| Error::Generic {
-                    store: "encrypted",
-                    source: Box::new(error),
-                })?
-            }
-            _ => whole,
+            Some(range) => range.as_range(opener.content).map_err(|error| Error::Generic {
+                store: "encrypted",
+                source: Box::new(error),
+            })?,
+            None => 0..opener.content,
         };
-        let content = match options.head {
-            true => Bytes::new(),
-            false => {
-                let chunks = chunks_of(&range);
-                let sealed = self
-                    .inner
-                    .get_range(location, place_of(&chunks, opener.content))
-                    .await?;
-                let opened = opener.open(&chunks, &sealed).ok_or_else(|| refused(location))?;
-                let first = range.start - chunks.start * CHUNK;
-                let part = first as usize..(first + range.end - range.start) as usize;
-                let opened = Bytes::from(opened);
-                match part.end <= opened.len() {
-                    true => opened.slice(part),
-                    false => return Err(refused(location)),
-                }
-            }
-        };
+        let chunks = chunks_of(&range);
+        let place =
+            GetOptions::default().with_range(Some(GetRange::Bounded(place_of(&chunks, opener.content))));
+        let found = self.inner.get_opts(location, place).await?;
+        let (meta, attributes) = (of_content(found.meta.clone()), found.attributes.clone());
+        let extensions = found.extensions.clone();
+        let opened = opener.open(&chunks, &found.bytes().await?);
+        let opened = Bytes::from(opened.ok_or_else(|| refused(location))?);
+        let first = (range.start - chunks.start * CHUNK) as usize;
+        let part = first..first + (range.end - range.start) as usize;
+        if part.end > opened.len() {
+            return Err(refused(location));
+        }
+        let content = opened.slice(part);
         Ok(GetResult {
             payload: GetResultPayload::Stream(futures::stream::once(async move { Ok(content) }).boxed()),
             range,
-            meta: of_content(found.meta),
-            attributes: found.attributes,
-            extensions: found.extensions,
+            meta,
+            attributes,
+            extensions,
         })
     }
 
