@@ -7,6 +7,8 @@
 
 pub mod audit;
 pub mod backend;
+mod backup_commands;
+pub mod backup_schedule;
 pub mod bucket_cost;
 pub mod config;
 mod connection;

@@ -1,7 +1,7 @@
 //! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, `POST /node/compact`, `POST /node/binary` with
 //! a body of `on` or `off` for the port of CQL clients, `POST /node/stop`, and `POST /node/log_level` with a body of
 //! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. Those of the
-//! full query log are in [`full_query_log_commands`], those of snapshots in [`snapshot_commands`]. What is authorised is method, path and body.
+//! full query log are in [`full_query_log_commands`], those of snapshots in [`snapshot_commands`], those of backups in [`backup_commands`]. What is authorised is method, path and body.
 //!
 //! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
 //! own machine alone.
@@ -19,6 +19,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::audit::{AuditLog, AuditPatch};
+use crate::backup_commands;
 use crate::full_query_log::FullQueryLog;
 use crate::full_query_log_commands;
 use crate::listener::Transport;
@@ -100,6 +101,11 @@ impl NodeCommands {
         let full_query_log =
             full_query_log_commands::router(self.request_logs.full_query.clone(), self.authenticator.clone());
         let snapshots = snapshot_commands::router(self.engine.clone(), self.authenticator.clone());
+        let backups = backup_commands::router(
+            self.engine.clone(),
+            self.settings.clone(),
+            self.authenticator.clone(),
+        );
         Router::new()
             .route("/node/challenge", get(challenge))
             .route("/node/flush", post(flush))
@@ -115,6 +121,7 @@ impl NodeCommands {
             .merge(sampling)
             .merge(full_query_log)
             .merge(snapshots)
+            .merge(backups)
     }
 }
 

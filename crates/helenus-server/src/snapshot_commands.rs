@@ -48,7 +48,8 @@ fn misread(error: serde_json::Error) -> Refusal {
     )
 }
 
-fn failed(error: CqlError) -> Refusal {
+/// The refusal of a command that has failed.
+pub(crate) fn failed(error: CqlError) -> Refusal {
     let status = match error {
         CqlError::Invalid(_) => StatusCode::CONFLICT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -57,15 +58,18 @@ fn failed(error: CqlError) -> Refusal {
 }
 
 /// What the body of a request that is admitted asks for.
-fn admitted<T: DeserializeOwned>(
-    context: &Context,
+///
+/// # Errors
+/// The request may not come from there, or its body is not understood.
+pub(crate) fn requested<T: DeserializeOwned>(
+    authenticator: &AdminAuthenticator,
     path: &str,
     peer: SocketAddr,
     headers: &HeaderMap,
     body: &str,
 ) -> Result<T, Refusal> {
     let command = format!("POST {path} {body}");
-    context.authenticator.admit(command.trim_end(), peer, headers)?;
+    authenticator.admit(command.trim_end(), peer, headers)?;
     serde_json::from_str(body).map_err(misread)
 }
 
@@ -75,7 +79,7 @@ async fn take(
     headers: HeaderMap,
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
-    let which: Take = admitted(&context, TAKE, peer, &headers, &body)?;
+    let which: Take = requested(&context.authenticator, TAKE, peer, &headers, &body)?;
     context.engine.take_snapshot(&which).await.map_err(failed)?;
     Ok(as_json(&json!({ "snapshot": which.tag })))
 }
@@ -86,7 +90,7 @@ async fn restore(
     headers: HeaderMap,
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
-    let wanted: Restore = admitted(&context, RESTORE, peer, &headers, &body)?;
+    let wanted: Restore = requested(&context.authenticator, RESTORE, peer, &headers, &body)?;
     let restored = context.engine.restore_snapshot(&wanted).await.map_err(failed)?;
     Ok(as_json(&json!(restored)))
 }
@@ -97,7 +101,7 @@ async fn clear(
     headers: HeaderMap,
     body: String,
 ) -> Result<impl IntoResponse, Refusal> {
-    let which: Clear = admitted(&context, CLEAR, peer, &headers, &body)?;
+    let which: Clear = requested(&context.authenticator, CLEAR, peer, &headers, &body)?;
     let cleared = context.engine.clear_snapshots(&which).await.map_err(failed)?;
     Ok(as_json(&json!({ "snapshots": cleared })))
 }

@@ -30,9 +30,11 @@
 //! | `database` | how a tablet's SlateDB database and its compactor are set up |
 //! | `tablet` | one tablet: reads, scans, group commit, flush, late writes, origins, obsolete files |
 //! | `store` | all tablets of a node; `store/local` in a folder, `store/bucket` in a bucket |
+//! | `backup` | copies of stores in other places: written, verified, opened |
 //!
 //! The stored bytes are described in `docs/data-layout.md`.
 
+mod backup;
 mod bucket;
 mod cache;
 mod checksum;
@@ -57,6 +59,14 @@ pub mod trace;
 mod tree;
 mod work;
 
+pub use backup::copying::{BackupOrder, BackupReport};
+pub use backup::document::{
+    BackupContent, BackupDocument, BackupFile, BackupTablet, backup_name, check_backup_name,
+};
+pub use backup::key::BackupKey;
+pub use backup::location::{BackupLocation, Listed, refuse_unless_empty};
+pub use backup::retention::Keep;
+pub use backup::verification::{BackupProblem, VerifiedBackups};
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
 pub use bucket::metered_object_store::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};

@@ -1,11 +1,13 @@
 //! The helenus binary. Without a command it serves.
 
 mod adopt;
+mod backup;
 mod compact;
 mod generate;
 mod migrate;
 mod migrate_log;
 mod nodetool;
+mod restore;
 mod running_nodes;
 mod serve;
 mod shell;
@@ -39,6 +41,10 @@ enum Command {
     Nodetool(nodetool::NodetoolArgs),
     /// Open a CQL prompt
     Shell(shell::ShellArgs),
+    /// Write a backup of a running node's store, list backups, and verify them
+    Backup(backup::BackupArgs),
+    /// Put tables back from a backup, into a running node or a new store
+    Restore(restore::RestoreArgs),
     /// Do compactions for the nodes of a store in a bucket
     Compact(compact::CompactArgs),
     /// Copy a local store into a bucket
@@ -76,6 +82,8 @@ fn main() -> ExitCode {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Nodetool(args)) => nodetool::run(&args),
         Some(Command::Shell(args)) => shell::run(args),
+        Some(Command::Backup(args)) => backup::run(&args),
+        Some(Command::Restore(args)) => restore::run(&args),
         Some(Command::Compact(args)) => compact::run(&args),
         Some(Command::Migrate(args)) => migrate::run(&args),
         Some(Command::MigrateLog(args)) => migrate_log::run(&args),

@@ -2,14 +2,17 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use helenus_cql::error::CqlError;
 use helenus_row::{TableId, key};
 use helenus_tablet::{Op, Store, Tablet, WriteBatch};
+use tokio::time::Instant;
 
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
+use crate::storage::agreement::add_header_table;
 use crate::storage::reads::scan_tablet;
 use crate::storage::writes::write_ops;
 
@@ -18,8 +21,11 @@ const TABLETS: usize = 2;
 /// Bytes of rows that are written together.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// How long a batch of rows is sent to the owners of its tablets.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Writes all rows that table `from` has in a store of pinned tablets to table `to`; how many those are. Rows that are there
-/// merge with them.
+/// merge with them. `has_headers` is false of a table that has never had a partition header.
 ///
 /// # Errors
 /// The rows can't be read or written.
@@ -28,7 +34,11 @@ pub(super) async fn copy(
     pinned: &Arc<Store>,
     from: TableId,
     to: TableId,
+    has_headers: bool,
 ) -> Result<u64, CqlError> {
+    if has_headers {
+        add_header_table(context, to).await?;
+    }
     let tablets = Vec::clone(&pinned.tablets());
     let copies = tablets
         .into_iter()
@@ -78,5 +88,5 @@ async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError>
         let written = context.store.write(WriteBatch::of(ops), true).await;
         return written.map_err(store_error);
     };
-    write_ops(context, cluster, ops, true, context.deadline()).await
+    write_ops(context, cluster, ops, true, Instant::now() + PATIENCE).await
 }

@@ -2,6 +2,7 @@
 
 pub mod access;
 mod adoption;
+pub mod backups;
 pub mod branches;
 pub mod clients;
 mod copying;
@@ -161,6 +162,8 @@ pub struct Engine {
     pasts: Pasts,
     /// Held while the rows of a table are copied that was put back.
     adopting: Mutex<()>,
+    /// Held while this node backs up.
+    backing_up: Mutex<()>,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
     /// Held while a schema is put in place.
@@ -257,6 +260,7 @@ impl Engine {
                 moments: HeldMoments::default(),
                 pasts: Pasts::default(),
                 adopting: Mutex::default(),
+                backing_up: Mutex::default(),
                 loading: Mutex::default(),
                 installing: parking_lot::Mutex::default(),
                 prepared,

@@ -151,7 +151,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn put_back(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
+    pub(super) async fn put_back(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         let now_ms = self.now_ms();
         let ttl = self.limits().auto_snapshot.ttl;
         let restore = |schema: &_| {
@@ -192,7 +192,7 @@ impl Engine {
         Ok(tags)
     }
 
-    fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self) -> i64 {
         self.context.clock.now_us().div_euclid(1000)
     }
 }
@@ -213,6 +213,11 @@ fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
 pub(super) fn begin_expiry(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
+        if let Some(engine) = engine.upgrade()
+            && let Err(error) = engine.clear_left_backups().await
+        {
+            tracing::warn!(%error, "the snapshot of a backup that was cut off stays for now");
+        }
         let mut unpinned: Option<Instant> = None;
         let mut known = engine.upgrade().map(|engine| engine.schema());
         loop {

@@ -56,6 +56,11 @@ impl HeaderTables {
         Ok(())
     }
 
+    /// The numbers of all tables whose partitions may have one.
+    pub fn all(&self) -> Vec<u32> {
+        self.tables.load().iter().copied().collect()
+    }
+
     /// The version of the document that is loaded.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)

@@ -64,26 +64,7 @@ impl Bucket {
         endpoint: Option<&str>,
         requests: Arc<Requests>,
     ) -> Result<Bucket, StoreError> {
-        let bad = |why: String| StoreError::InvalidConfig(format!("{setting} = \"{url}\": {why}"));
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(bad(
-                "what follows ? or # is not understood; endpoint, region and credentials come from the environment".into(),
-            ));
-        }
-        let prefix = Path::from_url_path(url.path()).map_err(|error| bad(error.to_string()))?;
-        let client = |retries: usize| -> Result<Arc<dyn ObjectStore>, StoreError> {
-            let root = match url.scheme() {
-                "memory" => Ok(memory(url)),
-                "gs" => google(url, retries),
-                "az" | "azure" | "abfs" | "abfss" => azure(url, retries),
-                _ => s3(url, endpoint, retries),
-            };
-            let root = root.map_err(|error| bad(chain(&error)))?;
-            Ok(match prefix.as_ref().is_empty() {
-                true => root,
-                false => Arc::new(PrefixStore::new(root, prefix.clone())),
-            })
-        };
+        let client = |retries| client_of(setting, url, endpoint, retries);
         let (store, once) = (client(RETRIES)?, client(0)?);
         let checksums = Arc::<ManifestChecksums>::default();
         Ok(Bucket {
@@ -124,6 +105,37 @@ impl Bucket {
             checksums,
         })
     }
+}
+
+/// A client of the place that `setting` names, whose requests nobody counts, and which gives objects as they are. Nothing is sent yet.
+pub(crate) fn plain_client(setting: &str, url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    client_of(setting, url, None, RETRIES)
+}
+
+fn client_of(
+    setting: &str,
+    url: &Url,
+    endpoint: Option<&str>,
+    retries: usize,
+) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let bad = |why: String| StoreError::InvalidConfig(format!("{setting} = \"{url}\": {why}"));
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(bad(
+            "what follows ? or # is not understood; endpoint, region and credentials come from the environment".into(),
+        ));
+    }
+    let prefix = Path::from_url_path(url.path()).map_err(|error| bad(error.to_string()))?;
+    let root = match url.scheme() {
+        "memory" => Ok(memory(url)),
+        "gs" => google(url, retries),
+        "az" | "azure" | "abfs" | "abfss" => azure(url, retries),
+        _ => s3(url, endpoint, retries),
+    };
+    let root = root.map_err(|error| bad(chain(&error)))?;
+    Ok(match prefix.as_ref().is_empty() {
+        true => root,
+        false => Arc::new(PrefixStore::new(root, prefix)),
+    })
 }
 
 fn client() -> ClientOptions {

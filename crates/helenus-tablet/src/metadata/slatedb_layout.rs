@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use object_store::path::Path;
 use slatedb::config::GarbageCollectorDirectoryOptions;
+use slatedb::manifest::{SsTableId, VersionedManifest};
 
 /// How SlateDB deletes its small documents: old manifests, lists of compactions.
 pub(crate) const DOCUMENTS: GarbageCollectorDirectoryOptions = GarbageCollectorDirectoryOptions {
@@ -16,4 +18,24 @@ pub(crate) const DOCUMENTS: GarbageCollectorDirectoryOptions = GarbageCollectorD
 /// Where a tablet's database lies in the object store.
 pub(crate) fn tablet_path(id: u32) -> Path {
     Path::from(format!("tablets/{id}"))
+}
+
+/// Where a manifest of a tablet lies.
+pub(crate) fn manifest_path(id: u32, number: u64) -> Path {
+    tablet_path(id)
+        .join("manifest")
+        .join(format!("{number:020}.manifest"))
+}
+
+/// Where an SSTable lies that the tablet with that folder has written.
+pub(crate) fn table_path(root: &Path, id: SsTableId) -> Path {
+    root.clone().join("compacted").join(format!("{}.sst", id.value()))
+}
+
+/// The SSTables of a clone that lie with the tablets that it was made from, and the folders of these.
+pub(crate) fn inherited_tables(manifest: &VersionedManifest) -> HashMap<SsTableId, Path> {
+    let databases = manifest.external_dbs().iter();
+    databases
+        .flat_map(|db| db.sst_ids.iter().map(|id| (*id, Path::from(db.path.as_str()))))
+        .collect()
 }

@@ -9,10 +9,10 @@ mod late_writes;
 pub(crate) mod local;
 pub(crate) mod moment;
 mod origins;
-mod pinned;
+pub(crate) mod pinned;
 mod statistics;
-mod unfinished_batches;
 pub(crate) mod stats;
+pub(crate) mod unfinished_batches;
 pub(crate) mod write_batch;
 
 use std::sync::Arc;

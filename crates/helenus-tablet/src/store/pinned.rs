@@ -11,8 +11,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
-use object_store::{ObjectMeta, ObjectStore};
 use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
 use slatedb::Checkpoint;
 use slatedb::admin::Admin;
 use slatedb_common::clock::SystemClock;
@@ -48,10 +48,19 @@ pub(crate) struct Pinned {
     pub added: AtomicU64,
 }
 
+/// Where tablets that are only read lie, and what they are put together from.
+#[derive(Clone)]
+pub(crate) struct TabletFiles {
+    pub databases: Databases,
+    pub objects: Arc<dyn ObjectStore>,
+    /// How long reads are waited for.
+    pub read_timeout: Option<Duration>,
+}
+
 impl Store {
     /// Lets pinned tablets go. Their files are then deleted as others that are obsolete.
     pub async fn unpin(&self, pinned: &[PinnedTablet]) -> Result<(), StoreError> {
-        let (_, objects) = self.files()?;
+        let objects = self.files()?.objects;
         let unpin = |tablet: &PinnedTablet| {
             let (admin, checkpoint) = (admin(tablet.id, &objects), tablet.checkpoint);
             async move { delete(&admin, checkpoint).await }
@@ -66,7 +75,9 @@ impl Store {
     /// Lets all pinned tablets go but those with these checkpoints, and in a bucket those that were pinned in the last ten minutes; how many those
     /// were. Their files are then deleted as others that are obsolete.
     pub async fn unpin_others(&self, kept: &BTreeSet<Uuid>) -> Result<usize, StoreError> {
-        let (databases, objects) = self.files()?;
+        let TabletFiles {
+            databases, objects, ..
+        } = self.files()?;
         let (tablets, age_min) = match self.is_shared() {
             true => (self.stored_tablets().await?, UNKNOWN_AGE_MAX),
             false => (
@@ -92,7 +103,8 @@ impl Store {
                 Ok::<usize, StoreError>(count)
             }
         };
-        let is_old = |object: &ObjectMeta| (now - object.last_modified).to_std().unwrap_or_default() >= age_min;
+        let is_old =
+            |object: &ObjectMeta| (now - object.last_modified).to_std().unwrap_or_default() >= age_min;
         let is_gone = |id: Uuid, object: &ObjectMeta| is_old(object) && !kept.contains(&id);
         unfinished_batches::delete(&objects, is_gone).await?;
         let unpinning = futures::stream::iter(tablets).map(unpin).buffer_unordered(READS);
@@ -106,38 +118,29 @@ impl Store {
     /// # Errors
     /// They have been let go, or one of their files is damaged.
     pub async fn open_pinned(&self, pinned: &[PinnedTablet]) -> Result<Arc<Store>, StoreError> {
-        self.open_pinned_over(pinned, Arc::default()).await
+        self.open_pinned_in(&self.files()?, pinned, Arc::default()).await
     }
 
-    /// The same, where tables have these origins.
-    pub(super) async fn open_pinned_over(
+    /// The same of tablets whose files may lie elsewhere, and whose tables have these origins.
+    pub(super) async fn open_pinned_in(
         &self,
+        files: &TabletFiles,
         pinned: &[PinnedTablet],
         origins: Arc<Origins>,
     ) -> Result<Arc<Store>, StoreError> {
-        let (databases, objects) = self.files()?;
-        let databases = Databases {
-            // Rows that are read of the past do not push out those of today.
-            config: StoreConfig {
-                row_cache_bytes: 0,
-                ..databases.config.clone()
-            },
-            ..databases.clone()
-        };
         let log = NodeLog::new();
         log.close(StoreError::ReadOnly);
-        let read_timeout = self.is_shared().then_some(databases.config.read_timeout);
         let opening = pinned
             .iter()
-            .map(|pinned| open_tablet(&objects, &databases, &log, read_timeout, &origins, pinned));
+            .map(|pinned| open_tablet(files, &log, &origins, pinned));
         let mut tablets = try_join_all(opening).await?;
         tablets.sort_unstable_by_key(|tablet| tablet.token_range().first);
-        let unfinished = unfinished_batches::read(&objects, pinned).await?;
+        let unfinished = unfinished_batches::read(&files.objects, pinned).await?;
         let store = Arc::new(Store {
             tablets: ArcSwap::from_pointee(tablets),
             in_flight: Arc::new(Semaphore::new(1)),
             in_flight_permits: 1,
-            meta: Meta::new(objects, Path::default(), None),
+            meta: Meta::new(files.objects.clone(), Path::default(), None),
             metrics: self.metrics.clone(),
             row_cache: self.row_cache.clone(),
             block_cache_bytes: self.block_cache_bytes,
@@ -146,7 +149,7 @@ impl Store {
             origins,
             closed: AtomicBool::new(false),
             kind: StoreKind::Pinned(Box::new(Pinned {
-                clock: databases.clock.clone(),
+                clock: files.databases.clock.clone(),
                 added: AtomicU64::default(),
             })),
         });
@@ -171,13 +174,25 @@ impl Store {
         Ok(())
     }
 
-    /// What tablets are put together from, and their files.
-    pub(super) fn files(&self) -> Result<(&Databases, Arc<dyn ObjectStore>), StoreError> {
-        match &self.kind {
-            StoreKind::Local(local) => Ok((&local.databases, local.objects.clone())),
-            StoreKind::Remote(remote) => Ok((remote.databases(), remote.tablet_files())),
-            StoreKind::Pinned(_) => Err(StoreError::ReadOnly),
-        }
+    /// Where the files of this store's tablets lie.
+    pub(crate) fn files(&self) -> Result<TabletFiles, StoreError> {
+        let (databases, objects) = match &self.kind {
+            StoreKind::Local(local) => (&local.databases, local.objects.clone()),
+            StoreKind::Remote(remote) => (remote.databases(), remote.tablet_files()),
+            StoreKind::Pinned(_) => return Err(StoreError::ReadOnly),
+        };
+        Ok(TabletFiles {
+            objects,
+            read_timeout: self.is_shared().then_some(databases.config.read_timeout),
+            databases: Databases {
+                // Rows that are read of the past do not push out those of today.
+                config: StoreConfig {
+                    row_cache_bytes: 0,
+                    ..databases.config.clone()
+                },
+                ..databases.clone()
+            },
+        })
     }
 }
 
@@ -191,14 +206,12 @@ async fn delete(admin: &Admin, checkpoint: Uuid) -> Result<(), StoreError> {
 }
 
 async fn open_tablet(
-    objects: &Arc<dyn ObjectStore>,
-    databases: &Databases,
+    files: &TabletFiles,
     log: &Arc<NodeLog>,
-    read_timeout: Option<Duration>,
     origins: &Arc<Origins>,
     pinned: &PinnedTablet,
 ) -> Result<Arc<Tablet>, StoreError> {
-    let manifest = admin(pinned.id, objects)
+    let manifest = admin(pinned.id, &files.objects)
         .read_manifest(Some(pinned.manifest))
         .await;
     let manifest = manifest.map_err(|error| from_slatedb(&error))?;
@@ -206,16 +219,16 @@ async fn open_tablet(
         StoreError::FileGone(format!("manifest {} of tablet {}", pinned.manifest, pinned.id))
     })?;
     Ok(assemble(
-        databases,
+        &files.databases,
         TabletParts {
             id: pinned.id,
             tokens: pinned.tokens,
             db: TabletDb::Pinned(Arc::new(manifest)),
-            store: objects.clone(),
+            store: files.objects.clone(),
             compactions: Arc::default(),
             memtable_bytes: MEMTABLE_BYTES,
             log: log.clone(),
-            limits: read_timeout.map_or_else(ReadLimits::default, |timeout| {
+            limits: files.read_timeout.map_or_else(ReadLimits::default, |timeout| {
                 ReadLimits::of_bucket(timeout, pinned.tokens.first)
             }),
             origins: origins.clone(),

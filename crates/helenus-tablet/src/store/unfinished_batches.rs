@@ -19,12 +19,12 @@ use crate::log::{decode_records, encode_record};
 use crate::operation::Op;
 use crate::tablet::pin::PinnedTablet;
 
-const FOLDER: &str = "moments";
+pub(crate) const FOLDER: &str = "moments";
 /// The number of the segment that frames of moments name.
 const SEGMENT: u64 = 1;
 
 /// Where the operations of a moment lie; `None` of one without tablets.
-pub(super) fn path(pinned: &[PinnedTablet]) -> Option<Path> {
+pub(crate) fn path(pinned: &[PinnedTablet]) -> Option<Path> {
     let id = pinned.iter().map(|tablet| tablet.checkpoint).min()?;
     Some(Path::from(FOLDER).join(id.to_string()))
 }
@@ -35,12 +35,12 @@ impl Store {
     /// # Errors
     /// They can't be written.
     pub async fn complete_moment(&self, pinned: &[PinnedTablet], ops: Vec<Op>) -> Result<(), StoreError> {
-        let (databases, objects) = self.files()?;
+        let files = self.files()?;
         let Some(path) = path(pinned) else {
             return Ok(());
         };
-        let put = objects.put(&path, encode(&ops, databases.clock.now_ms()).into());
-        let put = put.await;
+        let frame = encode(&ops, files.databases.clock.now_ms());
+        let put = files.objects.put(&path, frame.into()).await;
         put.map(|_| ())
             .map_err(|error| StoreError::Unavailable(chain(&error)))
     }
@@ -94,7 +94,10 @@ pub(super) async fn delete(
         .await
         .map_err(failed)?;
     for object in found {
-        let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
+        let id = object
+            .location
+            .filename()
+            .and_then(|name| Uuid::parse_str(name).ok());
         if id.is_some_and(|id| is_gone(id, &object)) {
             objects.delete(&object.location).await.map_err(failed)?;
         }

@@ -44,6 +44,19 @@ pub struct TableOrigin {
     pub below: Option<Arc<TableOrigin>>,
 }
 
+impl TableOrigin {
+    /// The tablets of all its levels.
+    pub fn all_pinned(&self) -> impl Iterator<Item = &PinnedTablet> {
+        self.moments().flat_map(|pinned| pinned.iter())
+    }
+
+    /// The moments of all its levels.
+    pub fn moments(&self) -> impl Iterator<Item = &Arc<[PinnedTablet]>> {
+        let levels = std::iter::successors(Some(self), |origin| origin.below.as_deref());
+        levels.map(|origin| &origin.pinned)
+    }
+}
+
 /// Opens pinned tablets, to which these origins belong.
 pub(crate) type OpenPinned = Arc<
     dyn Fn(Arc<[PinnedTablet]>, Arc<Origins>) -> BoxFuture<'static, Result<OpenTablets, StoreError>>

@@ -4,19 +4,18 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use hashbrown::HashMap;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use parking_lot::Mutex;
 use slatedb::db_cache::{CacheFetch, CacheLoader, CachedEntry, CachedKey, DbCache};
-use slatedb::manifest::{SsTableId, SsTableView, VersionedManifest};
+use slatedb::manifest::{SsTableView, VersionedManifest};
 use slatedb::{Error, ErrorKind, FilterPolicy, SstReader};
 
 use super::read_ahead;
 use super::rows::SortedBlock;
 use super::sstable::{OpenTable, TABLE_BYTES, Table};
 use crate::cache::disk::object_store::refreshed;
-use crate::metadata::slatedb_layout::tablet_path;
+use crate::metadata::slatedb_layout::{inherited_tables, tablet_path};
 use crate::trace;
 use crate::tree::block_cache::{BlockCache, Lookups};
 use crate::tree::sst_filter;
@@ -91,11 +90,7 @@ impl SsTables {
 
     /// The files of a manifest. Those of a clone lie partly with the tablets that it was made from.
     pub fn files(&self, manifest: &VersionedManifest) -> Files {
-        let inherited: HashMap<SsTableId, Path> = manifest
-            .external_dbs()
-            .iter()
-            .flat_map(|db| db.sst_ids.iter().map(|id| (*id, Path::from(db.path.as_str()))))
-            .collect();
+        let inherited = inherited_tables(manifest);
         let table = |view: &SsTableView, run: Option<u32>| {
             let root = inherited.get(&view.sst.id).unwrap_or(&self.root);
             Table::new(view, run, root.clone())

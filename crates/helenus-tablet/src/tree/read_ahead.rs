@@ -16,6 +16,7 @@ use slatedb::config::CompressionCodec;
 
 use super::rows::{EntryKind, SortedBlock, SortedBlockBuilder};
 use super::sstable::{OpenTable, Table};
+use crate::metadata::slatedb_layout::table_path;
 
 /// Blocks that are read at once, at most.
 const BLOCKS_AHEAD: usize = 32;
@@ -46,11 +47,7 @@ pub(super) async fn read(
     if first >= last {
         return None;
     }
-    let path = table
-        .root
-        .clone()
-        .join("compacted")
-        .join(format!("{}.sst", table.handle.id.value()));
+    let path = table_path(&table.root, table.handle.id);
     let bytes = store.get_range(&path, first..last).await.ok()?;
     let codec = table.handle.info.compression_codec;
     offsets

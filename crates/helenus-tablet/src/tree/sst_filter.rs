@@ -13,6 +13,8 @@ use slatedb::config::CompressionCodec;
 use slatedb::manifest::SsTableHandle;
 use slatedb::{Filter, FilterPolicy};
 
+use crate::metadata::slatedb_layout::table_path;
+
 /// Reads the filter that `policy` made for an SSTable of the database at `root`.
 pub(crate) async fn read(
     store: &dyn ObjectStore,
@@ -24,10 +26,7 @@ pub(crate) async fn read(
     if info.filter_len == 0 {
         return None;
     }
-    let path = root
-        .clone()
-        .join("compacted")
-        .join(format!("{}.sst", table.id.value()));
+    let path = table_path(root, table.id);
     let range = info.filter_offset..info.filter_offset.checked_add(info.filter_len)?;
     let block = store.get_range(&path, range).await.ok()?;
     decode(block, info.compression_codec, policy)

@@ -18,7 +18,7 @@ const CLIENTS: &str = "/node/clients";
 
 // The node to ask. A doc comment here would replace the help text of `helenus nodetool`.
 #[derive(Args, Debug)]
-pub(super) struct NodeClient {
+pub(crate) struct NodeClient {
     /// Where a node serves HTTP
     #[arg(
         long,

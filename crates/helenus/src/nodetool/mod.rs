@@ -6,7 +6,7 @@
 mod auditlog;
 mod binary;
 mod cassandra_commands;
-mod client;
+pub(crate) mod client;
 mod clientstats;
 mod compactions;
 mod describecluster;
@@ -23,7 +23,7 @@ mod histograms;
 mod info;
 mod logging;
 mod netstats;
-mod output;
+pub(crate) mod output;
 mod profileload;
 mod reloadconfig;
 mod removenode;

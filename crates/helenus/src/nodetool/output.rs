@@ -5,14 +5,14 @@ use serde_json::Value;
 use tabled::builder::Builder;
 use tabled::settings::{Padding, Style};
 
-pub(super) fn list<'v>(cluster: &'v Value, name: &str) -> &'v [Value] {
+pub(crate) fn list<'v>(cluster: &'v Value, name: &str) -> &'v [Value] {
     cluster
         .get(name)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn text(value: &Value, name: &str) -> String {
+pub(crate) fn text(value: &Value, name: &str) -> String {
     match value.get(name) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Null) | None => "-".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
 }
 
 /// Rows in columns as wide as their longest value, with a space between, as Cassandra's tools write them (`TableBuilder`).
-pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     columns_with(rows, Padding::zero())
 }
 
@@ -141,7 +141,7 @@ pub(super) fn up_or_down(node: &Value) -> [&'static str; 2] {
     }
 }
 
-pub(super) fn number(value: &Value, name: &str) -> u64 {
+pub(crate) fn number(value: &Value, name: &str) -> u64 {
     value.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
@@ -151,7 +151,7 @@ pub(super) fn share(value: &Value, name: &str) -> String {
 }
 
 /// A size as Cassandra's tools write it, such as `104.33 KiB`.
-pub(super) fn file_size(bytes: u64) -> String {
+pub(crate) fn file_size(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| bytes >> shift > 0) {
         Some((shift, unit)) => {

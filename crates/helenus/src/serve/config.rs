@@ -9,6 +9,7 @@ use helenus_query::engine::AccessControl;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
 use helenus_server::audit::AuditOptions;
+use helenus_server::backup_schedule::BackupSchedule;
 use helenus_server::bucket_cost::BucketPrices;
 use helenus_server::full_query_log::QueryLogOptions;
 use helenus_server::tls::ClientTlsFiles;
@@ -63,6 +64,12 @@ pub struct Config {
     pub audit: AuditOptions,
     /// What the full query log is switched on with.
     pub full_query_log: QueryLogOptions,
+    /// Where scheduled backups go; without, there are none.
+    pub backup_to: Option<StoreUrl>,
+    pub backup_interval: Duration,
+    pub backup_keep: usize,
+    /// The file with the key of encrypted backups.
+    pub backup_key_file: Option<PathBuf>,
     /// A filter of `tracing`.
     pub log: String,
     pub log_format: LogFormat,
@@ -137,6 +144,10 @@ impl Config {
             bucket_prices: BucketPrices::default(),
             otlp_endpoint: None,
             otlp_sample_ratio: 0.01,
+            backup_to: None,
+            backup_interval: Duration::from_secs(24 * 3600),
+            backup_keep: 7,
+            backup_key_file: None,
             audit: AuditOptions::default(),
             full_query_log: QueryLogOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
@@ -163,6 +174,23 @@ impl Config {
             (None, None) if self.tls_authority.is_none() && !self.tls_optional => Ok(None),
             _ => Err("TLS for clients needs both tls_certificate and tls_key".to_owned()),
         }
+    }
+
+    /// When backups are written that nobody asks for, if they are.
+    pub fn backup_schedule(&self) -> Option<BackupSchedule> {
+        let to = match self.backup_to.as_ref()? {
+            StoreUrl::File(folder) => folder.display().to_string(),
+            StoreUrl::Remote(url) => url.to_string(),
+        };
+        Some(BackupSchedule {
+            to,
+            interval: self.backup_interval,
+            keep: self.backup_keep,
+            key_file: self
+                .backup_key_file
+                .as_ref()
+                .map(|file| file.display().to_string()),
+        })
     }
 
     /// The location of the data without a setting.

@@ -246,6 +246,9 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     };
     let live = Arc::new(Live::new(sources, given, config.clone(), applied_to));
     tokio::spawn(live.clone().follow(hangup));
+    if let Some(schedule) = config.backup_schedule().filter(|_| reader.is_none()) {
+        schedule.start(&engine, live.clone());
+    }
     let reporter = NodeReporter {
         engine: engine.clone(),
         agent: node.as_ref().map(|node| node.agent().clone()),

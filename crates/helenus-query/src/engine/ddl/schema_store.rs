@@ -144,6 +144,17 @@ pub async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlE
     }
 }
 
+/// A schema that was written whole, without the keyspaces that are computed.
+///
+/// # Errors
+/// It is damaged, or a newer binary has written it.
+pub(crate) fn read_whole(document: &[u8]) -> Result<Schema, CqlError> {
+    let mut schema = empty(false, |_| Vec::new())?;
+    documents::read(document, &mut schema, hidden_table)?;
+    link(&mut schema)?;
+    Ok(schema)
+}
+
 /// A base without the document that names it is what is left of a schema.
 async fn refuse_remains(store: &Store) -> Result<(), CqlError> {
     let names = store.meta_list().await.map_err(store_error)?;

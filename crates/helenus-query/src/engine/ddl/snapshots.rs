@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use helenus_cql::error::CqlError;
 use helenus_cql::types::UserType;
 use helenus_row::TableId;
 use helenus_tablet::PinnedTablet;
 use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
-use super::renumber::{branched, numbers_of};
+use super::renumber::{branched, numbers_of, renumbered};
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};
@@ -443,16 +444,16 @@ pub(crate) fn take(
     Ok(schema)
 }
 
-/// Tables that are put back over the rows that they have in pinned tablets.
-pub(crate) struct Adoption {
+/// Tables that are about to be put back.
+pub(crate) struct Restoring {
     /// The tag of the snapshot that has the tables under their new numbers.
     pub tag: String,
-    /// Of tables and indexes, in the pinned tablets and from now on.
+    /// Of tables and indexes: where their rows were, and from now on.
     pub numbers: Vec<(TableId, TableId)>,
 }
 
 /// For how long tables are kept that are about to be put back: if the node ends meanwhile, they are left over.
-const ADOPTION_TTL: Duration = Duration::from_secs(24 * 3600);
+const RESTORING_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The schema with a snapshot of tables under new numbers, of which the rows of pinned tablets are the origin. None if what is to be put back has
 /// its rows in the tablets of today.
@@ -463,23 +464,51 @@ pub(crate) fn begin_adoption(
     before: &Schema,
     wanted: &Restore,
     now_ms: i64,
-) -> Result<Option<(Schema, Adoption)>, String> {
+) -> Result<Option<(Schema, Restoring)>, String> {
     let snapshot = find(before, wanted)?;
     let Some(pinned) = &snapshot.pinned else {
         return Ok(None);
     };
-    let selected = select(snapshot, wanted.table.as_deref())?;
-    let mut schema = before.clone();
-    let mut numbers = Vec::new();
-    let mut tables = Vec::new();
-    for table in &selected {
+    let renew = |schema: &mut Schema, table: &Table| {
         let change = |builder: &mut TableBuilder| {
             builder.id = table.id;
             builder.adopts_origin = true;
         };
         let name = |_: &TableBuilder, index: &Index| index.name.clone();
-        let renewed =
-            branched(&mut schema, table, pinned, change, name).map_err(|error| error.to_string())?;
+        branched(schema, table, pinned, change, name)
+    };
+    begin_restore(before, snapshot, wanted.table.as_deref(), now_ms, renew).map(Some)
+}
+
+/// The schema with a snapshot that has the tables of another one, or one of them with its views, under new numbers, to which their rows are to be
+/// copied.
+///
+/// # Errors
+/// In words: there is no such table.
+pub(crate) fn begin_copy(
+    before: &Schema,
+    snapshot: &Snapshot,
+    table: Option<&str>,
+    now_ms: i64,
+) -> Result<(Schema, Restoring), String> {
+    begin_restore(before, snapshot, table, now_ms, |schema, table| {
+        renumbered(schema, table, false)
+    })
+}
+
+fn begin_restore(
+    before: &Schema,
+    snapshot: &Snapshot,
+    table: Option<&str>,
+    now_ms: i64,
+    renew: impl Fn(&mut Schema, &Table) -> Result<Table, CqlError>,
+) -> Result<(Schema, Restoring), String> {
+    let selected = select(snapshot, table)?;
+    let mut schema = before.clone();
+    let mut numbers = Vec::new();
+    let mut tables = Vec::new();
+    for table in &selected {
+        let renewed = renew(&mut schema, table).map_err(|error| error.to_string())?;
         numbers.extend(numbers_of(table, &renewed));
         tables.push(Arc::new(renewed));
     }
@@ -493,8 +522,8 @@ pub(crate) fn begin_adoption(
         },
         false => snapshot.keyspace.narrowed_to(tables),
     };
-    let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(ADOPTION_TTL), keyspace);
-    Ok(Some((schema, Adoption { tag, numbers })))
+    let tag = schema.add_snapshot(RESTORING, &snapshot.tag, now_ms, Some(RESTORING_TTL), keyspace);
+    Ok((schema, Restoring { tag, numbers }))
 }
 
 /// The schema in which a table that adopts its origin has all rows itself; none if it is another table by now.

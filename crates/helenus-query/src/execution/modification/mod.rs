@@ -248,6 +248,6 @@ pub async fn run_batch_message(
 #[cfg(test)]
 mod compact_tests;
 #[cfg(test)]
-mod dml_tests;
+pub(crate) mod dml_tests;
 #[cfg(test)]
 mod view_tests;

@@ -1,0 +1,282 @@
+//! Backups of all keyspaces to another place ([`helenus_tablet::BackupLocation`]), while clients are served.
+//!
+//! A backup is a snapshot of tables in use whose files are copied: it is one moment, also of batches. The snapshot holds the files meanwhile,
+//! under a tag of the node's, and is cleared at the end, or when the node is started again.
+
+mod restoring;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cql::error::CqlError;
+use helenus_row::murmur3_token;
+use helenus_tablet::{
+    BackupContent, BackupDocument, BackupKey, BackupLocation, BackupOrder, BackupReport, Keep, PinnedTablet,
+    StoreError, TableOrigin, check_backup_name,
+};
+use serde::Deserialize;
+
+use super::Engine;
+use super::ddl::schema_store::read_whole;
+use super::snapshots::{Clear, Take};
+use crate::cluster::Owner;
+use crate::failure::store_error;
+use crate::schema::names::is_system_name;
+use crate::schema::{Keyspace, Schema, documents};
+
+pub use restoring::{RestoreBackup, RestoredBackup, RestoredKeyspace};
+
+/// How long the snapshot stays of a node that never comes back.
+const SNAPSHOT_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Its token says which node of a cluster writes scheduled backups.
+const SCHEDULE_KEY: &[u8] = b"scheduled backups";
+
+/// What a backup is asked for with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackUp {
+    /// The URL of the place.
+    pub to: String,
+    /// Without, the time of the moment.
+    pub name: Option<String>,
+    /// How many backups stay.
+    pub keep: Option<usize>,
+    /// How long backups stay.
+    pub keep_for_ms: Option<u64>,
+    /// The file of this node with the key of encrypted backups.
+    pub key_file: Option<String>,
+}
+
+impl BackUp {
+    fn place(&self) -> Result<BackupLocation, CqlError> {
+        let key = key(self.key_file.as_deref())?;
+        BackupLocation::create(&self.to, key).map_err(backup_error)
+    }
+}
+
+/// The key that a file has.
+fn key(file: Option<&str>) -> Result<Option<BackupKey>, CqlError> {
+    let key = file.map(|file| BackupKey::read(Path::new(file)));
+    key.transpose().map_err(backup_error)
+}
+
+/// What is backed up.
+struct Moment {
+    taken_ms: i64,
+    schema: Schema,
+    tablets: Arc<[PinnedTablet]>,
+}
+
+impl Engine {
+    /// Writes a backup of all tables in use, with keyspaces and roles. `settings` are those of the node that are worth being written down.
+    ///
+    /// # Errors
+    /// This node backs up already, the store can't keep its tablets as they are, or the place has other backups ([`CqlError::Invalid`]); or something
+    /// can't be read or written, and then there is no such backup.
+    pub async fn back_up(
+        &self,
+        wanted: &BackUp,
+        settings: BTreeMap<String, String>,
+    ) -> Result<BackupReport, CqlError> {
+        let Ok(_alone) = self.backing_up.try_lock() else {
+            return Err(CqlError::invalid(
+                "this node is backing up already: wait until that has ended",
+            ));
+        };
+        if let Some(name) = &wanted.name {
+            check_backup_name(name).map_err(CqlError::invalid)?;
+        }
+        let location = wanted.place()?;
+        self.clear_left_backups().await?;
+        let take = Take {
+            tag: format!("{}{}", self.backup_tags(), self.now_ms()),
+            keyspaces: Vec::new(),
+            tables: Vec::new(),
+            ttl_ms: Some(SNAPSHOT_TTL.as_millis() as u64),
+            skip_flush: false,
+        };
+        self.take_snapshot(&take).await?;
+        let written = self.write_backup(wanted, &take.tag, &location, settings).await;
+        let cleared = self.clear_left_backups().await;
+        let report = written?;
+        // Otherwise the next one clears it.
+        if let Err(error) = cleared {
+            tracing::warn!(%error, "the snapshot of a backup could not be cleared");
+        }
+        tracing::info!(
+            name = report.name,
+            location = %location,
+            copied_files = report.copied_files,
+            copied_bytes = report.copied_bytes,
+            reused_files = report.reused_files,
+            reused_bytes = report.reused_bytes,
+            removed = report.removed_backups.join(" "),
+            "a backup was written"
+        );
+        Ok(report)
+    }
+
+    /// True of the node that writes the backups which nobody asks for: of a cluster the owner of one token, so that another one takes over when
+    /// that dies.
+    pub fn writes_scheduled_backups(&self) -> bool {
+        let token = murmur3_token(SCHEDULE_KEY);
+        let cluster = self.context.cluster();
+        cluster.is_none_or(|cluster| cluster.owner(token) == Owner::Here)
+    }
+
+    /// The moment of the newest backup in a place, in milliseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// The place can't be read.
+    pub async fn newest_backup_ms(&self, wanted: &BackUp) -> Result<Option<i64>, CqlError> {
+        let listed = wanted.place()?.list().await.map_err(backup_error)?;
+        Ok(listed.documents.last().map(|newest| newest.content.taken_ms))
+    }
+
+    async fn write_backup(
+        &self,
+        wanted: &BackUp,
+        tag: &str,
+        location: &BackupLocation,
+        settings: BTreeMap<String, String>,
+    ) -> Result<BackupReport, CqlError> {
+        let moment = moment(&self.schema(), tag, self.now_ms());
+        let schema = documents::encode(&moment.schema)?;
+        let schema = serde_json::from_slice(&schema);
+        let order = BackupOrder {
+            location,
+            node: self.node.host_id,
+            name: wanted.name.as_deref(),
+            tablets: &moment.tablets,
+            origins: origins_of(&moment.schema),
+            content: BackupContent {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                taken_ms: moment.taken_ms,
+                clock_us: self.context.store.clock_us().max(self.clock_us()),
+                settings,
+                header_tables: self.context.headers.all(),
+                schema: schema
+                    .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))?,
+            },
+            keep: Keep {
+                count: wanted.keep,
+                age: wanted.keep_for_ms.map(Duration::from_millis),
+            },
+        };
+        self.context.store.back_up(order).await.map_err(backup_error)
+    }
+
+    /// How the tags of the snapshots begin that this node takes for backups.
+    fn backup_tags(&self) -> String {
+        format!("backup-{}-", self.node.host_id)
+    }
+
+    /// Clears the snapshots that backups of this node have left. Call it while none runs.
+    ///
+    /// # Errors
+    /// The schema can't be written.
+    pub(super) async fn clear_left_backups(&self) -> Result<(), CqlError> {
+        let tags = self.backup_tags();
+        let schema = self.schema();
+        let left = schema.snapshots.values().map(|snapshot| &snapshot.tag);
+        let mut left: Vec<&String> = left.filter(|tag| tag.starts_with(&tags)).collect();
+        left.dedup();
+        for tag in left {
+            let which = Clear {
+                tag: Some(tag.clone()),
+                ..Clear::default()
+            };
+            self.clear_snapshots(&which).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What is there of the moment when a snapshot was taken of all tables. Keyspaces that had none are as they are now, and roles.
+fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
+    let taken: Vec<_> = today
+        .snapshots
+        .values()
+        .filter(|snapshot| snapshot.tag == tag)
+        .collect();
+    let mut schema = today.clone();
+    schema.snapshots = Arc::default();
+    schema.keyspaces = taken
+        .iter()
+        .map(|snapshot| (snapshot.keyspace.name.clone(), snapshot.keyspace.clone()))
+        .collect();
+    let is_users = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual && !is_system_name(&keyspace.name);
+    for keyspace in today.keyspaces.values().filter(is_users) {
+        // What tables it has by now were not there then.
+        let without_tables = || {
+            Arc::new(Keyspace {
+                tables: BTreeMap::new(),
+                ..Keyspace::clone(keyspace)
+            })
+        };
+        schema
+            .keyspaces
+            .entry(keyspace.name.clone())
+            .or_insert_with(without_tables);
+    }
+    let pinned = taken.iter().find_map(|snapshot| snapshot.pinned.clone());
+    Moment {
+        taken_ms: taken.first().map_or(now_ms, |snapshot| snapshot.taken_ms),
+        schema,
+        tablets: pinned.unwrap_or_default(),
+    }
+}
+
+/// The moments of the origins that tables have, each once.
+fn origins_of(schema: &Schema) -> Vec<Arc<[PinnedTablet]>> {
+    let origins = schema.branches().filter_map(|table| table.origin.as_deref());
+    let moments = origins.flat_map(TableOrigin::moments);
+    let by_id: BTreeMap<_, _> = moments
+        .filter_map(|moment| Some((moment.first()?.checkpoint, moment.clone())))
+        .collect();
+    by_id.into_values().collect()
+}
+
+/// The schema of a backup.
+///
+/// # Errors
+/// It is damaged, or a newer binary has written it.
+fn schema_of(backup: &BackupDocument) -> Result<Schema, CqlError> {
+    let document = serde_json::to_vec(&backup.content.schema);
+    let document = document.map_err(|error| CqlError::Server(error.to_string()))?;
+    read_whole(&document)
+}
+
+/// Says what is wrong with a backup beside its files: whether this binary understands its schema.
+///
+/// # Errors
+/// In words.
+pub fn check_backup(backup: &BackupDocument) -> Result<(), String> {
+    schema_of(backup).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// The names of the keyspaces of a backup, each with those of its tables without views.
+///
+/// # Errors
+/// Its schema can't be read.
+pub fn tables_of_backup(backup: &BackupDocument) -> Result<BTreeMap<String, Vec<String>>, CqlError> {
+    let schema = schema_of(backup)?;
+    let tables = |keyspace: &Keyspace| {
+        let tables = keyspace.tables.values().filter(|table| !table.is_view());
+        tables.map(|table| table.name.clone()).collect()
+    };
+    let keyspaces = schema.keyspaces.values();
+    Ok(keyspaces
+        .map(|keyspace| (keyspace.name.clone(), tables(keyspace)))
+        .collect())
+}
+
+/// What is wrong with the request, apart from what has failed.
+fn backup_error(error: StoreError) -> CqlError {
+    match error {
+        StoreError::InvalidConfig(why) => CqlError::invalid(why),
+        other => store_error(other),
+    }
+}

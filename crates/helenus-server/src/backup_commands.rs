@@ -1,0 +1,90 @@
+//! Backups over HTTP, for `helenus backup` and `helenus restore`: `POST /node/backups/write` writes one, `POST /node/backups/restore` puts
+//! tables back from one. Both have a JSON object as their body, with the fields of [`BackUp`] and [`RestoreBackup`], and answer with what they
+//! have done. What was begun goes on if the client does not wait for it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use helenus_cql::error::CqlError;
+use helenus_query::engine::Engine;
+use helenus_query::engine::backups::{BackUp, RestoreBackup};
+use serde_json::json;
+
+use crate::live_settings::LiveSettings;
+use crate::node::admin_auth::{AdminAuthenticator, Refusal};
+use crate::node_report::as_json;
+use crate::snapshot_commands::{failed, requested};
+
+const WRITE: &str = "/node/backups/write";
+const RESTORE: &str = "/node/backups/restore";
+
+#[derive(Clone)]
+struct Context {
+    engine: Arc<Engine>,
+    settings: Arc<dyn LiveSettings>,
+    authenticator: AdminAuthenticator,
+}
+
+/// The requests above. `authenticator` is that of the node's other commands.
+pub(crate) fn router(
+    engine: Arc<Engine>,
+    settings: Arc<dyn LiveSettings>,
+    authenticator: AdminAuthenticator,
+) -> Router {
+    Router::new()
+        .route(WRITE, post(write))
+        .route(RESTORE, post(restore))
+        .with_state(Context {
+            engine,
+            settings,
+            authenticator,
+        })
+}
+
+/// The settings that are not as without any, by name. Secrets are not shown.
+pub(crate) fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, String> {
+    let all = settings.settings().into_iter();
+    let unusual = all.filter(|setting| setting.value != setting.default);
+    unusual
+        .map(|setting| (setting.name.to_owned(), setting.value))
+        .collect()
+}
+
+/// The outcome of a task that goes on if nobody waits for it.
+async fn outcome<T: Send + 'static>(
+    work: impl Future<Output = Result<T, CqlError>> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::spawn(work).await {
+        Ok(done) => done.map_err(failed),
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))),
+    }
+}
+
+async fn write(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<impl IntoResponse, Refusal> {
+    let wanted: BackUp = requested(&context.authenticator, WRITE, peer, &headers, &body)?;
+    let settings = unusual_settings(context.settings.as_ref());
+    let report = outcome(async move { context.engine.back_up(&wanted, settings).await }).await?;
+    Ok(as_json(&json!(report)))
+}
+
+async fn restore(
+    State(context): State<Context>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: String,
+) -> Result<impl IntoResponse, Refusal> {
+    let wanted: RestoreBackup = requested(&context.authenticator, RESTORE, peer, &headers, &body)?;
+    let restored = outcome(async move { context.engine.restore_backup(&wanted).await }).await?;
+    Ok(as_json(&json!(restored)))
+}

@@ -1,0 +1,331 @@
+//! Copies the files of pinned tablets to the place of backups: those that are not there yet.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hashbrown::HashMap;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt};
+use serde::Serialize;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::digest::{digest, sha256};
+use super::document::{BackupContent, BackupDocument, BackupFile, backup_name, check_backup_name};
+use super::location::BackupLocation;
+use super::retention::{Keep, retain};
+use super::running::Running;
+use super::stored_files::stored_files;
+use crate::error::{StoreError, chain};
+use crate::store::{Store, unfinished_batches};
+use crate::tablet::pin::PinnedTablet;
+
+/// Files that are copied, or read, at a time.
+pub(super) const FILES: usize = 4;
+/// How often the log says how far a backup is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What is backed up, and where to.
+pub struct BackupOrder<'o> {
+    pub location: &'o BackupLocation,
+    /// The host id of the node that does it.
+    pub node: Uuid,
+    /// Without, the time of the moment.
+    pub name: Option<&'o str>,
+    pub tablets: &'o [PinnedTablet],
+    /// The moments of the origins of tables, whose files belong to the backup too.
+    pub origins: Vec<Arc<[PinnedTablet]>>,
+    pub content: BackupContent,
+    /// Which older backups are removed afterwards.
+    pub keep: Keep,
+}
+
+/// What a backup has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BackupReport {
+    pub name: String,
+    pub copied_files: u64,
+    pub copied_bytes: u64,
+    /// Were there from earlier backups.
+    pub reused_files: u64,
+    pub reused_bytes: u64,
+    /// Backups that were too old.
+    pub removed_backups: Vec<String>,
+    /// Files that none of the others needs.
+    pub removed_files: u64,
+    pub removed_bytes: u64,
+    /// Why backups that are too old are still there.
+    pub warning: Option<String>,
+}
+
+impl Store {
+    /// Writes a backup of pinned tablets, which have to stay pinned meanwhile.
+    ///
+    /// # Errors
+    /// The place has another store's backups or one of that name, or another node backs up there ([`StoreError::InvalidConfig`]); or files can't be
+    /// read or written. Then there is no such backup, and the next one finds the files that were copied.
+    pub async fn back_up(&self, order: BackupOrder<'_>) -> Result<BackupReport, StoreError> {
+        let name = match order.name {
+            Some(name) => name.to_owned(),
+            None => backup_name(order.content.taken_ms),
+        };
+        check_backup_name(&name).map_err(StoreError::InvalidConfig)?;
+        order.location.claim(self.identity_of_backups()).await?;
+        let running = Running::begin(order.location, order.node).await?;
+        let done = self.back_up_alone(&order, &name).await;
+        running.end().await;
+        done
+    }
+
+    async fn back_up_alone(&self, order: &BackupOrder<'_>, name: &str) -> Result<BackupReport, StoreError> {
+        let location = order.location;
+        let listed = location.list().await?;
+        let is_there = listed.documents.iter().any(|document| document.name == name);
+        if is_there {
+            let why = format!("there is a backup {name} in {location} already");
+            return Err(StoreError::InvalidConfig(why));
+        }
+        for (path, why) in &listed.unreadable {
+            tracing::warn!(path, why, "a backup can't be read");
+        }
+        let files = self.files()?;
+        // What is copied does not push other things out of the disk cache.
+        let from = self
+            .remote()
+            .map_or(files.objects, |remote| remote.objects().clone());
+        let copier = Copier {
+            from,
+            location: location.clone(),
+            known: known_files(&listed.documents),
+            there: location.files().await?,
+            background: files.databases.background,
+        };
+        let mut report = BackupReport {
+            name: name.to_owned(),
+            ..BackupReport::default()
+        };
+        let origins = order.origins.iter().map(|pinned| pinned.as_ref());
+        let moments: Vec<&[PinnedTablet]> = [order.tablets].into_iter().chain(origins).collect();
+        let files = Arc::new(copier).copy_all(&moments, &mut report).await?;
+        let content = order.content.clone();
+        let document = BackupDocument::new(name, self.identity_of_backups(), content, order.tablets, files);
+        location.put(&document).await?;
+        let removed = retain(location, order.keep, document.content.taken_ms).await;
+        match removed {
+            Ok(removed) => {
+                report.removed_backups = removed.backups;
+                report.removed_files = removed.files;
+                report.removed_bytes = removed.bytes;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "older backups could not be removed");
+                report.warning = Some(format!("older backups could not be removed: {error}"));
+            }
+        }
+        Ok(report)
+    }
+
+    /// By what the backups of this store are told from those of others.
+    fn identity_of_backups(&self) -> Uuid {
+        self.identity().unwrap_or(self.store_id)
+    }
+}
+
+/// The files of backups, by path.
+fn known_files(documents: &[BackupDocument]) -> HashMap<String, BackupFile> {
+    let files = documents.iter().flat_map(|document| &document.files);
+    files.map(|file| (file.path.clone(), file.clone())).collect()
+}
+
+/// A file that is in the place of backups now.
+struct Copied {
+    file: BackupFile,
+    /// It was there before.
+    is_reused: bool,
+}
+
+impl BackupReport {
+    fn count(&mut self, copied: &Copied) {
+        let (files, bytes) = match copied.is_reused {
+            true => (&mut self.reused_files, &mut self.reused_bytes),
+            false => (&mut self.copied_files, &mut self.copied_bytes),
+        };
+        *files += 1;
+        *bytes += copied.file.bytes;
+    }
+
+    fn log_progress(&self, all: usize) {
+        tracing::info!(
+            name = self.name,
+            files = self.copied_files + self.reused_files,
+            of = all,
+            copied_bytes = self.copied_bytes,
+            "backing up"
+        );
+    }
+}
+
+/// Copies the files of a store.
+struct Copier {
+    from: Arc<dyn ObjectStore>,
+    location: BackupLocation,
+    /// The files of earlier backups, by path.
+    known: HashMap<String, BackupFile>,
+    /// What lies there, by path, and its bytes.
+    there: HashMap<String, u64>,
+    /// Where the work is done, beside the requests of clients.
+    background: tokio::runtime::Handle,
+}
+
+impl Copier {
+    /// Copies what is missing of the files of moments; all files.
+    async fn copy_all(
+        self: Arc<Self>,
+        moments: &[&[PinnedTablet]],
+        report: &mut BackupReport,
+    ) -> Result<Vec<BackupFile>, StoreError> {
+        let mut files = Vec::new();
+        let mut tables = BTreeSet::new();
+        for moment in moments {
+            if let Some(copied) = self.copy_unfinished_batches(moment).await? {
+                report.count(&copied);
+                files.push(copied.file);
+            }
+        }
+        let tablets: BTreeSet<(u32, u64)> = moments
+            .iter()
+            .flat_map(|moment| moment.iter().map(|tablet| (tablet.id, tablet.manifest)))
+            .collect();
+        for (id, manifest) in &tablets {
+            let stored = stored_files(&self.from, *id, *manifest).await?;
+            let copied = self.copy_document(&stored.manifest).await?;
+            report.count(&copied);
+            files.push(copied.file);
+            tables.extend(stored.tables);
+        }
+        let all = tablets.len() + tables.len();
+        let mut waiting = tables.into_iter();
+        let mut copies = JoinSet::new();
+        let mut told = Instant::now();
+        loop {
+            for path in waiting.by_ref().take(FILES - copies.len()) {
+                let copier = self.clone();
+                let copying = async move { copier.copy_table(&path).await };
+                copies.spawn_on(copying, &self.background);
+            }
+            let Some(copied) = copies.join_next().await else {
+                break;
+            };
+            let copied = copied.map_err(|error| StoreError::Unavailable(error.to_string()))??;
+            report.count(&copied);
+            files.push(copied.file);
+            if told.elapsed() >= PROGRESS_INTERVAL {
+                told = Instant::now();
+                report.log_progress(all);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Copies what the batches came to that were under way at a moment, if there were any.
+    async fn copy_unfinished_batches(&self, moment: &[PinnedTablet]) -> Result<Option<Copied>, StoreError> {
+        let Some(path) = unfinished_batches::path(moment) else {
+            return Ok(None);
+        };
+        match self.from.head(&path).await {
+            Ok(_) => self.copy_document(&path).await.map(Some),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => {
+                let why = format!("cannot read {path}: {}", chain(&error));
+                Err(StoreError::Unavailable(why))
+            }
+        }
+    }
+
+    /// Copies a manifest, or another small file. The name of a manifest is a number, which a store that was put back from a copy of its folder gives again: so its content counts.
+    async fn copy_document(&self, path: &Path) -> Result<Copied, StoreError> {
+        let failed = |error| StoreError::Unavailable(format!("cannot read {path}: {}", chain(&error)));
+        let content = self
+            .from
+            .get(path)
+            .await
+            .map_err(failed)?
+            .bytes()
+            .await
+            .map_err(failed)?;
+        let file = BackupFile {
+            path: path.to_string(),
+            bytes: content.len() as u64,
+            sha256: sha256(&content),
+        };
+        let is_intact = self.there.get(&file.path) == Some(&file.bytes);
+        match self.known.get(&file.path) {
+            Some(known) if *known != file => Err(StoreError::InvalidConfig(format!(
+                "{} has another {path}: this store has been put back from a copy since. Take another place for its backups",
+                self.location
+            ))),
+            Some(_) if is_intact => Ok(Copied {
+                file,
+                is_reused: true,
+            }),
+            _ => {
+                self.location.write(path, content.into()).await?;
+                Ok(Copied {
+                    file,
+                    is_reused: false,
+                })
+            }
+        }
+    }
+
+    /// Copies an SSTable, if it is not there: no other has its name.
+    async fn copy_table(&self, path: &Path) -> Result<Copied, StoreError> {
+        let there = self.there.get(path.as_ref()).copied();
+        let known = self.known.get(path.as_ref());
+        if let Some(file) = known.filter(|known| there == Some(known.bytes)) {
+            let file = file.clone();
+            return Ok(Copied {
+                file,
+                is_reused: true,
+            });
+        }
+        let found = self.from.head(path).await;
+        let bytes = found
+            .map_err(|error| StoreError::Unavailable(format!("cannot read {path}: {}", chain(&error))))?
+            .size;
+        // One that a backup has left that was cut off has no known checksum: it is that of the store's.
+        let is_reused = there == Some(bytes);
+        let sha256 = match is_reused {
+            true => digest(&self.from, path, bytes, None).await?,
+            false => self.upload(path, bytes).await?,
+        };
+        let file = BackupFile {
+            path: path.to_string(),
+            bytes,
+            sha256,
+        };
+        Ok(Copied { file, is_reused })
+    }
+
+    /// Writes a file in parts; its checksum.
+    async fn upload(&self, path: &Path, bytes: u64) -> Result<String, StoreError> {
+        let failed = |error| self.location.failed(&format!("cannot write {path}"), &error);
+        let mut upload = self.location.objects.put_multipart(path).await.map_err(failed)?;
+        match digest(&self.from, path, bytes, Some(upload.as_mut())).await {
+            Ok(sha256) => {
+                upload.complete().await.map_err(failed)?;
+                Ok(sha256)
+            }
+            Err(error) => {
+                // What is left of it costs space, and no more.
+                let _ = upload.abort().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "copying_tests.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! Says whether backups can be restored: reads all of their files, and names each one that is damaged or missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream};
+use object_store::path::Path;
+use object_store::{Error, ObjectStoreExt};
+
+use super::copying::FILES;
+use super::digest::digest;
+use super::document::{BackupDocument, BackupFile};
+use super::location::BackupLocation;
+use super::stored_files::stored_files;
+use crate::error::{StoreError, chain};
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BackupProblem {
+    pub path: String,
+    pub what: String,
+    /// The backups that can't be restored for that.
+    pub backups: Vec<String>,
+}
+
+/// What was verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifiedBackups {
+    /// Their names, from old to new.
+    pub backups: Vec<String>,
+    pub files: u64,
+    pub bytes: u64,
+    /// By path.
+    pub problems: Vec<BackupProblem>,
+}
+
+impl BackupLocation {
+    /// Verifies one backup or all of them. `check` looks at what a document has beside files, and says what is wrong with it.
+    ///
+    /// # Errors
+    /// There is no such backup, or the place can't be read at all.
+    pub async fn verify(
+        &self,
+        name: Option<&str>,
+        check: impl Fn(&BackupDocument) -> Result<(), String>,
+    ) -> Result<VerifiedBackups, StoreError> {
+        let mut verified = VerifiedBackups::default();
+        let documents = match name {
+            Some(name) => vec![self.find(Some(name)).await?],
+            None => {
+                let listed = self.list().await?;
+                verified
+                    .problems
+                    .extend(listed.unreadable.into_iter().map(unreadable));
+                listed.documents
+            }
+        };
+        if let Err(error) = self.store_id().await {
+            let backups = names(&documents);
+            let what = error.to_string();
+            verified.problems.push(BackupProblem {
+                path: self.to_string(),
+                what,
+                backups,
+            });
+        }
+        verified.backups = names(&documents);
+        for document in &documents {
+            if let Err(what) = check(document) {
+                verified.problems.push(problem_of(
+                    document,
+                    &format!("backups/{}.json", document.name),
+                    what,
+                ));
+            }
+        }
+        self.verify_files(&documents, &mut verified).await;
+        for document in &documents {
+            self.verify_tablets(document, &mut verified).await;
+        }
+        verified.problems.sort();
+        Ok(verified)
+    }
+
+    async fn verify_files(&self, documents: &[BackupDocument], verified: &mut VerifiedBackups) {
+        let mut files: BTreeMap<&BackupFile, Vec<String>> = BTreeMap::new();
+        for document in documents {
+            for file in &document.files {
+                files.entry(file).or_default().push(document.name.clone());
+            }
+        }
+        verified.files = files.len() as u64;
+        verified.bytes = files.keys().map(|file| file.bytes).sum();
+        let checks = files.into_iter().map(|(file, backups)| async move {
+            let what = self.problem_of_file(file).await?;
+            let path = file.path.clone();
+            Some(BackupProblem { path, what, backups })
+        });
+        let mut checks = stream::iter(checks).buffer_unordered(FILES);
+        while let Some(problem) = checks.next().await {
+            verified.problems.extend(problem);
+        }
+    }
+
+    /// What is wrong with a file, in words.
+    async fn problem_of_file(&self, file: &BackupFile) -> Option<String> {
+        let path = Path::from(file.path.as_str());
+        let bytes = match self.objects.head(&path).await {
+            Ok(found) => found.size,
+            Err(Error::NotFound { .. }) => return Some("it is missing".to_owned()),
+            Err(error) => return Some(format!("it can't be read: {}", chain(&error))),
+        };
+        if bytes != file.bytes {
+            return Some(format!(
+                "it is damaged: it has {bytes} bytes instead of {}",
+                file.bytes
+            ));
+        }
+        match digest(&self.objects, &path, bytes, None).await {
+            Ok(sha256) if sha256 == file.sha256 => None,
+            Ok(_) => Some("it is damaged: it does not match its checksum".to_owned()),
+            Err(error) => Some(format!("it can't be read: {error}")),
+        }
+    }
+
+    /// Looks whether the manifests can be read, and whether the backup has the SSTables that they name.
+    async fn verify_tablets(&self, document: &BackupDocument, verified: &mut VerifiedBackups) {
+        let has: BTreeSet<&str> = document.files.iter().map(|file| file.path.as_str()).collect();
+        let bad: BTreeSet<String> = verified
+            .problems
+            .iter()
+            .map(|problem| problem.path.clone())
+            .collect();
+        for tablet in &document.tablets {
+            let manifest = crate::metadata::slatedb_layout::manifest_path(tablet.id, tablet.manifest);
+            if bad.contains(manifest.as_ref()) {
+                continue;
+            }
+            let what = match stored_files(&self.objects, tablet.id, tablet.manifest).await {
+                Ok(stored) => {
+                    let mut lost = stored.tables.iter().filter(|path| !has.contains(path.as_ref()));
+                    lost.next()
+                        .map(|path| format!("it names {path}, which the backup does not have"))
+                }
+                Err(error) => Some(format!("it can't be read: {error}")),
+            };
+            let problem = what.map(|what| problem_of(document, manifest.as_ref(), what));
+            verified.problems.extend(problem);
+        }
+    }
+}
+
+fn names(documents: &[BackupDocument]) -> Vec<String> {
+    documents.iter().map(|document| document.name.clone()).collect()
+}
+
+fn problem_of(document: &BackupDocument, path: &str, what: String) -> BackupProblem {
+    BackupProblem {
+        path: path.to_owned(),
+        what,
+        backups: vec![document.name.clone()],
+    }
+}
+
+/// The problem of a document that can't be read.
+fn unreadable((path, why): (String, String)) -> BackupProblem {
+    let name = path
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(".json");
+    BackupProblem {
+        what: format!("it can't be read: {why}"),
+        backups: vec![name.to_owned()],
+        path,
+    }
+}
