@@ -73,8 +73,7 @@ impl Engine {
     async fn unpin_gone(&self, before: &Schema) {
         let _taking = self.pinning.lock().await;
         let today = self.schema();
-        self.pasts.forget_gone(&today);
-        self.file_sizes.forget_pinned();
+        self.forget_pasts(&today);
         let kept: BTreeSet<Uuid> = pinned_by(&today).map(|of| of.checkpoint).collect();
         let gone = pinned_by(before).filter(|of| !kept.contains(&of.checkpoint));
         let gone: BTreeMap<Uuid, &PinnedTablet> = gone.map(|of| (of.checkpoint, of)).collect();
@@ -89,6 +88,12 @@ impl Engine {
             ),
             Err(error) => tracing::warn!(%error, "tablets that were kept for snapshots could not be let go"),
         }
+    }
+
+    /// Closes the snapshots that a schema has no more.
+    fn forget_pasts(&self, schema: &Schema) {
+        self.pasts.forget_gone(schema);
+        self.file_sizes.forget_pinned();
     }
 
     /// True of the one node of a cluster that does what need be done once.
@@ -231,9 +236,11 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
             let schema = engine.schema();
             if let Some(before) = known.replace(schema.clone())
                 && !Arc::ptr_eq(&before, &schema)
-                && engine.is_housekeeper()
             {
-                engine.unpin_gone(&before).await;
+                engine.forget_pasts(&schema);
+                if engine.is_housekeeper() {
+                    engine.unpin_gone(&before).await;
+                }
             }
             if let Err(error) = expire(&engine).await {
                 tracing::warn!(%error, "expired snapshots could not be removed");

@@ -54,6 +54,8 @@ pub struct BackupTablet {
     pub tokens: TokenRange,
     /// The number of the manifest that lists its SSTables.
     pub manifest: u64,
+    /// What held the files in the store. The least of a moment's names what its unfinished batches came to.
+    pub checkpoint: Uuid,
 }
 
 /// A file of a backup.
@@ -72,6 +74,7 @@ impl From<&PinnedTablet> for BackupTablet {
             id: pinned.id,
             tokens: pinned.tokens,
             manifest: pinned.manifest,
+            checkpoint: pinned.checkpoint,
         }
     }
 }
@@ -82,8 +85,7 @@ impl From<&BackupTablet> for PinnedTablet {
             id: tablet.id,
             tokens: tablet.tokens,
             manifest: tablet.manifest,
-            // Nothing has to hold files that nobody deletes.
-            checkpoint: Uuid::nil(),
+            checkpoint: tablet.checkpoint,
         }
     }
 }

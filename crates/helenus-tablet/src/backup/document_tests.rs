@@ -19,7 +19,7 @@ fn document() -> BackupDocument {
             last: i64::MAX,
         },
         manifest: 7,
-        checkpoint: Uuid::nil(),
+        checkpoint: Uuid::from_u128(5),
     };
     let file = |path: &str| BackupFile {
         path: path.to_owned(),
@@ -42,7 +42,12 @@ fn a_document_is_read_as_it_was_written_and_has_each_file_once() {
     let fields: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
         fields["tablets"],
-        json!([{"id": 0, "tokens": {"first": i64::MIN, "last": i64::MAX}, "manifest": 7}])
+        json!([{
+            "id": 0,
+            "tokens": {"first": i64::MIN, "last": i64::MAX},
+            "manifest": 7,
+            "checkpoint": "00000000-0000-0000-0000-000000000005",
+        }])
     );
     assert_eq!(
         fields["taken_ms"],
