@@ -265,3 +265,7 @@ async fn expire(engine: &Engine) -> Result<(), CqlError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "snapshots_tests.rs"]
+mod tests;

@@ -1,0 +1,178 @@
+//! A month of hourly snapshots and daily branches in simulated time: what is kept is what is needed, and nothing is left over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use helenus_tablet::StoreConfig;
+
+use super::*;
+use crate::clock::Clock;
+use crate::engine::EngineConfig;
+use crate::request::{ClientState, QueryOptions};
+use crate::response::Response;
+
+const HOUR_US: i64 = 3_600_000_000;
+const DAYS: i64 = 30;
+/// Hours for which a snapshot is kept, and days for which a branch is.
+const SNAPSHOT_HOURS: i64 = 24;
+const BRANCH_DAYS: i64 = 3;
+const KEYS: i64 = 5;
+
+/// A time that is set.
+struct SetClock(AtomicI64);
+
+impl Clock for SetClock {
+    fn now_us(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs a statement; the first cell of its answer, a bigint.
+async fn run(engine: &Arc<Engine>, text: &str) -> Option<i64> {
+    let outcome = engine
+        .query(&ClientState::default(), text, &QueryOptions::default())
+        .await;
+    let Response::Rows(rows) = outcome.unwrap_or_else(|error| panic!("{text}: {error}")).response else {
+        return None;
+    };
+    let cell = rows.content.iter().flatten().flatten().next()?.clone();
+    Some(i64::from_be_bytes(cell.as_ref().try_into().expect("a bigint")))
+}
+
+async fn sum(engine: &Arc<Engine>, table: &str) -> i64 {
+    let found = run(engine, &format!("SELECT sum(n) FROM {table}")).await;
+    found.expect("a sum")
+}
+
+fn ssts(folder: &Path) -> BTreeSet<String> {
+    let tablets = std::fs::read_dir(folder.join("tablets")).expect("tablets");
+    let files = tablets.flat_map(|tablet| {
+        let compacted = tablet.expect("a tablet").path().join("compacted");
+        std::fs::read_dir(compacted).into_iter().flatten().flatten()
+    });
+    files
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".sst"))
+        .collect()
+}
+
+/// Checkpoints that neither a snapshot nor a branch has: let go, and counted.
+async fn left_over(engine: &Engine) -> usize {
+    let kept: BTreeSet<Uuid> = pinned_by(&engine.schema()).map(|of| of.checkpoint).collect();
+    let unpinned = engine.context.store.unpin_others(&kept).await;
+    unpinned.expect("checkpoints are listed")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = Arc::new(SetClock(AtomicI64::new(1_800_000_000_000_000)));
+    let mut config = EngineConfig {
+        clock: clock.clone(),
+        store: StoreConfig {
+            garbage_age: Duration::from_millis(10),
+            ..StoreConfig::small(folder.path())
+        },
+        ..EngineConfig::small(folder.path())
+    };
+    config.limits.auto_snapshot.is_on = false;
+    let engine = Engine::open(config).await.expect("the store opens");
+    run(
+        &engine,
+        "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    )
+    .await;
+    run(&engine, "CREATE TABLE shop.t (k bigint PRIMARY KEY, n bigint)").await;
+    // What each snapshot and branch has to show.
+    let (mut snapshots, mut branches) = (BTreeMap::new(), BTreeMap::new());
+    for hour in 0..DAYS * 24 {
+        clock.0.fetch_add(HOUR_US, Ordering::Relaxed);
+        let key = hour % KEYS;
+        run(
+            &engine,
+            &format!("INSERT INTO shop.t (k, n) VALUES ({key}, {hour})"),
+        )
+        .await;
+        let take = Take {
+            tag: format!("hour{hour}"),
+            keyspaces: Vec::new(),
+            tables: vec!["shop.t".to_owned()],
+            ttl_ms: Some((SNAPSHOT_HOURS * HOUR_US / 1000) as u64),
+            skip_flush: false,
+        };
+        engine.take_snapshot(&take).await.expect("a snapshot is taken");
+        snapshots.insert(hour, sum(&engine, "shop.t").await);
+        expire(&engine).await.expect("old snapshots go");
+        snapshots.retain(|taken, _| hour - taken < SNAPSHOT_HOURS);
+        assert_eq!(engine.schema().snapshots.len(), snapshots.len());
+        if hour % 24 != 23 {
+            continue;
+        }
+        let day = hour / 24;
+        // Of now, and of some hour of the day.
+        let as_of = match day % 2 {
+            0 => String::new(),
+            _ => format!("AS OF SNAPSHOT hour{}", hour - day % SNAPSHOT_HOURS),
+        };
+        run(
+            &engine,
+            &format!("CREATE KEYSPACE day{day} AS COPY OF shop {as_of}"),
+        )
+        .await;
+        run(
+            &engine,
+            &format!("INSERT INTO day{day}.t (k, n) VALUES (99, {day})"),
+        )
+        .await;
+        let then = match day % 2 {
+            0 => snapshots[&hour],
+            _ => snapshots[&(hour - day % SNAPSHOT_HOURS)],
+        };
+        branches.insert(day, then + day);
+        if day >= BRANCH_DAYS {
+            let before = engine.schema();
+            run(&engine, &format!("DROP KEYSPACE day{}", day - BRANCH_DAYS)).await;
+            engine.unpin_gone(&before).await;
+            branches.remove(&(day - BRANCH_DAYS));
+        }
+        engine.context.store.compact().await.expect("all is compacted");
+        for (day, shown) in &branches {
+            assert_eq!(sum(&engine, &format!("day{day}.t")).await, *shown, "day {day}");
+        }
+        for (taken, shown) in snapshots.iter().step_by(7) {
+            let table = format!("shop.t AS OF SNAPSHOT hour{taken}");
+            assert_eq!(sum(&engine, &table).await, *shown, "hour {taken}");
+        }
+        assert_eq!(left_over(&engine).await, 0, "day {day}");
+    }
+    let before = engine.schema();
+    for day in branches.keys() {
+        run(&engine, &format!("DROP KEYSPACE day{day}")).await;
+    }
+    engine.unpin_gone(&before).await;
+    engine
+        .clear_snapshots(&Clear::default())
+        .await
+        .expect("snapshots are cleared");
+    assert_eq!(left_over(&engine).await, 0);
+    // What remains are the files of the tablets.
+    let store = engine.context.store.clone();
+    let is_clean = async {
+        loop {
+            // Files are told to be old by this clock.
+            clock.0.fetch_add(1_000_000, Ordering::Relaxed);
+            run(&engine, "INSERT INTO shop.t (k, n) VALUES (1, 1)").await;
+            store.flush().await.expect("memory is flushed");
+            store.compact().await.expect("all is compacted");
+            let needed: usize = store.tablets().iter().map(|tablet| tablet.files().len()).sum();
+            if ssts(folder.path()).len() <= needed {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), is_clean)
+        .await
+        .unwrap_or_else(|_| panic!("files are left over: {:?}", ssts(folder.path())));
+}
