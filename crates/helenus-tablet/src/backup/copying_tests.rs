@@ -60,21 +60,21 @@ async fn another_manifest_of_the_same_number_is_refused() {
     let manifest = Path::from(MANIFEST);
     let first = copier(&folder, b"then")
         .await
-        .copy_manifest(&manifest)
+        .copy_document(&manifest)
         .await
         .unwrap();
     assert!(!first.is_reused);
     let mut same = copier(&folder, b"then").await;
     know(&mut same, &first.file);
-    assert!(same.copy_manifest(&manifest).await.unwrap().is_reused);
+    assert!(same.copy_document(&manifest).await.unwrap().is_reused);
     let mut other = copier(&folder, b"else").await;
     know(&mut other, &first.file);
-    let refused = other.copy_manifest(&manifest).await.err().unwrap().to_string();
+    let refused = other.copy_document(&manifest).await.err().unwrap().to_string();
     assert!(refused.contains("put back from a copy"), "{refused}");
     // One that no backup has is of a backup that was cut off.
     let copied = copier(&folder, b"else")
         .await
-        .copy_manifest(&manifest)
+        .copy_document(&manifest)
         .await
         .unwrap();
     assert!(!copied.is_reused);
