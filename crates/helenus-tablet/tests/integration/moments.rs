@@ -141,7 +141,7 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-    assert!(store.open_pinned(&before).await.is_err());
+    assert!(store.open_pinned(&split).await.is_err(), "its tablets are gone");
     assert_eq!(read(&store, &names[0]).await.as_deref(), Some("old+new"));
 }
 
