@@ -53,9 +53,7 @@ async fn adopt(engine: &Arc<Engine>, table: &Arc<Table>) -> Result<(), CqlError>
         let below = origin.below.iter().map(|below| (origin.table, below.clone()));
         let from = store.open_pinned_with(&origin.pinned, below.collect()).await;
         let from = from.map_err(store_error)?;
-        // That the table may have headers is known since it was put back.
-        let to = TableId(number);
-        rows += copying::copy(&engine.context, &from, TableId(origin.table), to, false).await?;
+        rows += copying::copy(&engine.context, &from, TableId(origin.table), TableId(number)).await?;
     }
     ddl::change(engine, |schema| {
         Ok(snapshots::end_adoption(schema, table).map(|schema| (schema, ())))

@@ -1,20 +1,18 @@
 //! Copies the rows of a table as it was at one moment to another number.
 
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use helenus_cql::error::CqlError;
 use helenus_row::{TableId, key};
-use helenus_tablet::{Op, Store, Tablet, WriteBatch};
+use helenus_tablet::{Op, Store, Tablet};
 use tokio::time::Instant;
 
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
-use crate::storage::agreement::add_header_table;
-use crate::storage::reads::scan_tablet;
-use crate::storage::writes::write_ops;
+use crate::storage::reads::{keys_of, scan_tablet};
+use crate::storage::writes::write_anywhere;
 
 /// Tablets that are copied at a time.
 const TABLETS: usize = 2;
@@ -25,7 +23,7 @@ const BATCH_BYTES: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes all rows that table `from` has in a store of pinned tablets to table `to`; how many those are. Rows that are there
-/// merge with them. `has_headers` is false of a table that has never had a partition header.
+/// merge with them. That `to` may have partition headers is known before.
 ///
 /// # Errors
 /// The rows can't be read or written.
@@ -34,11 +32,7 @@ pub(super) async fn copy(
     pinned: &Arc<Store>,
     from: TableId,
     to: TableId,
-    has_headers: bool,
 ) -> Result<u64, CqlError> {
-    if has_headers {
-        add_header_table(context, to).await?;
-    }
     let tablets = Vec::clone(&pinned.tablets());
     let copies = tablets
         .into_iter()
@@ -55,9 +49,7 @@ async fn copy_tablet(
     to: TableId,
 ) -> Result<u64, CqlError> {
     // A tablet that was split may still have rows of its sibling.
-    let tokens = tablet.token_range();
-    let range = key::token_range(from, Bound::Included(tokens.first), Bound::Included(tokens.last));
-    let scan = scan_tablet(tablet, range, false).await;
+    let scan = scan_tablet(tablet, keys_of(from, tablet.token_range()), false).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let mut rows = 0;
     let mut batch = Vec::new();
@@ -75,18 +67,10 @@ async fn copy_tablet(
         });
         rows += 1;
         if bytes >= BATCH_BYTES {
-            write(context, std::mem::take(&mut batch)).await?;
+            write_anywhere(context, std::mem::take(&mut batch), Instant::now() + PATIENCE).await?;
             bytes = 0;
         }
     }
-    write(context, batch).await?;
+    write_anywhere(context, batch, Instant::now() + PATIENCE).await?;
     Ok(rows)
-}
-
-async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError> {
-    let Some(cluster) = context.cluster() else {
-        let written = context.store.write(WriteBatch::of(ops), true).await;
-        return written.map_err(store_error);
-    };
-    write_ops(context, cluster, ops, true, Instant::now() + PATIENCE).await
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{HeldMoment, PinnedTablet, TokenRange};
+use helenus_tablet::{HeldMoment, PinnedTablet, Store, TokenRange};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -81,9 +81,7 @@ impl Engine {
         match self.complete_batches(&pinned).await {
             Ok(()) => Ok(pinned),
             Err(error) => {
-                if let Err(error) = self.context.store.unpin(&pinned).await {
-                    tracing::debug!(%error, "tablets of a moment that failed are let go later");
-                }
+                unpin_failed(&self.context.store, &pinned).await;
                 Err(error)
             }
         }
@@ -139,9 +137,7 @@ impl Engine {
         match failure.map_or_else(|| check_all_tokens(tokens), Err) {
             Ok(()) => Ok(pinned),
             Err(why) => {
-                if let Err(error) = self.context.store.unpin(&pinned).await {
-                    tracing::debug!(%error, "tablets of a moment that failed are let go later");
-                }
+                unpin_failed(&self.context.store, &pinned).await;
                 Err(why)
             }
         }
@@ -216,16 +212,21 @@ impl Engine {
                     let store = store.clone();
                     // Nobody waits for the flush.
                     tokio::spawn(async move {
-                        if let Ok(pinned) = held.pinned().await
-                            && let Err(error) = store.unpin(&pinned).await
-                        {
-                            tracing::debug!(%error, "tablets of a moment that failed are let go later");
+                        if let Ok(pinned) = held.pinned().await {
+                            unpin_failed(&store, &pinned).await;
                         }
                     });
                 }
                 Ok(Vec::new())
             }
         }
+    }
+}
+
+/// Lets go the tablets of a moment that was none.
+async fn unpin_failed(store: &Store, pinned: &[PinnedTablet]) {
+    if let Err(error) = store.unpin(pinned).await {
+        tracing::debug!(%error, "tablets of a moment that failed are let go later");
     }
 }
 

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
 use helenus_row::TableId;
-use helenus_tablet::PinnedTablet;
+use helenus_tablet::{PinnedTablet, TableOrigin};
 use uuid::Uuid;
 
 use super::Engine;
 use super::adoption;
 use super::ddl::{self, difference, snapshots};
-use crate::cluster::{Cluster, Owner};
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::schema::Schema;
 use crate::storage::agreement::add_header_table;
@@ -28,8 +27,8 @@ impl Engine {
     /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing.
     ///
     /// # Errors
-    /// There are no such tables, there is such a snapshot, or the store is in a bucket ([`CqlError::Invalid`]); or it can't be written down, and
-    /// then there is none.
+    /// There are no such tables, there is such a snapshot, or the node is read-only ([`CqlError::Invalid`]); or there was no moment of all nodes, or it
+    /// can't be written down, and then there is none.
     pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
@@ -97,9 +96,8 @@ impl Engine {
     }
 
     /// True of the one node of a cluster that does what need be done once.
-    pub(super) fn is_housekeeper(&self) -> bool {
-        let is_here = |cluster: &Arc<dyn Cluster>| cluster.owner(i64::MIN) == Owner::Here;
-        self.cluster().is_none_or(is_here)
+    fn is_housekeeper(&self) -> bool {
+        self.context.owns(i64::MIN)
     }
 
     /// Lets go what nodes have pinned that ended before a snapshot of it was written down.
@@ -205,13 +203,11 @@ impl Engine {
 /// The tablets that snapshots and branches have pinned.
 fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
     let snapshots = schema.snapshots.values();
-    let of_snapshots = snapshots.filter_map(|snapshot| snapshot.pinned.as_ref());
-    let origins = schema.branches().flat_map(|table| {
-        let nearest = table.origin.as_deref();
-        std::iter::successors(nearest, |origin| origin.below.as_deref())
-    });
-    let pinned = of_snapshots.chain(origins.map(|origin| &origin.pinned));
-    pinned.flat_map(|pinned| pinned.iter())
+    let of_snapshots = snapshots.filter_map(|snapshot| snapshot.pinned.as_deref());
+    let origins = schema.branches().filter_map(|table| table.origin.as_deref());
+    of_snapshots
+        .flatten()
+        .chain(origins.flat_map(TableOrigin::all_pinned))
 }
 
 /// Removes snapshots whose time has passed, as long as the engine is there.

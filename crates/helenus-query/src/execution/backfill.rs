@@ -12,18 +12,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::{KeyKind, TableId, murmur3_token};
-use helenus_tablet::{Op, WriteBatch};
+use helenus_tablet::Op;
 
 use super::views::existing_row_op;
-use crate::cluster::Owner;
-use crate::failure::{ExecutionError, store_error};
+use crate::failure::ExecutionError;
 use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index};
 use crate::index::nearest::directories;
 use crate::rows::RowsWanted;
 use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
 use crate::storage::ExecutionContext;
 use crate::storage::read::{FoundPartition, RangeCursor, read_stored_row};
-use crate::storage::writes::write_ops;
+use crate::storage::writes::write_anywhere;
 
 /// Rows that a build brings in at a time.
 const BATCH_ROWS: usize = 512;
@@ -127,10 +126,7 @@ pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaCh
 
 /// A build is done by the owner of a token that its number gives, so that another node takes it over when that one dies.
 fn is_mine(context: &ExecutionContext, number: TableId) -> bool {
-    let token = murmur3_token(&number.0.to_be_bytes());
-    context
-        .cluster()
-        .is_none_or(|cluster| cluster.owner(token) == Owner::Here)
+    context.owns(murmur3_token(&number.0.to_be_bytes()))
 }
 
 async fn build(
@@ -208,17 +204,7 @@ async fn backfill_batch(
     if begun.elapsed() > BATCH_AGE_MAX {
         return Err(CqlError::Server("reading took too long".to_owned()));
     }
-    if ops.is_empty() {
-        return Ok(());
-    }
-    match context.cluster() {
-        Some(cluster) => write_ops(context, cluster, ops, true, context.deadline()).await,
-        None => context
-            .store
-            .write(WriteBatch::of(ops), true)
-            .await
-            .map_err(store_error),
-    }
+    write_anywhere(context, ops, context.deadline()).await
 }
 
 async fn view_row(

@@ -23,7 +23,6 @@ use super::posting_lists::hidden_rows::{
 };
 use super::posting_lists::k_means::{k_means, nearest};
 use super::posting_lists::packed_vector::unpack;
-use crate::cluster::Owner;
 use crate::failure::ExecutionError;
 use crate::rows::RowsWanted;
 use crate::schema::{Index, Schema};
@@ -88,11 +87,7 @@ pub(crate) async fn round(
     index: &Arc<Index>,
     wait: Duration,
 ) -> Result<usize, ExecutionError> {
-    let is_mine = || {
-        let token = directory_partition().token;
-        let cluster = context.cluster();
-        cluster.is_none_or(|cluster| cluster.owner(token) == Owner::Here)
-    };
+    let is_mine = || context.owns(directory_partition().token);
     if !is_mine() {
         return Ok(0);
     }

@@ -15,7 +15,7 @@ use super::{
     VirtualTables,
 };
 use crate::clock::{Clock, TimestampSource};
-use crate::cluster::{Cluster, Versions};
+use crate::cluster::{Cluster, Owner, Versions};
 use crate::figures::Figures;
 use crate::figures::running::RunningStatements;
 use crate::index::building::Backfills;
@@ -78,6 +78,12 @@ impl ExecutionContext {
     /// The cluster that the node is in.
     pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
         self.cluster.get()
+    }
+
+    /// True of the owner of a token, and of a node that is alone.
+    pub(crate) fn owns(&self, token: i64) -> bool {
+        self.cluster()
+            .is_none_or(|cluster| cluster.owner(token) == Owner::Here)
     }
 
     /// What reads of the past stand on: other tablets and tables, and a time that stands still. Nothing is written there.

@@ -17,7 +17,7 @@ use helenus_row::{ByteRange, ClusteringRange, key};
 use helenus_tablet::{KeptRows, TokenRange};
 
 use super::reads::{self, TabletScan};
-use crate::cluster::{Owner, ScanRange};
+use crate::cluster::ScanRange;
 use crate::failure::ExecutionError;
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted, StoredRow, corrupt};
 use crate::schema::Table;
@@ -74,11 +74,8 @@ pub(crate) async fn kept_partition(
     token: i64,
     prefix: &Bytes,
 ) -> Result<Option<KeptRows>, ExecutionError> {
-    let is_here = context
-        .cluster()
-        .is_none_or(|cluster| cluster.owner(token) == Owner::Here);
     match context.store.tablet(token) {
-        Ok(tablet) if is_here => Ok(tablet.kept_partition(prefix).await?),
+        Ok(tablet) if context.owns(token) => Ok(tablet.kept_partition(prefix).await?),
         _ => Ok(None),
     }
 }

@@ -302,11 +302,7 @@ impl RangeCursor {
             let tokens = tablet.token_range();
             let gap = next.filter(|next| *next < tokens.first);
             next = tokens.last.checked_add(1);
-            let covered = key::token_range(
-                self.table,
-                Bound::Included(tokens.first),
-                Bound::Included(tokens.last),
-            );
+            let covered = reads::keys_of(self.table, tokens);
             let end = covered.end.clone().or_else(|| table.end.clone());
             if end.as_ref().is_some_and(|end| *end <= rest.start) {
                 continue;
@@ -351,11 +347,7 @@ impl RangeCursor {
     ) -> Result<bool, CqlError> {
         let (scan, tokens, end) = loop {
             let tokens = reads::tokens_of(cluster, &rest.start);
-            let covered = key::token_range(
-                self.table,
-                Bound::Included(tokens.first),
-                Bound::Included(tokens.last),
-            );
+            let covered = reads::keys_of(self.table, tokens);
             let range = ScanRange {
                 tokens,
                 start: rest.start.clone(),

@@ -3,11 +3,9 @@
 //! For tables without partition headers and static rows, which the hidden tables of indexes are: a reader that comes from behind meets a
 //! partition's header after the rows that it covers.
 
-use std::ops::Bound;
-
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
-use helenus_row::{ByteRange, CellRules, KeyKind, TableId, key};
+use helenus_row::{ByteRange, CellRules, KeyKind, TableId};
 use helenus_tablet::TokenRange;
 
 use super::range::{entry, may_begin_again, wait_for_tablets};
@@ -136,11 +134,7 @@ impl ReversedRangeCursor {
 
     /// What is left of the range in the tablet with those tokens, the last of which is the last that is left.
     fn part(&self, tokens: TokenRange) -> ScanRange {
-        let covered = key::token_range(
-            self.table,
-            Bound::Included(tokens.first),
-            Bound::Included(tokens.last),
-        );
+        let covered = reads::keys_of(self.table, tokens);
         ScanRange {
             tokens,
             start: self.start.clone().max(covered.start),
@@ -168,6 +162,10 @@ fn last_token(table: TableId, end: Option<&Bytes>) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
+
+    use helenus_row::key;
+
     use super::*;
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use futures::future::join_all;
 use helenus_cql::error::{Consistency, CqlError};
-use helenus_row::ByteRange;
+use helenus_row::{ByteRange, TableId, key};
 use helenus_tablet::{CachedRead, Scan, Tablet, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -235,6 +235,11 @@ fn first_token(start: &[u8]) -> i64 {
     let given = start.get(4..).unwrap_or_default();
     token.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
     i64::from_be_bytes(token) ^ i64::MIN
+}
+
+/// The keys of a table with these tokens. What else a tablet has of it, after a split, is its sibling's.
+pub(crate) fn keys_of(table: TableId, tokens: TokenRange) -> ByteRange {
+    key::token_range(table, Bound::Included(tokens.first), Bound::Included(tokens.last))
 }
 
 /// Begins a scan of keys of an open tablet.

@@ -9,7 +9,7 @@ use helenus_tablet::{Op, StoreError, WriteBatch};
 use tokio::time::Instant;
 
 use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteWrite};
-use crate::failure::{ExecutionError, says_undone, write_timeout};
+use crate::failure::{ExecutionError, says_undone, store_error, write_timeout};
 use crate::storage::ExecutionContext;
 
 pub(crate) fn unknown() -> CqlError {
@@ -60,6 +60,24 @@ pub(crate) async fn write_ops(
         .into_iter()
         .map(|(token, ops)| write_part(context, cluster.as_ref(), token, ops, durable, deadline));
     join_all(parts).await.into_iter().collect()
+}
+
+/// The same, durably, and also on a node that is alone.
+pub(crate) async fn write_anywhere(
+    context: &ExecutionContext,
+    ops: Vec<Op>,
+    deadline: Instant,
+) -> Result<(), CqlError> {
+    if ops.is_empty() {
+        return Ok(());
+    }
+    match context.cluster() {
+        Some(cluster) => write_ops(context, cluster, ops, true, deadline).await,
+        None => {
+            let written = context.store.write(WriteBatch::of(ops), true).await;
+            written.map_err(store_error)
+        }
+    }
 }
 
 pub(crate) async fn write_part(

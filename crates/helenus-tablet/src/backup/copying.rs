@@ -91,9 +91,7 @@ impl Store {
         }
         let files = self.files()?;
         // What is copied does not push other things out of the disk cache.
-        let from = self
-            .remote()
-            .map_or(files.objects, |remote| remote.objects().clone());
+        let from = self.objects().unwrap_or(files.objects);
         let copier = Copier {
             from,
             location: location.clone(),
@@ -243,7 +241,8 @@ impl Copier {
         }
     }
 
-    /// Copies a manifest, or another small file. The name of a manifest is a number, which a store that was put back from a copy of its folder gives again: so its content counts.
+    /// Copies a manifest, or another small file. The name of a manifest is a number, which a store that was put back from a copy of its folder gives
+    /// again: so its content counts.
     async fn copy_document(&self, path: &Path) -> Result<Copied, StoreError> {
         let failed = |error| StoreError::Unavailable(format!("cannot read {path}: {}", chain(&error)));
         let content = self

@@ -52,8 +52,12 @@ impl TableOrigin {
 
     /// The moments of all its levels.
     pub fn moments(&self) -> impl Iterator<Item = &Arc<[PinnedTablet]>> {
-        let levels = std::iter::successors(Some(self), |origin| origin.below.as_deref());
-        levels.map(|origin| &origin.pinned)
+        self.levels().map(|origin| &origin.pinned)
+    }
+
+    /// Itself, and what lies below.
+    pub fn levels(&self) -> impl Iterator<Item = &TableOrigin> {
+        std::iter::successors(Some(self), |origin| origin.below.as_deref())
     }
 }
 

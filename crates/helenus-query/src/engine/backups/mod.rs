@@ -21,7 +21,6 @@ use serde::Deserialize;
 use super::Engine;
 use super::ddl::schema_store::read_whole;
 use super::snapshots::{Clear, Take};
-use crate::cluster::Owner;
 use crate::failure::store_error;
 use crate::schema::names::is_system_name;
 use crate::schema::{Keyspace, Schema, documents};
@@ -121,9 +120,7 @@ impl Engine {
     /// True of the node that writes the backups which nobody asks for: of a cluster the owner of one token, so that another one takes over when
     /// that dies.
     pub fn writes_scheduled_backups(&self) -> bool {
-        let token = murmur3_token(SCHEDULE_KEY);
-        let cluster = self.context.cluster();
-        cluster.is_none_or(|cluster| cluster.owner(token) == Owner::Here)
+        self.context.owns(murmur3_token(SCHEDULE_KEY))
     }
 
     /// The moment of the newest backup in a place, in milliseconds since the Unix epoch.

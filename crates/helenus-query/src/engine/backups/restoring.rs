@@ -14,6 +14,7 @@ use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
 use crate::schema::roles::Roles;
 use crate::schema::{Keyspace, Schema, Snapshot};
+use crate::storage::agreement::add_header_table;
 
 /// What is put back of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -164,8 +165,10 @@ impl Engine {
         numbers: &[(TableId, TableId)],
     ) -> Result<(), CqlError> {
         for (table, to) in numbers {
-            let has_headers = source.header_tables.contains(&table.0);
-            let rows = copying::copy(&self.context, &source.store, *table, *to, has_headers).await?;
+            if source.header_tables.contains(&table.0) {
+                add_header_table(&self.context, *to).await?;
+            }
+            let rows = copying::copy(&self.context, &source.store, *table, *to).await?;
             tracing::info!(
                 backup = source.document.name,
                 keyspace,

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use super::row::{bigint, get_text as get, row, set, text};
 use crate::engine::Engine;
 use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
-use crate::storage::reads::scan_tablet;
+use crate::storage::reads::{keys_of, scan_tablet};
 
 /// What is read of a table at most.
 const SAMPLE_PARTITIONS: u64 = 256;
@@ -159,11 +158,7 @@ impl Sample {
         tablet: &Tablet,
         tokens: TokenRange,
     ) -> Result<Option<i64>, CqlError> {
-        let range = key::token_range(
-            table.number,
-            Bound::Included(tokens.first),
-            Bound::Included(tokens.last),
-        );
+        let range = keys_of(table.number, tokens);
         let scan = scan_tablet(tablet, range, false).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
         let mut current: Option<Bytes> = None;

@@ -1,12 +1,11 @@
 //! Applies batches of the batch log to the end: those that could not be applied in their client's time, and those that are found in the log
 //! of a tablet that is opened.
 
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
-use helenus_row::{ByteRange, key};
+use helenus_row::key;
 use helenus_tablet::{Op, TokenRange};
 use tokio::time::Instant;
 
@@ -78,11 +77,6 @@ impl Entry {
     }
 }
 
-/// The keys of the entries in a tablet.
-fn entries_of(tokens: TokenRange) -> ByteRange {
-    key::token_range(TABLE, Bound::Included(tokens.first), Bound::Included(tokens.last))
-}
-
 /// What the batches come to that were under way at the moment of pinned tablets, to which it is added too.
 ///
 /// # Errors
@@ -91,7 +85,7 @@ pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlErr
     let now_s = past.clock.now_us().div_euclid(1_000_000);
     let mut found = Vec::new();
     for tablet in past.store.tablets().iter() {
-        let scan = reads::scan_tablet(tablet, entries_of(tablet.token_range()), false).await;
+        let scan = reads::scan_tablet(tablet, reads::keys_of(TABLE, tablet.token_range()), false).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
         while let Some((_, packed)) = scan.next().await.map_err(store_error)? {
             let Some(ops) = content(packed, now_s)? else {
@@ -115,7 +109,7 @@ pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange)
     let Some(cluster) = context.cluster().cloned() else {
         return Ok(0);
     };
-    let range = entries_of(tokens);
+    let range = reads::keys_of(TABLE, tokens);
     let range = ScanRange {
         tokens,
         start: range.start,

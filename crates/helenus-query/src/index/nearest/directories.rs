@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Op, WriteBatch};
+use helenus_tablet::Op;
 
-use crate::failure::{ExecutionError, store_error};
+use crate::failure::ExecutionError;
 use crate::index::posting_lists::directory::{Directory, List};
 use crate::index::posting_lists::hidden_rows::{
     Change, VERSION_ROW, cell, decode_list, decode_list_row, directory_partition, encode_list, list_row,
@@ -17,7 +17,7 @@ use crate::rows::RowsWanted;
 use crate::schema::{Index, Table};
 use crate::storage::ExecutionContext;
 use crate::storage::read::{RowCursor, read_stored_row_under};
-use crate::storage::writes::write_ops;
+use crate::storage::writes::write_anywhere;
 
 /// Writers look for a newer directory so often. Entries are moved only when all of them know where they are moved to.
 pub(crate) const WRITERS_KNOW: Duration = Duration::from_secs(1);
@@ -116,14 +116,5 @@ pub(crate) async fn publish(
 
 /// Writes operands of the hidden table, wherever they belong.
 pub(crate) async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError> {
-    if ops.is_empty() {
-        return Ok(());
-    }
-    match context.cluster() {
-        Some(cluster) => write_ops(context, cluster, ops, true, context.deadline()).await,
-        None => {
-            let batch = WriteBatch::of(ops);
-            context.store.write(batch, true).await.map_err(store_error)
-        }
-    }
+    write_anywhere(context, ops, context.deadline()).await
 }

@@ -16,8 +16,8 @@ pub(super) struct OriginDoc {
     pinned: Vec<PinnedDoc>,
 }
 
-fn chain(origin: Option<&Arc<TableOrigin>>) -> impl Iterator<Item = &TableOrigin> {
-    std::iter::successors(origin.map(Arc::as_ref), |origin| origin.below.as_deref())
+fn levels(origin: Option<&Arc<TableOrigin>>) -> impl Iterator<Item = &TableOrigin> {
+    origin.into_iter().flat_map(|origin| origin.levels())
 }
 
 /// The origins of a table.
@@ -26,18 +26,18 @@ pub(super) fn origin_docs(origin: Option<&Arc<TableOrigin>>) -> Vec<OriginDoc> {
         number: origin.table,
         pinned: origin.pinned.iter().map(PinnedDoc::from).collect(),
     };
-    chain(origin).map(document).collect()
+    levels(origin).map(document).collect()
 }
 
 /// The numbers of an index in the tablets of its table's origins.
 pub(super) fn index_numbers(origin: Option<&Arc<TableOrigin>>) -> Vec<u32> {
-    chain(origin).map(|origin| origin.table).collect()
+    levels(origin).map(|origin| origin.table).collect()
 }
 
 /// The origin of a table, of which so many are wanted by these numbers: those of the table itself, or of one of its indexes.
 fn read(documents: &[OriginDoc], numbers: impl DoubleEndedIterator<Item = u32>) -> Option<Arc<TableOrigin>> {
-    let levels: Vec<(&OriginDoc, u32)> = documents.iter().zip(numbers).collect();
-    levels.into_iter().rev().fold(None, |below, (document, table)| {
+    let numbered: Vec<(&OriginDoc, u32)> = documents.iter().zip(numbers).collect();
+    numbered.into_iter().rev().fold(None, |below, (document, table)| {
         let pinned = document.pinned.iter().cloned().map(PinnedTablet::from);
         Some(Arc::new(TableOrigin {
             pinned: pinned.collect(),

@@ -165,11 +165,6 @@ impl Remote {
         }
     }
 
-    /// What lies in the bucket.
-    pub fn objects(&self) -> &Arc<dyn ObjectStore> {
-        &self.store
-    }
-
     /// The clock that stamps stored entries.
     pub fn clock(&self) -> &StoreClock {
         &self.databases.clock
