@@ -18,6 +18,32 @@ class Moment:
     def __str__(self):
         return self.name
 
+    @property
+    def as_of(self):
+        """What statements say that are about it."""
+        return f"AS OF SNAPSHOT {self.name}"
+
+    @property
+    def option(self):
+        """What `nodetool restore` is told."""
+        return "-t", self.name
+
+
+class Time(Moment):
+    """A time of the past, in milliseconds."""
+
+    def __init__(self, time_ms, least):
+        super().__init__(f"time {time_ms}", least)
+        self.time_ms = time_ms
+
+    @property
+    def as_of(self):
+        return f"AS OF {self.time_ms}"
+
+    @property
+    def option(self):
+        return "--as-of", str(self.time_ms)
+
 
 def patient(read, what, timeout_s=60):
     """What a read gives once it succeeds: nodes come and go."""

@@ -27,6 +27,26 @@ impl Clock for SystemClock {
     }
 }
 
+/// A time that stands still.
+pub(crate) struct StoppedClock {
+    now_us: i64,
+}
+
+impl StoppedClock {
+    /// At a time in milliseconds since the Unix epoch.
+    pub fn at_ms(now_ms: i64) -> StoppedClock {
+        StoppedClock {
+            now_us: now_ms.saturating_mul(1000),
+        }
+    }
+}
+
+impl Clock for StoppedClock {
+    fn now_us(&self) -> i64 {
+        self.now_us
+    }
+}
+
 /// A clock that is further ahead is taken for broken.
 const AHEAD_MAX_US: i64 = 10 * 60 * 1_000_000;
 

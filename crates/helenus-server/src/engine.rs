@@ -64,6 +64,14 @@ impl Backend for Arc<Engine> {
         Engine::query(self, client, text, options)
     }
 
+    fn see_past(
+        &self,
+        keyspace: Option<&str>,
+        text: &str,
+    ) -> impl Future<Output = Result<(), CqlError>> + Send {
+        Engine::see_past_of(self, keyspace, text)
+    }
+
     fn prepare(
         &self,
         client: &ClientState,

@@ -1,5 +1,5 @@
-//! Facts about a node over HTTP, for `nodetool`: `GET /node/tables/NAME` gives the rows of a computed table, and
-//! `GET /node/token/KEYSPACE/TABLE/KEY` the token of a partition.
+//! Facts about a node over HTTP, for `nodetool`: `GET /node/tables/NAME` gives the rows of a computed table,
+//! `GET /node/token/KEYSPACE/TABLE/KEY` the token of a partition, and `GET /node/history` what is kept of the past.
 
 use std::sync::Arc;
 
@@ -19,7 +19,14 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/node/tables/{name}", get(rows))
         .route("/node/token/{keyspace}/{table}/{key}", get(token))
+        .route("/node/history", get(history))
         .with_state(engine)
+}
+
+async fn history(State(engine): State<Arc<Engine>>) -> Result<impl IntoResponse, Refusal> {
+    let report = engine.history_report().await;
+    let report = report.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")))?;
+    Ok(as_json(&json!(report)))
 }
 
 async fn rows(

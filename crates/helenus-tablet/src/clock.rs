@@ -10,6 +10,25 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 
+/// When a group is committed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommitTime {
+    /// By the store's clock, which never goes back, in ms.
+    pub clock_ms: i64,
+    /// By how much that is ahead of the machine's clock, in ms.
+    pub ahead_ms: u32,
+}
+
+impl From<i64> for CommitTime {
+    /// The time of both clocks.
+    fn from(clock_ms: i64) -> CommitTime {
+        CommitTime {
+            clock_ms,
+            ahead_ms: 0,
+        }
+    }
+}
+
 /// SlateDB stamps entries and refuses to go back in time; this clock holds at the highest stamp stored instead.
 #[derive(Debug)]
 pub(crate) struct StoreClock {
@@ -59,6 +78,16 @@ impl StoreClock {
     pub fn now_ms(&self) -> i64 {
         self.pass_stamps();
         self.machine_ms().max(self.floor_ms.load(Ordering::Acquire))
+    }
+
+    /// The time of a commit.
+    pub fn commit_time(&self) -> CommitTime {
+        let clock_ms = self.now_ms();
+        let ahead_ms = clock_ms.saturating_sub(self.machine_ms()).max(0);
+        CommitTime {
+            clock_ms,
+            ahead_ms: u32::try_from(ahead_ms).unwrap_or(u32::MAX),
+        }
     }
 
     /// What the machine's clock shows, by which reads tell what has expired.

@@ -120,6 +120,8 @@ pub struct StoreConfig {
     /// The time for which files that a compaction has replaced are kept, for reads that still use them. Scans that take longer keep them
     /// longer.
     pub garbage_age: Duration,
+    /// Whether the log is kept below `history/` when no tablet needs it any more, so that times of the past can be read.
+    pub keeps_history: bool,
     /// Whether data files and the log are synced. False only in tests that need no durability.
     pub fsync: bool,
     /// The time from one PUT of the log to the next, at least, in a bucket: fewer PUTs for writes that take longer.
@@ -185,6 +187,7 @@ impl StoreConfig {
             read_timeout: Duration::from_secs(5),
             open_all_tablets: true,
             garbage_age: Duration::from_secs(5),
+            keeps_history: false,
             fsync: true,
             throttles: Throttles::default(),
             background_threads: (cores / 2).clamp(1, 8),
@@ -227,6 +230,11 @@ impl StoreConfig {
             return bad(format!(
                 "store = \"{}\": a store in a local folder has one process; read-only nodes are for stores in a bucket",
                 self.url
+            ));
+        }
+        if let (Some(topic), true) = (&self.log_topic, self.keeps_history) {
+            return bad(format!(
+                "log_store = \"{topic}\": the history of a log in a topic is not kept: leave point_in_time_window out, or have the log in a bucket"
             ));
         }
         if !(1..=1024).contains(&self.tablet_count) {

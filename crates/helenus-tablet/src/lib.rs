@@ -23,6 +23,7 @@
 //! | `log` | the commit log of a local store |
 //! | `metadata` | records of a store about itself: format, inventory, small documents |
 //! | `bucket` | object stores that nodes share: connection, checks, identity, object store wrappers |
+//! | `history` | the log of former times, as it is kept |
 //! | `cache` | row cache, its generations, small partitions, hot keys; disk cache |
 //! | `tree` | memtables, SSTables, block cache and merged reads of a tablet |
 //! | `stage` | writes that are in the log and not yet in the memtables; backpressure |
@@ -45,6 +46,7 @@ mod data_model;
 mod database;
 mod disk;
 mod error;
+mod history;
 pub mod log;
 mod machine;
 mod metadata;
@@ -75,6 +77,7 @@ pub use bucket::store_documents::StoreDocuments;
 pub use cache::disk::DiskCacheStats;
 pub use cache::partition_cache::KeptRows;
 pub use cache::row_cache::RowCacheStats;
+pub use clock::CommitTime;
 pub use compaction::{CompactionId, EndedCompaction, RunningCompaction};
 pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{
@@ -82,6 +85,7 @@ pub use data_model::{
     KeptPartition, MinNewerTimestamp, OlderOverlap, PartitionMeter,
 };
 pub use error::StoreError;
+pub use history::HistoryPosition;
 pub use log::stats::LogStats;
 pub use machine::{machine_memory_bytes, resident_memory_bytes};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
@@ -90,6 +94,7 @@ pub use operation::Op;
 pub use priority::set_long_running;
 pub use store::Store;
 pub use store::bucket::{Copied, LogMove, RefreshRound, TabletEvent, compact, log_place, migrate};
+pub use store::history::HistoryOps;
 pub use store::moment::HeldMoment;
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;

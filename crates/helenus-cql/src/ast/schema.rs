@@ -1,6 +1,6 @@
 //! Statements that change the schema.
 
-use super::{FunctionName, Ident, QualifiedName, Relation, SelectItem, Term, TypeName};
+use super::{AsOf, FunctionName, Ident, QualifiedName, Relation, SelectItem, Term, TypeName};
 
 /// The value of a property in a WITH clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct CopyKeyspace {
     pub if_not_exists: bool,
     /// What is copied.
     pub origin: Ident,
-    /// As that snapshot has it.
-    pub snapshot: Option<String>,
+    /// As it was then.
+    pub as_of: Option<AsOf>,
     /// Other options stay those of the origin.
     pub properties: Properties,
 }
@@ -52,8 +52,8 @@ pub struct CopyTable {
     pub if_not_exists: bool,
     /// What is copied.
     pub origin: QualifiedName,
-    /// As that snapshot has it.
-    pub snapshot: Option<String>,
+    /// As it was then.
+    pub as_of: Option<AsOf>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

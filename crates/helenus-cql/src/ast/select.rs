@@ -5,12 +5,21 @@ use std::time::Duration;
 use super::{ArithmeticOperator, FunctionName, Ident, InValues, Operator, QualifiedName, Term, TypeName};
 use crate::types::NativeType;
 
+/// What of the past a statement is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AsOf {
+    /// The name of a snapshot.
+    Snapshot(String),
+    /// A time, as a literal of type timestamp has it.
+    Time(String),
+}
+
 /// `SELECT ... FROM table ...`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
     pub table: QualifiedName,
-    /// The snapshot that is read (`AS OF SNAPSHOT`, which Cassandra does not have).
-    pub as_of_snapshot: Option<String>,
+    /// The past that is read (`AS OF`, which Cassandra does not have).
+    pub as_of: Option<AsOf>,
     pub json: bool,
     pub distinct: bool,
     /// Empty for `*`.

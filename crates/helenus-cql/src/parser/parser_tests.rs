@@ -400,23 +400,32 @@ fn columns_are_masked_and_unmasked() {
 }
 
 #[test]
-fn a_select_may_be_about_a_snapshot() {
+fn a_select_may_be_about_the_past() {
     let snapshot = |text: &str| match parse_statement(text).map(|parsed| parsed.statement) {
-        Ok(Statement::Select(select)) => Ok(select.as_of_snapshot),
+        Ok(Statement::Select(select)) => Ok(select.as_of),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     };
     assert_eq!(snapshot("SELECT * FROM t WHERE k = 1"), Ok(None));
     assert_eq!(
         snapshot("SELECT * FROM ks.t AS OF SNAPSHOT 'a-1' WHERE k = 1 LIMIT 3"),
-        Ok(Some("a-1".to_owned()))
+        Ok(Some(AsOf::Snapshot("a-1".to_owned())))
     );
     assert_eq!(
         snapshot("select * from t as of snapshot Before"),
-        Ok(Some("before".to_owned()))
+        Ok(Some(AsOf::Snapshot("before".to_owned())))
+    );
+    let time = |text: &str| Ok(Some(AsOf::Time(text.to_owned())));
+    assert_eq!(
+        snapshot("SELECT * FROM t AS OF '2026-11-23 14:00:00Z' WHERE k = 1"),
+        time("2026-11-23 14:00:00Z")
+    );
+    assert_eq!(
+        snapshot("SELECT * FROM t AS OF 1764000000000"),
+        time("1764000000000")
     );
     assert!(
-        snapshot("SELECT * FROM t AS OF '2026-11-23'")
+        snapshot("SELECT * FROM t AS OF yesterday")
             .unwrap_err()
             .contains("SNAPSHOT and the name")
     );
@@ -438,12 +447,12 @@ fn keyspaces_and_tables_may_be_made_as_copies() {
     };
     assert_eq!((copy.name.as_str(), copy.origin.as_str()), ("test", "shop"));
     assert!(copy.if_not_exists && !copy.properties.is_empty());
-    assert_eq!(copy.snapshot.as_deref(), Some("a-1"));
+    assert_eq!(copy.as_of, Some(AsOf::Snapshot("a-1".to_owned())));
     let Ok(Statement::CopyTable(copy)) = parse("create table test.t as copy of \"Shop\".t") else {
         panic!("a copy of a table");
     };
     assert_eq!(copy.origin.keyspace.map(|name| name.0).as_deref(), Some("Shop"));
-    assert_eq!((copy.if_not_exists, copy.snapshot), (false, None));
+    assert_eq!((copy.if_not_exists, copy.as_of), (false, None));
     let said = |text: &str| parse(text).unwrap_err().to_string();
     assert!(said("CREATE KEYSPACE test AS COPY shop").contains("line 1:21"));
     assert!(said("CREATE TABLE t AS SELECT").contains("line 1:15"));

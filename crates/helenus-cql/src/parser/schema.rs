@@ -20,7 +20,7 @@ impl Parser<'_> {
                 name,
                 if_not_exists,
                 origin: self.keyspace_name()?,
-                snapshot: self.as_of_snapshot()?,
+                as_of: self.as_of()?,
                 properties: match self.accept(Kind::With) {
                     true => self.properties()?,
                     false => Default::default(),

@@ -2,7 +2,7 @@
 
 use super::selector::follows_column;
 use super::{Parsed, Parser};
-use crate::ast::{Ordering, Select, SelectItem};
+use crate::ast::{AsOf, Ordering, Select, SelectItem};
 use crate::error::CqlError;
 use crate::lexer::Kind;
 use crate::value::Duration;
@@ -17,7 +17,7 @@ impl Parser<'_> {
         self.expect(Kind::From)?;
         let mut select = Select {
             table: self.table_name()?,
-            as_of_snapshot: self.as_of_snapshot()?,
+            as_of: self.as_of()?,
             json,
             distinct,
             items,
@@ -62,24 +62,27 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `AS OF SNAPSHOT name`, the name as a string or a word. Any other AS is left where it is, for Cassandra's error.
-    pub(super) fn as_of_snapshot(&mut self) -> Parsed<Option<String>> {
+    /// `AS OF SNAPSHOT name`, the name as a string or a word, or `AS OF` and a time. Any other AS is left where it is, for Cassandra's error.
+    pub(super) fn as_of(&mut self) -> Parsed<Option<AsOf>> {
         if !(self.at(Kind::As) && self.is_word(1, "of")) {
             return Ok(None);
         }
         self.advance();
         self.advance();
+        if self.kind().is_string() || self.at(Kind::Integer) {
+            return Ok(Some(AsOf::Time(self.constant()?.text)));
+        }
         if !self.is_word(0, "snapshot") {
             return Err(CqlError::Syntax(
-                "AS OF is followed by SNAPSHOT and the name of a snapshot: times can't be read yet"
-                    .to_owned(),
+                "AS OF is followed by a time, such as '2026-11-23 14:00:00Z', or by SNAPSHOT and the name of a snapshot".to_owned(),
             ));
         }
         self.advance();
-        match self.kind().is_string() {
-            true => self.expect_string().map(Some),
-            false => Ok(Some(self.ident()?.as_str().to_owned())),
-        }
+        let name = match self.kind().is_string() {
+            true => self.expect_string()?,
+            false => self.ident()?.as_str().to_owned(),
+        };
+        Ok(Some(AsOf::Snapshot(name)))
     }
 
     /// True if the token so far ahead is that word, in any case.

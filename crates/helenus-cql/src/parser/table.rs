@@ -20,7 +20,7 @@ impl Parser<'_> {
                 table,
                 if_not_exists,
                 origin: self.table_name()?,
-                snapshot: self.as_of_snapshot()?,
+                as_of: self.as_of()?,
             })));
         }
         let mut create = CreateTable {

@@ -65,6 +65,20 @@ impl Plan {
     }
 }
 
+/// What of the past a statement reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PastKey {
+    Snapshot {
+        tag: String,
+        keyspace: String,
+    },
+    /// In milliseconds since the Unix epoch.
+    Time {
+        time_ms: i64,
+        keyspace: String,
+    },
+}
+
 /// A plan and what PREPARE tells about it. What every request looks at comes first.
 #[derive(Debug)]
 #[repr(C)]
@@ -81,8 +95,8 @@ pub struct Planned {
     pub executed: Vec<Resource>,
     /// The same for those who may not see what masks hide, if it selects masked columns.
     pub masked: Option<Arc<Planned>>,
-    /// The tag and the keyspace of the snapshot that it reads, if it is not about today.
-    pub snapshot: Option<(String, String)>,
+    /// What of the past it reads, if it is not about today.
+    pub past: Option<PastKey>,
     /// The user that was allowed to run it last.
     allowed: AtomicU64,
 }
@@ -186,7 +200,7 @@ fn plan_as_seen(
     Ok(Planned {
         executed,
         masked: None,
-        snapshot: None,
+        past: None,
         allowed: AtomicU64::new(0),
         partition_key_indexes: match partition_key_count {
             0 => Vec::new(),

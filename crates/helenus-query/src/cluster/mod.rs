@@ -24,7 +24,7 @@ use bytes::Bytes;
 pub use helenus_cluster::LeaseTerm;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{Op, PinnedTablet, TokenRange};
+use helenus_tablet::{HistoryPosition, Op, PinnedTablet, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -142,6 +142,13 @@ pub enum RemoteError {
     Failed(CqlError),
 }
 
+/// Tablets as they are at one moment, and how far the logs are then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    pub tablets: Vec<PinnedTablet>,
+    pub positions: Vec<HistoryPosition>,
+}
+
 /// What a node is to do about a moment of all nodes ([`Cluster::hold`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pin {
@@ -237,7 +244,7 @@ pub trait Cluster: Send + Sync + 'static {
     async fn hold(&self, node: Uuid, moment: Uuid, deadline: Instant)
     -> Result<Vec<TokenRange>, RemoteError>;
     /// Has that node's log go on.
-    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Vec<PinnedTablet>, RemoteError>;
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError>;
     /// Has that node load the documents; `is_settled` also waits until no write is under way there that was planned before.
     async fn load(
         &self,

@@ -14,10 +14,12 @@ use super::Engine;
 use super::ddl::branch::{Branch, Copy, Source};
 use super::ddl::{self, Change, DdlContext, difference, role_changes};
 use super::guardrails;
+use super::past::time_of;
 use super::system;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::request::ClientState;
 use crate::response::{Outcome, Response, SchemaChange};
+use crate::schema::Keyspace;
 use crate::storage::agreement::await_schema_agreement;
 
 /// What the statement has done.
@@ -68,16 +70,25 @@ impl Engine {
         // The tables are those of the moment that is pinned.
         let _changing = self.ddl.lock().await;
         let before = self.schema();
-        let Some(Source {
-            keyspace: source,
-            pinned,
-        }) = copy.source(&DdlContext::new(self, &before, user, keyspace))?
-        else {
+        let ctx = DdlContext::new(self, &before, user, keyspace);
+        if !copy.is_to_be_made(&ctx)? {
             return Ok(None);
-        };
-        let (pinned, is_new) = match pinned {
-            Some(pinned) => (pinned, false),
-            None => (self.pin(false).await?, true),
+        }
+        let (source, pinned, is_new) = match copy.time() {
+            Some(literal) => {
+                let of = self.schema_then(time_of(literal)?).await?;
+                let keyspace = Keyspace::clone(of.schema.require_keyspace(copy.origin(&ctx)?)?);
+                let Source { keyspace, .. } = copy.source(&ctx, Some(keyspace))?;
+                let then = self.then(of, std::slice::from_ref(&keyspace)).await?;
+                (keyspace, self.pin_then(&then).await?, true)
+            }
+            None => {
+                let Source { keyspace, pinned } = copy.source(&ctx, None)?;
+                match pinned {
+                    Some(pinned) => (keyspace, pinned, false),
+                    None => (keyspace, self.pin(false).await?, true),
+                }
+            }
         };
         let written = async {
             loop {

@@ -9,6 +9,7 @@ mod copying;
 pub mod ddl;
 pub mod describe;
 pub(crate) mod guardrails;
+pub mod history;
 pub(crate) mod identity;
 mod moment;
 mod past;
@@ -65,6 +66,7 @@ use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
+use history::History;
 use moment::HeldMoments;
 use past::Pasts;
 use prepared::PreparedStatements;
@@ -159,6 +161,7 @@ pub struct Engine {
     /// Held while tablets are pinned that no snapshot names yet, or those are let go that none names any more.
     pub(crate) pinning: Mutex<()>,
     moments: HeldMoments,
+    pub(crate) history: History,
     pasts: Pasts,
     /// Held while the rows of a table are copied that was put back.
     adopting: Mutex<()>,
@@ -189,7 +192,12 @@ impl Engine {
             partitions: partition_thresholds.clone(),
         });
         let throttles = config.store.throttles.clone();
-        let store = Store::open(config.store, hooks).await.map_err(store_error)?;
+        let keeps_history = config.limits.point_in_time_window.is_some();
+        let store_config = StoreConfig {
+            keeps_history,
+            ..config.store
+        };
+        let store = Store::open(store_config, hooks).await.map_err(store_error)?;
         headers.load(&store).await?;
         let schema = ddl::load(&store, system::keyspaces).await?;
         live_tables.set(&schema);
@@ -207,6 +215,7 @@ impl Engine {
         let client_memory = ClientMemory::new(config.limits.client_memory_bytes);
         let stale = Arc::new(StaleCounts::default());
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
+        let history = History::new(config.limits.point_in_time_window);
         let opened_s = config.clock.now_us().div_euclid(1_000_000);
         Ok(Arc::new_cyclic(|engine| {
             let context = ExecutionContext {
@@ -258,6 +267,7 @@ impl Engine {
                 stale,
                 pinning: Mutex::default(),
                 moments: HeldMoments::default(),
+                history,
                 pasts: Pasts::default(),
                 adopting: Mutex::default(),
                 backing_up: Mutex::default(),
@@ -319,6 +329,7 @@ impl Engine {
         splitting::begin(&self.context);
         flush_periods::begin(&self.context);
         snapshots::begin_expiry(self);
+        history::keeper::begin(self);
         adoption::resume(self);
         sweeping::begin(self);
     }
@@ -338,11 +349,10 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Outcome, CqlError> {
         let keyspace = options.keyspace(client);
-        let (planned, _epoch) = trace::parsing(|| {
-            let parsed = self.parse(text)?;
-            let epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
-            Ok((self.plan(keyspace, &parsed)?, epoch))
-        })?;
+        let parsed = trace::parsing(|| self.parse(text))?;
+        self.see_past(keyspace, &parsed).await?;
+        let _epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
+        let planned = trace::parsing(|| self.plan(keyspace, &parsed))?;
         if planned.markers.bind(&options.values).is_err() {
             return Err(CqlError::invalid("Invalid amount of bind variables"));
         }
@@ -441,7 +451,7 @@ impl Engine {
         parsed: &ast::ParsedStatement,
     ) -> Result<Planned, CqlError> {
         trace::step(|| "Preparing statement");
-        past::plan(&self.context.schema.load(), keyspace, parsed)
+        past::plan(&self.context.schema.load(), &self.pasts, keyspace, parsed)
     }
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
@@ -527,8 +537,8 @@ impl Engine {
             }
             None => Vec::new(),
         };
-        let past = match &planned.snapshot {
-            Some(snapshot) => Some(self.past(snapshot).await?),
+        let past = match &planned.past {
+            Some(past) => Some(self.past(past).await?),
             None => None,
         };
         let (planned, options) = self.masked_for(client, planned, options);

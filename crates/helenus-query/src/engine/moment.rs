@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{HeldMoment, PinnedTablet, Store, TokenRange};
+use helenus_tablet::{HeldMoment, PinnedTablet, Store, StoreError, TokenRange};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{Engine, ddl};
-use crate::cluster::{Cluster, Pin, RemoteError};
+use crate::cluster::{Cluster, Moment, Pin, RemoteError};
 use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::schema::Schema;
@@ -62,7 +62,10 @@ impl Engine {
         let store = &self.context.store;
         let pinned = match (self.cluster(), skip_flush) {
             (Some(cluster), false) => self.pin_whole_batches(cluster.as_ref()).await,
-            (Some(cluster), true) => self.pin_everywhere(cluster.as_ref(), true).await,
+            (Some(cluster), true) => {
+                let pinned = self.pin_everywhere(cluster.as_ref(), true).await;
+                pinned.map(|moment| moment.tablets)
+            }
             (None, false) => store.pin().await.map_err(store_error),
             (None, true) => store.pin_flushed().await.map_err(store_error),
         };
@@ -75,9 +78,33 @@ impl Engine {
         }
     }
 
+    /// Keeps all tablets, of all nodes, as they are at one moment from now on. Batches that are under way are as far as they are.
+    ///
+    /// # Errors
+    /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
+    pub(super) async fn pin_for_history(&self) -> Result<Moment, CqlError> {
+        let pinned = match self.cluster() {
+            Some(cluster) => self.pin_everywhere(cluster.as_ref(), false).await,
+            None => self.pin_alone().await.map_err(store_error),
+        };
+        if pinned.is_err() {
+            self.unpin().await;
+        }
+        pinned
+    }
+
+    async fn pin_alone(&self) -> Result<Moment, StoreError> {
+        let held = self.context.store.hold_moment(PATIENCE, Duration::ZERO).await?;
+        let positions = held.position().into_iter().collect();
+        Ok(Moment {
+            positions,
+            tablets: held.pinned().await?,
+        })
+    }
+
     /// Pins a moment of all nodes, and completes the batches that were under way then.
     async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Vec<PinnedTablet>, CqlError> {
-        let pinned = self.pin_everywhere(cluster, false).await?;
+        let pinned = self.pin_everywhere(cluster, false).await?.tablets;
         match self.complete_batches(&pinned).await {
             Ok(()) => Ok(pinned),
             Err(error) => {
@@ -101,11 +128,7 @@ impl Engine {
         }
     }
 
-    async fn pin_everywhere(
-        &self,
-        cluster: &dyn Cluster,
-        skip_flush: bool,
-    ) -> Result<Vec<PinnedTablet>, CqlError> {
+    async fn pin_everywhere(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Moment, CqlError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let why = match self.try_to_pin(cluster, skip_flush).await {
@@ -122,7 +145,17 @@ impl Engine {
         }
     }
 
-    async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Vec<PinnedTablet>, String> {
+    async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Moment, String> {
+        // Of nodes that take no part, such as former ones: all that they have written is in the tablets that the others have by now. Before the
+        // logs are held, since one that begins then has nothing before the moment.
+        let store = &self.context.store;
+        let mut positions = match self.history.is_on() && !skip_flush {
+            true => store
+                .history_positions()
+                .await
+                .map_err(|error| error.to_string())?,
+            false => Vec::new(),
+        };
         let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
         // Those without a tablet too: one may be on its way there.
         let nodes: Vec<Uuid> = nodes.map(|node| node.host_id).collect();
@@ -132,12 +165,19 @@ impl Engine {
         };
         let pinned = self.pin_on_all(cluster, &nodes, pin).await;
         let failure = pinned.iter().find_map(|pinned| pinned.as_ref().err()).cloned();
-        let pinned: Vec<PinnedTablet> = pinned.into_iter().flatten().flatten().collect();
-        let tokens = pinned.iter().map(|tablet| tablet.tokens).collect();
+        let mut tablets = Vec::new();
+        for part in pinned.into_iter().flatten() {
+            tablets.extend(part.tablets);
+            for position in part.positions {
+                positions.retain(|other| other.log != position.log);
+                positions.push(position);
+            }
+        }
+        let tokens = tablets.iter().map(|tablet| tablet.tokens).collect();
         match failure.map_or_else(|| check_all_tokens(tokens), Err) {
-            Ok(()) => Ok(pinned),
+            Ok(()) => Ok(Moment { tablets, positions }),
             Err(why) => {
-                unpin_failed(&self.context.store, &pinned).await;
+                unpin_failed(store, &tablets).await;
                 Err(why)
             }
         }
@@ -168,7 +208,7 @@ impl Engine {
         cluster: &dyn Cluster,
         nodes: &[Uuid],
         pin: Pin,
-    ) -> Vec<Result<Vec<PinnedTablet>, String>> {
+    ) -> Vec<Result<Moment, String>> {
         let deadline = Instant::now() + PIN_TIMEOUT;
         let pinning = nodes.iter().map(|node| async move {
             match *node == cluster.here() {
@@ -195,16 +235,23 @@ impl Engine {
     ///
     /// # Errors
     /// The log was not held so long, or the tablets could not be pinned.
-    pub async fn serve_pin(&self, pin: Pin) -> Result<Vec<PinnedTablet>, CqlError> {
+    pub async fn serve_pin(&self, pin: Pin) -> Result<Moment, CqlError> {
         let store = &self.context.store;
         match pin {
-            Pin::Flushed => store.pin_flushed().await.map_err(store_error),
+            Pin::Flushed => Ok(Moment {
+                tablets: store.pin_flushed().await.map_err(store_error)?,
+                positions: Vec::new(),
+            }),
             Pin::Held(moment) => {
                 let held = self.moments.take(moment);
                 let held = held.filter(HeldMoment::let_go).ok_or_else(|| {
                     CqlError::Server("the log went on before all nodes were frozen".to_owned())
                 })?;
-                held.pinned().await.map_err(store_error)
+                let positions = held.position().into_iter().collect();
+                Ok(Moment {
+                    positions,
+                    tablets: held.pinned().await.map_err(store_error)?,
+                })
             }
             Pin::LetGo(moment) => {
                 if let Some(held) = self.moments.take(moment) {
@@ -217,7 +264,7 @@ impl Engine {
                         }
                     });
                 }
-                Ok(Vec::new())
+                Ok(Moment::default())
             }
         }
     }

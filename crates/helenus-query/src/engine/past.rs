@@ -1,101 +1,177 @@
-//! Reads of the past: `SELECT … FROM table AS OF SNAPSHOT name`.
+//! Reads of the past: `SELECT … FROM table AS OF SNAPSHOT name`, and `AS OF` a time.
 //!
-//! The statement is planned against the tables that the snapshot has, and run at the time when the snapshot was taken: what has expired since
-//! is there. Rows of tables in use are read from the pinned tablets; those that TRUNCATE, DROP or a restore have left behind lie in the
-//! tablets of today. Who asks needs the permissions of today.
+//! The statement is planned against the tables of then, and run at the time of then: what has expired since is there. Rows of tables in use
+//! are read from pinned tablets, and of a time with what the logs have since these were pinned ([`super::history`]); rows that TRUNCATE, DROP or a restore have
+//! left behind lie in the tablets of today. Who asks needs the permissions of today.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
+use helenus_cql::value::timestamp;
 use quick_cache::sync::Cache;
+use tokio::sync::Mutex;
 
 use super::Engine;
+use crate::analysis::plan::PastKey;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
-use crate::clock::Clock;
+use crate::clock::StoppedClock;
 use crate::failure::store_error;
 use crate::request::no_keyspace;
-use crate::schema::{Schema, Snapshot, Table};
+use crate::schema::{Keyspace, Schema, Snapshot, Table};
 use crate::storage::ExecutionContext;
 
-/// A time that stands still.
-struct StoppedClock {
-    now_us: i64,
-}
-
-impl Clock for StoppedClock {
-    fn now_us(&self) -> i64 {
-        self.now_us
-    }
-}
-
-/// A snapshot that is read.
+/// What is read of the past.
 #[derive(Clone)]
 struct Past {
-    snapshot: Arc<Snapshot>,
+    /// The snapshot, if it is not a time.
+    snapshot: Option<Arc<Snapshot>>,
     context: Arc<ExecutionContext>,
 }
 
 /// Snapshots that are kept open.
-const OPEN_MAX: usize = 16;
+const SNAPSHOTS_MAX: usize = 16;
+/// Times that are kept open; what the logs have of them lies in memory.
+const TIMES_MAX: usize = 4;
 
-/// The snapshots that were read last, by tag and keyspace.
-pub(super) struct Pasts(Cache<(String, String), Past>);
+/// What was read last of the past.
+pub(super) struct Pasts {
+    snapshots: Cache<PastKey, Past>,
+    times: Cache<PastKey, Past>,
+    /// Held while a time is opened.
+    opening: Mutex<()>,
+}
 
 impl Default for Pasts {
     fn default() -> Pasts {
-        Pasts(Cache::new(OPEN_MAX))
+        Pasts {
+            snapshots: Cache::new(SNAPSHOTS_MAX),
+            times: Cache::new(TIMES_MAX),
+            opening: Mutex::default(),
+        }
     }
 }
 
 impl Pasts {
-    fn get(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<ExecutionContext>> {
-        let past = self.0.get(&snapshot.key())?;
-        Arc::ptr_eq(&past.snapshot, snapshot).then_some(past.context)
+    fn get(&self, key: &PastKey, snapshot: &Arc<Snapshot>) -> Option<Arc<ExecutionContext>> {
+        let past = self.snapshots.get(key)?;
+        let known = past.snapshot.as_ref()?;
+        Arc::ptr_eq(known, snapshot).then_some(past.context)
+    }
+
+    fn get_time(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
+        self.times.get(key).map(|past| past.context)
     }
 
     /// Forgets the snapshots that a schema has no more.
     pub fn forget_gone(&self, schema: &Schema) {
         let is_there = |past: &Past| {
-            let known = schema.snapshots.get(&past.snapshot.key());
-            known.is_some_and(|known| Arc::ptr_eq(known, &past.snapshot))
+            let Some(snapshot) = &past.snapshot else {
+                return false;
+            };
+            let known = schema.snapshots.get(&snapshot.key());
+            known.is_some_and(|known| Arc::ptr_eq(known, snapshot))
         };
-        self.0.retain(|_, past| is_there(past));
+        self.snapshots.retain(|_, past| is_there(past));
+    }
+
+    /// Forgets times whose files may be gone.
+    pub fn forget_times_before(&self, first_ms: i64) {
+        let is_old = |key: &PastKey| matches!(key, PastKey::Time { time_ms, .. } if *time_ms < first_ms);
+        self.times.retain(|key, _| !is_old(key));
     }
 }
 
-/// The plan of a statement against the tables that it is about: those of today, or of a snapshot.
+/// What a statement says of the past, and the table that it is about.
+fn about(parsed: &ast::ParsedStatement) -> Option<(&ast::AsOf, &ast::QualifiedName)> {
+    match &parsed.statement {
+        ast::Statement::Select(select) => select.as_of.as_ref().map(|as_of| (as_of, &select.table)),
+        _ => None,
+    }
+}
+
+fn keyspace_of<'n>(table: &'n ast::QualifiedName, keyspace: Option<&'n str>) -> Result<&'n str, CqlError> {
+    let own = table.keyspace.as_ref().map(|name| name.as_str());
+    own.or(keyspace).ok_or_else(no_keyspace)
+}
+
+/// The plan of a statement against the tables that it is about: those of today, or of then. A time must have been opened ([`Engine::see_past`]).
 pub(super) fn plan(
     today: &Schema,
+    pasts: &Pasts,
     keyspace: Option<&str>,
     parsed: &ast::ParsedStatement,
 ) -> Result<Planned, CqlError> {
-    let about = match &parsed.statement {
-        ast::Statement::Select(select) => select.as_of_snapshot.as_ref().map(|tag| (tag, &select.table)),
-        _ => None,
-    };
-    let Some((tag, table)) = about else {
+    let Some((as_of, table)) = about(parsed) else {
         return analysis::plan(today, keyspace, parsed);
     };
-    let own = table.keyspace.as_ref().map(|name| name.as_str());
-    let named = own.or(keyspace).ok_or_else(no_keyspace)?;
-    let snapshot = today.require_snapshot(tag, named)?;
-    let mut planned = analysis::plan(&schema_of(today, snapshot)?, keyspace, parsed)?;
-    planned.snapshot = Some(snapshot.key());
+    let named = keyspace_of(table, keyspace)?;
+    let (key, schema) = match as_of {
+        ast::AsOf::Snapshot(tag) => {
+            let snapshot = today.require_snapshot(tag, named)?;
+            let key = snapshot_key(snapshot);
+            (key, Arc::new(schema_of(today, &snapshot.keyspace)?))
+        }
+        ast::AsOf::Time(literal) => {
+            let key = time_key(literal, named)?;
+            let opened = pasts.get_time(&key);
+            let opened = opened.ok_or_else(|| {
+                CqlError::Server(format!("AS OF {literal} is not open any more: try again"))
+            })?;
+            (key, opened.schema())
+        }
+    };
+    let mut planned = analysis::plan(&schema, keyspace, parsed)?;
+    planned.past = Some(key);
     Ok(planned)
 }
 
+/// # Errors
+/// The literal says no time.
+fn time_key(literal: &str, keyspace: &str) -> Result<PastKey, CqlError> {
+    Ok(PastKey::Time {
+        time_ms: time_of(literal)?,
+        keyspace: keyspace.to_owned(),
+    })
+}
+
+/// The time that a literal says, in milliseconds since the Unix epoch.
+///
+/// # Errors
+/// It says none.
+pub(super) fn time_of(literal: &str) -> Result<i64, CqlError> {
+    // `now` is refused as a time to come: it is what is read without AS OF.
+    timestamp::parse(literal, || i64::MAX).map_err(CqlError::invalid)
+}
+
+fn snapshot_key(snapshot: &Snapshot) -> PastKey {
+    let (tag, keyspace) = snapshot.key();
+    PastKey::Snapshot { tag, keyspace }
+}
+
 impl Engine {
-    /// What reads stand on that are about a snapshot, by its tag and keyspace.
+    /// What reads stand on that are about the past.
     ///
     /// # Errors
-    /// There is no such snapshot any more, or its files can't be read.
-    pub(super) async fn past(&self, key: &(String, String)) -> Result<Arc<ExecutionContext>, CqlError> {
+    /// It is there no more, or its files can't be read.
+    pub(super) async fn past(&self, key: &PastKey) -> Result<Arc<ExecutionContext>, CqlError> {
+        match key {
+            PastKey::Snapshot { tag, keyspace } => self.past_of_snapshot(key, tag, keyspace).await,
+            PastKey::Time { time_ms, keyspace } => self.past_of_time(key, *time_ms, keyspace).await,
+        }
+    }
+
+    async fn past_of_snapshot(
+        &self,
+        key: &PastKey,
+        tag: &str,
+        keyspace: &str,
+    ) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
-        let snapshot = schema.require_snapshot(&key.0, &key.1)?;
-        if let Some(context) = self.pasts.get(snapshot) {
+        let snapshot = schema.require_snapshot(tag, keyspace)?;
+        if let Some(context) = self.pasts.get(key, snapshot) {
             return Ok(context);
         }
         let store = match &snapshot.pinned {
@@ -107,28 +183,78 @@ impl Engine {
             }
             None => self.context.store.clone(),
         };
-        let clock = Arc::new(StoppedClock {
-            now_us: snapshot.taken_ms.saturating_mul(1000),
-        });
-        let then = schema_of(&schema, snapshot)?;
+        let clock = Arc::new(StoppedClock::at_ms(snapshot.taken_ms));
+        let then = schema_of(&schema, &snapshot.keyspace)?;
         let context = Arc::new(self.context.of_past(store, then, clock));
-        self.pasts.0.insert(
-            snapshot.key(),
-            Past {
-                snapshot: snapshot.clone(),
-                context: context.clone(),
-            },
-        );
+        let past = Past {
+            snapshot: Some(snapshot.clone()),
+            context: context.clone(),
+        };
+        self.pasts.snapshots.insert(key.clone(), past);
         Ok(context)
+    }
+
+    async fn past_of_time(
+        &self,
+        key: &PastKey,
+        time_ms: i64,
+        keyspace: &str,
+    ) -> Result<Arc<ExecutionContext>, CqlError> {
+        if let Some(context) = self.pasts.get_time(key) {
+            return Ok(context);
+        }
+        let _opening = self.pasts.opening.lock().await;
+        if let Some(context) = self.pasts.get_time(key) {
+            return Ok(context);
+        }
+        let of = self.schema_then(time_ms).await?;
+        let of_then = Keyspace::clone(of.schema.require_keyspace(keyspace)?);
+        let then = self.then(of, std::slice::from_ref(&of_then)).await?;
+        let schema = schema_of(&self.schema(), &Arc::new(of_then))?;
+        let clock = Arc::new(StoppedClock::at_ms(time_ms));
+        let context = Arc::new(self.context.of_past(then.store, schema, clock));
+        let past = Past {
+            snapshot: None,
+            context: context.clone(),
+        };
+        self.pasts.times.insert(key.clone(), past);
+        Ok(context)
+    }
+
+    /// Opens the time that a statement is about, for [`plan`], which can't wait.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(crate) async fn see_past(
+        &self,
+        keyspace: Option<&str>,
+        parsed: &ast::ParsedStatement,
+    ) -> Result<(), CqlError> {
+        let Some((ast::AsOf::Time(literal), table)) = about(parsed) else {
+            return Ok(());
+        };
+        let key = time_key(literal, keyspace_of(table, keyspace)?)?;
+        self.past(&key).await.map(|_| ())
+    }
+
+    /// The same for a text that is about to be prepared. What is wrong with it is told then.
+    ///
+    /// # Errors
+    /// The past can't be read.
+    pub async fn see_past_of(&self, keyspace: Option<&str>, text: &str) -> Result<(), CqlError> {
+        match helenus_cql::parser::parse_statement(text) {
+            Ok(parsed) => self.see_past(keyspace, &parsed).await,
+            Err(_) => Ok(()),
+        }
     }
 }
 
-/// The schema as a snapshot has it: its keyspace alone.
-fn schema_of(today: &Schema, snapshot: &Snapshot) -> Result<Schema, CqlError> {
+/// The schema of then: a keyspace alone.
+fn schema_of(today: &Schema, keyspace: &Arc<Keyspace>) -> Result<Schema, CqlError> {
     let mut schema = today.clone();
-    schema.keyspaces = BTreeMap::from([(snapshot.keyspace.name.clone(), snapshot.keyspace.clone())]);
+    schema.keyspaces = BTreeMap::from([(keyspace.name.clone(), keyspace.clone())]);
     schema.snapshots = Arc::default();
-    let views = snapshot.keyspace.tables.values().filter(|table| table.is_view());
+    let views = keyspace.tables.values().filter(|table| table.is_view());
     let views: Vec<Arc<Table>> = views.cloned().collect();
     link_views(&mut schema, views)?;
     Ok(schema)

@@ -148,7 +148,14 @@ impl Engine {
         if planned.generation == schema.generation {
             return Ok(planned);
         }
-        let replan = || past::plan(&schema, prepared.keyspace.as_deref(), &prepared.parsed);
+        let replan = || {
+            past::plan(
+                &schema,
+                &self.pasts,
+                prepared.keyspace.as_deref(),
+                &prepared.parsed,
+            )
+        };
         match trace::parsing(replan) {
             Ok(new) if new.result == planned.result && new.markers.specs() == planned.markers.specs() => {
                 let planned = Arc::new(new);

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::adoption;
 use super::ddl::{self, difference, snapshots};
+use super::past::time_of;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::schema::Schema;
 use crate::storage::agreement::add_header_table;
@@ -20,6 +21,8 @@ pub use snapshots::{Clear, Restore, Restored, Take};
 
 /// How often expired snapshots are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(10);
+/// How long the snapshot stays of a time that is put back, if the node ends meanwhile.
+const TIME_SNAPSHOT_TTL: Duration = Duration::from_secs(3600);
 /// How often tablets are looked for that are pinned and belong to no snapshot.
 const UNPIN_INTERVAL: Duration = Duration::from_secs(3600);
 
@@ -38,9 +41,26 @@ impl Engine {
         let (keyspaces, taken_ms, pinned) = {
             // The tables are those of the moment that is pinned.
             let _changing = self.ddl.lock().await;
-            let keyspaces = snapshots::to_take(&self.schema(), take).map_err(CqlError::invalid)?;
-            let taken_ms = self.now_ms();
-            (keyspaces, taken_ms, self.pin(take.skip_flush).await?)
+            let schema = self.schema();
+            let checked = |of: &Schema| {
+                let keyspaces = snapshots::to_take(of, take)?;
+                snapshots::check_new(&schema, take, &keyspaces)?;
+                Ok::<_, String>(keyspaces)
+            };
+            match &take.as_of {
+                None => {
+                    let keyspaces = checked(&schema).map_err(CqlError::invalid)?;
+                    let taken_ms = self.now_ms();
+                    (keyspaces, taken_ms, self.pin(take.skip_flush).await?)
+                }
+                Some(literal) => {
+                    let time_ms = time_of(literal)?;
+                    let of = self.schema_then(time_ms).await?;
+                    let keyspaces = checked(&of.schema).map_err(CqlError::invalid)?;
+                    let then = self.then(of, &keyspaces).await?;
+                    (keyspaces, time_ms, self.pin_then(&then).await?)
+                }
+            }
         };
         let taken = ddl::change(self, |before| {
             let taken = snapshots::take(before, take, &keyspaces, &pinned, taken_ms);
@@ -60,7 +80,16 @@ impl Engine {
 
     /// Lets go what no snapshot and no branch has pinned. Call it while `pinning` is held.
     pub(super) async fn unpin(&self) {
-        let kept: BTreeSet<Uuid> = pinned_by(&self.schema()).map(|of| of.checkpoint).collect();
+        let of_history = match self.pinned_by_history().await {
+            Ok(of_history) => of_history,
+            Err(error) => {
+                tracing::warn!(%error, "tablets that nobody needs stay, since it is not known what the history needs");
+                return;
+            }
+        };
+        let schema = self.schema();
+        let kept = pinned_by(&schema).chain(&of_history);
+        let kept: BTreeSet<Uuid> = kept.map(|of| of.checkpoint).collect();
         match self.context.store.unpin_others(&kept).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "tablets that were kept for snapshots were let go"),
@@ -96,7 +125,7 @@ impl Engine {
     }
 
     /// True of the one node of a cluster that does what need be done once.
-    fn is_housekeeper(&self) -> bool {
+    pub(super) fn is_housekeeper(&self) -> bool {
         self.context.owns(i64::MIN)
     }
 
@@ -112,6 +141,9 @@ impl Engine {
     /// # Errors
     /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema can't be written.
     pub async fn restore_snapshot(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
+        if let Some(literal) = &wanted.as_of {
+            return Box::pin(self.restore_time(wanted, literal)).await;
+        }
         let now_ms = self.now_ms();
         let begun = ddl::change(self, |schema| {
             snapshots::begin_adoption(schema, wanted, now_ms).map_err(CqlError::invalid)
@@ -121,8 +153,7 @@ impl Engine {
         };
         let adopted = Restore {
             tag: Some(adoption.tag),
-            keyspace: None,
-            table: None,
+            ..Restore::default()
         };
         let restored = match self.know_headers(&adoption.numbers).await {
             Ok(()) => self.put_back(&adopted).await,
@@ -142,6 +173,46 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+
+    /// Puts tables back as they were at a time: takes a snapshot of it, and puts that back.
+    async fn restore_time(self: &Arc<Self>, wanted: &Restore, literal: &str) -> Result<Restored, CqlError> {
+        let (None, Some(keyspace)) = (&wanted.tag, &wanted.keyspace) else {
+            return Err(CqlError::invalid(
+                "of a time, name the keyspace or the table that is put back, and no snapshot",
+            ));
+        };
+        let table = wanted.table.as_ref().map(|table| format!("{keyspace}.{table}"));
+        let take = Take {
+            tag: format!("as-of-{}-{}", time_of(literal)?, Uuid::new_v4().simple()),
+            keyspaces: match table {
+                Some(_) => Vec::new(),
+                None => vec![keyspace.clone()],
+            },
+            tables: table.into_iter().collect(),
+            ttl_ms: Some(TIME_SNAPSHOT_TTL.as_millis() as u64),
+            skip_flush: false,
+            as_of: wanted.as_of.clone(),
+        };
+        self.take_snapshot(&take).await?;
+        let of_snapshot = Restore {
+            tag: Some(take.tag.clone()),
+            as_of: None,
+            ..wanted.clone()
+        };
+        let restored = self.restore_snapshot(&of_snapshot).await;
+        let which = Clear {
+            tag: Some(take.tag),
+            ..Clear::default()
+        };
+        // Otherwise it expires.
+        if let Err(error) = self.clear_snapshots(&which).await {
+            tracing::warn!(%error, "the snapshot of a time that was put back could not be cleared");
+        }
+        Ok(Restored {
+            tag: literal.to_owned(),
+            ..restored?
+        })
     }
 
     /// Makes tables that begin with the rows of others, whose number stands before theirs, known to have headers if those have.
@@ -201,7 +272,7 @@ impl Engine {
 }
 
 /// The tablets that snapshots and branches have pinned.
-fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
+pub(super) fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
     let snapshots = schema.snapshots.values();
     let of_snapshots = snapshots.filter_map(|snapshot| snapshot.pinned.as_deref());
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());

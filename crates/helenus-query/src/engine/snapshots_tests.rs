@@ -97,7 +97,11 @@ async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
         )
         .await;
         let take = Take {
-            tag: format!("hour{hour}"),
+            tag: format!(
+                "hour{hour
+ as_of: None,
+}"
+            ),
             keyspaces: Vec::new(),
             tables: vec!["shop.t".to_owned()],
             ttl_ms: Some((SNAPSHOT_HOURS * HOUR_US / 1000) as u64),

@@ -42,6 +42,8 @@ pub struct Limits {
     pub dynamic_data_masking_enabled: bool,
     /// What TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind.
     pub auto_snapshot: AutoSnapshot,
+    /// How far back times of the past can be read; none without. It stays as it was when the engine was opened.
+    pub point_in_time_window: Option<Duration>,
     /// What clients that are no superusers are warned of and refused.
     pub guardrails: Arc<guardrails::Guardrails>,
 }
@@ -85,6 +87,7 @@ impl Default for Limits {
             partition_sampling_interval: 64,
             dynamic_data_masking_enabled: false,
             auto_snapshot: AutoSnapshot::default(),
+            point_in_time_window: None,
             guardrails: Arc::default(),
         }
     }

@@ -348,7 +348,7 @@ fn damaged(error: impl std::fmt::Display) -> DataModelError {
 }
 
 /// The table that a stored key, or the beginning of one, belongs to.
-fn table_of(key: &[u8]) -> Option<TableId> {
+pub(crate) fn table_of(key: &[u8]) -> Option<TableId> {
     let number = key.first_chunk()?;
     Some(TableId(u32::from_be_bytes(*number)))
 }

@@ -11,13 +11,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
-    Forwarded, ListSearch, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange, StaleEntries,
-    Versions,
+    Forwarded, ListSearch, Moment, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    StaleEntries, Versions,
 };
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
-use helenus_tablet::{MetaStamp, PinnedTablet, TokenRange};
+use helenus_tablet::{MetaStamp, TokenRange};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::runtime::Handle;
@@ -473,12 +473,7 @@ impl Peers {
         Ok(moment_codec::held(&held))
     }
 
-    pub async fn pin(
-        &self,
-        node: &NodeInfo,
-        pin: Pin,
-        deadline: Instant,
-    ) -> Result<Vec<PinnedTablet>, RemoteError> {
+    pub async fn pin(&self, node: &NodeInfo, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError> {
         let peer = self.peer(node)?;
         let request = peer
             .credentials

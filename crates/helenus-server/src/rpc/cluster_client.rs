@@ -11,13 +11,13 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite,
-    ScanRange, StaleEntries, Tablet, Versions,
+    Cluster, Forwarded, ListSearch, Moment, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
+    RemoteWrite, ScanRange, StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
-use helenus_tablet::{PinnedTablet, Store, TokenRange};
+use helenus_tablet::{Store, TokenRange};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -418,7 +418,7 @@ impl Cluster for ClusterClient {
         self.peers.hold(&peer, moment, deadline).await
     }
 
-    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Vec<PinnedTablet>, RemoteError> {
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError> {
         let peer = self.peer(node)?;
         self.peers.pin(&peer, pin, deadline).await
     }

@@ -35,7 +35,7 @@ pub use server::RpcServer;
 pub use tls::{Tls, TlsFiles};
 
 /// The version of the protocol between nodes that this binary speaks, and the oldest that it understands.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 pub const PROTOCOL_MIN: u32 = 2;
 
 /// The largest message: a page of rows with room to spare.

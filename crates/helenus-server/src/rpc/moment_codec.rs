@@ -1,8 +1,8 @@
 //! Encodes and decodes what nodes tell each other of a moment that they have in common.
 
 use bytes::Bytes;
-use helenus_query::cluster::Pin;
-use helenus_tablet::{PinnedTablet, TokenRange};
+use helenus_query::cluster::{Moment, Pin};
+use helenus_tablet::{HistoryPosition, PinnedTablet, TokenRange};
 use tonic::Status;
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use super::proto::{self, HoldRequest, HoldResponse, PinRequest, PinResponse, Tok
 
 fn id(bytes: &[u8]) -> Result<Uuid, Status> {
     Uuid::from_slice(bytes)
-        .map_err(|_| Status::invalid_argument("the id of a moment, or of a checkpoint, has 16 bytes"))
+        .map_err(|_| Status::invalid_argument("the id of a moment, a checkpoint or a log has 16 bytes"))
 }
 
 fn id_bytes(id: Uuid) -> Bytes {
@@ -76,7 +76,7 @@ pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
     }
 }
 
-pub(super) fn pin_response(pinned: Vec<PinnedTablet>) -> PinResponse {
+pub(super) fn pin_response(moment: Moment) -> PinResponse {
     let tablet = |tablet: PinnedTablet| proto::PinnedTablet {
         tablet: tablet.id,
         tokens: Some(tokens(tablet.tokens)),
@@ -84,13 +84,22 @@ pub(super) fn pin_response(pinned: Vec<PinnedTablet>) -> PinResponse {
         checkpoint: id_bytes(tablet.checkpoint),
     };
     PinResponse {
-        tablets: pinned.into_iter().map(tablet).collect(),
+        tablets: moment.tablets.into_iter().map(tablet).collect(),
+        positions: moment.positions.into_iter().map(log_position).collect(),
+    }
+}
+
+fn log_position(position: HistoryPosition) -> proto::LogPosition {
+    proto::LogPosition {
+        log: id_bytes(position.log),
+        segment: position.segment,
+        offset: position.offset,
     }
 }
 
 /// # Errors
-/// The tokens of a tablet are missing, or the id of a checkpoint is none.
-pub(super) fn pinned(response: &PinResponse) -> Result<Vec<PinnedTablet>, Status> {
+/// The tokens of a tablet are missing, or the id of a checkpoint or a log is none.
+pub(super) fn pinned(response: &PinResponse) -> Result<Moment, Status> {
     let tablet = |tablet: &proto::PinnedTablet| {
         let tokens = tablet.tokens.as_ref().map(token_range);
         Ok(PinnedTablet {
@@ -100,7 +109,25 @@ pub(super) fn pinned(response: &PinResponse) -> Result<Vec<PinnedTablet>, Status
             checkpoint: id(&tablet.checkpoint)?,
         })
     };
-    response.tablets.iter().map(tablet).collect()
+    let position = |position: &proto::LogPosition| {
+        Ok(HistoryPosition {
+            log: id(&position.log)?,
+            segment: position.segment,
+            offset: position.offset,
+        })
+    };
+    Ok(Moment {
+        tablets: response
+            .tablets
+            .iter()
+            .map(tablet)
+            .collect::<Result<_, Status>>()?,
+        positions: response
+            .positions
+            .iter()
+            .map(position)
+            .collect::<Result<_, Status>>()?,
+    })
 }
 
 #[cfg(test)]
@@ -126,8 +153,16 @@ mod tests {
             manifest: 12,
             checkpoint: number,
         };
-        let mut sent = pin_response(vec![tablet.clone()]);
-        assert_eq!(pinned(&sent).unwrap(), [tablet]);
+        let moment = Moment {
+            tablets: vec![tablet],
+            positions: vec![HistoryPosition {
+                log: number,
+                segment: 5,
+                offset: u64::MAX,
+            }],
+        };
+        let mut sent = pin_response(moment.clone());
+        assert_eq!(pinned(&sent).unwrap(), moment);
         sent.tablets[0].tokens = None;
         assert!(pinned(&sent).is_err());
     }

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, ListSearch, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
+    Cluster, Forwarded, LeaseTerm, ListSearch, Moment, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
     RemoteWrite, ScanRange, StaleEntries, Tablet, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
 use helenus_server::rpc::ClusterClient;
-use helenus_tablet::{PinnedTablet, TokenRange};
+use helenus_tablet::TokenRange;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -179,7 +179,7 @@ impl Cluster for Cut {
     ) -> Result<Vec<TokenRange>, RemoteError> {
         self.members.hold(node, moment, deadline).await
     }
-    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Vec<PinnedTablet>, RemoteError> {
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError> {
         self.members.pin(node, pin, deadline).await
     }
     async fn load(

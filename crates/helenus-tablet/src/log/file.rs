@@ -35,7 +35,7 @@ impl LogAppender for FileAppender {
         let Some(active) = &mut self.active else {
             return Err(StoreError::Closed);
         };
-        FrameHeader::finish(frame, active.number, self.clock.now_ms(), active.offset);
+        FrameHeader::finish(frame, active.number, self.clock.commit_time(), active.offset);
         let end = active.offset + frame_len as u64;
         let padded = end.next_multiple_of(BLOCK as u64).min(active.capacity);
         frame.resize((padded - active.offset) as usize, 0);

@@ -6,6 +6,7 @@
 use bytes::{Buf, Bytes};
 
 use crate::checksum::crc32c;
+use crate::clock::CommitTime;
 use crate::operation::Op;
 
 /// Size of a segment's header; the first frame begins here.
@@ -87,22 +88,25 @@ pub struct FrameHeader {
     pub body_len: usize,
     /// The segment that the frame belongs to: a reused file may hold frames of its former life.
     pub segment: u64,
-    /// Wall-clock time of the commit, in ms.
+    /// Time of the commit by the store's clock, in ms.
     pub time_ms: i64,
+    /// By how much that is ahead of the machine's clock, in ms; 0 in frames of earlier versions.
+    pub ahead_ms: u32,
     /// All of the segment before this offset was on disk when the frame was written.
     pub durable_offset: u64,
 }
 
 impl FrameHeader {
     /// Fills in the header at the start of `frame`, whose body is complete.
-    pub fn finish(frame: &mut [u8], segment: u64, time_ms: i64, durable_offset: u64) {
+    pub fn finish(frame: &mut [u8], segment: u64, time: impl Into<CommitTime>, durable_offset: u64) {
+        let CommitTime { clock_ms, ahead_ms } = time.into();
         let body_len = frame.len().saturating_sub(FRAME_HEADER_LEN) as u32;
         let mut put = |at: usize, part: &[u8]| frame[at..at + part.len()].copy_from_slice(part);
         put(0, &FRAME_MAGIC.to_le_bytes());
         put(8, &body_len.to_le_bytes());
-        put(12, &0u32.to_le_bytes());
+        put(12, &ahead_ms.to_le_bytes());
         put(16, &segment.to_le_bytes());
-        put(24, &time_ms.to_le_bytes());
+        put(24, &clock_ms.to_le_bytes());
         put(32, &durable_offset.to_le_bytes());
         let sum = crc32c(&frame[8..]);
         frame[4..8].copy_from_slice(&sum.to_le_bytes());
@@ -116,9 +120,10 @@ impl FrameHeader {
         }
         let sum = rest.get_u32_le();
         let body_len = rest.get_u32_le() as usize;
-        rest.advance(4);
+        let ahead_ms = rest.get_u32_le();
         let header = FrameHeader {
             body_len,
+            ahead_ms,
             segment: rest.get_u64_le(),
             time_ms: rest.get_i64_le(),
             durable_offset: rest.get_u64_le(),
@@ -131,6 +136,11 @@ impl FrameHeader {
             return None;
         }
         Some((header, bytes.get(FRAME_HEADER_LEN..end)?))
+    }
+
+    /// Time of the commit by the machine's clock, in ms.
+    pub fn machine_ms(&self) -> i64 {
+        self.time_ms.saturating_sub(i64::from(self.ahead_ms))
     }
 
     /// Whether a frame may begin here, before its checksum is looked at.

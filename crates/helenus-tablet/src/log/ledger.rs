@@ -49,6 +49,8 @@ pub(crate) fn newest(segments: &[SegmentInfo]) -> u64 {
 pub(crate) struct Ledger {
     /// Oldest first.
     pub segments: Mutex<Vec<SegmentInfo>>,
+    /// Where the frames end that are in the log.
+    reached: Mutex<LogPosition>,
     pub counters: LogCounters,
     /// Where a log in a folder notes how far it has come.
     pub high_water_mark: OnceLock<HighWaterMark>,
@@ -57,7 +59,18 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Adds a segment, to which nothing is written yet.
     pub fn begin_segment(&self, segment: SegmentInfo) {
+        self.note_reached(segment.number, segment.bytes);
         self.segments.lock().push(segment);
+    }
+
+    /// Notes where the frames end.
+    pub fn note_reached(&self, segment: u64, offset: u64) {
+        *self.reached.lock() = LogPosition { segment, offset };
+    }
+
+    /// Where the frames end. Exact on the log thread, between two groups.
+    pub fn reached(&self) -> LogPosition {
+        *self.reached.lock()
     }
 
     /// The number of the newest segment, 0 if there is none.
@@ -70,6 +83,7 @@ impl Ledger {
         let mut segments = self.segments.lock();
         let Some(newest) = segments.last_mut() else { return };
         newest.bytes = bytes;
+        self.note_reached(newest.number, bytes);
         for (tablet, lsn) in last_lsn {
             newest.add(tablet, lsn);
         }

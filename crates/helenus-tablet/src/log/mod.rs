@@ -26,8 +26,8 @@ pub(crate) mod topic;
 pub(crate) mod writer;
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -96,6 +96,8 @@ struct PendingGroup<R> {
 pub(crate) struct Log<R> {
     pending: Mutex<PendingGroup<R>>,
     ready: Condvar,
+    /// What it is called in the history; set when it has begun.
+    pub id: OnceLock<uuid::Uuid>,
     pub ledger: Arc<Ledger>,
     /// Whether a tablet has refused a record of the log: further writes to it are refused before they are logged.
     pub is_obstructed: AtomicBool,
@@ -114,6 +116,7 @@ impl<R: Route> Log<R> {
                 awaited: 0,
             }),
             ready: Condvar::new(),
+            id: OnceLock::new(),
             ledger: Arc::default(),
             is_obstructed: AtomicBool::new(false),
         })

@@ -81,7 +81,7 @@ pub(crate) fn replay(
         };
         segment.check_len(header.file_len)?;
         let mut info = SegmentInfo::new(header.number, 0);
-        while let Some((time_ms, records)) = segment.next(replayed.last_lsn)? {
+        while let Some((frame, records)) = segment.next(replayed.last_lsn)? {
             for record in records {
                 if record.lsn <= replayed.last_lsn {
                     return Err(corrupt(
@@ -97,7 +97,7 @@ pub(crate) fn replay(
                         info.add(tablet, record.lsn);
                     }
                 }
-                sink(time_ms, record)?;
+                sink(frame.time_ms, record)?;
             }
         }
         replayed.newest = (header.number, segment.offset);
@@ -106,6 +106,45 @@ pub(crate) fn replay(
         replayed.segments.push(info);
     }
     Ok(replayed)
+}
+
+/// A segment: the one before it, and its frames up to `end`, each with its place, its time and its records.
+///
+/// # Errors
+/// The segment is gone, or one of these frames is damaged.
+pub(crate) fn read_segment(folder: &Path, number: u64, end: u64) -> Result<SegmentFrames, StoreError> {
+    let header = read_header(folder, number)?;
+    let path = segment_path(folder, number);
+    let bytes = std::fs::read(&path).map_err(|error| StoreError::io("cannot read", &path, &error))?;
+    let mut segment = SegmentReader {
+        bytes: bytes.into(),
+        path: &path,
+        number,
+        end: Some(end),
+        kept: 0,
+        offset: SEGMENT_HEADER_LEN as u64,
+    };
+    let mut read = SegmentFrames {
+        previous: header.previous_number,
+        frames: Vec::new(),
+    };
+    loop {
+        let at = LogPosition {
+            segment: number,
+            offset: segment.offset,
+        };
+        match segment.next(0)? {
+            Some((frame, records)) => read.frames.push((at, frame.machine_ms(), records)),
+            None => return Ok(read),
+        }
+    }
+}
+
+/// The frames of a segment.
+pub(crate) struct SegmentFrames {
+    /// The number of the segment before.
+    pub previous: u64,
+    pub frames: Vec<(LogPosition, i64, Vec<Record>)>,
 }
 
 /// Refuses a log without one of its segments.
@@ -179,7 +218,7 @@ impl SegmentReader<'_> {
     }
 
     /// The next frame, all of whose records are newer than `last_lsn`.
-    fn next(&mut self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+    fn next(&mut self, last_lsn: u64) -> Result<Option<(FrameHeader, Vec<Record>)>, StoreError> {
         if self.end.is_some_and(|end| self.offset >= end) {
             return Ok(None);
         }
@@ -196,12 +235,12 @@ impl SegmentReader<'_> {
             return self.torn_tail(last_lsn);
         }
         self.offset += (FRAME_HEADER_LEN + header.body_len) as u64;
-        Ok(Some((header.time_ms, records)))
+        Ok(Some((header, records)))
     }
 
     /// The newest segment ends here, unless a later frame records that this offset was already on disk. A later frame with records older than
     /// those read is of the file's former use: early stores of 0.1 reused the numbers of segments.
-    fn torn_tail(&self, last_lsn: u64) -> Result<Option<(i64, Vec<Record>)>, StoreError> {
+    fn torn_tail(&self, last_lsn: u64) -> Result<Option<(FrameHeader, Vec<Record>)>, StoreError> {
         if self.offset < self.kept {
             let detail = format!("a frame is damaged, and those up to {} were on disk", self.kept);
             return Err(corrupt(self.path, self.offset, &detail));

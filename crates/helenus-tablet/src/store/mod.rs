@@ -5,6 +5,7 @@ mod background;
 pub(crate) mod bucket;
 mod dispatch;
 mod forced_compaction;
+pub(crate) mod history;
 mod late_writes;
 pub(crate) mod local;
 pub(crate) mod moment;

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::{Store, StoreKind};
 use crate::error::StoreError;
+use crate::history::HistoryPosition;
 use crate::tablet::pin::{PinnedReceiver, PinnedTablet};
 use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
@@ -28,6 +29,8 @@ const PIN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Frozen tablets, whose log is held.
 pub struct HeldMoment {
+    /// How far the log is; none of a node that has no log.
+    position: Option<HistoryPosition>,
     tablets: Vec<(u32, TokenRange)>,
     pinned: Vec<PinnedReceiver>,
     hold: Arc<LogHold>,
@@ -82,6 +85,11 @@ impl HeldMoment {
         &self.tablets
     }
 
+    /// How far this node's log is at the moment; none if it has none yet.
+    pub fn position(&self) -> Option<HistoryPosition> {
+        self.position
+    }
+
     /// Has the log go on; false if it was not held so long.
     pub fn let_go(&self) -> bool {
         self.hold.let_go()
@@ -130,6 +138,7 @@ impl Store {
             let tablets = self.tablets();
             let Some(log) = tablets.first().map(|tablet| tablet.log.clone()) else {
                 return Ok(HeldMoment {
+                    position: self.own_position().await,
                     tablets: Vec::new(),
                     pinned: Vec::new(),
                     hold: Arc::default(),
@@ -157,6 +166,12 @@ impl Store {
         self.check_writable()?;
         let tablets = self.tablets();
         try_join_all(tablets.iter().map(|tablet| tablet.checkpoint())).await
+    }
+
+    /// How far the log of this process is, if it has one and no tablet.
+    async fn own_position(&self) -> Option<HistoryPosition> {
+        let own = self.remote().ok()?.own_log_now().await?;
+        position(&own)
     }
 
     /// Freezes the memtables of all tablets between two groups of the log, which is then held; none if what is staged does not get into them soon,
@@ -206,6 +221,7 @@ impl Store {
         }
         let pinned = tablets.iter().zip(&locks);
         Ok(Some(HeldMoment {
+            position: position(log),
             pinned: pinned.map(|(tablet, lock)| tablet.pin_now(lock)).collect(),
             tablets: tablets
                 .iter()
@@ -214,6 +230,12 @@ impl Store {
             hold: hold.clone(),
         }))
     }
+}
+
+/// How far a log is.
+fn position(log: &NodeLog) -> Option<HistoryPosition> {
+    let id = *log.id.get()?;
+    Some(HistoryPosition::new(id, log.ledger.reached()))
 }
 
 /// Waits until all that is staged is in the memtables.

@@ -15,6 +15,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 use slatedb::Checkpoint;
 use slatedb::admin::Admin;
+use slatedb::config::CheckpointOptions;
 use slatedb_common::clock::SystemClock;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -72,6 +73,35 @@ impl Store {
         unfinished_batches::delete(&objects, |id, _| gone.contains(&id)).await
     }
 
+    /// Keeps pinned tablets once more, each under another checkpoint: they stay when the others are let go.
+    ///
+    /// # Errors
+    /// They have been let go. What was kept of others is let go with [`Store::unpin_others`].
+    pub async fn pin_again(&self, pinned: &[PinnedTablet]) -> Result<Vec<PinnedTablet>, StoreError> {
+        let objects = self.files()?.objects;
+        let pin = |tablet: &PinnedTablet| {
+            let admin = admin(tablet.id, &objects);
+            let tablet = tablet.clone();
+            async move {
+                let options = CheckpointOptions {
+                    source: Some(tablet.checkpoint),
+                    name: Some(CHECKPOINT_NAME.to_owned()),
+                    ..CheckpointOptions::default()
+                };
+                let created = admin.create_detached_checkpoint(&options).await;
+                let created = created.map_err(|error| from_slatedb(&error))?;
+                Ok::<_, StoreError>(PinnedTablet {
+                    manifest: created.manifest_id,
+                    checkpoint: created.id,
+                    ..tablet
+                })
+            }
+        };
+        let pinning: Vec<_> = pinned.iter().map(pin).collect();
+        let pinning = futures::stream::iter(pinning).buffered(READS);
+        pinning.try_collect().await
+    }
+
     /// Lets all pinned tablets go but those with these checkpoints, and in a bucket those that were pinned in the last ten minutes; how many those
     /// were. Their files are then deleted as others that are obsolete.
     pub async fn unpin_others(&self, kept: &BTreeSet<Uuid>) -> Result<usize, StoreError> {
@@ -111,6 +141,39 @@ impl Store {
         unpinning
             .try_fold(0, |sum, count| async move { Ok(sum + count) })
             .await
+    }
+
+    /// The bytes of the SSTables that these pinned tablets have, and neither the tablets that are open here nor others that are pinned.
+    ///
+    /// # Errors
+    /// A manifest can't be read.
+    pub async fn bytes_of_pinned(
+        &self,
+        pinned: &[PinnedTablet],
+        others: &[PinnedTablet],
+    ) -> Result<u64, StoreError> {
+        let files = self.files()?;
+        let log = NodeLog::new();
+        let origins = Arc::<Origins>::default();
+        let tables = |pinned: PinnedTablet| {
+            let (files, log, origins) = (&files, &log, &origins);
+            async move { Ok::<_, StoreError>(open_tablet(files, log, origins, &pinned).await?.files()) }
+        };
+        let reading: Vec<_> = others.iter().cloned().map(tables).collect();
+        let of_others = futures::stream::iter(reading).buffer_unordered(READS);
+        let of_others: Vec<_> = of_others.try_collect().await?;
+        let now = self.tablets();
+        let of_others = of_others.into_iter().flatten();
+        let known = now.iter().flat_map(|tablet| tablet.files()).chain(of_others);
+        let mut seen: BTreeSet<(u32, u128)> = known.map(|file| file.id()).collect();
+        let reading: Vec<_> = pinned.iter().cloned().map(tables).collect();
+        let mut own = futures::stream::iter(reading).buffer_unordered(READS);
+        let mut bytes = 0;
+        while let Some(found) = own.try_next().await? {
+            let unseen = found.iter().filter(|file| seen.insert(file.id()));
+            bytes += unseen.map(|file| file.bytes()).sum::<u64>();
+        }
+        Ok(bytes)
     }
 
     /// The pinned tablets as a store, which can only be read.

@@ -24,6 +24,7 @@ mod info;
 mod logging;
 mod netstats;
 pub(crate) mod output;
+mod pointintime;
 mod profileload;
 mod reloadconfig;
 mod removenode;
@@ -264,14 +265,16 @@ enum Command {
     Getguardrailsconfig(guardrails::ShowArgs),
     /// Set a guardrail of this node until it ends, or reloads its settings
     Setguardrailsconfig(guardrails::SetArgs),
-    /// Take a snapshot of tables in use, on a store in a folder
+    /// Take a snapshot of tables in use, as they are now or were at a time
     Snapshot(snapshots::TakeArgs),
     /// The snapshots that were taken, and those that TRUNCATE, DROP TABLE and DROP KEYSPACE have left
     Listsnapshots(snapshots::ListArgs),
     /// Clear snapshots, whose rows compaction then sweeps
     Clearsnapshot(snapshots::ClearArgs),
-    /// Put tables back as they are in a snapshot, on all nodes
+    /// Put tables back as they are in a snapshot, or were at a time, on all nodes
     Restore(snapshots::RestoreArgs),
+    /// How far back times of the past can be read, and what keeping them takes
+    Pointintime,
     /// What this node logs, by target
     Getlogginglevels,
     /// Set what this node logs until it ends; without arguments, as it began
@@ -401,6 +404,7 @@ pub fn run(args: &NodetoolArgs) -> anyhow::Result<ExitCode> {
         Command::Listsnapshots(args) => snapshots::list_all(node, args),
         Command::Clearsnapshot(args) => snapshots::clear(node, args),
         Command::Restore(args) => snapshots::restore(node, args),
+        Command::Pointintime => pointintime::run(node),
         Command::Getlogginglevels => logging::show(node),
         Command::Setlogginglevel { target, level } => logging::set(node, target.as_deref(), level.as_deref()),
         Command::Reloadconfig => reloadconfig::run(node),

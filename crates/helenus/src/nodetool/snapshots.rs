@@ -38,6 +38,9 @@ pub(super) struct TakeArgs {
     /// How long the snapshot is kept, as 12h or 5d [default: until it is cleared]
     #[arg(long, value_name = "DURATION")]
     ttl: Option<String>,
+    /// Take it of a time of the past, as '2026-11-23 14:00:00Z'; the node keeps it with point_in_time_window
+    #[arg(long, value_name = "TIME", conflicts_with = "skip_flush")]
+    as_of: Option<String>,
     /// All tables of these [default: of all keyspaces]
     keyspaces: Vec<String>,
 }
@@ -75,6 +78,9 @@ pub(super) struct RestoreArgs {
     /// The name of the snapshot [default: the newest that TRUNCATE or DROP has left]
     #[arg(short = 't', value_name = "TAG")]
     tag: Option<String>,
+    /// Restore a time of the past, as '2026-11-23 14:00:00Z', in the place of a snapshot; the node keeps it with point_in_time_window
+    #[arg(long, value_name = "TIME", conflicts_with = "tag")]
+    as_of: Option<String>,
     /// The table, as KEYSPACE.TABLE (also -kt)
     #[arg(long, value_name = "KEYSPACE.TABLE", conflicts_with = "keyspace")]
     kt: Option<String>,
@@ -127,6 +133,7 @@ impl TakeArgs {
             "tables": tables,
             "ttl_ms": ttl.map(|ttl| ttl.as_millis() as u64),
             "skip_flush": self.skip_flush,
+            "as_of": self.as_of,
         }))
     }
 
@@ -259,9 +266,9 @@ impl ClearArgs {
 
 pub(super) fn restore(node: &NodeClient, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let (keyspace, table) = args.named()?;
-    let body = json!({ "tag": args.tag, "keyspace": keyspace, "table": table });
+    let body = json!({ "tag": args.tag, "keyspace": keyspace, "table": table, "as_of": args.as_of });
     let answer = node.command(RESTORE, &body.to_string(), CHALLENGE, COPY_TIMEOUT)?;
-    print!("{}", report(&node.parse(RESTORE, &answer)?));
+    print!("{}", report(&node.parse(RESTORE, &answer)?, args.as_of.is_some()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -284,13 +291,14 @@ impl RestoreArgs {
     }
 }
 
-fn report(restored: &Value) -> String {
+fn report(restored: &Value, is_time: bool) -> String {
     let keyspace = text(restored, "keyspace");
     let tables = list(restored, "tables").iter().filter_map(Value::as_str);
     let tables: Vec<String> = tables.map(|table| format!("{keyspace}.{table}")).collect();
     let mut report = format!(
-        "Restored {} from snapshot {}\n",
+        "Restored {} {} {}\n",
         tables.join(", "),
+        if is_time { "as of" } else { "from snapshot" },
         text(restored, "snapshot")
     );
     if let Some(replaced) = restored.get("replaced").and_then(Value::as_str) {

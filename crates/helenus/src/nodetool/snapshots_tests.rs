@@ -78,7 +78,7 @@ fn what_was_restored_is_told_with_the_snapshot_of_what_was_there() {
     let restored =
         json!({ "snapshot": "t1", "keyspace": "ks", "tables": ["a", "b"], "replaced": "replaced-1-ks" });
     assert_eq!(
-        report(&restored),
+        report(&restored, false),
         "Restored ks.a, ks.b from snapshot t1\nWhat was there is snapshot replaced-1-ks now\n"
     );
     let args = |kt: Option<&str>| RestoreArgs {

@@ -51,6 +51,7 @@ const SHOWN: &[(&str, Show)] = &[
     ("authorizer", |c| class(c.control.authorizes, "AllowAllAuthorizer", "CassandraAuthorizer")),
     ("auto_snapshot", |c| c.limits.auto_snapshot.is_on.to_string()),
     ("auto_snapshot_ttl", |c| c.limits.auto_snapshot.ttl.map_or_else(off, time)),
+    ("point_in_time_window", |c| c.limits.point_in_time_window.map_or_else(off, time)),
     ("backup_to", |c| c.backup_to.as_ref().map_or_else(off, store)),
     ("backup_interval", |c| time(c.backup_interval)),
     ("backup_keep", |c| c.backup_keep.to_string()),

@@ -95,6 +95,7 @@ impl Engine {
             tables: Vec::new(),
             ttl_ms: Some(SNAPSHOT_TTL.as_millis() as u64),
             skip_flush: false,
+            as_of: None,
         };
         self.take_snapshot(&take).await?;
         let written = self.write_backup(wanted, &take.tag, &location, settings).await;

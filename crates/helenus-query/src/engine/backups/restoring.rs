@@ -133,8 +133,7 @@ impl Engine {
         };
         let copied = Restore {
             tag: Some(tag.clone()),
-            keyspace: None,
-            table: None,
+            ..Restore::default()
         };
         let restored = match self.copy_from_backup(source, &then.keyspace.name, &numbers).await {
             Ok(()) => self.put_back(&copied).await,

@@ -55,42 +55,83 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn snapshot(self) -> Option<&'a str> {
+    fn as_of(self) -> Option<&'a ast::AsOf> {
         match self {
-            Copy::Keyspace(statement) => statement.snapshot.as_deref(),
-            Copy::Table(statement) => statement.snapshot.as_deref(),
+            Copy::Keyspace(statement) => statement.as_of.as_ref(),
+            Copy::Table(statement) => statement.as_of.as_ref(),
         }
     }
 
-    /// What is copied; none if IF NOT EXISTS finds the name in use.
+    /// The time that is copied, as it was written, if the statement says one.
+    pub fn time(self) -> Option<&'a str> {
+        match self.as_of()? {
+            ast::AsOf::Time(literal) => Some(literal),
+            ast::AsOf::Snapshot(_) => None,
+        }
+    }
+
+    /// The keyspace that is copied, or has the table that is.
     ///
     /// # Errors
-    /// The name is in use or can't be, what is to be copied is not there, or the statement is about a keyspace of the server.
-    pub fn source(self, ctx: &DdlContext<'_>) -> Result<Option<Source>, CqlError> {
+    /// The statement names none, or one of the server.
+    pub fn origin<'c>(self, ctx: &'c DdlContext<'_>) -> Result<&'c str, CqlError>
+    where
+        'a: 'c,
+    {
+        let name = match self {
+            Copy::Keyspace(statement) => statement.origin.as_str(),
+            Copy::Table(statement) => ctx.keyspace_of(&statement.origin)?,
+        };
+        let is_computed = ctx
+            .schema
+            .keyspace(name)
+            .is_some_and(|keyspace| keyspace.is_virtual);
+        match is_system_name(name) || is_computed {
+            true => Err(CqlError::invalid(format!(
+                "Keyspace {name} is one of the server, which can't be copied"
+            ))),
+            false => Ok(name),
+        }
+    }
+
+    /// False if IF NOT EXISTS finds the name in use.
+    ///
+    /// # Errors
+    /// The name is in use or can't be.
+    pub fn is_to_be_made(self, ctx: &DdlContext<'_>) -> Result<bool, CqlError> {
         let (is_taken, may_be) = match self {
             Copy::Keyspace(statement) => (check_new(ctx, &statement.name), statement.if_not_exists),
             Copy::Table(statement) => (check_new_table(ctx, statement), statement.if_not_exists),
         };
         match is_taken {
-            Err(CqlError::AlreadyExists { .. }) if may_be => return Ok(None),
-            checked => checked?,
+            Err(CqlError::AlreadyExists { .. }) if may_be => Ok(false),
+            checked => checked.map(|()| true),
         }
-        let name = match self {
-            Copy::Keyspace(statement) => statement.origin.as_str(),
-            Copy::Table(statement) => ctx.keyspace_of(&statement.origin)?,
+    }
+
+    /// What is copied of a keyspace of then, or of one of now or of a snapshot.
+    ///
+    /// # Errors
+    /// What is to be copied is not there, or the statement is about a keyspace of the server.
+    pub fn source(self, ctx: &DdlContext<'_>, then: Option<Keyspace>) -> Result<Source, CqlError> {
+        let Source { keyspace, pinned } = match then {
+            Some(keyspace) => Source {
+                keyspace,
+                pinned: None,
+            },
+            None => keyspace_then(ctx.schema, self.origin(ctx)?, self.as_of())?,
         };
-        let Source { keyspace, pinned } = keyspace_then(ctx.schema, name, self.snapshot())?;
         let keyspace = match self {
             Copy::Keyspace(statement) => {
                 options(ctx, &mut keyspace.clone(), &statement.properties)?;
                 keyspace
             }
             Copy::Table(statement) => {
-                let table = table_then(&keyspace, statement, self.snapshot())?;
+                let table = table_then(&keyspace, statement)?;
                 keyspace.narrowed_to(vec![table])
             }
         };
-        Ok(Some(Source { keyspace, pinned }))
+        Ok(Source { keyspace, pinned })
     }
 
     /// The schema with the branch, whose rows lie in these tablets.
@@ -121,13 +162,8 @@ fn check_new_table(ctx: &DdlContext<'_>, statement: &ast::CopyTable) -> Result<(
 }
 
 /// A keyspace of now, or as a snapshot has it.
-fn keyspace_then(schema: &Schema, name: &str, tag: Option<&str>) -> Result<Source, CqlError> {
-    if is_system_name(name) || schema.keyspace(name).is_some_and(|keyspace| keyspace.is_virtual) {
-        return Err(CqlError::invalid(format!(
-            "Keyspace {name} is one of the server, which can't be copied"
-        )));
-    }
-    let Some(tag) = tag else {
+fn keyspace_then(schema: &Schema, name: &str, as_of: Option<&ast::AsOf>) -> Result<Source, CqlError> {
+    let Some(ast::AsOf::Snapshot(tag)) = as_of else {
         return Ok(Source {
             keyspace: Keyspace::clone(schema.require_keyspace(name)?),
             pinned: None,
@@ -140,16 +176,17 @@ fn keyspace_then(schema: &Schema, name: &str, tag: Option<&str>) -> Result<Sourc
     })
 }
 
-fn table_then(
-    keyspace: &Keyspace,
-    statement: &ast::CopyTable,
-    tag: Option<&str>,
-) -> Result<Arc<Table>, CqlError> {
+fn table_then(keyspace: &Keyspace, statement: &ast::CopyTable) -> Result<Arc<Table>, CqlError> {
     let name = statement.origin.name.as_str();
     let Some(table) = keyspace.tables.get(name) else {
-        return Err(CqlError::invalid(match tag {
+        return Err(CqlError::invalid(match &statement.as_of {
             None => format!("table {name} does not exist"),
-            Some(tag) => format!("Snapshot {tag} has no table {name} of keyspace {}", keyspace.name),
+            Some(ast::AsOf::Snapshot(tag)) => {
+                format!("Snapshot {tag} has no table {name} of keyspace {}", keyspace.name)
+            }
+            Some(ast::AsOf::Time(literal)) => {
+                format!("table {}.{name} did not exist at {literal}", keyspace.name)
+            }
         }));
     };
     match &table.view {

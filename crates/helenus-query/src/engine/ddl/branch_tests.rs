@@ -36,9 +36,10 @@ fn copy(schema: &mut InMemorySchema, text: &str, number: u128) -> Result<Vec<(Ta
     let statement = parse_statement(text).unwrap().statement;
     let ctx = schema.context();
     let copy = Copy::of(&statement).unwrap();
-    let Some(source) = copy.source(&ctx)? else {
+    if !copy.is_to_be_made(&ctx)? {
         return Ok(Vec::new());
-    };
+    }
+    let source = copy.source(&ctx, None)?;
     let pinned = source.pinned.unwrap_or_else(|| pinned(number));
     let Branch { change, numbers } = copy.make(&ctx, &source.keyspace, &pinned)?;
     check_lines(&schema.schema, &change.schema);

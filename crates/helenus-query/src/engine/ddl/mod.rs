@@ -406,6 +406,7 @@ pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema)
     schema.version = tried;
     match schema_store::store(&engine.context.store, before, schema).await? {
         Some(schema) => {
+            engine.note_schema(before, &schema).await;
             install(engine, schema);
             Ok(true)
         }

@@ -89,6 +89,8 @@ pub struct Restore {
     pub keyspace: Option<String>,
     /// Without, all tables of the snapshot.
     pub table: Option<String>,
+    /// A time of the past in the place of a snapshot, as a literal of type timestamp has it.
+    pub as_of: Option<String>,
 }
 
 /// What has been put back.
@@ -354,6 +356,9 @@ pub struct Take {
     /// What is in no SSTable is left out.
     #[serde(default)]
     pub skip_flush: bool,
+    /// A time of the past, as a literal of type timestamp has it; without, now.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 /// The shortest time for which Cassandra keeps a snapshot.
@@ -362,7 +367,7 @@ const TTL_MIN_MS: u64 = 60_000;
 /// The keyspaces of which a snapshot is taken, each with the tables that are asked for.
 ///
 /// # Errors
-/// In Cassandra's words where it has some: there is no such keyspace or table, or there is such a snapshot.
+/// In Cassandra's words where it has some: there is no such keyspace or table.
 pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, String> {
     if take.tag.is_empty() {
         return Err("You must supply a snapshot name.".to_owned());
@@ -375,6 +380,9 @@ pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, Str
             "ttl for snapshot must be at least {} seconds",
             TTL_MIN_MS / 1000
         ));
+    }
+    if take.skip_flush && take.as_of.is_some() {
+        return Err("a snapshot of a time of the past has what was in memory then".to_owned());
     }
     let is_users = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual && !is_system_name(&keyspace.name);
     let named = |name: &str| {
@@ -408,21 +416,28 @@ pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, Str
         let all = schema.keyspaces.values().filter(is_users);
         taken.extend(all.map(|keyspace| (keyspace.name.clone(), Keyspace::clone(keyspace))));
     }
-    if schema
-        .tagged(&take.tag)
-        .any(|of| taken.contains_key(&of.keyspace.name))
-    {
-        return Err(format!("Snapshot {} already exists.", take.tag));
-    }
     let mut taken: Vec<Keyspace> = taken.into_values().collect();
     taken.retain(|keyspace| !keyspace.tables.is_empty());
     Ok(taken)
 }
 
+/// Refuses a snapshot that there is already.
+///
+/// # Errors
+/// In Cassandra's words.
+pub(crate) fn check_new(schema: &Schema, take: &Take, keyspaces: &[Keyspace]) -> Result<(), String> {
+    let mut tagged = schema.tagged(&take.tag);
+    let is_there = |of: &Arc<Snapshot>| keyspaces.iter().any(|keyspace| keyspace.name == of.keyspace.name);
+    match tagged.any(is_there) {
+        true => Err(format!("Snapshot {} already exists.", take.tag)),
+        false => Ok(()),
+    }
+}
+
 /// The schema with snapshots of keyspaces as they were when the tablets were pinned, which [`to_take`] has given.
 ///
 /// # Errors
-/// Those of [`to_take`], of the tables that there are now.
+/// Those of [`check_new`].
 pub(crate) fn take(
     before: &Schema,
     take: &Take,
@@ -431,7 +446,7 @@ pub(crate) fn take(
     taken_ms: i64,
 ) -> Result<Schema, String> {
     let mut schema = before.clone();
-    to_take(before, take)?;
+    check_new(before, take, keyspaces)?;
     for keyspace in keyspaces {
         schema.insert_snapshot(Snapshot {
             tag: take.tag.clone(),

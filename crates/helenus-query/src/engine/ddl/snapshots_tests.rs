@@ -65,6 +65,7 @@ fn put_back(
         tag: owned(tag),
         keyspace: owned(keyspace),
         table: owned(table),
+        as_of: None,
     };
     let (next, restored) = restore(&schema.schema, &wanted, NOW_MS + 5, Some(HOUR))?;
     check_lines(&schema.schema, &next);
@@ -337,6 +338,7 @@ fn to_take_of(tag: &str, keyspaces: &[&str], tables: &[&str]) -> Take {
         tables: owned(tables),
         ttl_ms: None,
         skip_flush: false,
+        as_of: None,
     }
 }
 
@@ -399,6 +401,7 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
         tag: Some("x".to_owned()),
         keyspace: None,
         table: Some("t".to_owned()),
+        as_of: None,
     };
     let (next, adoption) = begin_adoption(&schema.schema, &wanted, NOW_MS).unwrap().unwrap();
     check_lines(&schema.schema, &next);

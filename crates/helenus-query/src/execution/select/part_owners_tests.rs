@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helenus_cql::error::Consistency;
-use helenus_tablet::{PinnedTablet, Scan};
+use helenus_tablet::Scan;
 use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, ListSearch, Node, PartRows, Pin, RemoteScan, RemoteWrite, ScanRange, Source, StaleEntries,
-    Tablet, Versions,
+    LeaseTerm, ListSearch, Moment, Node, PartRows, Pin, RemoteScan, RemoteWrite, ScanRange, Source,
+    StaleEntries, Tablet, Versions,
 };
 use crate::engine::{Engine, EngineConfig};
 use crate::failure::{read_timeout, unavailable};
@@ -181,7 +181,7 @@ impl Cluster for Halves {
         not_here()
     }
 
-    async fn pin(&self, _: Uuid, _: Pin, _: Instant) -> Result<Vec<PinnedTablet>, RemoteError> {
+    async fn pin(&self, _: Uuid, _: Pin, _: Instant) -> Result<Moment, RemoteError> {
         not_here()
     }
 

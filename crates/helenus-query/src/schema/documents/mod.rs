@@ -207,6 +207,7 @@ pub(crate) mod service_level;
 pub(crate) mod snapshot;
 
 use origin::{OriginDoc, index_numbers, origin_docs};
+pub(crate) use pinned::PinnedDoc;
 pub(crate) use read::{read_keyspace, read_table_into};
 pub(crate) use role::RoleDoc;
 pub(crate) use service_level::ServiceLevelDoc;

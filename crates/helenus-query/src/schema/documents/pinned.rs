@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 /// A tablet as it was.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct PinnedDoc {
+pub(crate) struct PinnedDoc {
     tablet: u32,
     tokens: TokenRange,
     manifest: u64,

@@ -48,7 +48,7 @@ pub(crate) async fn begin(
     clock: &StoreClock,
     ledger: &Ledger,
 ) -> Result<(), StoreError> {
-    let payload = encode(id, 1, 1, clock.now_ms(), empty_frame());
+    let payload = encode(id, 1, 1, clock.commit_time(), empty_frame());
     let mut failures = 0;
     loop {
         let options = PutOptions::from(PutMode::Create);
@@ -77,7 +77,13 @@ impl LogAppender for ObjectAppender {
     fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError> {
         let number = self.next;
         let first = self.first();
-        let payload = encode(self.id, number, first, self.clock.now_ms(), std::mem::take(frame));
+        let payload = encode(
+            self.id,
+            number,
+            first,
+            self.clock.commit_time(),
+            std::mem::take(frame),
+        );
         let bytes = payload.content_length() as u64;
         let began = Instant::now();
         let runtime = self.runtime.clone();

@@ -7,6 +7,7 @@ use object_store::path::Path;
 use uuid::Uuid;
 
 use super::LogId;
+use crate::clock::CommitTime;
 use crate::log::frame::{FrameHeader, Record, decode_records};
 use crate::log::writer::empty_frame;
 
@@ -61,14 +62,16 @@ pub(crate) enum LogObject {
 pub(crate) struct Group {
     /// The oldest object that was needed when this one was written.
     pub first: u64,
-    /// Wall-clock time of the commit, in ms.
+    /// Time of the commit by the store's clock, in ms.
     pub time_ms: i64,
+    /// The same by the machine's clock.
+    pub machine_ms: i64,
     pub records: Vec<Record>,
 }
 
 /// An object with a frame, whose header is finished here.
-pub(super) fn encode(id: LogId, number: u64, first: u64, time_ms: i64, mut frame: Vec<u8>) -> PutPayload {
-    FrameHeader::finish(&mut frame, number, time_ms, first);
+pub(super) fn encode(id: LogId, number: u64, first: u64, time: CommitTime, mut frame: Vec<u8>) -> PutPayload {
+    FrameHeader::finish(&mut frame, number, time, first);
     payload(GROUP_MAGIC, id, frame)
 }
 
@@ -97,6 +100,7 @@ pub(super) fn decode(bytes: &Bytes, id: LogId, number: u64) -> Option<LogObject>
         () if magic == GROUP_MAGIC => Some(LogObject::Group(Group {
             first: header.durable_offset,
             time_ms: header.time_ms,
+            machine_ms: header.machine_ms(),
             records: decode_records(bytes.slice_ref(body))?,
         })),
         () => None,

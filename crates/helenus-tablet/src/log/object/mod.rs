@@ -19,7 +19,7 @@ mod recovery;
 
 pub(crate) use appender::{ObjectAppender, begin};
 pub(crate) use format::{Group, is_log_object, log_folder, log_path};
-pub(crate) use recovery::{FencedLog, LogObjects, fence, is_fence, numbers, read};
+pub(crate) use recovery::{FencedLog, LogObjects, fence, is_fence, numbers, read, read_some};
 
 /// Names a log.
 pub(crate) type LogId = uuid::Uuid;

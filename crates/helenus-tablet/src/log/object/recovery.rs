@@ -134,20 +134,30 @@ pub(crate) async fn read(
     }
     let mut wanted = numbers(store, id).await?;
     wanted.retain(|number| (from..=up_to).contains(number));
+    let groups = read_some(store, id, wanted).await?;
+    check_all_there(id, from, up_to, &groups)?;
+    Ok(groups)
+}
+
+/// The groups of some objects of a log.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if one of them is missing or damaged.
+pub(crate) async fn read_some(
+    store: &Arc<dyn ObjectStore>,
+    id: LogId,
+    wanted: Vec<u64>,
+) -> Result<LogObjects, StoreError> {
     let reads = futures::stream::iter(wanted).map(|number| async move {
         let object = get(store, id, number).await?;
         Ok::<_, StoreError>((number, object))
     });
     let objects: Vec<(u64, LogObject)> = reads.buffered(READS).try_collect().await?;
-    let groups: LogObjects = objects
-        .into_iter()
-        .filter_map(|(number, object)| match object {
-            LogObject::Group(group) => Some((number, group)),
-            LogObject::Fence => None,
-        })
-        .collect();
-    check_all_there(id, from, up_to, &groups)?;
-    Ok(groups)
+    let groups = objects.into_iter().filter_map(|(number, object)| match object {
+        LogObject::Group(group) => Some((number, group)),
+        LogObject::Fence => None,
+    });
+    Ok(groups.collect())
 }
 
 /// Refuses a log without one of the objects that were needed when its newest one was written.

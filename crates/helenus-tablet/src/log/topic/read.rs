@@ -181,6 +181,7 @@ pub(super) fn group(place: LogPlace, frame: StoredFrame) -> Result<(u64, Group),
     let group = Group {
         first: header.durable_offset,
         time_ms: header.time_ms,
+        machine_ms: header.machine_ms(),
         records: decode_records(bytes.slice_ref(body)).ok_or_else(damaged)?,
     };
     Ok((frame.number, group))

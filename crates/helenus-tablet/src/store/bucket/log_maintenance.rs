@@ -15,7 +15,7 @@ use super::node_log::OwnLog;
 use super::tablet_logs::TabletLogs;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::log::ledger::newest;
-use crate::log::object::{LogId, is_fence, log_path, numbers};
+use crate::log::object::{LogId, is_fence, numbers};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
 
@@ -220,8 +220,8 @@ impl Remote {
         Ok(spans.map(|span| span.log).collect())
     }
 
-    /// The objects of a log before its fence; none of a log that is not fenced.
-    pub(super) async fn fenced_objects(&self, log: LogId) -> Result<Vec<Path>, StoreError> {
+    /// The numbers of the objects of a log before its fence; none of a log that is not fenced.
+    pub(super) async fn fenced_objects(&self, log: LogId) -> Result<Vec<u64>, StoreError> {
         let mut numbers = numbers(self.log_store().as_ref(), log).await?;
         let Some(last) = numbers.pop() else {
             return Ok(Vec::new());
@@ -229,7 +229,7 @@ impl Remote {
         if numbers.is_empty() || !is_fence(self.log_store().as_ref(), log, last).await? {
             return Ok(Vec::new());
         }
-        Ok(numbers.into_iter().map(|number| log_path(log, number)).collect())
+        Ok(numbers)
     }
 
     /// Fences the log of this process, which has ended, and deletes what no tablet needs.

@@ -122,6 +122,7 @@ impl Remote {
     /// Deletes groups of this process's log that are not needed, nor any before them.
     pub(super) async fn trim_log(&self, own: &OwnLog, numbers: Range<u64>) -> Result<(), StoreError> {
         let Some((topic, place)) = self.in_topic(own.id)? else {
+            self.archive_objects(own.id, numbers.clone().collect()).await?;
             let paths = numbers.map(|number| log_path(own.id, number));
             return self.delete_objects(paths.collect()).await;
         };
@@ -153,7 +154,12 @@ impl Remote {
     pub(super) async fn delete_fenced(&self, id: LogId) -> Result<(), StoreError> {
         match self.in_topic(id)? {
             Some((topic, place)) => topic.delete_fenced(place).await,
-            None => self.delete_objects(self.fenced_objects(id).await?).await,
+            None => {
+                let numbers = self.fenced_objects(id).await?;
+                self.archive_objects(id, numbers.clone()).await?;
+                let paths = numbers.into_iter().map(|number| log_path(id, number));
+                self.delete_objects(paths.collect()).await
+            }
         }
     }
 }

@@ -22,6 +22,7 @@
 //! The logs may lie in a separate store ([`crate::bucket::log_store`]), or in a topic ([`crate::log::topic`]).
 
 mod compactor;
+mod history;
 mod log_maintenance;
 mod log_medium;
 mod maintenance;

@@ -56,11 +56,17 @@ impl Remote {
         Ok(begun)
     }
 
+    /// The log of this process, if there is one.
+    pub(crate) async fn own_log_now(&self) -> Option<Arc<NodeLog>> {
+        self.own_log.lock().await.as_ref().map(|own| own.log.clone())
+    }
+
     async fn begin_log(&self, store: &Arc<Store>) -> Result<Arc<OwnLog>, StoreError> {
         let log = NodeLog::new();
         let is_abandoned = Arc::<AtomicBool>::default();
         let begun = self.begin_appending(store, &log, is_abandoned.clone()).await?;
         let (id, offsets) = (begun.id, begun.offsets);
+        let _ = log.id.set(id);
         let (of_store, fenced) = (Arc::downgrade(store), Arc::downgrade(&log));
         let router = Arc::new(TabletRouter {
             log: log.clone(),

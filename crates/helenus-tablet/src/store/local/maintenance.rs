@@ -2,6 +2,7 @@
 //! Also requests compactions for tombstones and deletes obsolete files.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use crate::compaction::TombstoneTrigger;
 use crate::disk::disk_reserve::DiskReserve;
 use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
+use crate::history::{Frame, Segments, archive};
+use crate::log::replay::{SegmentFrames, read_segment};
 use crate::log::segment::Folder;
 use crate::log::{Ledger, SegmentInfo};
 use crate::metadata::inventory::Inventory;
@@ -65,6 +68,22 @@ pub(crate) struct Maintenance {
     pub wake: Arc<tokio::sync::Notify>,
     pub clock: Arc<dyn SystemClock>,
     pub garbage_age: Duration,
+    /// What the log is called in the history.
+    pub log: uuid::Uuid,
+    /// Whether the log is kept when it is cut.
+    pub keeps_history: bool,
+}
+
+/// A segment of the log as it is kept in the history, up to `end`.
+pub(crate) fn archived_segment(folder: &Path, number: u64, end: u64) -> Result<Segments, StoreError> {
+    let SegmentFrames { previous, frames } = read_segment(folder, number, end)?;
+    let frame = |(at, time_ms, records)| (at, Frame { time_ms, records });
+    Ok(Segments {
+        previous,
+        first: number,
+        last: number,
+        frames: frames.into_iter().map(frame).collect(),
+    })
 }
 
 impl Maintenance {
@@ -129,6 +148,12 @@ impl Maintenance {
         }
         let retirable = self.retirable(&stored);
         let Some(last) = retirable.last() else { return };
+        if self.keeps_history
+            && let Err(error) = self.archive(&retirable).await
+        {
+            tracing::warn!(%error, "the log is not cut, since its history can't be kept");
+            return;
+        }
         if let Err(error) = self.retire_segment(last.number, stored).await {
             tracing::warn!(%error, "the log could not be cut");
             return;
@@ -143,6 +168,20 @@ impl Maintenance {
             retired += 1;
         }
         self.ledger.segments.lock().drain(..retired);
+    }
+
+    /// Writes segments to the history.
+    async fn archive(&self, segments: &[SegmentInfo]) -> Result<(), StoreError> {
+        for segment in segments {
+            let (folder, number, end) = (self.folder.path.clone(), segment.number, segment.bytes);
+            let reading = tokio::task::spawn_blocking(move || archived_segment(&folder, number, end));
+            let read = reading
+                .await
+                .map_err(|error| StoreError::Unavailable(error.to_string()))??;
+            let now_ms = self.clock.now().timestamp_millis();
+            archive::write(&self.store, self.log, read, now_ms).await?;
+        }
+        Ok(())
     }
 
     /// Enters into the inventory that segments up to that one are not needed any more, since the tablets have their records.

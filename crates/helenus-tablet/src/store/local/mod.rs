@@ -1,6 +1,6 @@
 //! A store in a folder: one log for all tablets, which are open as long as the store is.
 
-mod maintenance;
+pub(crate) mod maintenance;
 mod open;
 
 use std::fs::File;

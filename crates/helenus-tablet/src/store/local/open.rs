@@ -110,6 +110,9 @@ impl StoreOpener {
         if let Some(high_water_mark) = self.metadata.high_water_mark.take() {
             let _ = log.ledger.high_water_mark.set(high_water_mark);
         }
+        let (segment, offset) = replayed.newest;
+        log.ledger.note_reached(segment, offset);
+        let _ = log.id.set(self.format.store_id);
         *log.ledger.segments.lock() = replayed.segments;
         log.raise_lsn(recovered.last_lsn.max(replayed.last_lsn));
         // A tablet that refused a record during replay refuses writes as before the restart.
@@ -238,6 +241,8 @@ impl StoreOpener {
             wake,
             clock: self.clock.clone(),
             garbage_age: config.garbage_age,
+            log: self.format.store_id,
+            keeps_history: config.keeps_history,
         });
         running.maintenance = Some(self.background.handle.spawn(maintenance.clone().run()));
         running.background = Some(self.background);

@@ -1,0 +1,163 @@
+//! Keeps the past as long as the window is: takes bases, and removes what is older. One node of a cluster does it.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use helenus_cql::error::CqlError;
+use uuid::Uuid;
+
+use crate::engine::Engine;
+use crate::failure::store_error;
+
+/// How often the keeper looks whether something is due.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How often it looks for what is too old: in this part of the window, within these bounds.
+const TRIM_PART: u32 = 200;
+const TRIM_INTERVAL_MIN: Duration = Duration::from_secs(5);
+const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(300);
+/// What is read of logs for a time of the past lies in memory: so much log is there between two bases, about.
+const LOG_BYTES: u64 = 128 << 20;
+/// The bases of a window, if little is written.
+const BASES: u32 = 100;
+const BASE_INTERVAL_MIN: Duration = Duration::from_secs(5);
+const BASE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
+/// By how much clocks of nodes may differ.
+const SKEW_MS: i64 = 60_000;
+
+/// What the keeper remembers.
+struct Keeper {
+    window: Duration,
+    /// When the last base was taken, and how much this node's log had been written then.
+    last: Option<(Instant, u64)>,
+    trimmed: Instant,
+    /// The version of the schema that is known to be written down.
+    noted: Option<Uuid>,
+}
+
+/// Keeps the past, as long as the engine is there; or removes what is kept, if none is to be.
+pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
+    let engine: Weak<Engine> = Arc::downgrade(engine);
+    tokio::spawn(async move {
+        let Some(window) = engine.upgrade().map(|engine| engine.history.window) else {
+            return;
+        };
+        let Some(window) = window else {
+            remove_all(&engine).await;
+            return;
+        };
+        let mut keeper = Keeper {
+            window,
+            last: None,
+            trimmed: Instant::now(),
+            noted: None,
+        };
+        loop {
+            let Some(engine) = engine.upgrade() else { return };
+            match engine.is_housekeeper() {
+                true => {
+                    if let Err(error) = keeper.run(&engine).await {
+                        tracing::warn!(%error, "the past could not be kept");
+                    }
+                }
+                false => keeper.last = None,
+            }
+            drop(engine);
+            tokio::time::sleep(INTERVAL).await;
+        }
+    });
+}
+
+impl Keeper {
+    async fn run(&mut self, engine: &Engine) -> Result<(), CqlError> {
+        let written = engine.store_stats().log.bytes;
+        if self.is_due(engine, written) {
+            engine.note_whole_schema(true).await?;
+            // Before it is taken, so that one that fails is not tried at once.
+            self.last = Some((Instant::now(), written));
+            engine.take_base().await?;
+        }
+        let version = engine.schema().version;
+        if self.noted != Some(version) {
+            engine.note_whole_schema(false).await?;
+            self.noted = Some(version);
+        }
+        let interval = (self.window / TRIM_PART).clamp(TRIM_INTERVAL_MIN, TRIM_INTERVAL_MAX);
+        if self.trimmed.elapsed() >= interval {
+            self.trimmed = Instant::now();
+            let cutoff_ms = engine.now_ms().saturating_sub(self.window.as_millis() as i64);
+            trim(engine, cutoff_ms).await?;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, engine: &Engine, written: u64) -> bool {
+        let Some((at, before)) = self.last else {
+            return true;
+        };
+        let nodes = engine.cluster().map_or(1, |cluster| {
+            let nodes = cluster.nodes().into_iter();
+            nodes.filter(|node| node.is_alive).count().max(1)
+        });
+        let more = written.saturating_sub(before);
+        // Of what other nodes write nothing is known here.
+        let is_idle = more == 0 && nodes == 1;
+        let interval = (self.window / BASES).clamp(BASE_INTERVAL_MIN, BASE_INTERVAL_MAX);
+        more.saturating_mul(nodes as u64) >= LOG_BYTES || (at.elapsed() >= interval && !is_idle)
+    }
+}
+
+/// Removes what no time from `cutoff_ms` on needs.
+async fn trim(engine: &Engine, cutoff_ms: i64) -> Result<(), CqlError> {
+    let bases = engine.bases().await?;
+    // The last one before is needed.
+    let Some((first_ms, _)) = bases.range(..=cutoff_ms).next_back() else {
+        return Ok(());
+    };
+    for base in bases.range(..first_ms).map(|(_, base)| base) {
+        engine.remove_base(base).await?;
+    }
+    engine.trim_timeline(*first_ms).await?;
+    let trimmed = engine
+        .context
+        .store
+        .trim_history(first_ms.saturating_sub(SKEW_MS))
+        .await;
+    trimmed.map_err(store_error)?;
+    engine.pasts.forget_times_before(*first_ms);
+    Ok(())
+}
+
+/// Removes all that was kept while there was a window.
+async fn remove_all(engine: &Weak<Engine>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.is_housekeeper() {
+            match remove(&engine).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, "what was kept of the past could not be removed"),
+            }
+        }
+        drop(engine);
+        tokio::time::sleep(TRIM_INTERVAL_MIN).await;
+    }
+}
+
+async fn remove(engine: &Engine) -> Result<(), CqlError> {
+    for base in engine.bases().await?.values() {
+        engine.remove_base(base).await?;
+    }
+    engine.remove_timeline().await?;
+    let trimmed = engine
+        .context
+        .store
+        .trim_history(i64::MAX)
+        .await
+        .map_err(store_error)?;
+    if trimmed > 0 {
+        tracing::info!(
+            parts = trimmed,
+            "what was kept of the past was removed: point_in_time_window is off"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Times of the past: any second of a window (`point_in_time_window`) can be read, branched from and put back.
+//!
+//! Now and then all tablets are pinned as they are at one moment, a [`Base`], with how far the logs of all nodes are then. What the store was at a
+//! time is the last base before it, and what the logs have from there until that time ([`then`]). The schema of a time is known from
+//! the changes that are written down as they are made ([`timeline`]). The keeper ([`keeper`]) makes bases and removes what is older than the window.
+//!
+//! In a cluster the times of commits are those of the clocks of the nodes: a time of the past is as exact as these agree.
+
+mod base;
+pub(super) mod keeper;
+pub(super) mod then;
+pub(super) mod timeline;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_cql::error::CqlError;
+use helenus_tablet::PinnedTablet;
+use serde::Serialize;
+use tokio::sync::Mutex;
+
+use super::Engine;
+use crate::failure::store_error;
+use base::Base;
+
+/// What is known of the past.
+pub(crate) struct History {
+    /// How far back it can be read; none if nothing is kept.
+    window: Option<Duration>,
+    /// By the time of their moment, as they were read last.
+    bases: Mutex<BTreeMap<i64, Arc<Base>>>,
+}
+
+/// What is kept of the past, and what it takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistoryReport {
+    /// In milliseconds; none if nothing is kept.
+    pub window_ms: Option<u64>,
+    /// The first time that can be read, in milliseconds since the Unix epoch; none yet without.
+    pub earliest_ms: Option<i64>,
+    /// Moments from which times are reached.
+    pub bases: usize,
+    /// Bytes of the logs of former times.
+    pub log_bytes: u64,
+    /// Bytes of SSTables that only these moments still need.
+    pub table_bytes: u64,
+}
+
+impl History {
+    pub fn new(window: Option<Duration>) -> History {
+        History {
+            window,
+            bases: Mutex::default(),
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.window.is_some()
+    }
+}
+
+impl Engine {
+    /// The tablets that bases have pinned, those of other nodes too.
+    ///
+    /// # Errors
+    /// The store can't be read; then it is not known what may be let go.
+    pub(super) async fn pinned_by_history(&self) -> Result<Vec<PinnedTablet>, CqlError> {
+        let bases = self.bases().await?;
+        Ok(bases
+            .values()
+            .flat_map(|base| base.tablets.iter().cloned())
+            .collect())
+    }
+
+    /// What is kept of the past, and what it takes.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn history_report(&self) -> Result<HistoryReport, CqlError> {
+        let store = &self.context.store;
+        let bases = self.bases().await?;
+        let snapshots = super::snapshots::pinned_by(&self.schema())
+            .cloned()
+            .collect::<Vec<_>>();
+        let of_bases: Vec<PinnedTablet> = bases
+            .values()
+            .flat_map(|base| base.tablets.iter().cloned())
+            .collect();
+        Ok(HistoryReport {
+            window_ms: self.history.window.map(|window| window.as_millis() as u64),
+            earliest_ms: bases.keys().next().copied(),
+            bases: bases.len(),
+            log_bytes: store.history_bytes().await.map_err(store_error)?,
+            table_bytes: store
+                .bytes_of_pinned(&of_bases, &snapshots)
+                .await
+                .map_err(store_error)?,
+        })
+    }
+}

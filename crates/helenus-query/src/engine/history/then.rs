@@ -1,0 +1,144 @@
+//! The store as it was at a time: the last base before it, with what the logs have from there until then.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_cql::value::timestamp;
+use helenus_tablet::{Op, PinnedTablet, Store};
+
+use super::base::Base;
+use crate::clock::StoppedClock;
+use crate::engine::Engine;
+use crate::execution::writes::{batch_log, batch_recovery};
+use crate::failure::store_error;
+use crate::schema::{Keyspace, Schema};
+use crate::storage::hooks::table_of;
+
+/// The schema of a time that can be read.
+pub(in crate::engine) struct SchemaThen {
+    time_ms: i64,
+    base: Arc<Base>,
+    /// Without the keyspaces that are computed.
+    pub schema: Schema,
+}
+
+/// Some tables of the store at a time.
+pub(in crate::engine) struct Then {
+    /// To be read; nothing can be written to it.
+    pub store: Arc<Store>,
+    base: Arc<Base>,
+    /// What was written to the tables from the base on.
+    ops: Vec<Op>,
+}
+
+impl Engine {
+    /// The schema of a time.
+    ///
+    /// # Errors
+    /// The past is not kept, or not as long ([`CqlError::Invalid`]); or the store can't be read.
+    pub(in crate::engine) async fn schema_then(&self, time_ms: i64) -> Result<SchemaThen, CqlError> {
+        let base = self.base_of(time_ms).await?;
+        Ok(SchemaThen {
+            time_ms,
+            base,
+            schema: self.schema_at(time_ms).await?,
+        })
+    }
+
+    /// The tables of keyspaces at a time, with their indexes and views.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub(in crate::engine) async fn then(
+        &self,
+        of: SchemaThen,
+        keyspaces: &[Keyspace],
+    ) -> Result<Then, CqlError> {
+        let store = &self.context.store;
+        let SchemaThen {
+            time_ms,
+            base,
+            schema,
+        } = of;
+        let mut numbers = BTreeSet::from([batch_log::TABLE.0]);
+        let mut origins = Vec::new();
+        for table in keyspaces.iter().flat_map(|keyspace| keyspace.tables.values()) {
+            numbers.insert(table.number.0);
+            numbers.extend(table.indexes.iter().map(|index| index.table.number.0));
+            origins.extend(table.origins());
+        }
+        let found = store.history_since(&base.positions, time_ms, &numbers).await;
+        let mut ops = found.map_err(store_error)?.ops;
+        let opened = store.open_pinned_with(&base.tablets, origins).await;
+        let opened = opened.map_err(store_error)?;
+        opened.add_to_pinned(ops.clone()).map_err(store_error)?;
+        if store.is_shared() {
+            // Of a batch over several tablets, some logs may have their part before that time and some later.
+            let clock = Arc::new(StoppedClock::at_ms(time_ms));
+            let mut whole = Schema::clone(&self.schema());
+            whole.keyspaces.extend(schema.keyspaces);
+            let past = self.context.of_past(opened.clone(), whole, clock);
+            let under_way = Box::pin(batch_recovery::under_way(&past)).await?;
+            let is_of_these = |op: &Op| table_of(&op.key).is_some_and(|number| numbers.contains(&number.0));
+            ops.extend(under_way.into_iter().filter(is_of_these));
+        }
+        Ok(Then {
+            store: opened,
+            base,
+            ops,
+        })
+    }
+
+    /// Pins tables as they were at a time. Call it while `pinning` is held, until the schema names what is pinned.
+    ///
+    /// # Errors
+    /// Those of [`Engine::then`].
+    pub(in crate::engine) async fn pin_then(&self, then: &Then) -> Result<Arc<[PinnedTablet]>, CqlError> {
+        let store = &self.context.store;
+        let pinned = match store.pin_again(&then.base.tablets).await {
+            Ok(pinned) => pinned,
+            Err(error) => {
+                self.unpin().await;
+                return Err(store_error(error));
+            }
+        };
+        // The batch log has no meaning in it.
+        let of_tables = then
+            .ops
+            .iter()
+            .filter(|op| table_of(&op.key) != Some(batch_log::TABLE));
+        let ops: Vec<Op> = of_tables.cloned().collect();
+        if !ops.is_empty()
+            && let Err(error) = store.complete_moment(&pinned, ops).await
+        {
+            self.unpin().await;
+            return Err(store_error(error));
+        }
+        Ok(pinned.into())
+    }
+
+    /// The last base before a time.
+    async fn base_of(&self, time_ms: i64) -> Result<Arc<Base>, CqlError> {
+        if time_ms > self.now_ms() {
+            return Err(CqlError::invalid("AS OF a time that is still to come"));
+        }
+        if !self.history.is_on() {
+            return Err(CqlError::invalid(
+                "AS OF a time needs the setting point_in_time_window, which is off; AS OF SNAPSHOT reads a snapshot",
+            ));
+        }
+        let bases = self.bases().await?;
+        if let Some((_, base)) = bases.range(..=time_ms).next_back() {
+            return Ok(base.clone());
+        }
+        let time = timestamp::to_cql_text(time_ms);
+        Err(CqlError::invalid(match bases.keys().next() {
+            Some(first_ms) => format!(
+                "AS OF {time}: the past can be read from {} on",
+                timestamp::to_cql_text(*first_ms)
+            ),
+            None => format!("AS OF {time}: nothing is kept of the past yet"),
+        }))
+    }
+}

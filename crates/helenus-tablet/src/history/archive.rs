@@ -1,0 +1,109 @@
+//! Chunks of history in the object store: written before a part of a log is deleted, read, and deleted when they are too old.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
+use uuid::Uuid;
+
+use super::chunk::{self, ChunkName};
+use super::{Segments, log_folder};
+use crate::bucket::subfolders::subfolders;
+use crate::error::{StoreError, chain};
+
+fn unavailable(error: &Error) -> StoreError {
+    StoreError::Unavailable(chain(error))
+}
+
+/// Writes segments of a log.
+///
+/// # Errors
+/// They can't be written, and must stay in the log.
+pub(crate) async fn write(
+    objects: &Arc<dyn ObjectStore>,
+    log: Uuid,
+    segments: Segments,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let path = ChunkName::of(&segments, now_ms).path(log);
+    let encoding = tokio::task::spawn_blocking(move || chunk::encode(&segments));
+    let bytes = encoding
+        .await
+        .map_err(|error| StoreError::Unavailable(error.to_string()))?
+        .map_err(|error| StoreError::Unavailable(format!("cannot compress {path}: {error}")))?;
+    let put = objects.put(&path, bytes.into()).await;
+    put.map(|_| ()).map_err(|error| unavailable(&error))
+}
+
+/// The logs of which there are chunks.
+pub(crate) async fn logs(objects: &dyn ObjectStore) -> Result<Vec<Uuid>, StoreError> {
+    subfolders(objects, &log_folder(None)).await
+}
+
+async fn list(
+    objects: &dyn ObjectStore,
+    log: Option<Uuid>,
+) -> Result<Vec<(ChunkName, ObjectMeta)>, StoreError> {
+    let listed = objects.list(Some(&log_folder(log)));
+    let found: Vec<ObjectMeta> = listed.try_collect().await.map_err(|error| unavailable(&error))?;
+    let named = |object: ObjectMeta| Some((ChunkName::parse(&object.location)?, object));
+    Ok(found.into_iter().filter_map(named).collect())
+}
+
+/// The chunks of a log, by their first segments.
+pub(crate) async fn chunks(
+    objects: &dyn ObjectStore,
+    log: Uuid,
+) -> Result<Vec<(ChunkName, Path)>, StoreError> {
+    let found = list(objects, Some(log)).await?;
+    let mut chunks: Vec<(ChunkName, Path)> = found
+        .into_iter()
+        .map(|(name, object)| (name, object.location))
+        .collect();
+    chunks.sort_unstable_by_key(|(name, _)| *name);
+    Ok(chunks)
+}
+
+/// # Errors
+/// The chunk is gone or damaged.
+pub(crate) async fn read(objects: &dyn ObjectStore, path: &Path) -> Result<Segments, StoreError> {
+    let found = match objects.get(path).await {
+        Err(Error::NotFound { .. }) => return Err(StoreError::FileGone(path.to_string())),
+        found => found.map_err(|error| unavailable(&error))?,
+    };
+    let bytes = found.bytes().await.map_err(|error| unavailable(&error))?;
+    let decoding = tokio::task::spawn_blocking(move || chunk::decode(&bytes));
+    let decoded = decoding
+        .await
+        .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    decoded.ok_or_else(|| StoreError::Corrupt {
+        file: path.to_string(),
+        detail: "its checksum is wrong".to_owned(),
+    })
+}
+
+/// Deletes the chunks whose last frame is from before that time; how many.
+pub(crate) async fn delete_before(
+    objects: &Arc<dyn ObjectStore>,
+    before_ms: i64,
+) -> Result<usize, StoreError> {
+    let mut old = list(objects.as_ref(), None).await?;
+    old.retain(|(name, _)| name.latest_ms < before_ms);
+    let count = old.len();
+    let paths = old.into_iter().map(|(_, object)| Ok(object.location));
+    let mut deleted = objects.delete_stream(futures::stream::iter(paths).boxed());
+    while let Some(result) = deleted.next().await {
+        match result {
+            Ok(_) | Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(unavailable(&error)),
+        }
+    }
+    Ok(count)
+}
+
+/// The bytes of all chunks.
+pub(crate) async fn bytes(objects: &dyn ObjectStore) -> Result<u64, StoreError> {
+    let found = list(objects, None).await?;
+    Ok(found.iter().map(|(_, object)| object.size).sum())
+}

@@ -1,0 +1,69 @@
+//! Objects of the logs in a bucket, for the history ([`crate::history`]).
+
+use futures::{StreamExt, TryStreamExt};
+
+use super::Remote;
+use crate::bucket::subfolders::subfolders;
+use crate::error::StoreError;
+use crate::history::{HistoryPosition, Segments, archive};
+use crate::log::LogPosition;
+use crate::log::object::{LogId, LogObjects, log_folder, numbers, read_some};
+use crate::store::history::segments_of;
+
+/// Objects that become one chunk.
+const CHUNK_OBJECTS: usize = 1024;
+/// Logs that are listed at a time.
+const LISTS: usize = 16;
+
+impl Remote {
+    /// The logs of all processes, also of former ones.
+    pub(crate) async fn all_logs(&self) -> Result<Vec<LogId>, StoreError> {
+        subfolders(self.log_store().as_ref(), &log_folder(None)).await
+    }
+
+    /// The numbers of the objects that a log has.
+    pub(crate) async fn log_numbers(&self, log: LogId) -> Result<Vec<u64>, StoreError> {
+        numbers(self.log_store().as_ref(), log).await
+    }
+
+    /// How far each log is.
+    pub(crate) async fn log_positions(&self) -> Result<Vec<HistoryPosition>, StoreError> {
+        let position = |log| async move {
+            let newest = self.log_numbers(log).await?.last().copied();
+            let at = LogPosition {
+                segment: newest.unwrap_or_default(),
+                offset: u64::MAX,
+            };
+            Ok(HistoryPosition::new(log, at))
+        };
+        let listing: Vec<_> = self.all_logs().await?.into_iter().map(position).collect();
+        futures::stream::iter(listing)
+            .buffer_unordered(LISTS)
+            .try_collect()
+            .await
+    }
+
+    /// Those of these objects of a log that have groups.
+    pub(crate) async fn read_for_history(
+        &self,
+        log: LogId,
+        numbers: Vec<u64>,
+    ) -> Result<Option<Segments>, StoreError> {
+        let groups: LogObjects = read_some(self.log_store(), log, numbers).await?;
+        Ok(segments_of(groups))
+    }
+
+    /// Writes objects of a log to the history, if it is kept; before they are deleted.
+    pub(super) async fn archive_objects(&self, log: LogId, numbers: Vec<u64>) -> Result<(), StoreError> {
+        if !self.databases.config.keeps_history {
+            return Ok(());
+        }
+        for numbers in numbers.chunks(CHUNK_OBJECTS) {
+            if let Some(segments) = self.read_for_history(log, numbers.to_vec()).await? {
+                let now_ms = self.databases.clock.now_ms();
+                archive::write(&self.store, log, segments, now_ms).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,241 @@
+"""Times of the past: read, branched from and put back, any second of a window."""
+
+import time
+
+import pytest
+from cassandra import InvalidRequest
+from cassandra.query import SimpleStatement
+
+import helenus
+from indexed_table import KEYSPACE, create
+from tool import done, nodetool, refused
+
+pytestmark = pytest.mark.process
+
+ROWS = 300
+
+
+@pytest.fixture
+def node(tmp_path):
+    node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=1h"]).start()
+    yield node
+    node.close()
+
+
+def now():
+    """The time in ms, as AS OF takes it: later than all that was written before, and earlier than what is written afterwards."""
+    time.sleep(0.005)
+    found = int(time.time() * 1000)
+    time.sleep(0.005)
+    return found
+
+
+def begun(node):
+    """Returns when times can be read."""
+    helenus.wait_until(lambda: "Can be read from : 2" in done(node, "pointintime"), 20, "the first moment is kept", 0.1)
+
+
+def counts(session, as_of, keyspace="s"):
+    """Rows of the table, by its index, and of its view."""
+    count = lambda name, where="": session.execute(f"SELECT count(*) FROM {keyspace}.{name} {as_of} {where}").one()[0]
+    return count("t"), count("t", "WHERE i = 3"), count("t_view")
+
+
+def chunks(node):
+    return sorted(node.store.glob("history/log/*/*"))
+
+
+def restarted(node):
+    node.kill()
+    node.start()
+    return node.connect()
+
+
+def test_every_time_shows_what_was_there(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    insert = create(session)
+    begun(node)
+    moments = []
+    for step in range(6):
+        for k in range(step * 50, step * 50 + 50):
+            session.execute(insert, (k, k % 10, f"value {k}"))
+        if step == 3:
+            session.execute("DELETE FROM s.t WHERE k IN (3, 13, 23)")
+        if step == 4:
+            session.execute("UPDATE s.t SET v = 'changed' WHERE k = 7")
+        gone = 3 if step >= 3 else 0
+        moments.append((now(), (step * 50 + 50 - gone, step * 5 + 5 - gone, step * 50 + 50 - gone), "changed" if step >= 4 else "value 7"))
+
+    def look():
+        for at, expected, value in moments:
+            assert counts(session, f"AS OF {at}") == expected
+            assert session.execute(f"SELECT v FROM s.t AS OF {at} WHERE k = 7").one().v == value
+
+    look()
+    session = restarted(node)
+    look()
+    # The log of before the restart is cut off, and kept.
+    done(node, "flush")
+    helenus.wait_until(lambda: chunks(node), 20, "the log is cut", 0.2)
+    look()
+    session = restarted(node)
+    look()
+    at, expected, _ = moments[2]
+    paged = SimpleStatement(f"SELECT k FROM s.t AS OF {at}", fetch_size=7)
+    assert sorted(row.k for row in session.execute(paged)) == list(range(expected[0]))
+    prepared = session.prepare(f"SELECT v FROM s.t AS OF {at} WHERE k = ?")
+    assert [len(session.execute(prepared, (k,)).all()) for k in (0, 149, 150)] == [1, 1, 0]
+    written = time.strftime(f"%Y-%m-%d %H:%M:%S.{at % 1000:03}Z", time.gmtime(at / 1000))
+    assert counts(session, f"AS OF '{written}'") == expected
+
+
+def test_a_table_has_the_columns_of_then_and_one_that_is_dropped_can_be_read(node):
+    session = node.connect()
+    begun(node)
+    session.execute(KEYSPACE.format("s"))
+    before = now()
+    session.execute("CREATE TABLE s.a (k int PRIMARY KEY, v int)")
+    session.execute("INSERT INTO s.a (k, v) VALUES (1, 1)")
+    with_v = now()
+    session.execute("ALTER TABLE s.a ADD w int")
+    session.execute("INSERT INTO s.a (k, v, w) VALUES (2, 2, 2)")
+    with_w = now()
+    session.execute("ALTER TABLE s.a DROP v")
+    session.execute("DROP TABLE s.a")
+    with pytest.raises(InvalidRequest):
+        session.execute(f"SELECT * FROM s.a AS OF {now()}")
+    session.execute("CREATE TABLE s.a (k text PRIMARY KEY)")
+    for _ in range(2):
+        assert session.execute(f"SELECT * FROM s.a AS OF {with_v}").all() == [(1, 1)]
+        assert sorted(session.execute(f"SELECT k, v, w FROM s.a AS OF {with_w}").all()) == [(1, 1, None), (2, 2, 2)]
+        with pytest.raises(InvalidRequest, match="a"):
+            session.execute(f"SELECT * FROM s.a AS OF {before}")
+        session = restarted(node)
+    session.execute("DROP KEYSPACE s")
+    assert session.execute(f"SELECT k FROM s.a AS OF {with_v}").all() == [(1,)]
+
+
+def test_what_was_truncated_is_there_again_as_of_the_second_before(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    insert = create(session)
+    begun(node)
+    for k in range(ROWS):
+        session.execute(insert, (k, k % 10, f"value {k}"))
+    before = now()
+    session.execute("UPDATE s.t SET v = 'later' WHERE k = 1")
+    session.execute("TRUNCATE s.t")
+    session.execute("INSERT INTO s.t (k, i, v) VALUES (-1, 3, 'new')")
+    whole = (ROWS, ROWS // 10, ROWS)
+    assert counts(session, "") == (1, 1, 1) and counts(session, f"AS OF {before}") == whole
+    session.execute(f"CREATE KEYSPACE b AS COPY OF s AS OF {before}")
+    session.execute(f"CREATE TABLE s.one AS COPY OF s.t AS OF {before}")
+    assert counts(session, "", "b") == whole
+    assert session.execute("SELECT v FROM b.t WHERE k = 1").one().v == "value 1"
+    session.execute("DELETE FROM b.t WHERE k = 3")
+    said = done(node, "restore", "--as-of", str(before), "-kt", "s.t")
+    assert said.startswith(f"Restored s.t as of {before}\nWhat was there is snapshot replaced-"), said
+    for _ in range(3):
+        assert counts(session, "") == whole
+        assert counts(session, "", "b") == (ROWS - 1, ROWS // 10 - 1, ROWS - 1)
+        assert session.execute("SELECT count(*) FROM s.one").one()[0] == ROWS
+        assert session.execute("SELECT v FROM s.t WHERE k = 1").one().v == "value 1"
+        done(node, "flush")
+        done(node, "compact")
+        session = restarted(node)
+    # The snapshot of the time is not left.
+    assert "as-of" not in done(node, "listsnapshots")
+
+
+def test_a_snapshot_of_a_time_is_one_as_others(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    insert = create(session)
+    begun(node)
+    session.execute(insert, (1, 3, "then"))
+    then = now()
+    session.execute(insert, (1, 3, "now"))
+    done(node, "snapshot", "--as-of", str(then), "-t", "before", "s")
+    assert "already exists" in refused(node, "snapshot", "--as-of", str(then), "-t", "before", "s")
+    session = restarted(node)
+    read = lambda: session.execute("SELECT v FROM s.t AS OF SNAPSHOT before WHERE k = 1").one().v
+    assert read() == "then"
+    done(node, "restore", "-t", "before", "s")
+    assert session.execute("SELECT v FROM s.t WHERE k = 1").one().v == "then"
+
+
+def test_counters_lists_and_batches_are_as_they_were(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.c (k int PRIMARY KEY, n counter)")
+    session.execute("CREATE TABLE s.l (k int PRIMARY KEY, l list<int>, m map<int, text>)")
+    begun(node)
+    times = []
+    for n in range(1, 6):
+        session.execute("UPDATE s.c SET n = n + 1 WHERE k = 1")
+        session.execute(f"BEGIN BATCH UPDATE s.l SET l = l + [{n}] WHERE k = 1; UPDATE s.l SET m[{n}] = 'x' WHERE k = 2; APPLY BATCH")
+        times.append((now(), n))
+    for _ in range(2):
+        for at, n in times:
+            assert session.execute(f"SELECT n FROM s.c AS OF {at} WHERE k = 1").one().n == n
+            assert session.execute(f"SELECT l FROM s.l AS OF {at} WHERE k = 1").one().l == list(range(1, n + 1))
+            assert len(session.execute(f"SELECT m FROM s.l AS OF {at} WHERE k = 2").one().m) == n
+        session = restarted(node)
+
+
+def test_times_that_can_not_be_read_are_refused_by_name(node, tmp_path):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.a (k int PRIMARY KEY)")
+    begun(node)
+    for at, why in (("'2001-01-01'", "can be read from 2"), ("'2999-01-01'", "still to come"), ("'yesterday'", "nable to parse")):
+        with pytest.raises(InvalidRequest, match=why):
+            session.execute(f"SELECT * FROM s.a AS OF {at}")
+        with pytest.raises(InvalidRequest, match=why):
+            session.execute(f"CREATE KEYSPACE b AS COPY OF s AS OF {at}")
+    assert "can be read from" in refused(node, "restore", "--as-of", "2001-01-01", "s")
+    assert "or a keyspace" in refused(node, "restore", "--as-of", "2001-01-01")
+    off = helenus.Node(tmp_path / "off").start()
+    try:
+        session = off.connect()
+        session.execute(KEYSPACE.format("s"))
+        session.execute("CREATE TABLE s.a (k int PRIMARY KEY)")
+        with pytest.raises(InvalidRequest, match="point_in_time_window"):
+            session.execute("SELECT * FROM s.a AS OF '2026-11-23'")
+        assert "point_in_time_window" in done(off, "pointintime")
+    finally:
+        off.close()
+
+
+def test_what_is_older_than_the_window_goes_and_all_of_it_when_it_is_off(tmp_path):
+    node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=12s"]).start()
+    try:
+        session = node.connect()
+        session.execute(KEYSPACE.format("s"))
+        insert = create(session)
+        begun(node)
+        first, n, read = now(), 0, []
+        bases = lambda: sorted(int(file.name) for file in node.store.glob("history/bases/*"))
+
+        def step():
+            nonlocal n
+            for n in range(n, n + 20):
+                session.execute(insert, (n % 50, 3, f"value {n}"))
+            read.append((now(), n))
+            done(node, "flush")
+            for at, expected in read[-4:]:
+                assert session.execute(f"SELECT v FROM s.t AS OF {at} WHERE k = {expected % 50}").one().v == f"value {expected}"
+            return bases()[0] > first
+
+        helenus.wait_until(step, 60, "what is older than the window is removed", 0.5)
+        with pytest.raises(InvalidRequest, match="can be read from 2"):
+            session.execute(f"SELECT * FROM s.t AS OF {first}")
+        assert len(bases()) <= 5
+        node.close_clients()
+        node.terminate()
+        node.args = []
+        node.start()
+        helenus.wait_until(lambda: not [file for file in node.store.glob("history/**/*") if file.is_file()], 20, "all is removed", 0.2)
+    finally:
+        node.close()
