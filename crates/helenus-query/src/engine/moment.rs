@@ -31,9 +31,12 @@ const FREEZE_PATIENCE: Duration = Duration::from_millis(200);
 /// How long others may take to answer: until they are frozen, and until their tablets are pinned.
 const HOLD_TIMEOUT: Duration = Duration::from_secs(2);
 const PIN_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a moment of all nodes is tried to be had, and the pause between.
+/// How long a moment of all nodes is tried to be had, and the pause between, which differs, so that two nodes that try do not stay in step.
 const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MIN_MS: u64 = 50;
+const PAUSE_MAX_MS: u64 = 250;
+/// The same of a moment that nobody waits for: others come first.
+const UNAWAITED_PATIENCE: Duration = Duration::from_secs(3);
 /// When a moment is forgotten that nobody has come back to.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
@@ -63,7 +66,7 @@ impl Engine {
         let pinned = match (self.cluster(), skip_flush) {
             (Some(cluster), false) => self.pin_whole_batches(cluster.as_ref()).await,
             (Some(cluster), true) => {
-                let pinned = self.pin_everywhere(cluster.as_ref(), true).await;
+                let pinned = self.pin_everywhere(cluster.as_ref(), true, PATIENCE).await;
                 pinned.map(|moment| moment.tablets)
             }
             (None, false) => store.pin().await.map_err(store_error),
@@ -84,7 +87,10 @@ impl Engine {
     /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
     pub(super) async fn pin_for_history(&self) -> Result<Moment, CqlError> {
         let pinned = match self.cluster() {
-            Some(cluster) => self.pin_everywhere(cluster.as_ref(), false).await,
+            Some(cluster) => {
+                self.pin_everywhere(cluster.as_ref(), false, UNAWAITED_PATIENCE)
+                    .await
+            }
             None => self.pin_alone().await.map_err(store_error),
         };
         if pinned.is_err() {
@@ -104,7 +110,7 @@ impl Engine {
 
     /// Pins a moment of all nodes, and completes the batches that were under way then.
     async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Vec<PinnedTablet>, CqlError> {
-        let pinned = self.pin_everywhere(cluster, false).await?.tablets;
+        let pinned = self.pin_everywhere(cluster, false, PATIENCE).await?.tablets;
         match self.complete_batches(&pinned).await {
             Ok(()) => Ok(pinned),
             Err(error) => {
@@ -128,8 +134,13 @@ impl Engine {
         }
     }
 
-    async fn pin_everywhere(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Moment, CqlError> {
-        let deadline = Instant::now() + PATIENCE;
+    async fn pin_everywhere(
+        &self,
+        cluster: &dyn Cluster,
+        skip_flush: bool,
+        patience: Duration,
+    ) -> Result<Moment, CqlError> {
+        let deadline = Instant::now() + patience;
         loop {
             let why = match self.try_to_pin(cluster, skip_flush).await {
                 Ok(pinned) => return Ok(pinned),
@@ -141,7 +152,8 @@ impl Engine {
                 )));
             }
             tracing::debug!(why, "a moment of all nodes is tried again");
-            tokio::time::sleep(PAUSE).await;
+            let pause_ms = rand::random_range(PAUSE_MIN_MS..PAUSE_MAX_MS);
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
     }
 

@@ -19,7 +19,7 @@ const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(300);
 const LOG_BYTES: u64 = 128 << 20;
 /// The bases of a window, if little is written.
 const BASES: u32 = 100;
-const BASE_INTERVAL_MIN: Duration = Duration::from_secs(5);
+const BASE_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const BASE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// By how much clocks of nodes may differ.
 const SKEW_MS: i64 = 60_000;
