@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import threading
+import time
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
@@ -422,3 +423,54 @@ def test_a_backup_comes_back_into_a_cluster(node, tmp_path):
         said("restore", *at(first), "--from", place)
         for one in (first, second):
             assert all_rows(one.connect(), ["s.t", "s.t_view"]) == expected
+
+
+def test_any_time_between_two_backups_is_restored(tmp_path):
+    """The schema, rows and indexes of then, from the logs that backups have: those that were cut off, and the newest."""
+    node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=1h"]).start()
+    place, times = tmp_path / "backups", []
+    note = lambda *what: (time.sleep(0.005), times.append((int(time.time() * 1000), what)), time.sleep(0.005))
+    try:
+        session = begin(node)
+        note(WHOLE)
+        back_up(node, place, "--name", "first")
+        session.execute("DELETE FROM s.t WHERE k IN (3, 13)")
+        note((ROWS - 2, ROWS // 10 - 2, ROWS - 2))
+        session = restarted(node)
+        # The log of before the restart is cut off.
+        done(node, "flush")
+        helenus.wait_until(lambda: list(node.store.glob("history/log/*/*")), 20, "the log is cut", 0.2)
+        session.execute("CREATE TABLE s.later (k int PRIMARY KEY, v int)")
+        session.execute("INSERT INTO s.later (k, v) VALUES (1, 1)")
+        note((ROWS - 2, ROWS // 10 - 2, ROWS - 2), 1)
+        session.execute("TRUNCATE s.t")
+        session.execute("DROP TABLE s.later")
+        note((0, 0, 0))
+        back_up(node, place, "--name", "second")
+        session.execute("INSERT INTO s.t (k, i, v) VALUES (1, 3, 'later')")
+        note((1, 1, 1))
+        back_up(node, place, "--name", "third")
+        assert "Can be restored: first, second, third\n" in said("backup", "verify", "--from", place)
+        for at_ms, (expected, *later) in times[1:]:
+            said("restore", *at(node), "--from", place, "--as-of", at_ms, "--keyspace", "s")
+            assert counts(session) == expected, at_ms
+            if later:
+                assert session.execute("SELECT v FROM s.later").all() == [(1,)]
+                session.execute("DROP TABLE s.later")
+        assert "no backup from before" in run("restore", *at(node), "--from", place, "--as-of", times[0][0]).stderr
+        assert "no backup from after" in run("restore", *at(node), "--from", place, "--as-of", int(time.time() * 1000)).stderr
+        at_ms, (expected, _) = times[2]
+        said("restore", "--from", place, "--as-of", at_ms, "--to", tmp_path / "new", "--set", "tablet_count=5")
+    finally:
+        node.close()
+    with_new = helenus.Node(tmp_path / "other", store=tmp_path / "new").start()
+    try:
+        assert counts(with_new.connect()) == expected
+    finally:
+        with_new.close()
+
+
+def restarted(node):
+    node.kill()
+    node.start()
+    return node.connect()

@@ -63,7 +63,8 @@ mod work;
 
 pub use backup::copying::{BackupOrder, BackupReport};
 pub use backup::document::{
-    BackupContent, BackupDocument, BackupFile, BackupTablet, backup_name, check_backup_name,
+    BackupContent, BackupDocument, BackupFile, BackupHistory, BackupSchemaChange, BackupTablet, backup_name,
+    check_backup_name,
 };
 pub use backup::key::BackupKey;
 pub use backup::location::{BackupLocation, Listed, refuse_unless_empty};
@@ -86,6 +87,7 @@ pub use data_model::{
 };
 pub use error::StoreError;
 pub use history::HistoryPosition;
+pub use history::span::HistoryOps;
 pub use log::stats::LogStats;
 pub use machine::{machine_memory_bytes, resident_memory_bytes};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
@@ -94,7 +96,6 @@ pub use operation::Op;
 pub use priority::set_long_running;
 pub use store::Store;
 pub use store::bucket::{Copied, LogMove, RefreshRound, TabletEvent, compact, log_place, migrate};
-pub use store::history::HistoryOps;
 pub use store::moment::HeldMoment;
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;

@@ -35,6 +35,9 @@ pub struct RestoreArgs {
     /// The backup [default: the newest]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// A time between two backups, as '2026-11-23 14:00:00Z', of a store with point_in_time_window
+    #[arg(long, value_name = "TIME", conflicts_with = "name")]
+    as_of: Option<String>,
     /// The tables of this keyspace alone [default: of all]
     #[arg(long, value_name = "KEYSPACE")]
     keyspace: Option<String>,
@@ -70,7 +73,7 @@ pub fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let Some(to) = &args.to else {
         let body = json!({
             "from": from, "name": args.name, "keyspace": args.keyspace, "table": args.table, "roles": args.roles,
-            "key_file": key_file,
+            "key_file": key_file, "as_of": args.as_of,
         });
         let answer = args
             .node
@@ -85,6 +88,7 @@ pub fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
         table: args.table.clone(),
         roles: true,
         key_file,
+        as_of: args.as_of.clone(),
     };
     crate::keep_files_private();
     let restored = runtime()?.block_on(into_new(args, to, &wanted))?;

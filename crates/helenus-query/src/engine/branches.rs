@@ -86,7 +86,7 @@ impl Engine {
                 let Source { keyspace, pinned } = copy.source(&ctx, None)?;
                 match pinned {
                     Some(pinned) => (keyspace, pinned, false),
-                    None => (keyspace, self.pin(false).await?, true),
+                    None => (keyspace, self.pin(false).await?.tablets.into(), true),
                 }
             }
         };

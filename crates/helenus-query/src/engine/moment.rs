@@ -8,7 +8,6 @@
 //! [`Store::complete_moment`]: helenus_tablet::Store::complete_moment
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -30,7 +29,9 @@ const HOLD_MAX: Duration = Duration::from_millis(500);
 const FREEZE_PATIENCE: Duration = Duration::from_millis(200);
 /// How long others may take to answer: until they are frozen, and until their tablets are pinned.
 const HOLD_TIMEOUT: Duration = Duration::from_secs(2);
-const PIN_TIMEOUT: Duration = Duration::from_secs(60);
+const PIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a node may take to answer that is only to show that it is there.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a moment of all nodes is tried to be had, and the pause between, which differs, so that two nodes that try do not stay in step.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE_MIN_MS: u64 = 50;
@@ -61,19 +62,20 @@ impl Engine {
     ///
     /// # Errors
     /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
-    pub(super) async fn pin(&self, skip_flush: bool) -> Result<Arc<[PinnedTablet]>, CqlError> {
+    pub(super) async fn pin(&self, skip_flush: bool) -> Result<Moment, CqlError> {
         let store = &self.context.store;
+        let flushed = |tablets| Moment {
+            tablets,
+            positions: Vec::new(),
+        };
         let pinned = match (self.cluster(), skip_flush) {
             (Some(cluster), false) => self.pin_whole_batches(cluster.as_ref()).await,
-            (Some(cluster), true) => {
-                let pinned = self.pin_everywhere(cluster.as_ref(), true, PATIENCE).await;
-                pinned.map(|moment| moment.tablets)
-            }
-            (None, false) => store.pin().await.map_err(store_error),
-            (None, true) => store.pin_flushed().await.map_err(store_error),
+            (Some(cluster), true) => self.pin_everywhere(cluster.as_ref(), true, PATIENCE).await,
+            (None, false) => self.pin_alone().await.map_err(store_error),
+            (None, true) => store.pin_flushed().await.map(flushed).map_err(store_error),
         };
         match pinned {
-            Ok(pinned) => Ok(pinned.into()),
+            Ok(pinned) => Ok(pinned),
             Err(error) => {
                 self.unpin().await;
                 Err(error)
@@ -87,16 +89,31 @@ impl Engine {
     /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
     pub(super) async fn pin_for_history(&self) -> Result<Moment, CqlError> {
         let pinned = match self.cluster() {
-            Some(cluster) => {
-                self.pin_everywhere(cluster.as_ref(), false, UNAWAITED_PATIENCE)
-                    .await
-            }
+            Some(cluster) => match self.all_answer(cluster.as_ref()).await {
+                Ok(()) => {
+                    self.pin_everywhere(cluster.as_ref(), false, UNAWAITED_PATIENCE)
+                        .await
+                }
+                Err(why) => Err(CqlError::Server(why)),
+            },
             None => self.pin_alone().await.map_err(store_error),
         };
         if pinned.is_err() {
             self.unpin().await;
         }
         pinned
+    }
+
+    /// Fails if a node does not answer, so that the others do not hold their logs for nothing.
+    async fn all_answer(&self, cluster: &dyn Cluster) -> Result<(), String> {
+        let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
+        let nodes: Vec<Uuid> = nodes.map(|node| node.host_id).collect();
+        let nothing = Pin::LetGo(Uuid::nil());
+        let answers = self.pin_on_all(cluster, &nodes, nothing, ANSWER_TIMEOUT).await;
+        answers
+            .into_iter()
+            .collect::<Result<Vec<Moment>, String>>()
+            .map(|_| ())
     }
 
     async fn pin_alone(&self) -> Result<Moment, StoreError> {
@@ -109,12 +126,12 @@ impl Engine {
     }
 
     /// Pins a moment of all nodes, and completes the batches that were under way then.
-    async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Vec<PinnedTablet>, CqlError> {
-        let pinned = self.pin_everywhere(cluster, false, PATIENCE).await?.tablets;
-        match self.complete_batches(&pinned).await {
-            Ok(()) => Ok(pinned),
+    async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Moment, CqlError> {
+        let moment = self.pin_everywhere(cluster, false, PATIENCE).await?;
+        match self.complete_batches(&moment.tablets).await {
+            Ok(()) => Ok(moment),
             Err(error) => {
-                unpin_failed(&self.context.store, &pinned).await;
+                unpin_failed(&self.context.store, &moment.tablets).await;
                 Err(error)
             }
         }
@@ -175,7 +192,7 @@ impl Engine {
             true => Pin::Flushed,
             false => self.hold_everywhere(cluster, &nodes).await?,
         };
-        let pinned = self.pin_on_all(cluster, &nodes, pin).await;
+        let pinned = self.pin_on_all(cluster, &nodes, pin, PIN_TIMEOUT).await;
         let failure = pinned.iter().find_map(|pinned| pinned.as_ref().err()).cloned();
         let mut tablets = Vec::new();
         for part in pinned.into_iter().flatten() {
@@ -209,7 +226,8 @@ impl Engine {
         match held.and_then(|held| check_all_tokens(held.concat())) {
             Ok(()) => Ok(Pin::Held(moment)),
             Err(why) => {
-                self.pin_on_all(cluster, nodes, Pin::LetGo(moment)).await;
+                self.pin_on_all(cluster, nodes, Pin::LetGo(moment), HOLD_TIMEOUT)
+                    .await;
                 Err(why)
             }
         }
@@ -220,8 +238,9 @@ impl Engine {
         cluster: &dyn Cluster,
         nodes: &[Uuid],
         pin: Pin,
+        timeout: Duration,
     ) -> Vec<Result<Moment, String>> {
-        let deadline = Instant::now() + PIN_TIMEOUT;
+        let deadline = Instant::now() + timeout;
         let pinning = nodes.iter().map(|node| async move {
             match *node == cluster.here() {
                 true => self.serve_pin(pin).await.map_err(|error| error.to_string()),
@@ -267,13 +286,11 @@ impl Engine {
             }
             Pin::LetGo(moment) => {
                 if let Some(held) = self.moments.take(moment) {
-                    held.let_go();
                     let store = store.clone();
-                    // Nobody waits for the flush.
+                    // Nobody waits for it.
                     tokio::spawn(async move {
-                        if let Ok(pinned) = held.pinned().await {
-                            unpin_failed(&store, &pinned).await;
-                        }
+                        let pinned = held.abandon().await;
+                        unpin_failed(&store, &pinned).await;
                     });
                 }
                 Ok(Moment::default())

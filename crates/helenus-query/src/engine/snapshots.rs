@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
 use helenus_row::TableId;
-use helenus_tablet::{PinnedTablet, TableOrigin};
+use helenus_tablet::{HistoryPosition, PinnedTablet, TableOrigin};
 use uuid::Uuid;
 
 use super::Engine;
 use super::adoption;
 use super::ddl::{self, difference, snapshots};
 use super::past::time_of;
+use crate::cluster::Moment;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::schema::Schema;
 use crate::storage::agreement::add_header_table;
@@ -27,18 +28,19 @@ const TIME_SNAPSHOT_TTL: Duration = Duration::from_secs(3600);
 const UNPIN_INTERVAL: Duration = Duration::from_secs(3600);
 
 impl Engine {
-    /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing.
+    /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing. Says how far the logs were
+    /// then, if it is of now and that is known.
     ///
     /// # Errors
     /// There are no such tables, there is such a snapshot, or the node is read-only ([`CqlError::Invalid`]); or there was no moment of all nodes, or it
     /// can't be written down, and then there is none.
-    pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
+    pub async fn take_snapshot(&self, take: &Take) -> Result<Vec<HistoryPosition>, CqlError> {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
         }
         // Nothing that is not written down yet may be let go meanwhile.
         let _taking = self.pinning.lock().await;
-        let (keyspaces, taken_ms, pinned) = {
+        let (keyspaces, taken_ms, pinned, positions) = {
             // The tables are those of the moment that is pinned.
             let _changing = self.ddl.lock().await;
             let schema = self.schema();
@@ -51,14 +53,15 @@ impl Engine {
                 None => {
                     let keyspaces = checked(&schema).map_err(CqlError::invalid)?;
                     let taken_ms = self.now_ms();
-                    (keyspaces, taken_ms, self.pin(take.skip_flush).await?)
+                    let Moment { tablets, positions } = self.pin(take.skip_flush).await?;
+                    (keyspaces, taken_ms, tablets.into(), positions)
                 }
                 Some(literal) => {
                     let time_ms = time_of(literal)?;
                     let of = self.schema_then(time_ms).await?;
                     let keyspaces = checked(&of.schema).map_err(CqlError::invalid)?;
                     let then = self.then(of, &keyspaces).await?;
-                    (keyspaces, time_ms, self.pin_then(&then).await?)
+                    (keyspaces, time_ms, self.pin_then(&then).await?, Vec::new())
                 }
             }
         };
@@ -69,7 +72,7 @@ impl Engine {
         match taken.await {
             Ok(_) => {
                 tracing::info!(snapshot = take.tag, "a snapshot was taken");
-                Ok(())
+                Ok(positions)
             }
             Err(error) => {
                 self.unpin().await;

@@ -13,11 +13,14 @@ use uuid::Uuid;
 
 use super::digest::{digest, sha256};
 use super::document::{BackupContent, BackupDocument, BackupFile, backup_name, check_backup_name};
+use super::history::newest_path;
 use super::location::BackupLocation;
 use super::retention::{Keep, retain};
 use super::running::Running;
 use super::stored_files::stored_files;
 use crate::error::{StoreError, chain};
+use crate::history::chunk;
+use crate::store::history::LogToCopy;
 use crate::store::{Store, unfinished_batches};
 use crate::tablet::pin::PinnedTablet;
 
@@ -105,7 +108,17 @@ impl Store {
         };
         let origins = order.origins.iter().map(|pinned| pinned.as_ref());
         let moments: Vec<&[PinnedTablet]> = [order.tablets].into_iter().chain(origins).collect();
-        let files = Arc::new(copier).copy_all(&moments, &mut report).await?;
+        let copier = Arc::new(copier);
+        let mut files = copier.clone().copy_all(&moments, &mut report).await?;
+        let before = listed
+            .documents
+            .iter()
+            .rev()
+            .find_map(|before| before.content.history.as_ref());
+        if let (Some(_), Some(before)) = (&order.content.history, before) {
+            let logs = self.history_to_copy(&before.positions).await?;
+            files.extend(copier.copy_history(name, logs, &mut report).await?);
+        }
         let content = order.content.clone();
         let document = BackupDocument::new(name, self.identity_of_backups(), content, order.tablets, files);
         location.put(&document).await?;
@@ -221,6 +234,41 @@ impl Copier {
             if told.elapsed() >= PROGRESS_INTERVAL {
                 told = Instant::now();
                 report.log_progress(all);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Copies what logs have: chunks, and what is in none yet.
+    async fn copy_history(
+        &self,
+        name: &str,
+        logs: Vec<LogToCopy>,
+        report: &mut BackupReport,
+    ) -> Result<Vec<BackupFile>, StoreError> {
+        let mut files = Vec::new();
+        for log in logs {
+            for path in &log.chunks {
+                let copied = self.copy_document(path).await?;
+                report.count(&copied);
+                files.push(copied.file);
+            }
+            for (at, part) in log.newest.into_iter().enumerate() {
+                let path = newest_path(name, log.log, at);
+                let encoded = chunk::encode(&part)
+                    .map_err(|error| StoreError::Unavailable(format!("cannot compress {path}: {error}")))?;
+                let file = BackupFile {
+                    path: path.to_string(),
+                    bytes: encoded.len() as u64,
+                    sha256: sha256(&encoded),
+                };
+                self.location.write(&path, encoded.into()).await?;
+                let copied = Copied {
+                    file,
+                    is_reused: false,
+                };
+                report.count(&copied);
+                files.push(copied.file);
             }
         }
         Ok(files)

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::disk::checksummed_json::{self, ChecksummedDocument};
+use crate::history::HistoryPosition;
 use crate::tablet::pin::PinnedTablet;
 use crate::token_range::TokenRange;
 
@@ -45,6 +46,31 @@ pub struct BackupContent {
     pub header_tables: Vec<u32>,
     /// Keyspaces, tables with their numbers, and roles, as a base of the schema has them.
     pub schema: serde_json::Value,
+    /// What leads from this backup and the one before to the times between them, of a store that keeps its past.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<BackupHistory>,
+}
+
+/// How times before a backup, and after the one before it, are reached; the logs of that time are among its files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackupHistory {
+    /// How far the logs were at the moment of the backup.
+    pub positions: Vec<HistoryPosition>,
+    /// The version of the schema.
+    pub schema_version: Uuid,
+    /// The changes of the schema since the backup before, in the order of time.
+    pub schema_changes: Vec<BackupSchemaChange>,
+}
+
+/// A change of the schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackupSchemaChange {
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub time_ms: i64,
+    /// The version of the schema from then on.
+    pub version: Uuid,
+    /// The change as the history of the store has it.
+    pub change: serde_json::Value,
 }
 
 /// A tablet as it was.

@@ -18,6 +18,7 @@ use crate::bucket::connection::{FORMAT_NAME, plain_client};
 use crate::config::StoreUrl;
 use crate::disk::checksummed_json::{self, ChecksummedDocument};
 use crate::error::{StoreError, chain};
+use crate::history;
 use crate::metadata::folders::Folders;
 use crate::store::unfinished_batches;
 
@@ -173,7 +174,14 @@ impl BackupLocation {
         let objects = found.objects.iter().map(|object| &object.location);
         let mut all = found.common_prefixes.iter().chain(objects);
         let is_in_the_way = |path: &&Path| {
-            [TABLETS, DOCUMENTS, FORMAT_NAME, unfinished_batches::FOLDER].contains(&path.as_ref())
+            [
+                TABLETS,
+                DOCUMENTS,
+                FORMAT_NAME,
+                unfinished_batches::FOLDER,
+                history::FOLDER,
+            ]
+            .contains(&path.as_ref())
         };
         match all.find(is_in_the_way) {
             None => Ok(()),
@@ -264,10 +272,10 @@ impl BackupLocation {
         self.delete(&document_path(name)).await
     }
 
-    /// The files of tablets and moments, and their bytes.
+    /// The files of tablets, moments and logs, and their bytes.
     pub(super) async fn files(&self) -> Result<HashMap<String, u64>, StoreError> {
         let mut files = HashMap::new();
-        for folder in [TABLETS, unfinished_batches::FOLDER] {
+        for folder in [TABLETS, unfinished_batches::FOLDER, history::FOLDER] {
             let listed = self.objects.list(Some(&Path::from(folder)));
             let listed = listed.map_ok(|object| (object.location.to_string(), object.size));
             let listed: HashMap<String, u64> = listed

@@ -15,6 +15,7 @@ pub(crate) mod copying;
 mod digest;
 pub(crate) mod document;
 mod encrypted;
+mod history;
 pub(crate) mod key;
 pub(crate) mod location;
 mod opening;

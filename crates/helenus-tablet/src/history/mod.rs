@@ -11,6 +11,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod chunk;
+pub(crate) mod span;
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use super::pinned::TabletFiles;
 use super::{Store, StoreKind};
 use crate::error::{StoreError, chain};
+use crate::history::span::{HistoryOps, Span, SpanOps};
 use crate::history::{self, Frame, HistoryPosition, Segments, archive};
 use crate::log::LogPosition;
 use crate::log::object::{Group, LogObjects};
@@ -25,12 +25,13 @@ const READS: usize = 8;
 /// How often a log is read again that was cut meanwhile.
 const ATTEMPTS: u32 = 3;
 
-/// Operations that were written from a moment on.
-#[derive(Debug, Default)]
-pub struct HistoryOps {
-    pub ops: Vec<Op>,
-    /// The commits that have been read.
-    pub frames: u64,
+/// What a log has that a backup needs.
+pub(crate) struct LogToCopy {
+    pub log: Uuid,
+    /// The paths of its chunks.
+    pub chunks: Vec<Path>,
+    /// What is in no chunk yet.
+    pub newest: Vec<Segments>,
 }
 
 impl Store {
@@ -113,9 +114,11 @@ impl Store {
         chunks.retain(|(name, _)| name.last >= from.segment);
         let archived = chunks.iter().map(|(name, _)| name.last).max().unwrap_or_default();
         // A clock may have been set back in between, so a chunk that begins later does not end the search.
-        let wanted = chunks.iter().rposition(|(name, _)| name.earliest_ms <= until_ms);
-        let is_whole = wanted.is_none_or(|last| last + 1 == chunks.len());
-        chunks.truncate(wanted.map_or(0, |last| last + 1));
+        let last = chunks.iter().rposition(|(name, _)| name.earliest_ms <= until_ms);
+        let wanted = last.map_or(0, |last| last + 1);
+        // What is in the log still is later than what was cut off.
+        let is_whole = wanted == chunks.len();
+        chunks.truncate(wanted);
         let mut ops = SpanOps::new(span);
         let reading = chunks
             .iter()
@@ -178,6 +181,32 @@ impl Store {
             }
             StoreKind::Pinned(_) => Ok(Vec::new()),
         }
+    }
+
+    /// What logs have from positions on, for a backup.
+    ///
+    /// # Errors
+    /// A log can't be read.
+    pub(crate) async fn history_to_copy(
+        &self,
+        positions: &[HistoryPosition],
+    ) -> Result<Vec<LogToCopy>, StoreError> {
+        let objects = self.files()?.objects;
+        let mut logs = Vec::new();
+        for log in self.logs_of_history().await? {
+            let from = positions.iter().find(|position| position.log == log);
+            let from = from.map_or_else(LogPosition::default, |position| position.at());
+            let listed = self.segments_in_log(log, from).await?;
+            let mut chunks = archive::chunks(objects.as_ref(), log).await?;
+            chunks.retain(|(name, _)| name.last >= from.segment);
+            let archived = chunks.iter().map(|(name, _)| name.last).max().unwrap_or_default();
+            logs.push(LogToCopy {
+                log,
+                chunks: chunks.into_iter().map(|(_, path)| path).collect(),
+                newest: self.read_in_log(log, listed, archived).await?,
+            });
+        }
+        Ok(logs)
     }
 
     /// Deletes what is kept of logs from before that time; how many chunks.
@@ -254,70 +283,6 @@ fn document(folder: &str, name: &str) -> Path {
 
 fn failed(error: &Error) -> StoreError {
     StoreError::Unavailable(chain(error))
-}
-
-/// What is read of a log.
-struct Span {
-    log: Uuid,
-    /// Frames that begin before are left out.
-    from: LogPosition,
-    until_ms: i64,
-}
-
-/// Gathers the operations of a log.
-struct SpanOps<'s> {
-    span: &'s Span,
-    /// All segments up to this one have been read.
-    read: u64,
-    /// The last frame that was read.
-    last: Option<LogPosition>,
-    found: HistoryOps,
-}
-
-impl<'s> SpanOps<'s> {
-    fn new(span: &'s Span) -> SpanOps<'s> {
-        SpanOps {
-            span,
-            read: span.from.segment,
-            last: None,
-            found: HistoryOps::default(),
-        }
-    }
-
-    /// Adds segments, in the order of their numbers. Those that were added already are left out.
-    ///
-    /// # Errors
-    /// Others are missing before them.
-    fn add(&mut self, part: Segments, wants: &impl Fn(&Op) -> bool) -> Result<(), StoreError> {
-        if part.previous > self.read {
-            return Err(StoreError::FileGone(format!(
-                "segments {} to {} of the history of log {}, which a node has not kept",
-                self.read + 1,
-                part.previous,
-                self.span.log
-            )));
-        }
-        self.read = self.read.max(part.last);
-        for (at, frame) in part.frames {
-            if at < self.span.from || self.last.is_some_and(|last| at <= last) {
-                continue;
-            }
-            self.last = Some(at);
-            if frame.time_ms > self.span.until_ms {
-                continue;
-            }
-            self.found.frames += 1;
-            let ops = frame.records.iter().flat_map(|record| &record.ops);
-            // Copies, which do not keep the whole chunk in memory.
-            let copy = |op: &Op| Op {
-                token: op.token,
-                key: Bytes::copy_from_slice(&op.key),
-                operand: Bytes::copy_from_slice(&op.operand),
-            };
-            self.found.ops.extend(ops.filter(|op| wants(op)).map(copy));
-        }
-        Ok(())
-    }
 }
 
 /// The segments of consecutive objects of a log; none without any.

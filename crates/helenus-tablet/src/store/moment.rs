@@ -8,7 +8,7 @@
 //! and [`HeldMoment::let_go`] tells whether it has lasted until then. No tablet can be handed over meanwhile: that waits for the log.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::{join_all, try_join_all};
@@ -34,6 +34,7 @@ pub struct HeldMoment {
     tablets: Vec<(u32, TokenRange)>,
     pinned: Vec<PinnedReceiver>,
     hold: Arc<LogHold>,
+    is_abandoned: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -95,6 +96,14 @@ impl HeldMoment {
         self.hold.let_go()
     }
 
+    /// Has the log go on, and leaves the tablets as they are; those that were pinned before, which are to be let go.
+    pub async fn abandon(mut self) -> Vec<PinnedTablet> {
+        self.is_abandoned.store(true, Ordering::Release);
+        self.let_go();
+        let pinned = join_all(std::mem::take(&mut self.pinned)).await.into_iter();
+        pinned.flatten().flatten().collect()
+    }
+
     /// Has the log go on, and waits until the files of the frozen tablets are pinned.
     ///
     /// # Errors
@@ -142,6 +151,7 @@ impl Store {
                     tablets: Vec::new(),
                     pinned: Vec::new(),
                     hold: Arc::default(),
+                    is_abandoned: Arc::default(),
                 });
             };
             // Most of what is staged goes while writes go on, and all of it where memory is full.
@@ -220,14 +230,18 @@ impl Store {
             return Ok(None);
         }
         let pinned = tablets.iter().zip(&locks);
+        let is_abandoned = Arc::<AtomicBool>::default();
         Ok(Some(HeldMoment {
             position: position(log),
-            pinned: pinned.map(|(tablet, lock)| tablet.pin_now(lock)).collect(),
+            pinned: pinned
+                .map(|(tablet, lock)| tablet.pin_now(lock, is_abandoned.clone()))
+                .collect(),
             tablets: tablets
                 .iter()
                 .map(|tablet| (tablet.id(), tablet.token_range()))
                 .collect(),
             hold: hold.clone(),
+            is_abandoned,
         }))
     }
 }

@@ -2,6 +2,7 @@
 //! files that there are then. So a moment costs no copy, and while it is pinned, its files are not deleted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use slatedb::config::{CheckpointOptions, CheckpointScope};
 use tokio::sync::{MutexGuard, oneshot};
@@ -35,22 +36,41 @@ pub(crate) struct TabletMoment {
     /// With all writes of then, and frozen.
     pub tree: Arc<Tree>,
     pub pinned: oneshot::Sender<Result<PinnedTablet, StoreError>>,
+    /// Set if nobody wants it any more.
+    pub is_abandoned: Arc<AtomicBool>,
 }
 
 impl Tablet {
     /// Freezes the memtables, all writes so far being in them. Pins them, with the files, in the background.
     ///
     /// Call it on the log thread between two groups, when nothing is staged, with this tablet's lock of its memory.
-    pub(crate) fn pin_now(&self, _memory: &MutexGuard<'_, ()>) -> PinnedReceiver {
+    pub(crate) fn pin_now(
+        &self,
+        _memory: &MutexGuard<'_, ()>,
+        is_abandoned: Arc<AtomicBool>,
+    ) -> PinnedReceiver {
         let (pinned, receiver) = oneshot::channel();
         let tree = self.stage.freeze();
-        self.flushes.pin(TabletMoment { tree, pinned });
+        self.flushes.pin(TabletMoment {
+            tree,
+            pinned,
+            is_abandoned,
+        });
         receiver
     }
 
     /// Flushes a moment and pins the files of then. Called where no other flush runs.
     pub(super) async fn pin(&self, moment: TabletMoment, given: &mut u64) {
-        let TabletMoment { tree, pinned } = moment;
+        let TabletMoment {
+            tree,
+            pinned,
+            is_abandoned,
+        } = moment;
+        if is_abandoned.load(Ordering::Acquire) {
+            let why = "nobody wants the moment any more".to_owned();
+            let _ = pinned.send(Err(StoreError::NotPinned(why)));
+            return;
+        }
         let result = match self.flush_tree(tree, given).await {
             Ok(()) => self.checkpoint().await,
             Err(error) => Err(error),

@@ -13,8 +13,8 @@ use std::time::Duration;
 use helenus_cql::error::CqlError;
 use helenus_row::murmur3_token;
 use helenus_tablet::{
-    BackupContent, BackupDocument, BackupKey, BackupLocation, BackupOrder, BackupReport, Keep, PinnedTablet,
-    StoreError, TableOrigin, check_backup_name,
+    BackupContent, BackupDocument, BackupHistory, BackupKey, BackupLocation, BackupOrder, BackupReport,
+    BackupSchemaChange, HistoryPosition, Keep, PinnedTablet, StoreError, TableOrigin, check_backup_name,
 };
 use serde::Deserialize;
 
@@ -97,8 +97,9 @@ impl Engine {
             skip_flush: false,
             as_of: None,
         };
-        self.take_snapshot(&take).await?;
-        let written = self.write_backup(wanted, &take.tag, &location, settings).await;
+        let positions = self.take_snapshot(&take).await?;
+        let written = self.write_backup(wanted, &take.tag, &location, settings, positions);
+        let written = written.await;
         let cleared = self.clear_left_backups().await;
         let report = written?;
         // Otherwise the next one clears it.
@@ -139,10 +140,19 @@ impl Engine {
         tag: &str,
         location: &BackupLocation,
         settings: BTreeMap<String, String>,
+        positions: Vec<HistoryPosition>,
     ) -> Result<BackupReport, CqlError> {
         let moment = moment(&self.schema(), tag, self.now_ms());
         let schema = documents::encode(&moment.schema)?;
         let schema = serde_json::from_slice(&schema);
+        let history = match self.history.is_on() && !positions.is_empty() {
+            true => Some(BackupHistory {
+                positions,
+                schema_version: moment.schema.version,
+                schema_changes: self.changes_for_backup(location).await?,
+            }),
+            false => None,
+        };
         let order = BackupOrder {
             location,
             node: self.node.host_id,
@@ -157,6 +167,7 @@ impl Engine {
                 header_tables: self.context.headers.all(),
                 schema: schema
                     .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))?,
+                history,
             },
             keep: Keep {
                 count: wanted.keep,
@@ -164,6 +175,20 @@ impl Engine {
             },
         };
         self.context.store.back_up(order).await.map_err(backup_error)
+    }
+
+    /// The changes of the schema since the newest backup.
+    async fn changes_for_backup(
+        &self,
+        location: &BackupLocation,
+    ) -> Result<Vec<BackupSchemaChange>, CqlError> {
+        let listed = location.list().await;
+        // A place that has none yet.
+        let documents = listed.map(|listed| listed.documents).unwrap_or_default();
+        let before_ms = documents
+            .last()
+            .map_or(i64::MAX, |newest| newest.content.taken_ms);
+        self.changes_since(before_ms).await
     }
 
     /// How the tags of the snapshots begin that this node takes for backups.

@@ -4,14 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::value::timestamp;
 use helenus_row::TableId;
 use helenus_tablet::{BackupDocument, BackupLocation, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{backup_error, key, schema_of};
+use crate::clock::StoppedClock;
 use crate::engine::ddl::snapshots::{Restoring, begin_copy};
+use crate::engine::history::then::numbers_of_tables;
+use crate::engine::history::timeline::schema_after;
+use crate::engine::past::time_of;
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
+use crate::execution::writes::batch_recovery;
+use crate::failure::store_error;
 use crate::schema::roles::Roles;
 use crate::schema::{Keyspace, Schema, Snapshot};
 use crate::storage::agreement::add_header_table;
@@ -33,6 +40,8 @@ pub struct RestoreBackup {
     pub roles: bool,
     /// The file of this node with the key of encrypted backups.
     pub key_file: Option<String>,
+    /// A time between two backups of a store that keeps its past, in the place of a backup, as a literal of type timestamp has it.
+    pub as_of: Option<String>,
 }
 
 /// What has been put back.
@@ -53,9 +62,14 @@ pub struct RestoredKeyspace {
     pub replaced: Option<String>,
 }
 
-/// An open backup.
+/// An open backup, or a time after one.
 struct Source {
-    document: BackupDocument,
+    /// Of the backup.
+    name: String,
+    taken_ms: i64,
+    /// Beyond every write timestamp that the store had given, in microseconds.
+    clock_us: i64,
+    schema: Schema,
     store: Arc<Store>,
     header_tables: BTreeSet<u32>,
 }
@@ -76,25 +90,19 @@ impl Engine {
         }
         let key = key(wanted.key_file.as_deref())?;
         let location = BackupLocation::open(&wanted.from, key).map_err(backup_error)?;
-        let document = location
-            .find(wanted.name.as_deref())
-            .await
-            .map_err(backup_error)?;
-        let schema = schema_of(&document)?;
-        let keyspaces = wanted_keyspaces(&document, &schema, wanted)?;
-        let origins = ddl::origins(&schema);
-        let store = self.context.store.open_backup(&location, &document, origins);
-        let store = store.await;
-        let source = Source {
-            store: store.map_err(backup_error)?,
-            header_tables: document.content.header_tables.iter().copied().collect(),
-            document,
+        let source = match &wanted.as_of {
+            None => self.open_source(&location, wanted.name.as_deref()).await?,
+            Some(_) if wanted.name.is_some() => {
+                return Err(CqlError::invalid("name a backup or a time, not both"));
+            }
+            Some(literal) => self.open_source_then(&location, time_of(literal)?).await?,
         };
+        let keyspaces = wanted_keyspaces(&source, wanted)?;
         // What is written to restored tables is younger than what they have.
-        self.context.timestamps.raise(source.document.content.clock_us);
+        self.context.timestamps.raise(source.clock_us);
         let mut restored = RestoredBackup {
-            backup: source.document.name.clone(),
-            taken_ms: source.document.content.taken_ms,
+            backup: source.name.clone(),
+            taken_ms: source.taken_ms,
             keyspaces: Vec::new(),
             roles: Vec::new(),
         };
@@ -105,9 +113,64 @@ impl Engine {
             restored.keyspaces.push(done);
         }
         if wanted.roles {
-            restored.roles = self.restore_roles(&schema.access).await?;
+            restored.roles = self.restore_roles(&source.schema.access).await?;
         }
         Ok(restored)
+    }
+
+    async fn open_source(&self, location: &BackupLocation, name: Option<&str>) -> Result<Source, CqlError> {
+        let document = location.find(name).await.map_err(backup_error)?;
+        let schema = schema_of(&document)?;
+        let store = &self.context.store;
+        let opened = store
+            .open_backup(location, &document, ddl::origins(&schema))
+            .await;
+        Ok(Source {
+            store: opened.map_err(backup_error)?,
+            schema,
+            header_tables: document.content.header_tables.iter().copied().collect(),
+            name: document.name,
+            taken_ms: document.content.taken_ms,
+            clock_us: document.content.clock_us,
+        })
+    }
+
+    /// Opens the last backup before a time, with what later ones have of the logs until then.
+    async fn open_source_then(&self, location: &BackupLocation, time_ms: i64) -> Result<Source, CqlError> {
+        let listed = location.list().await.map_err(backup_error)?;
+        let later = later_backups(&listed.documents, time_ms).map_err(CqlError::invalid)?;
+        let Some(((begin, history), last)) = later.first().and_then(|first| {
+            let begin = (first, first.content.history.as_ref()?);
+            Some((begin, later.last()?))
+        }) else {
+            return Err(CqlError::invalid("that time can't be restored"));
+        };
+        let changes = later
+            .iter()
+            .skip(1)
+            .filter_map(|backup| backup.content.history.as_ref());
+        let changes = changes.flat_map(|history| &history.schema_changes);
+        let schema = schema_after(schema_of(begin)?, history.schema_version, changes, time_ms)?;
+        let keyspaces: Vec<Arc<Keyspace>> = schema.keyspaces.values().cloned().collect();
+        let numbers = numbers_of_tables(keyspaces.iter().map(Arc::as_ref));
+        let store = &self.context.store;
+        let opened = store.open_backup(location, begin, ddl::origins(&schema)).await;
+        let opened = opened.map_err(backup_error)?;
+        let ops = store.ops_of_backups(location, &later, &history.positions, time_ms, &numbers);
+        let ops = ops.await.map_err(backup_error)?;
+        opened.add_to_pinned(ops).map_err(store_error)?;
+        // What the batches come to that were under way at that time.
+        let clock = Arc::new(StoppedClock::at_ms(time_ms));
+        let past = self.context.of_past(opened.clone(), schema.clone(), clock);
+        Box::pin(batch_recovery::under_way(&past)).await?;
+        Ok(Source {
+            name: begin.name.clone(),
+            taken_ms: time_ms,
+            clock_us: last.content.clock_us,
+            header_tables: last.content.header_tables.iter().copied().collect(),
+            schema,
+            store: opened,
+        })
     }
 
     async fn restore_keyspace(
@@ -117,8 +180,8 @@ impl Engine {
         table: Option<&str>,
     ) -> Result<RestoredKeyspace, CqlError> {
         let then = Snapshot {
-            tag: source.document.name.clone(),
-            taken_ms: source.document.content.taken_ms,
+            tag: source.name.clone(),
+            taken_ms: source.taken_ms,
             expires_ms: None,
             pinned: None,
             keyspace,
@@ -169,7 +232,7 @@ impl Engine {
             }
             let rows = copying::copy(&self.context, &source.store, *table, *to).await?;
             tracing::info!(
-                backup = source.document.name,
+                backup = source.name,
                 keyspace,
                 table = table.0,
                 to = to.0,
@@ -205,21 +268,46 @@ fn with_roles(schema: &Schema, then: &Roles) -> Option<Schema> {
     })
 }
 
-fn wanted_keyspaces(
-    backup: &BackupDocument,
-    schema: &Schema,
-    wanted: &RestoreBackup,
-) -> Result<Vec<Arc<Keyspace>>, CqlError> {
-    let Some(name) = &wanted.keyspace else {
-        return Ok(schema.keyspaces.values().cloned().collect());
+/// The last backup before a time, and those after it until one that was written later than that time.
+///
+/// # Errors
+/// In words: the time is not between two backups of a store that keeps its past.
+fn later_backups(backups: &[BackupDocument], time_ms: i64) -> Result<Vec<BackupDocument>, String> {
+    let time = timestamp::to_cql_text(time_ms);
+    let Some(begin) = backups
+        .iter()
+        .rposition(|backup| backup.content.taken_ms <= time_ms)
+    else {
+        return Err(format!("there is no backup from before {time}"));
     };
-    match schema.keyspaces.get(name) {
+    let later = backups.get(begin..).unwrap_or_default();
+    let end = later.iter().position(|backup| backup.content.taken_ms > time_ms);
+    let Some(later) = end.and_then(|end| later.get(..=end)) else {
+        return Err(format!(
+            "there is no backup from after {time}: write one, and it has the time since the last"
+        ));
+    };
+    match later.iter().find(|backup| backup.content.history.is_none()) {
+        Some(backup) => Err(format!(
+            "backup {} has no history: it was written without the setting point_in_time_window",
+            backup.name
+        )),
+        None => Ok(later.to_vec()),
+    }
+}
+
+fn wanted_keyspaces(source: &Source, wanted: &RestoreBackup) -> Result<Vec<Arc<Keyspace>>, CqlError> {
+    let keyspaces = &source.schema.keyspaces;
+    let Some(name) = &wanted.keyspace else {
+        return Ok(keyspaces.values().cloned().collect());
+    };
+    match keyspaces.get(name) {
         Some(keyspace) => Ok(vec![keyspace.clone()]),
         None => {
-            let names: Vec<&str> = schema.keyspaces.keys().map(String::as_str).collect();
+            let names: Vec<&str> = keyspaces.keys().map(String::as_str).collect();
             Err(CqlError::invalid(format!(
                 "backup {} has no keyspace {name}; it has {}",
-                backup.name,
+                source.name,
                 names.join(", ")
             )))
         }

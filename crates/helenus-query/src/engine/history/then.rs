@@ -61,13 +61,9 @@ impl Engine {
             base,
             schema,
         } = of;
-        let mut numbers = BTreeSet::from([batch_log::TABLE.0]);
-        let mut origins = Vec::new();
-        for table in keyspaces.iter().flat_map(|keyspace| keyspace.tables.values()) {
-            numbers.insert(table.number.0);
-            numbers.extend(table.indexes.iter().map(|index| index.table.number.0));
-            origins.extend(table.origins());
-        }
+        let numbers = numbers_of_tables(keyspaces.iter());
+        let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
+        let origins = tables.flat_map(|table| table.origins()).collect();
         let found = store.history_since(&base.positions, time_ms, &numbers).await;
         let mut ops = found.map_err(store_error)?.ops;
         let opened = store.open_pinned_with(&base.tablets, origins).await;
@@ -141,4 +137,16 @@ impl Engine {
             None => format!("AS OF {time}: nothing is kept of the past yet"),
         }))
     }
+}
+
+/// The numbers of the tables of keyspaces, of their indexes and of the batch log.
+pub(in crate::engine) fn numbers_of_tables<'k>(
+    keyspaces: impl Iterator<Item = &'k Keyspace>,
+) -> BTreeSet<u32> {
+    let mut numbers = BTreeSet::from([batch_log::TABLE.0]);
+    for table in keyspaces.flat_map(|keyspace| keyspace.tables.values()) {
+        numbers.insert(table.number.0);
+        numbers.extend(table.indexes.iter().map(|index| index.table.number.0));
+    }
+    numbers
 }

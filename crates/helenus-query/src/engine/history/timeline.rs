@@ -5,6 +5,7 @@
 //! in the next whole one.
 
 use helenus_cql::error::CqlError;
+use helenus_tablet::BackupSchemaChange;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -153,18 +154,32 @@ impl Engine {
             name.kind == Kind::Change && is_near
         });
         for name in changes {
-            let change: ChangeDoc = serde_json::from_slice(&self.read(*name).await?).map_err(damaged)?;
-            if change.before != schema.version {
-                continue;
-            }
-            for line in &change.lines {
-                apply(&mut schema, line, hidden_table)?;
-            }
-            schema.version = name.version;
-            schema.next_table_number = change.next_table_number;
+            let change = serde_json::from_slice(&self.read(*name).await?).map_err(damaged)?;
+            follow(&mut schema, name.version, &change)?;
         }
         link(&mut schema)?;
         Ok(schema)
+    }
+
+    /// The changes since a time, for a backup.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub(in crate::engine) async fn changes_since(
+        &self,
+        time_ms: i64,
+    ) -> Result<Vec<BackupSchemaChange>, CqlError> {
+        let mut changes = Vec::new();
+        for name in self.timeline().await? {
+            if name.kind == Kind::Change && name.time_ms >= time_ms.saturating_sub(SKEW_MS) {
+                changes.push(BackupSchemaChange {
+                    time_ms: name.time_ms,
+                    version: name.version,
+                    change: serde_json::from_slice(&self.read(name).await?).map_err(damaged)?,
+                });
+            }
+        }
+        Ok(changes)
     }
 
     async fn put(&self, name: Name, content: Vec<u8>) -> Result<(), CqlError> {
@@ -214,6 +229,38 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Does to a schema what led from it to another version; nothing if the change is of another schema.
+fn follow(schema: &mut Schema, version: Uuid, change: &ChangeDoc) -> Result<(), CqlError> {
+    if change.before != schema.version {
+        return Ok(());
+    }
+    for line in &change.lines {
+        apply(schema, line, hidden_table)?;
+    }
+    schema.version = version;
+    schema.next_table_number = change.next_table_number;
+    Ok(())
+}
+
+/// The schema of a time after a backup, whose schema is given, by the changes that later backups have.
+///
+/// # Errors
+/// A change is damaged, or a newer binary has written it.
+pub(in crate::engine) fn schema_after<'c>(
+    mut schema: Schema,
+    version: Uuid,
+    changes: impl Iterator<Item = &'c BackupSchemaChange>,
+    time_ms: i64,
+) -> Result<Schema, CqlError> {
+    schema.version = version;
+    for change in changes.filter(|change| change.time_ms <= time_ms) {
+        let document: ChangeDoc = serde_json::from_value(change.change.clone()).map_err(damaged)?;
+        follow(&mut schema, change.version, &document)?;
+    }
+    link(&mut schema)?;
+    Ok(schema)
 }
 
 #[cfg(test)]

@@ -1,0 +1,81 @@
+//! The operations that a log has in a span of time.
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::Segments;
+use crate::error::StoreError;
+use crate::log::LogPosition;
+use crate::operation::Op;
+
+/// Operations that were written from a moment on.
+#[derive(Debug, Default)]
+pub struct HistoryOps {
+    pub ops: Vec<Op>,
+    /// The commits that have been read.
+    pub frames: u64,
+}
+
+/// What is read of a log.
+pub(crate) struct Span {
+    pub log: Uuid,
+    /// Frames that begin before are left out.
+    pub from: LogPosition,
+    pub until_ms: i64,
+}
+
+/// Gathers the operations of a log.
+pub(crate) struct SpanOps<'s> {
+    span: &'s Span,
+    /// All segments up to this one have been read.
+    read: u64,
+    /// The last frame that was read.
+    last: Option<LogPosition>,
+    pub found: HistoryOps,
+}
+
+impl<'s> SpanOps<'s> {
+    pub fn new(span: &'s Span) -> SpanOps<'s> {
+        SpanOps {
+            span,
+            read: span.from.segment,
+            last: None,
+            found: HistoryOps::default(),
+        }
+    }
+
+    /// Adds segments, in the order of their numbers. Those that were added already are left out.
+    ///
+    /// # Errors
+    /// Others are missing before them.
+    pub fn add(&mut self, part: Segments, wants: &impl Fn(&Op) -> bool) -> Result<(), StoreError> {
+        if part.previous > self.read {
+            return Err(StoreError::FileGone(format!(
+                "segments {} to {} of the history of log {}, which a node has not kept",
+                self.read + 1,
+                part.previous,
+                self.span.log
+            )));
+        }
+        self.read = self.read.max(part.last);
+        for (at, frame) in part.frames {
+            if at < self.span.from || self.last.is_some_and(|last| at <= last) {
+                continue;
+            }
+            self.last = Some(at);
+            if frame.time_ms > self.span.until_ms {
+                continue;
+            }
+            self.found.frames += 1;
+            let ops = frame.records.iter().flat_map(|record| &record.ops);
+            // Copies, which do not keep the whole chunk in memory.
+            let copy = |op: &Op| Op {
+                token: op.token,
+                key: Bytes::copy_from_slice(&op.key),
+                operand: Bytes::copy_from_slice(&op.operand),
+            };
+            self.found.ops.extend(ops.filter(|op| wants(op)).map(copy));
+        }
+        Ok(())
+    }
+}
