@@ -1,4 +1,4 @@
-//! A month of hourly snapshots and daily branches in simulated time: what is kept is what is needed, and nothing is left over.
+//! Hourly snapshots, daily branches and times of the past in simulated time: what is kept is what is needed, and nothing is left over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,11 +9,13 @@ use helenus_tablet::StoreConfig;
 use super::*;
 use crate::clock::Clock;
 use crate::engine::EngineConfig;
+use crate::engine::history::keeper;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
 
 const HOUR_US: i64 = 3_600_000_000;
-const DAYS: i64 = 30;
+/// Time of the past that is kept beside the snapshots.
+const WINDOW: Duration = Duration::from_secs(36 * 3600);
 /// Hours for which a snapshot is kept, and days for which a branch is.
 const SNAPSHOT_HOURS: i64 = 24;
 const BRANCH_DAYS: i64 = 3;
@@ -59,15 +61,28 @@ fn ssts(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Checkpoints that neither a snapshot nor a branch has: let go, and counted.
+/// Checkpoints that neither a snapshot nor a branch has, nor a time of the past: let go, and counted.
 async fn left_over(engine: &Engine) -> usize {
-    let kept: BTreeSet<Uuid> = pinned_by(&engine.schema()).map(|of| of.checkpoint).collect();
+    let of_history = engine.pinned_by_history().await.expect("the past is read");
+    let schema = engine.schema();
+    let kept = pinned_by(&schema).chain(&of_history);
+    let kept: BTreeSet<Uuid> = kept.map(|of| of.checkpoint).collect();
     let unpinned = engine.context.store.unpin_others(&kept).await;
     unpinned.expect("checkpoints are listed")
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn days_of_snapshots_and_branches_leave_nothing_over() {
+    keep_and_let_go(7).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes: cargo test -p helenus-query a_month_of_snapshots -- --ignored"]
 async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
+    keep_and_let_go(30).await;
+}
+
+async fn keep_and_let_go(days: i64) {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = Arc::new(SetClock(AtomicI64::new(1_800_000_000_000_000)));
     let mut config = EngineConfig {
@@ -79,6 +94,7 @@ async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
         ..EngineConfig::small(folder.path())
     };
     config.limits.auto_snapshot.is_on = false;
+    config.limits.point_in_time_window = Some(WINDOW);
     let engine = Engine::open(config).await.expect("the store opens");
     run(
         &engine,
@@ -88,7 +104,7 @@ async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
     run(&engine, "CREATE TABLE shop.t (k bigint PRIMARY KEY, n bigint)").await;
     // What each snapshot and branch has to show.
     let (mut snapshots, mut branches) = (BTreeMap::new(), BTreeMap::new());
-    for hour in 0..DAYS * 24 {
+    for hour in 0..days * 24 {
         clock.0.fetch_add(HOUR_US, Ordering::Relaxed);
         let key = hour % KEYS;
         run(
@@ -97,11 +113,8 @@ async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
         )
         .await;
         let take = Take {
-            tag: format!(
-                "hour{hour
- as_of: None,
-}"
-            ),
+            tag: format!("hour{hour}"),
+            as_of: None,
             keyspaces: Vec::new(),
             tables: vec!["shop.t".to_owned()],
             ttl_ms: Some((SNAPSHOT_HOURS * HOUR_US / 1000) as u64),
@@ -150,6 +163,12 @@ async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
             let table = format!("shop.t AS OF SNAPSHOT hour{taken}");
             assert_eq!(sum(&engine, &table).await, *shown, "hour {taken}");
         }
+        engine.take_base().await.expect("a moment is kept");
+        let cutoff_ms = engine.now_ms() - WINDOW.as_millis() as i64;
+        keeper::trim(&engine, cutoff_ms).await.expect("what is old goes");
+        // One from before the window, and those in it.
+        let kept = engine.history_report().await.expect("a report");
+        assert!((1..=4).contains(&kept.bases), "day {day}: {kept:?}");
         assert_eq!(left_over(&engine).await, 0, "day {day}");
     }
     let before = engine.schema();
@@ -161,6 +180,7 @@ async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
         .clear_snapshots(&Clear::default())
         .await
         .expect("snapshots are cleared");
+    keeper::remove(&engine).await.expect("the past goes");
     assert_eq!(left_over(&engine).await, 0);
     // What remains are the files of the tablets, and some that are not old yet by the time of the last write.
     engine.context.store.compact().await.expect("all is compacted");

@@ -11,6 +11,7 @@ fn document() -> BackupDocument {
         header_tables: vec![3],
         // Neither the order of fields nor the digits of a number may change.
         schema: serde_json::from_str(r#"{"z":1,"a":{"chance":0.10}}"#).unwrap(),
+        history: None,
     };
     let tablet = PinnedTablet {
         id: 0,

@@ -15,6 +15,7 @@ fn backup(hour: i64, files: &[&str]) -> BackupDocument {
         settings: BTreeMap::new(),
         header_tables: Vec::new(),
         schema: serde_json::Value::Null,
+        history: None,
     };
     let file = |path: &&str| BackupFile {
         path: format!("tablets/0/compacted/{path}.sst"),

@@ -31,17 +31,29 @@ pub(crate) struct SpanOps<'s> {
     read: u64,
     /// The last frame that was read.
     last: Option<LogPosition>,
+    /// By how much the newest frame is later than the span, in ms.
+    beyond_ms: i64,
     pub found: HistoryOps,
 }
+
+/// A clock is not set back by more while a log is written.
+pub(crate) const SET_BACK_MAX_MS: i64 = 2_000;
 
 impl<'s> SpanOps<'s> {
     pub fn new(span: &'s Span) -> SpanOps<'s> {
         SpanOps {
             span,
-            read: span.from.segment,
+            // The first object of a log in a bucket has no records, and need not be there.
+            read: span.from.segment.max(1),
             last: None,
+            beyond_ms: i64::MIN,
             found: HistoryOps::default(),
         }
+    }
+
+    /// True if nothing that follows in the log is of the span.
+    pub fn is_past(&self) -> bool {
+        self.beyond_ms > SET_BACK_MAX_MS
     }
 
     /// Adds segments, in the order of their numbers. Those that were added already are left out.
@@ -63,7 +75,8 @@ impl<'s> SpanOps<'s> {
                 continue;
             }
             self.last = Some(at);
-            if frame.time_ms > self.span.until_ms {
+            self.beyond_ms = frame.time_ms.saturating_sub(self.span.until_ms);
+            if self.beyond_ms > 0 {
                 continue;
             }
             self.found.frames += 1;

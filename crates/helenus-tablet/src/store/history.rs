@@ -10,10 +10,9 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};
 use uuid::Uuid;
 
-use super::pinned::TabletFiles;
 use super::{Store, StoreKind};
 use crate::error::{StoreError, chain};
-use crate::history::span::{HistoryOps, Span, SpanOps};
+use crate::history::span::{HistoryOps, SET_BACK_MAX_MS, Span, SpanOps};
 use crate::history::{self, Frame, HistoryPosition, Segments, archive};
 use crate::log::LogPosition;
 use crate::log::object::{Group, LogObjects};
@@ -22,8 +21,25 @@ use crate::store::local::maintenance::archived_segment;
 
 /// Chunks and documents that are read at a time, and logs that are listed.
 const READS: usize = 8;
+/// Segments or objects of a log that are read as one part.
+const SEGMENTS: usize = 256;
 /// How often a log is read again that was cut meanwhile.
 const ATTEMPTS: u32 = 3;
+
+/// Consecutive segments of a log, where they are to be read.
+struct LogPart {
+    first: u64,
+    /// The time of its first frame in ms, if that is known.
+    earliest_ms: i64,
+    place: PartPlace,
+}
+
+enum PartPlace {
+    /// The path of a chunk.
+    Chunk(Path),
+    /// Segments or objects in the log, each with where it ends.
+    Log(Vec<(u64, u64)>),
+}
 
 /// What a log has that a backup needs.
 pub(crate) struct LogToCopy {
@@ -103,37 +119,79 @@ impl Store {
     }
 
     async fn ops_of_log(&self, span: &Span, tables: &BTreeSet<u32>) -> Result<HistoryOps, StoreError> {
-        let TabletFiles {
-            objects, databases, ..
-        } = self.files()?;
+        let databases = self.files()?.databases;
         let wants = |op: &Op| tables.contains(&databases.model.table_of(&op.key));
-        let Span { log, from, until_ms } = *span;
+        let mut ops = SpanOps::new(span);
+        let parts = self.parts_of_log(span.log, span.from).await?.into_iter();
+        let parts =
+            parts.take_while(|part| part.earliest_ms <= span.until_ms.saturating_add(SET_BACK_MAX_MS));
+        let reading: Vec<_> = parts.map(|part| self.read_part(span.log, part)).collect();
+        let mut parts = futures::stream::iter(reading).buffered(READS);
+        while let Some(read) = parts.next().await {
+            for segments in read? {
+                ops.add(segments, &wants)?;
+            }
+            if ops.is_past() {
+                break;
+            }
+        }
+        Ok(ops.found)
+    }
+
+    /// Where a log lies from a position on: chunks, and what is in none, in the order of the segments.
+    async fn parts_of_log(&self, log: Uuid, from: LogPosition) -> Result<Vec<LogPart>, StoreError> {
+        let objects = self.files()?.objects;
         // Before the chunks are listed: what is deleted meanwhile is in one.
         let listed = self.segments_in_log(log, from).await?;
         let mut chunks = archive::chunks(objects.as_ref(), log).await?;
         chunks.retain(|(name, _)| name.last >= from.segment);
-        let archived = chunks.iter().map(|(name, _)| name.last).max().unwrap_or_default();
-        // A clock may have been set back in between, so a chunk that begins later does not end the search.
-        let last = chunks.iter().rposition(|(name, _)| name.earliest_ms <= until_ms);
-        let wanted = last.map_or(0, |last| last + 1);
-        // What is in the log still is later than what was cut off.
-        let is_whole = wanted == chunks.len();
-        chunks.truncate(wanted);
-        let mut ops = SpanOps::new(span);
-        let reading = chunks
-            .iter()
-            .map(|(_, path)| archive::read(objects.as_ref(), path));
-        let reading: Vec<_> = reading.collect();
-        let mut parts = futures::stream::iter(reading).buffered(READS);
-        while let Some(part) = parts.next().await {
-            ops.add(part?, &wants)?;
+        let mut parts = Vec::new();
+        let mut covered: BTreeSet<(u64, u64)> = BTreeSet::new();
+        for (name, path) in chunks {
+            covered.extend(
+                listed
+                    .iter()
+                    .copied()
+                    .filter(|(number, _)| (name.first..=name.last).contains(number)),
+            );
+            parts.push(LogPart {
+                first: name.first,
+                earliest_ms: name.earliest_ms,
+                place: PartPlace::Chunk(path),
+            });
         }
-        if is_whole {
-            for part in self.read_in_log(log, listed, archived).await? {
-                ops.add(part, &wants)?;
+        let mut run: Vec<(u64, u64)> = Vec::new();
+        let mut add = |run: &mut Vec<(u64, u64)>| {
+            if let Some((first, _)) = run.first() {
+                parts.push(LogPart {
+                    first: *first,
+                    earliest_ms: i64::MIN,
+                    place: PartPlace::Log(std::mem::take(run)),
+                });
+            }
+        };
+        for segment in listed {
+            let is_covered = covered.contains(&segment);
+            if is_covered || run.len() >= SEGMENTS {
+                add(&mut run);
+            }
+            if !is_covered {
+                run.push(segment);
             }
         }
-        Ok(ops.found)
+        add(&mut run);
+        parts.sort_by_key(|part| part.first);
+        Ok(parts)
+    }
+
+    async fn read_part(&self, log: Uuid, part: LogPart) -> Result<Vec<Segments>, StoreError> {
+        match part.place {
+            PartPlace::Chunk(path) => {
+                let objects = self.files()?.objects;
+                Ok(vec![archive::read(objects.as_ref(), &path).await?])
+            }
+            PartPlace::Log(segments) => self.read_in_log(log, segments).await,
+        }
     }
 
     /// The segments or objects that are in a log, each with where it ends.
@@ -153,14 +211,8 @@ impl Store {
         }
     }
 
-    /// Reads segments that were listed, those after `archived`.
-    async fn read_in_log(
-        &self,
-        log: Uuid,
-        mut listed: Vec<(u64, u64)>,
-        archived: u64,
-    ) -> Result<Vec<Segments>, StoreError> {
-        listed.retain(|(number, _)| *number > archived);
+    /// Reads segments that were listed.
+    async fn read_in_log(&self, log: Uuid, listed: Vec<(u64, u64)>) -> Result<Vec<Segments>, StoreError> {
         match &self.kind {
             StoreKind::Local(local) => {
                 let folder = local.maintenance.folder.path.clone();
@@ -191,20 +243,24 @@ impl Store {
         &self,
         positions: &[HistoryPosition],
     ) -> Result<Vec<LogToCopy>, StoreError> {
-        let objects = self.files()?.objects;
         let mut logs = Vec::new();
         for log in self.logs_of_history().await? {
             let from = positions.iter().find(|position| position.log == log);
             let from = from.map_or_else(LogPosition::default, |position| position.at());
-            let listed = self.segments_in_log(log, from).await?;
-            let mut chunks = archive::chunks(objects.as_ref(), log).await?;
-            chunks.retain(|(name, _)| name.last >= from.segment);
-            let archived = chunks.iter().map(|(name, _)| name.last).max().unwrap_or_default();
-            logs.push(LogToCopy {
+            let mut to_copy = LogToCopy {
                 log,
-                chunks: chunks.into_iter().map(|(_, path)| path).collect(),
-                newest: self.read_in_log(log, listed, archived).await?,
-            });
+                chunks: Vec::new(),
+                newest: Vec::new(),
+            };
+            for part in self.parts_of_log(log, from).await? {
+                match part.place {
+                    PartPlace::Chunk(path) => to_copy.chunks.push(path),
+                    PartPlace::Log(segments) => {
+                        to_copy.newest.extend(self.read_in_log(log, segments).await?);
+                    }
+                }
+            }
+            logs.push(to_copy);
         }
         Ok(logs)
     }

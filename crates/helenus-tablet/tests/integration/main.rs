@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod disk_full;
 mod faulty;
+mod history;
 mod log_store;
 mod moments;
 mod pinned;

@@ -82,6 +82,7 @@ fn what_was_restored_is_told_with_the_snapshot_of_what_was_there() {
         "Restored ks.a, ks.b from snapshot t1\nWhat was there is snapshot replaced-1-ks now\n"
     );
     let args = |kt: Option<&str>| RestoreArgs {
+        as_of: None,
         tag: None,
         kt: kt.map(str::to_owned),
         keyspace: None,

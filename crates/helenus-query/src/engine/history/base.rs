@@ -97,7 +97,7 @@ impl Engine {
     ///
     /// # Errors
     /// There was no moment of all nodes, or it can't be written down: then nothing stays pinned.
-    pub(super) async fn take_base(&self) -> Result<(), CqlError> {
+    pub(in crate::engine) async fn take_base(&self) -> Result<(), CqlError> {
         // Nothing that is not written down yet may be let go meanwhile.
         let _pinning = self.pinning.lock().await;
         let Moment { tablets, positions } = self.pin_for_history().await?;

@@ -107,7 +107,10 @@ impl Keeper {
 }
 
 /// Removes what no time from `cutoff_ms` on needs.
-async fn trim(engine: &Engine, cutoff_ms: i64) -> Result<(), CqlError> {
+///
+/// # Errors
+/// The store can't be read or written to.
+pub(in crate::engine) async fn trim(engine: &Engine, cutoff_ms: i64) -> Result<(), CqlError> {
     let bases = engine.bases().await?;
     // The last one before is needed.
     let Some((first_ms, _)) = bases.range(..=cutoff_ms).next_back() else {
@@ -142,7 +145,11 @@ async fn remove_all(engine: &Weak<Engine>) {
     }
 }
 
-async fn remove(engine: &Engine) -> Result<(), CqlError> {
+/// Removes all that is kept.
+///
+/// # Errors
+/// The store can't be read or written to.
+pub(in crate::engine) async fn remove(engine: &Engine) -> Result<(), CqlError> {
     for base in engine.bases().await?.values() {
         engine.remove_base(base).await?;
     }

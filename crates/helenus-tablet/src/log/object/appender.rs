@@ -8,6 +8,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutP
 
 use super::LogId;
 use super::format::{encode, log_path};
+use super::newest::NewestGroups;
 use crate::clock::StoreClock;
 use crate::error::{StoreError, chain};
 use crate::log::ledger::{Ledger, SegmentInfo};
@@ -37,6 +38,8 @@ pub(crate) struct ObjectAppender {
     pub runtime: tokio::runtime::Handle,
     /// From one PUT to the next, at least.
     pub interval: Duration,
+    /// Where groups are put that the history is to have.
+    pub newest: Option<Arc<NewestGroups>>,
     /// Set when the log is to end without waiting for the bucket.
     pub is_abandoned: Arc<AtomicBool>,
 }
@@ -86,8 +89,13 @@ impl LogAppender for ObjectAppender {
         );
         let bytes = payload.content_length() as u64;
         let began = Instant::now();
+        // Head, and frame.
+        let frame = payload.iter().nth(1).cloned();
         let runtime = self.runtime.clone();
         runtime.block_on(self.put(number, payload))?;
+        if let (Some(newest), Some(frame)) = (&self.newest, frame) {
+            newest.push(number, frame);
+        }
         self.next += 1;
         self.ledger.add_segment(number, bytes, began.elapsed());
         Ok(bytes)

@@ -94,15 +94,21 @@ pub(super) fn decode(bytes: &Bytes, id: LogId, number: u64) -> Option<LogObject>
     if Uuid::from_slice(bytes.get(8..HEAD_LEN)?).ok()? != id {
         return None;
     }
-    let (header, body) = FrameHeader::decode(bytes.get(HEAD_LEN..)?, number)?;
+    let frame = bytes.slice(HEAD_LEN..);
     match () {
-        () if magic == FENCE_MAGIC => Some(LogObject::Fence),
-        () if magic == GROUP_MAGIC => Some(LogObject::Group(Group {
-            first: header.durable_offset,
-            time_ms: header.time_ms,
-            machine_ms: header.machine_ms(),
-            records: decode_records(bytes.slice_ref(body))?,
-        })),
+        () if magic == FENCE_MAGIC => FrameHeader::decode(&frame, number).map(|_| LogObject::Fence),
+        () if magic == GROUP_MAGIC => group_of(&frame, number).map(LogObject::Group),
         () => None,
     }
+}
+
+/// The group of a frame; `None` if it is not of that object, or damaged.
+pub(super) fn group_of(frame: &Bytes, number: u64) -> Option<Group> {
+    let (header, body) = FrameHeader::decode(frame, number)?;
+    Some(Group {
+        first: header.durable_offset,
+        time_ms: header.time_ms,
+        machine_ms: header.machine_ms(),
+        records: decode_records(frame.slice_ref(body))?,
+    })
 }

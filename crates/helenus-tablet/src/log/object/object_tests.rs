@@ -27,6 +27,7 @@ fn appender(store: &Arc<dyn ObjectStore>, ledger: &Arc<Ledger>) -> ObjectAppende
         clock: clock(),
         runtime: tokio::runtime::Handle::current(),
         interval: Duration::ZERO,
+        newest: None,
         is_abandoned: Arc::new(AtomicBool::new(false)),
     }
 }

@@ -1,8 +1,14 @@
 //! Objects of the logs in a bucket, for the history ([`crate::history`]).
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
 use futures::{StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 
 use super::Remote;
+use super::node_log::OwnLog;
 use crate::bucket::subfolders::subfolders;
 use crate::error::StoreError;
 use crate::history::{HistoryPosition, Segments, archive};
@@ -15,7 +21,45 @@ const CHUNK_OBJECTS: usize = 1024;
 /// Logs that are listed at a time.
 const LISTS: usize = 16;
 
+/// The groups that are taken together from memory: of so many bytes, or that time.
+const NEWEST_BYTES: usize = 4 << 20;
+const NEWEST_AGE: Duration = Duration::from_secs(5);
+
+/// The objects of a log that are in the history.
+#[derive(Default)]
+pub(super) struct Archived(Mutex<BTreeSet<u64>>);
+
+impl Archived {
+    fn add(&self, numbers: impl Iterator<Item = u64>) {
+        self.0.lock().extend(numbers);
+    }
+
+    /// Those of the oldest objects that are not; they are not asked for again.
+    pub fn missing(&self, numbers: Range<u64>) -> Vec<u64> {
+        let mut archived = self.0.lock();
+        let later = archived.split_off(&numbers.end);
+        let there = std::mem::replace(&mut *archived, later);
+        numbers.filter(|number| !there.contains(number)).collect()
+    }
+}
+
 impl Remote {
+    /// Writes the groups that were appended last to the history, if they are many or old enough.
+    pub(super) async fn archive_newest(&self, own: &OwnLog) -> Result<(), StoreError> {
+        let Some(newest) = &own.newest else {
+            return Ok(());
+        };
+        let groups = newest.take(NEWEST_BYTES, NEWEST_AGE);
+        let numbers: Vec<u64> = groups.iter().map(|(number, _)| *number).collect();
+        // If it fails, they are read from the bucket before they are deleted there.
+        if let Some(segments) = segments_of(groups) {
+            let now_ms = self.databases.clock.now_ms();
+            archive::write(&self.store, own.id, segments, now_ms).await?;
+            own.archived.add(numbers.into_iter());
+        }
+        Ok(())
+    }
+
     /// The logs of all processes, also of former ones.
     pub(crate) async fn all_logs(&self) -> Result<Vec<LogId>, StoreError> {
         subfolders(self.log_store().as_ref(), &log_folder(None)).await

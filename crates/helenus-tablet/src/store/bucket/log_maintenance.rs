@@ -55,6 +55,9 @@ pub(super) async fn run(store: Weak<Store>) {
         let Some(own) = remote.own_log.lock().await.clone() else {
             continue;
         };
+        if let Err(error) = remote.archive_newest(&own).await {
+            tracing::warn!(%error, "the newest part of the log is not in the history yet");
+        }
         let is_long = own.log.ledger.segments.lock().len() >= TRIM_OBJECTS;
         if is_long || trimmed.elapsed() >= TRIM_INTERVAL {
             match remote.unneeded(&store, &own).await {

@@ -9,7 +9,9 @@ use super::Remote;
 use super::node_log::OwnLog;
 use crate::bucket::subfolders::subfolders;
 use crate::error::StoreError;
-use crate::log::object::{self, FencedLog, LogId, LogObjects, ObjectAppender, log_folder, log_path};
+use crate::log::object::{
+    self, FencedLog, LogId, LogObjects, NewestGroups, ObjectAppender, log_folder, log_path,
+};
 use crate::log::topic::{BegunLog, FrameOffsets, LogPlace, TopicAppender, TopicLogs};
 use crate::log::writer::LogAppender;
 use crate::store::Store;
@@ -22,6 +24,8 @@ const BEGIN_ATTEMPTS: u32 = 8;
 pub(super) struct Begun {
     pub id: LogId,
     pub appender: Box<dyn LogAppender>,
+    /// The groups of it that the history is to have.
+    pub newest: Option<Arc<NewestGroups>>,
     /// Of a log in a topic.
     pub offsets: Arc<FrameOffsets>,
 }
@@ -53,6 +57,8 @@ impl Remote {
         let Some(topic) = &self.topic else {
             let id = uuid::Uuid::new_v4();
             object::begin(self.log_store(), id, clock, &log.ledger).await?;
+            let keeps_history = self.databases.config.keeps_history;
+            let newest = keeps_history.then(Arc::<NewestGroups>::default);
             let appender = Box::new(ObjectAppender {
                 store: self.log_store().clone(),
                 id,
@@ -61,11 +67,13 @@ impl Remote {
                 clock: clock.clone(),
                 runtime: self.serving.clone(),
                 interval,
+                newest: newest.clone(),
                 is_abandoned,
             });
             return Ok(Begun {
                 id,
                 appender,
+                newest,
                 offsets: Arc::default(),
             });
         };
@@ -80,6 +88,7 @@ impl Remote {
         Ok(Begun {
             id: begun.place.id(),
             offsets: appender.offsets.clone(),
+            newest: None,
             appender: Box::new(TopicAppender {
                 interval,
                 is_abandoned,
@@ -122,7 +131,8 @@ impl Remote {
     /// Deletes groups of this process's log that are not needed, nor any before them.
     pub(super) async fn trim_log(&self, own: &OwnLog, numbers: Range<u64>) -> Result<(), StoreError> {
         let Some((topic, place)) = self.in_topic(own.id)? else {
-            self.archive_objects(own.id, numbers.clone().collect()).await?;
+            self.archive_objects(own.id, own.archived.missing(numbers.clone()))
+                .await?;
             let paths = numbers.map(|number| log_path(own.id, number));
             return self.delete_objects(paths.collect()).await;
         };

@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use super::{Remote, TabletEvent};
 use crate::error::StoreError;
 use crate::log;
-use crate::log::object::LogId;
+use crate::log::object::{LogId, NewestGroups};
 use crate::log::topic::FrameOffsets;
 use crate::store::Store;
+use crate::store::bucket::history::Archived;
 use crate::store::dispatch::{CompletionNotifier, TabletRouter};
 use crate::tablet::{NodeLog, Tablet};
 
@@ -19,6 +20,9 @@ use crate::tablet::{NodeLog, Tablet};
 pub(super) struct OwnLog {
     pub id: LogId,
     pub log: Arc<NodeLog>,
+    /// Groups that are not in the history yet, if it is kept, and those that are.
+    pub newest: Option<Arc<NewestGroups>>,
+    pub archived: Archived,
     /// Of a log in a topic, where its groups lie.
     pub offsets: Arc<FrameOffsets>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -65,7 +69,7 @@ impl Remote {
         let log = NodeLog::new();
         let is_abandoned = Arc::<AtomicBool>::default();
         let begun = self.begin_appending(store, &log, is_abandoned.clone()).await?;
-        let (id, offsets) = (begun.id, begun.offsets);
+        let (id, offsets, newest) = (begun.id, begun.offsets, begun.newest);
         let _ = log.id.set(id);
         let (of_store, fenced) = (Arc::downgrade(store), Arc::downgrade(&log));
         let router = Arc::new(TabletRouter {
@@ -84,6 +88,8 @@ impl Remote {
         Ok(Arc::new(OwnLog {
             id,
             log,
+            newest,
+            archived: Archived::default(),
             offsets,
             thread: Mutex::new(Some(thread)),
             is_abandoned,

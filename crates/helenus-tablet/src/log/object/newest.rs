@@ -1,0 +1,53 @@
+//! The groups that were appended last, in memory, so that the history of a log need not be read back from the bucket.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::format::{Group, group_of};
+
+/// So many bytes are kept at most: what is beyond is left out, and read from the bucket.
+const BYTES_MAX: usize = 32 << 20;
+
+#[derive(Default)]
+struct Frames {
+    /// By the numbers of their objects, in order.
+    frames: Vec<(u64, Bytes)>,
+    bytes: usize,
+    /// Some were left out: others do not follow.
+    is_full: bool,
+    since: Option<Instant>,
+}
+
+/// Groups of one log.
+#[derive(Default)]
+pub(crate) struct NewestGroups(Mutex<Frames>);
+
+impl NewestGroups {
+    /// Adds the frame of an object that is in the log.
+    pub fn push(&self, number: u64, frame: Bytes) {
+        let mut newest = self.0.lock();
+        newest.is_full |= newest.bytes + frame.len() > BYTES_MAX;
+        if newest.is_full {
+            return;
+        }
+        newest.bytes += frame.len();
+        newest.since.get_or_insert_with(Instant::now);
+        newest.frames.push((number, frame));
+    }
+
+    /// Takes all groups, if they have so many bytes or the first one is so old.
+    pub fn take(&self, bytes: usize, age: Duration) -> Vec<(u64, Group)> {
+        let frames = {
+            let mut newest = self.0.lock();
+            let is_old = newest.since.is_some_and(|since| since.elapsed() >= age);
+            match newest.bytes >= bytes || is_old {
+                true => std::mem::take(&mut *newest).frames,
+                false => return Vec::new(),
+            }
+        };
+        let group = |(number, frame): (u64, Bytes)| Some((number, group_of(&frame, number)?));
+        frames.into_iter().filter_map(group).collect()
+    }
+}
