@@ -1,11 +1,8 @@
 //! Objects of the logs in a bucket, for the history ([`crate::history`]).
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use parking_lot::Mutex;
 
 use super::Remote;
 use super::node_log::OwnLog;
@@ -24,24 +21,6 @@ const LISTS: usize = 16;
 /// The groups that are taken together from memory: of so many bytes, or that time.
 const NEWEST_BYTES: usize = 4 << 20;
 const NEWEST_AGE: Duration = Duration::from_secs(5);
-
-/// The objects of a log that are in the history.
-#[derive(Default)]
-pub(super) struct Archived(Mutex<BTreeSet<u64>>);
-
-impl Archived {
-    fn add(&self, numbers: impl Iterator<Item = u64>) {
-        self.0.lock().extend(numbers);
-    }
-
-    /// Those of the oldest objects that are not; they are not asked for again.
-    pub fn missing(&self, numbers: Range<u64>) -> Vec<u64> {
-        let mut archived = self.0.lock();
-        let later = archived.split_off(&numbers.end);
-        let there = std::mem::replace(&mut *archived, later);
-        numbers.filter(|number| !there.contains(number)).collect()
-    }
-}
 
 impl Remote {
     /// Writes the groups that were appended last to the history, if they are many or old enough.

@@ -21,6 +21,7 @@
 //!
 //! The logs may lie in a separate store ([`crate::bucket::log_store`]), or in a topic ([`crate::log::topic`]).
 
+mod archived;
 mod compactor;
 mod history;
 mod log_maintenance;

@@ -6,13 +6,13 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
+use super::archived::Archived;
 use super::{Remote, TabletEvent};
 use crate::error::StoreError;
 use crate::log;
 use crate::log::object::{LogId, NewestGroups};
 use crate::log::topic::FrameOffsets;
 use crate::store::Store;
-use crate::store::bucket::history::Archived;
 use crate::store::dispatch::{CompletionNotifier, TabletRouter};
 use crate::tablet::{NodeLog, Tablet};
 
