@@ -73,13 +73,11 @@ class TimeMachine:
         return self.random.choice(self.fleet.nodes)
 
     def step(self):
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.3 or not self.kept:
             self.take()
         self.note()
-        if self.kept and self.random.random() < 0.3:
-            self.look(self.random.choice(self.kept))
-        if self.random.random() < 0.7:
-            self.look(self.random.choice(self.times))
+        for moment in self.random.sample(self.kept + self.times, min(3, len(self.kept + self.times))):
+            self.look(moment)
         if self.random.random() < 0.15:
             self.restore(self.random.choice(self.kept + self.times))
         if self.random.random() < 0.3:

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use futures::FutureExt;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
@@ -538,7 +539,7 @@ impl Engine {
             None => Vec::new(),
         };
         let past = match &planned.past {
-            Some(past) => Some(self.past(past).await?),
+            Some(past) => Some(self.past(past).boxed().await?),
             None => None,
         };
         let (planned, options) = self.masked_for(client, planned, options);
@@ -707,7 +708,9 @@ impl DirectStatements for Arc<Engine> {
             }
             statement @ (ast::Statement::CopyKeyspace(_) | ast::Statement::CopyTable(_)) => {
                 scope::step_aside().await;
-                self.branch(client, plan.keyspace.as_deref(), statement).await
+                self.branch(client, plan.keyspace.as_deref(), statement)
+                    .boxed()
+                    .await
             }
             statement => {
                 scope::step_aside().await;

@@ -29,7 +29,7 @@ const HOLD_MAX: Duration = Duration::from_millis(500);
 const FREEZE_PATIENCE: Duration = Duration::from_millis(200);
 /// How long others may take to answer: until they are frozen, and until their tablets are pinned.
 const HOLD_TIMEOUT: Duration = Duration::from_secs(2);
-const PIN_TIMEOUT: Duration = Duration::from_secs(30);
+const PIN_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a node may take to answer that is only to show that it is there.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a moment of all nodes is tried to be had, and the pause between, which differs, so that two nodes that try do not stay in step.

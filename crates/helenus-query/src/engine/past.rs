@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
@@ -234,7 +235,7 @@ impl Engine {
             return Ok(());
         };
         let key = time_key(literal, keyspace_of(table, keyspace)?)?;
-        self.past(&key).await.map(|_| ())
+        self.past(&key).boxed().await.map(|_| ())
     }
 
     /// The same for a text that is about to be prepared. What is wrong with it is told then.
