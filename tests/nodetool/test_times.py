@@ -114,6 +114,8 @@ def test_a_table_has_the_columns_of_then_and_one_that_is_dropped_can_be_read(nod
         session = restarted(node)
     session.execute("DROP KEYSPACE s")
     assert session.execute(f"SELECT k FROM s.a AS OF {with_v}").all() == [(1,)]
+    assert done(node, "restore", "--as-of", str(with_w), "s") == f"Restored s.a as of {with_w}\n"
+    assert sorted(session.execute("SELECT k, v, w FROM s.a").all()) == [(1, 1, None), (2, 2, 2)]
 
 
 def test_what_was_truncated_is_there_again_as_of_the_second_before(node):
