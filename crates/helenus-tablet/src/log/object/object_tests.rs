@@ -117,6 +117,33 @@ async fn a_missing_object_is_told_from_one_that_was_deleted_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_log_that_goes_on_is_read_after_the_log_was_cut_there() {
+    let (store, ledger, mut writer) = begun().await;
+    for lsn in 10..18 {
+        let appended;
+        (writer, appended) = append(writer, lsn).await;
+        appended.unwrap();
+        if lsn == 14 {
+            // A tablet was closed after object 5. What it has not flushed is in object 4 and later.
+            ledger.segments.lock().drain(..3);
+        }
+    }
+    for number in 1..4 {
+        store.delete(&log_path(ID, number)).await.unwrap();
+    }
+    for is_fenced in [false, true] {
+        if is_fenced {
+            fence(&store, ID, 1).await.unwrap();
+        }
+        assert_eq!(lsns(&read(&store, ID, 2, 5).await.unwrap()), [12, 13]);
+        assert_eq!(lsns(&read(&store, ID, 2, 3).await.unwrap()), [0; 0]);
+    }
+    store.delete(&log_path(ID, 4)).await.unwrap();
+    let error = read(&store, ID, 2, 5).await.unwrap_err();
+    assert!(error.to_string().contains("00000000000000000004"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn damage_and_absence_are_refused() {
     let (store, _, writer) = begun().await;
     append(writer, 10).await.1.unwrap();

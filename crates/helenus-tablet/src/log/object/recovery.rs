@@ -132,11 +132,32 @@ pub(crate) async fn read(
     if up_to < from {
         return Ok(Vec::new());
     }
-    let mut wanted = numbers(store, id).await?;
-    wanted.retain(|number| (from..=up_to).contains(number));
+    let there = numbers(store, id).await?;
+    let wanted = there.iter().copied();
+    let wanted = wanted.filter(|number| (from..=up_to).contains(number)).collect();
     let groups = read_some(store, id, wanted).await?;
-    check_all_there(id, from, up_to, &groups)?;
+    let of_these = groups.last().map_or(from, |(_, newest)| newest.first);
+    // A log that goes on after these may have been cut since.
+    let later = first_needed(store, id, &there, up_to).await?.unwrap_or(from);
+    check_all_there(id, from.max(of_these).max(later), up_to, &groups)?;
     Ok(groups)
+}
+
+/// The oldest object that was needed when the newest group of a log was written, if there is one after `up_to`.
+async fn first_needed(
+    store: &Arc<dyn ObjectStore>,
+    id: LogId,
+    there: &[u64],
+    up_to: u64,
+) -> Result<Option<u64>, StoreError> {
+    let later = there.iter().rev().take_while(|number| **number > up_to);
+    // A fence may follow it.
+    for number in later {
+        if let LogObject::Group(group) = get(store, id, *number).await? {
+            return Ok(Some(group.first));
+        }
+    }
+    Ok(None)
 }
 
 /// The groups of some objects of a log.
@@ -160,12 +181,8 @@ pub(crate) async fn read_some(
     Ok(groups.collect())
 }
 
-/// Refuses a log without one of the objects that were needed when its newest one was written.
-fn check_all_there(id: LogId, from: u64, up_to: u64, groups: &LogObjects) -> Result<(), StoreError> {
-    let first = match groups.last() {
-        Some((_, newest)) => newest.first.max(from),
-        None => from,
-    };
+/// Refuses a log without one of the objects from `first` on.
+fn check_all_there(id: LogId, first: u64, up_to: u64, groups: &LogObjects) -> Result<(), StoreError> {
     let mut there = groups.iter().map(|(number, _)| *number).peekable();
     for number in first..=up_to {
         while there.next_if(|found| *found < number).is_some() {}
