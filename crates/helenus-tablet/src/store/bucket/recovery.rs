@@ -51,8 +51,7 @@ impl Remote {
             let (span, objects) = self.objects_of(span, own).await?;
             let before = recovered.last_lsn;
             recovered.last_lsn = replay(tablet.clone(), objects, before).await?;
-            let is_own = span.log == own.id;
-            if recovered.last_lsn > before || is_own {
+            if recovered.last_lsn > before {
                 recovered.logs.push(span);
             }
         }

@@ -16,7 +16,7 @@ use crate::metadata::slatedb_layout::tablet_path;
 
 const NAME: &str = "LOGS";
 
-/// Objects of a log that may hold records of a tablet.
+/// Objects of a log that may hold records of a tablet. A log has several spans if the tablet was another process's in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogSpan {
     pub log: LogId,
@@ -83,5 +83,49 @@ impl TabletLogs {
         Meta::new(store.clone(), tablet_path(tablet), None)
             .delete(NAME)
             .await
+    }
+}
+
+/// The logs of a tablet that is opened, whose further records go to the process's own log: `newest` is the last object of that.
+///
+/// Records are replayed in the order of the spans. If others have had the tablet since this process, their records come in between, and the log gets
+/// another span behind theirs.
+pub(super) fn with_own(mut spans: Vec<LogSpan>, own: LogId, newest: u64) -> Vec<LogSpan> {
+    match spans.last_mut() {
+        Some(span) if span.log == own => span.last = None,
+        _ => spans.push(LogSpan {
+            log: own,
+            first: newest + 1,
+            last: None,
+        }),
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_stand_in_the_order_in_which_owners_have_written() {
+        let [one, other] = [1, 2].map(LogId::from_u128);
+        let span = |log, first, last| LogSpan { log, first, last };
+        let begun = with_own(Vec::new(), one, 4);
+        assert_eq!(begun, [span(one, 5, None)]);
+        // Closed unflushed and opened again, by the same process and by another one.
+        let closed = vec![span(one, 5, Some(9))];
+        assert_eq!(with_own(closed.clone(), one, 20), [span(one, 5, None)]);
+        let there = with_own(closed, other, 3);
+        assert_eq!(there, [span(one, 5, Some(9)), span(other, 4, None)]);
+        // Back at the first one: what it writes now is later than what the other has written.
+        let back = with_own(vec![span(one, 5, Some(9)), span(other, 4, Some(7))], one, 20);
+        assert_eq!(
+            back,
+            [
+                span(one, 5, Some(9)),
+                span(other, 4, Some(7)),
+                span(one, 21, None)
+            ]
+        );
     }
 }

@@ -10,7 +10,7 @@ use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, 
 
 use super::Remote;
 use super::node_log::OwnLog;
-use super::tablet_logs::{LogSpan, TabletLogs};
+use super::tablet_logs::{TabletLogs, with_own};
 use crate::bucket::tablet_object_store::TabletObjectStore;
 use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::compaction::CompactionState;
@@ -353,17 +353,7 @@ impl Remote {
         let last_seq = tablet.db.manifest().map_or(0, |manifest| manifest.last_l0_seq());
         let in_files = tablet.flushed_lsn().max(last_seq);
         tablet.compactions.write_times.begin(in_files);
-        let mut spans = recovered.logs;
-        if !spans.iter().any(|span| span.log == own.id) {
-            spans.push(LogSpan {
-                log: own.id,
-                first: own.newest() + 1,
-                last: None,
-            });
-        }
-        for span in spans.iter_mut().filter(|span| span.log == own.id) {
-            span.last = None;
-        }
+        let spans = with_own(recovered.logs, own.id, own.newest());
         logs.write(spans).await.map_err(|error| match error {
             StoreError::MetaConflict(_) => StoreError::Fenced,
             error => error,
