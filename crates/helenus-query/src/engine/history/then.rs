@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
@@ -14,6 +15,9 @@ use crate::execution::writes::{batch_log, batch_recovery};
 use crate::failure::store_error;
 use crate::schema::{Keyspace, Schema};
 use crate::storage::hooks::table_of;
+
+/// After that time, nodes have put into the bucket what they committed before a time: else one node would show it and another not.
+const SETTLED_AFTER_MS: u64 = 1000;
 
 /// The schema of a time that can be read.
 pub(in crate::engine) struct SchemaThen {
@@ -39,6 +43,11 @@ impl Engine {
     /// The past is not kept, or not as long ([`CqlError::Invalid`]); or the store can't be read.
     pub(in crate::engine) async fn schema_then(&self, time_ms: i64) -> Result<SchemaThen, CqlError> {
         let base = self.base_of(time_ms).await?;
+        if self.context.store.is_shared() {
+            let ago_ms = self.now_ms().saturating_sub(time_ms).max(0);
+            let left_ms = SETTLED_AFTER_MS.saturating_sub(ago_ms.unsigned_abs());
+            tokio::time::sleep(Duration::from_millis(left_ms)).await;
+        }
         Ok(SchemaThen {
             time_ms,
             base,
