@@ -87,7 +87,6 @@ pub use data_model::{
 };
 pub use error::StoreError;
 pub use history::HistoryPosition;
-pub use history::span::HistoryOps;
 pub use log::stats::LogStats;
 pub use machine::{machine_memory_bytes, resident_memory_bytes};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};

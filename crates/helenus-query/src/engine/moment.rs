@@ -118,11 +118,7 @@ impl Engine {
 
     async fn pin_alone(&self) -> Result<Moment, StoreError> {
         let held = self.context.store.hold_moment(PATIENCE, Duration::ZERO).await?;
-        let positions = held.position().into_iter().collect();
-        Ok(Moment {
-            positions,
-            tablets: held.pinned().await?,
-        })
+        moment_of(held).await
     }
 
     /// Pins a moment of all nodes, and completes the batches that were under way then.
@@ -278,11 +274,7 @@ impl Engine {
                 let held = held.filter(HeldMoment::let_go).ok_or_else(|| {
                     CqlError::Server("the log went on before all nodes were frozen".to_owned())
                 })?;
-                let positions = held.position().into_iter().collect();
-                Ok(Moment {
-                    positions,
-                    tablets: held.pinned().await.map_err(store_error)?,
-                })
+                moment_of(held).await.map_err(store_error)
             }
             Pin::LetGo(moment) => {
                 if let Some(held) = self.moments.take(moment) {
@@ -297,6 +289,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Waits until a held moment is pinned.
+async fn moment_of(held: HeldMoment) -> Result<Moment, StoreError> {
+    Ok(Moment {
+        positions: held.position().into_iter().collect(),
+        tablets: held.pinned().await?,
+    })
 }
 
 /// Lets go the tablets of a moment that was none.

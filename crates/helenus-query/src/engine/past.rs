@@ -24,11 +24,10 @@ use crate::request::no_keyspace;
 use crate::schema::{Keyspace, Schema, Snapshot, Table};
 use crate::storage::ExecutionContext;
 
-/// What is read of the past.
+/// A snapshot that is read.
 #[derive(Clone)]
 struct Past {
-    /// The snapshot, if it is not a time.
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Arc<Snapshot>,
     context: Arc<ExecutionContext>,
 }
 
@@ -40,7 +39,7 @@ const TIMES_MAX: usize = 4;
 /// What was read last of the past.
 pub(super) struct Pasts {
     snapshots: Cache<PastKey, Past>,
-    times: Cache<PastKey, Past>,
+    times: Cache<PastKey, Arc<ExecutionContext>>,
     /// Held while a time is opened.
     opening: Mutex<()>,
 }
@@ -58,22 +57,14 @@ impl Default for Pasts {
 impl Pasts {
     fn get(&self, key: &PastKey, snapshot: &Arc<Snapshot>) -> Option<Arc<ExecutionContext>> {
         let past = self.snapshots.get(key)?;
-        let known = past.snapshot.as_ref()?;
-        Arc::ptr_eq(known, snapshot).then_some(past.context)
-    }
-
-    fn get_time(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
-        self.times.get(key).map(|past| past.context)
+        Arc::ptr_eq(&past.snapshot, snapshot).then_some(past.context)
     }
 
     /// Forgets the snapshots that a schema has no more.
     pub fn forget_gone(&self, schema: &Schema) {
         let is_there = |past: &Past| {
-            let Some(snapshot) = &past.snapshot else {
-                return false;
-            };
-            let known = schema.snapshots.get(&snapshot.key());
-            known.is_some_and(|known| Arc::ptr_eq(known, snapshot))
+            let known = schema.snapshots.get(&past.snapshot.key());
+            known.is_some_and(|known| Arc::ptr_eq(known, &past.snapshot))
         };
         self.snapshots.retain(|_, past| is_there(past));
     }
@@ -117,7 +108,7 @@ pub(super) fn plan(
         }
         ast::AsOf::Time(literal) => {
             let key = time_key(literal, named)?;
-            let opened = pasts.get_time(&key);
+            let opened = pasts.times.get(&key);
             let opened = opened.ok_or_else(|| {
                 CqlError::Server(format!("AS OF {literal} is not open any more: try again"))
             })?;
@@ -188,7 +179,7 @@ impl Engine {
         let then = schema_of(&schema, &snapshot.keyspace)?;
         let context = Arc::new(self.context.of_past(store, then, clock));
         let past = Past {
-            snapshot: Some(snapshot.clone()),
+            snapshot: snapshot.clone(),
             context: context.clone(),
         };
         self.pasts.snapshots.insert(key.clone(), past);
@@ -201,11 +192,11 @@ impl Engine {
         time_ms: i64,
         keyspace: &str,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
-        if let Some(context) = self.pasts.get_time(key) {
+        if let Some(context) = self.pasts.times.get(key) {
             return Ok(context);
         }
         let _opening = self.pasts.opening.lock().await;
-        if let Some(context) = self.pasts.get_time(key) {
+        if let Some(context) = self.pasts.times.get(key) {
             return Ok(context);
         }
         let of = self.schema_then(time_ms).await?;
@@ -214,11 +205,7 @@ impl Engine {
         let schema = schema_of(&self.schema(), &Arc::new(of_then))?;
         let clock = Arc::new(StoppedClock::at_ms(time_ms));
         let context = Arc::new(self.context.of_past(then.store, schema, clock));
-        let past = Past {
-            snapshot: None,
-            context: context.clone(),
-        };
-        self.pasts.times.insert(key.clone(), past);
+        self.pasts.times.insert(key.clone(), context.clone());
         Ok(context)
     }
 

@@ -244,13 +244,12 @@ pub(super) async fn run_prepare<B: Backend>(
     is_warned: Arc<AtomicBool>,
 ) -> StatementOutcome<B::Prepared> {
     let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
-    let prepared = match check_keyspace(&server, prepare.keyspace.as_deref()) {
-        Ok(()) => match server.backend.see_past(keyspace, &prepare.query).await {
-            Ok(()) => server.backend.prepare(&client, keyspace, &prepare.query),
-            Err(error) => Err(error),
-        },
-        Err(error) => Err(error),
+    let prepared = async {
+        check_keyspace(&server, prepare.keyspace.as_deref())?;
+        server.backend.see_past(keyspace, &prepare.query).await?;
+        server.backend.prepare(&client, keyspace, &prepare.query)
     };
+    let prepared = prepared.await;
     let once = |warnings: Vec<String>| {
         let is_told =
             !warnings.is_empty() && prepare.keyspace.is_none() && is_warned.swap(true, Ordering::Relaxed);

@@ -58,7 +58,7 @@ pub struct BackupHistory {
     pub positions: Vec<HistoryPosition>,
     /// The version of the schema.
     pub schema_version: Uuid,
-    /// The changes of the schema since the backup before, in the order of time.
+    /// The changes of the schema within the window, in the order of time; those of earlier backups among them.
     pub schema_changes: Vec<BackupSchemaChange>,
 }
 

@@ -8,9 +8,8 @@ use uuid::Uuid;
 use super::document::BackupDocument;
 use super::location::BackupLocation;
 use crate::error::StoreError;
-use crate::history::span::{HistoryOps, Span, SpanOps};
+use crate::history::span::{Span, SpanOps};
 use crate::history::{self, HistoryPosition, Segments, archive};
-use crate::log::LogPosition;
 use crate::operation::Op;
 use crate::store::Store;
 
@@ -57,12 +56,7 @@ impl Store {
         }
         let mut ops = Vec::new();
         for (log, paths) in files {
-            let from = positions.iter().find(|position| position.log == log);
-            let span = Span {
-                log,
-                from: from.map_or_else(LogPosition::default, |position| position.at()),
-                until_ms,
-            };
+            let span = Span::new(log, positions, until_ms);
             let mut parts: Vec<Segments> = Vec::new();
             for path in paths {
                 parts.push(archive::read(location.objects.as_ref(), &Path::from(path)).await?);
@@ -73,8 +67,7 @@ impl Store {
             for part in parts {
                 of_log.add(part, &wants)?;
             }
-            let HistoryOps { ops: found, .. } = of_log.found;
-            ops.extend(found);
+            ops.extend(of_log.found);
         }
         Ok(ops)
     }

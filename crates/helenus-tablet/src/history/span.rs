@@ -3,18 +3,10 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::Segments;
+use super::{HistoryPosition, Segments};
 use crate::error::StoreError;
 use crate::log::LogPosition;
 use crate::operation::Op;
-
-/// Operations that were written from a moment on.
-#[derive(Debug, Default)]
-pub struct HistoryOps {
-    pub ops: Vec<Op>,
-    /// The commits that have been read.
-    pub frames: u64,
-}
 
 /// What is read of a log.
 pub(crate) struct Span {
@@ -22,6 +14,18 @@ pub(crate) struct Span {
     /// Frames that begin before are left out.
     pub from: LogPosition,
     pub until_ms: i64,
+}
+
+impl Span {
+    /// What a log has from its place among positions on; all of one that has none, since it has begun after them.
+    pub fn new(log: Uuid, positions: &[HistoryPosition], until_ms: i64) -> Span {
+        let from = positions.iter().find(|position| position.log == log);
+        Span {
+            log,
+            from: from.map_or_else(LogPosition::default, HistoryPosition::at),
+            until_ms,
+        }
+    }
 }
 
 /// Gathers the operations of a log.
@@ -33,7 +37,7 @@ pub(crate) struct SpanOps<'s> {
     last: Option<LogPosition>,
     /// By how much the newest frame is later than the span, in ms.
     beyond_ms: i64,
-    pub found: HistoryOps,
+    pub found: Vec<Op>,
 }
 
 /// A clock is not set back by more while a log is written.
@@ -47,7 +51,7 @@ impl<'s> SpanOps<'s> {
             read: span.from.segment.max(1),
             last: None,
             beyond_ms: i64::MIN,
-            found: HistoryOps::default(),
+            found: Vec::new(),
         }
     }
 
@@ -79,7 +83,6 @@ impl<'s> SpanOps<'s> {
             if self.beyond_ms > 0 {
                 continue;
             }
-            self.found.frames += 1;
             let ops = frame.records.iter().flat_map(|record| &record.ops);
             // Copies, which do not keep the whole chunk in memory.
             let copy = |op: &Op| Op {
@@ -87,7 +90,7 @@ impl<'s> SpanOps<'s> {
                 key: Bytes::copy_from_slice(&op.key),
                 operand: Bytes::copy_from_slice(&op.operand),
             };
-            self.found.ops.extend(ops.filter(|op| wants(op)).map(copy));
+            self.found.extend(ops.filter(|op| wants(op)).map(copy));
         }
         Ok(())
     }

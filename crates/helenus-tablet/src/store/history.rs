@@ -3,7 +3,7 @@
 //! A log is read where it is: its newest part in the log itself, and what came before in chunks. A part is only deleted from the log when its chunk is
 //! there, so the log is listed first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{Store, StoreKind};
 use crate::error::{StoreError, chain};
-use crate::history::span::{HistoryOps, SET_BACK_MAX_MS, Span, SpanOps};
+use crate::history::span::{SET_BACK_MAX_MS, Span, SpanOps};
 use crate::history::{self, Frame, HistoryPosition, Segments, archive};
 use crate::log::LogPosition;
 use crate::log::object::{Group, LogObjects};
@@ -81,18 +81,10 @@ impl Store {
         positions: &[HistoryPosition],
         until_ms: i64,
         tables: &BTreeSet<u32>,
-    ) -> Result<HistoryOps, StoreError> {
-        let from: BTreeMap<Uuid, LogPosition> = positions
-            .iter()
-            .map(|position| (position.log, position.at()))
-            .collect();
-        let mut found = HistoryOps::default();
+    ) -> Result<Vec<Op>, StoreError> {
+        let mut found = Vec::new();
         for log in self.logs_of_history().await? {
-            let span = Span {
-                log,
-                from: from.get(&log).copied().unwrap_or_default(),
-                until_ms,
-            };
+            let span = Span::new(log, positions, until_ms);
             let mut failures = 0;
             let of_log = loop {
                 match self.ops_of_log(&span, tables).await {
@@ -102,8 +94,7 @@ impl Store {
                     Err(_) => failures += 1,
                 }
             };
-            found.frames += of_log.frames;
-            found.ops.extend(of_log.ops);
+            found.extend(of_log);
         }
         Ok(found)
     }
@@ -118,7 +109,7 @@ impl Store {
         Ok(logs)
     }
 
-    async fn ops_of_log(&self, span: &Span, tables: &BTreeSet<u32>) -> Result<HistoryOps, StoreError> {
+    async fn ops_of_log(&self, span: &Span, tables: &BTreeSet<u32>) -> Result<Vec<Op>, StoreError> {
         let databases = self.files()?.databases;
         let wants = |op: &Op| tables.contains(&databases.model.table_of(&op.key));
         let mut ops = SpanOps::new(span);
@@ -245,8 +236,7 @@ impl Store {
     ) -> Result<Vec<LogToCopy>, StoreError> {
         let mut logs = Vec::new();
         for log in self.logs_of_history().await? {
-            let from = positions.iter().find(|position| position.log == log);
-            let from = from.map_or_else(LogPosition::default, |position| position.at());
+            let Span { from, .. } = Span::new(log, positions, i64::MAX);
             let mut to_copy = LogToCopy {
                 log,
                 chunks: Vec::new(),

@@ -98,7 +98,7 @@ impl Known {
         let tables = BTreeSet::from([0]);
         let found = store.history_since(&base.positions, time_ms, &tables).await?;
         let then = store.open_pinned(&base.tablets).await?;
-        then.add_to_pinned(found.ops)?;
+        then.add_to_pinned(found)?;
         Ok(Some(dump(&then).await.into_iter().collect()))
     }
 

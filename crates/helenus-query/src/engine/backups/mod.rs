@@ -14,7 +14,7 @@ use helenus_cql::error::CqlError;
 use helenus_row::murmur3_token;
 use helenus_tablet::{
     BackupContent, BackupDocument, BackupHistory, BackupKey, BackupLocation, BackupOrder, BackupReport,
-    BackupSchemaChange, HistoryPosition, Keep, PinnedTablet, StoreError, TableOrigin, check_backup_name,
+    HistoryPosition, Keep, PinnedTablet, StoreError, TableOrigin, check_backup_name,
 };
 use serde::Deserialize;
 
@@ -149,7 +149,7 @@ impl Engine {
             true => Some(BackupHistory {
                 positions,
                 schema_version: moment.schema.version,
-                schema_changes: self.changes_for_backup(location).await?,
+                schema_changes: self.schema_changes().await?,
             }),
             false => None,
         };
@@ -175,20 +175,6 @@ impl Engine {
             },
         };
         self.context.store.back_up(order).await.map_err(backup_error)
-    }
-
-    /// The changes of the schema since the newest backup.
-    async fn changes_for_backup(
-        &self,
-        location: &BackupLocation,
-    ) -> Result<Vec<BackupSchemaChange>, CqlError> {
-        let listed = location.list().await;
-        // A place that has none yet.
-        let documents = listed.map(|listed| listed.documents).unwrap_or_default();
-        let before_ms = documents
-            .last()
-            .map_or(i64::MAX, |newest| newest.content.taken_ms);
-        self.changes_since(before_ms).await
     }
 
     /// How the tags of the snapshots begin that this node takes for backups.

@@ -10,14 +10,12 @@ use helenus_tablet::{BackupDocument, BackupLocation, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{backup_error, key, schema_of};
-use crate::clock::StoppedClock;
 use crate::engine::ddl::snapshots::{Restoring, begin_copy};
 use crate::engine::history::then::numbers_of_tables;
 use crate::engine::history::timeline::schema_after;
 use crate::engine::past::time_of;
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
-use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::schema::roles::Roles;
 use crate::schema::{Keyspace, Schema, Snapshot};
@@ -159,10 +157,8 @@ impl Engine {
         let ops = store.ops_of_backups(location, &later, &history.positions, time_ms, &numbers);
         let ops = ops.await.map_err(backup_error)?;
         opened.add_to_pinned(ops).map_err(store_error)?;
-        // What the batches come to that were under way at that time.
-        let clock = Arc::new(StoppedClock::at_ms(time_ms));
-        let past = self.context.of_past(opened.clone(), schema.clone(), clock);
-        Box::pin(batch_recovery::under_way(&past)).await?;
+        self.complete_batches_then(&opened, schema.clone(), time_ms)
+            .await?;
         Ok(Source {
             name: begin.name.clone(),
             taken_ms: time_ms,

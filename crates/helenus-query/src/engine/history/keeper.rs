@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
+use super::SKEW_MS;
 use crate::engine::Engine;
 use crate::failure::store_error;
 
@@ -21,8 +22,6 @@ const LOG_BYTES: u64 = 128 << 20;
 const BASES: u32 = 100;
 const BASE_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const BASE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
-/// By how much clocks of nodes may differ.
-const SKEW_MS: i64 = 60_000;
 
 /// What the keeper remembers.
 struct Keeper {

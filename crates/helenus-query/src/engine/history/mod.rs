@@ -24,6 +24,9 @@ use super::Engine;
 use crate::failure::store_error;
 use base::Base;
 
+/// By how much clocks of nodes may differ.
+const SKEW_MS: i64 = 60_000;
+
 /// What is known of the past.
 pub(crate) struct History {
     /// How far back it can be read; none if nothing is kept.

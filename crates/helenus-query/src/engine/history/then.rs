@@ -74,17 +74,15 @@ impl Engine {
         let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
         let origins = tables.flat_map(|table| table.origins()).collect();
         let found = store.history_since(&base.positions, time_ms, &numbers).await;
-        let mut ops = found.map_err(store_error)?.ops;
+        let mut ops = found.map_err(store_error)?;
         let opened = store.open_pinned_with(&base.tablets, origins).await;
         let opened = opened.map_err(store_error)?;
         opened.add_to_pinned(ops.clone()).map_err(store_error)?;
         if store.is_shared() {
             // Of a batch over several tablets, some logs may have their part before that time and some later.
-            let clock = Arc::new(StoppedClock::at_ms(time_ms));
             let mut whole = Schema::clone(&self.schema());
             whole.keyspaces.extend(schema.keyspaces);
-            let past = self.context.of_past(opened.clone(), whole, clock);
-            let under_way = Box::pin(batch_recovery::under_way(&past)).await?;
+            let under_way = self.complete_batches_then(&opened, whole, time_ms).await?;
             let is_of_these = |op: &Op| table_of(&op.key).is_some_and(|number| numbers.contains(&number.0));
             ops.extend(under_way.into_iter().filter(is_of_these));
         }
@@ -93,6 +91,21 @@ impl Engine {
             base,
             ops,
         })
+    }
+
+    /// Adds to tablets of a time what the batches come to that were under way then, and gives it.
+    ///
+    /// # Errors
+    /// The tablets can't be read.
+    pub(in crate::engine) async fn complete_batches_then(
+        &self,
+        opened: &Arc<Store>,
+        schema: Schema,
+        time_ms: i64,
+    ) -> Result<Vec<Op>, CqlError> {
+        let clock = Arc::new(StoppedClock::at_ms(time_ms));
+        let past = self.context.of_past(opened.clone(), schema, clock);
+        Box::pin(batch_recovery::under_way(&past)).await
     }
 
     /// Pins tables as they were at a time. Call it while `pinning` is held, until the schema names what is pinned.

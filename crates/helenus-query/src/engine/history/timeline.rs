@@ -9,6 +9,7 @@ use helenus_tablet::BackupSchemaChange;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::SKEW_MS;
 use crate::analysis::restrictions::view_filter::link;
 use crate::engine::Engine;
 use crate::engine::ddl::schema_store::read_whole;
@@ -18,8 +19,6 @@ use crate::schema::documents::journal::{apply, damaged, difference, unwritable};
 use crate::schema::{Schema, documents};
 
 const FOLDER: &str = "schema";
-/// By how much clocks of nodes may differ.
-const SKEW_MS: i64 = 60_000;
 
 /// What a document has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,17 +160,14 @@ impl Engine {
         Ok(schema)
     }
 
-    /// The changes since a time, for a backup.
+    /// All changes that are written down, for a backup.
     ///
     /// # Errors
     /// The store can't be read.
-    pub(in crate::engine) async fn changes_since(
-        &self,
-        time_ms: i64,
-    ) -> Result<Vec<BackupSchemaChange>, CqlError> {
+    pub(in crate::engine) async fn schema_changes(&self) -> Result<Vec<BackupSchemaChange>, CqlError> {
         let mut changes = Vec::new();
         for name in self.timeline().await? {
-            if name.kind == Kind::Change && name.time_ms >= time_ms.saturating_sub(SKEW_MS) {
+            if name.kind == Kind::Change {
                 changes.push(BackupSchemaChange {
                     time_ms: name.time_ms,
                     version: name.version,
