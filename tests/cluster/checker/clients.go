@@ -168,19 +168,19 @@ func (c *Clients) burst(size int, done *sync.WaitGroup) {
 // choose says what the next burst is about. What it gives begins one operation and gives what runs it.
 func (c *Clients) choose() func() func() {
 	switch dice := c.random.IntN(100); {
-	case dice < 24:
+	case dice < 21:
 		return c.onKey(register)
-	case dice < 40:
+	case dice < 37:
 		return c.onKey(cas)
-	case dice < 48:
+	case dice < 45:
 		return c.onKey(mixed)
-	case dice < 60:
+	case dice < 57:
 		return c.onKey(counter)
-	case dice < 64:
+	case dice < 61:
 		return c.onKey(indexed)
-	case dice < 67:
+	case dice < 64:
 		return c.onKey(ranged)
-	case dice < 70:
+	case dice < 67:
 		return c.onKey(nearest)
 	case dice < 72:
 		return c.onKey(viewed)

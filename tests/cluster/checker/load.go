@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// A logged batch that is there in part must be whole after so long.
-	batchPatience = 60 * time.Second
+	// A logged batch that is there in part must be whole after so long, and a view must show what its table has.
+	patience = 60 * time.Second
 	// What is read back at the end at a time, and how often until it answers.
 	readersAtEnd = 16
 	triesAtEnd   = 20
@@ -148,10 +148,16 @@ func (l *Load) reads() []func() error {
 	for kind, keys := range l.all {
 		for _, key := range keys {
 			add(Op{Kind: kind, Key: key, Call: "read"}, l.nodes.onRegister, nil)
-			if _, isSearched := searches[kind]; isSearched {
-				for value := range int64(searchValues) {
-					add(Op{Kind: kind, Key: key, Call: "find", Value: value + 1}, l.nodes.onRegister, nil)
-				}
+			search, isSearched := searches[kind]
+			if !isSearched {
+				continue
+			}
+			var enough func(*Op) bool
+			if search.late {
+				enough = l.nodes.isUpToDate
+			}
+			for value := range int64(searchValues) {
+				add(Op{Kind: kind, Key: key, Call: "find", Value: value + 1}, l.nodes.onRegister, enough)
 			}
 		}
 	}
@@ -171,6 +177,13 @@ func (l *Load) reads() []func() error {
 	return all
 }
 
+// isUpToDate says whether a search found what stands in the table. What came of a write of unknown outcome may be on its way yet.
+func (nodes Nodes) isUpToDate(find *Op) bool {
+	row := Op{Kind: find.Kind, Key: find.Key, Call: "read"}
+	nodes.onRegister(&row)
+	return row.Outcome == ok && (find.Found != 0) == (row.Found == find.Value)
+}
+
 // final reads until there is an answer, and, for what may be under way, until it is enough.
 func (l *Load) final(op Op, run func(*Op), enough func(*Op) bool) error {
 	began := time.Now()
@@ -179,7 +192,7 @@ func (l *Load) final(op Op, run func(*Op), enough func(*Op) bool) error {
 		now.Invoke, now.Final = l.recorder.now(), true
 		run(&now)
 		now.Return = l.recorder.now()
-		waits := now.Outcome == ok && enough != nil && !enough(&now) && time.Since(began) < batchPatience
+		waits := now.Outcome == ok && enough != nil && !enough(&now) && time.Since(began) < patience
 		if now.Outcome == ok && !waits {
 			l.recorder.record(&now)
 			return nil

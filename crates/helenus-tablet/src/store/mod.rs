@@ -176,14 +176,25 @@ impl Store {
     /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is durable and
     /// seen by reads; with `durable` off it need not be on a local store's disk. A write that was begun goes on when the future is
     /// dropped.
-    pub async fn write(&self, mut batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
+    pub async fn write(&self, batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
+        self.write_followed(batch, durable, std::future::ready(())).await
+    }
+
+    /// The same. `late` runs in the background if the batch is written after all when its writer has been told that the outcome is
+    /// unknown: it is for what must follow the batch, which the writer sees to otherwise.
+    pub async fn write_followed(
+        &self,
+        mut batch: WriteBatch,
+        durable: bool,
+        late: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), StoreError> {
         if batch.ops.is_empty() {
             return Ok(());
         }
         self.check_writable()?;
-        let late = self.apply_archived_tombstones(&mut batch.ops).await?;
-        if !late.is_empty() {
-            batch.hold = Some(Arc::new((batch.hold.take(), late)));
+        let late_writes = self.apply_archived_tombstones(&mut batch.ops).await?;
+        if !late_writes.is_empty() {
+            batch.hold = Some(Arc::new((batch.hold.take(), late_writes)));
         }
         let (size, operands) = self.check(&batch)?;
         let tablets = batch.tablets.unwrap_or_else(|| self.tablets());
@@ -194,7 +205,7 @@ impl Store {
         let deadline = self.write_timeout().map(Deadline::after);
         let permit = self.permit(size, deadline).await?;
         let submitted = Instant::now();
-        let (sender, receiver) = oneshot::channel();
+        let (sender, mut receiver) = oneshot::channel();
         let waiter = Waiter {
             sender,
             _permit: Some(permit),
@@ -203,9 +214,16 @@ impl Store {
         log.submit(batch.ops, tablets, durable || self.is_shared(), waiter);
         let result = match deadline {
             None => receiver.await.unwrap_or(Err(StoreError::Closed)),
-            Some(deadline) => match tokio::time::timeout_at(deadline.at.into(), receiver).await {
+            Some(deadline) => match tokio::time::timeout_at(deadline.at.into(), &mut receiver).await {
                 Ok(outcome) => outcome.unwrap_or(Err(StoreError::Unknown("the log is gone".to_owned()))),
-                Err(_) => Err(deadline.unknown()),
+                Err(_) => {
+                    tokio::spawn(async move {
+                        if let Ok(Ok(())) = receiver.await {
+                            late.await;
+                        }
+                    });
+                    Err(deadline.unknown())
+                }
             },
         };
         record_write_stats(submitted, operands);

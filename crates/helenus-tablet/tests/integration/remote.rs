@@ -163,6 +163,41 @@ async fn locks_are_held_until_the_outcome_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_follows_a_write_is_done_though_its_writer_waits_no_more() {
+    let bucket = faulty("followed");
+    let store = open("followed").await;
+    let batch = |operand: &'static str| {
+        let mut batch = WriteBatch::new();
+        batch.merge(token(b"row"), key("row"), Bytes::from_static(operand.as_bytes()));
+        batch
+    };
+    let follower = || {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let followed = async move {
+            let _ = sender.send(());
+        };
+        (followed, receiver)
+    };
+    let (gate, is_blocked) = watch::channel(false);
+    bucket.rule(move |_| Fault::Waits(is_blocked.clone()));
+    let (followed, mut is_followed) = follower();
+    let error = store
+        .write_followed(batch("a"), true, followed)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    assert!(is_followed.try_recv().is_err(), "the write is still under way");
+    gate.send(true).unwrap();
+    is_followed.await.unwrap();
+    assert_eq!(read(&store, "row").await.as_deref(), Some("a"));
+
+    bucket.heal();
+    let (followed, is_followed) = follower();
+    store.write_followed(batch("b"), true, followed).await.unwrap();
+    assert!(is_followed.await.is_err(), "its writer sees to it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_over_tablets_is_all_there_or_comes_to_be() {
     let bucket = faulty("batch");
     let names = names(2);

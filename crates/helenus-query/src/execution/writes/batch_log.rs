@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::WriteSet;
 use crate::cluster::Cluster;
+use crate::failure::says_undone;
 use crate::rows::{StoredRow, corrupt};
 use crate::storage::ExecutionContext;
 use crate::storage::writes::write_ops;
@@ -25,13 +26,20 @@ pub(crate) const TABLE: TableId = TableId(0xFFFF_FFF0);
 const CONTENT: ColumnId = ColumnId(0);
 
 /// A batch that is written down.
+#[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) token: i64,
     pub(crate) key: Bytes,
+    /// What writes it down, while it is not known whether that was done.
+    pub(crate) unwritten: Option<Op>,
 }
 
 impl Entry {
     /// Writes the batch down, durably.
+    ///
+    /// # Errors
+    /// It could not be written down in the request's time. If it may have been, that, and all of the batch, is tried further in the
+    /// background: an entry that nobody knows of would be applied when its tablet is opened next, long after.
     pub async fn write(
         context: &Arc<ExecutionContext>,
         cluster: &Arc<dyn Cluster>,
@@ -39,9 +47,19 @@ impl Entry {
         writes: &WriteSet,
     ) -> Result<Entry, CqlError> {
         writes.note_headers(context).await?;
-        let (entry, op) = Entry::new(context, token, &writes.clone().into_ops());
-        write_ops(context, cluster, vec![op], true, context.deadline()).await?;
-        Ok(entry)
+        let ops = writes.clone().into_ops();
+        let (mut entry, op) = Entry::new(context, token, &ops);
+        let written = write_ops(context, cluster, vec![op.clone()], true, context.deadline()).await;
+        match written {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                if !says_undone(&error) {
+                    entry.unwritten = Some(op);
+                    entry.finish_later(context, cluster, ops);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// An entry in the tablet of `token`, and the operand that writes it down.
@@ -50,6 +68,7 @@ impl Entry {
         let entry = Entry {
             token,
             key: key::row_key(TABLE, token, id.as_bytes(), &[]),
+            unwritten: None,
         };
         let timestamp_us = context.next_timestamp_us();
         let mut row = RowBuilder::new();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use helenus_cql::error::CqlError;
 use helenus_row::key;
 use helenus_tablet::{Op, TokenRange};
@@ -46,21 +47,29 @@ impl Entry {
 
     /// Goes on with a batch that could not be applied in its client's time.
     pub fn finish_later(self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
-        let (context, cluster) = (context.clone(), cluster.clone());
-        tokio::spawn(async move { self.finish(&context, &cluster, ops).await });
+        tokio::spawn(self.finish(context.clone(), cluster.clone(), ops));
     }
 
-    async fn finish(&self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
-        let deadline = Instant::now() + FINISH_TIMEOUT;
-        let mut pause = FINISH_PAUSE_MIN;
-        while let Err(error) = self.try_to_finish(context, cluster, ops.clone()).await {
-            if Instant::now() + pause >= deadline {
-                tracing::warn!(%error, "a logged batch is left to the next owner of its tablet");
-                return;
+    /// Tries to apply a batch until it is done.
+    pub fn finish(
+        self,
+        context: Arc<ExecutionContext>,
+        cluster: Arc<dyn Cluster>,
+        ops: Vec<Op>,
+    ) -> BoxFuture<'static, ()> {
+        let finish = async move {
+            let deadline = Instant::now() + FINISH_TIMEOUT;
+            let mut pause = FINISH_PAUSE_MIN;
+            while let Err(error) = self.try_to_finish(&context, &cluster, ops.clone()).await {
+                if Instant::now() + pause >= deadline {
+                    tracing::warn!(%error, "a logged batch is left to the next owner of its tablet");
+                    return;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(FINISH_PAUSE_MAX);
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(FINISH_PAUSE_MAX);
-        }
+        };
+        Box::pin(finish)
     }
 
     /// Each try sees what the tables' indexes and views are by then.
@@ -71,6 +80,9 @@ impl Entry {
         ops: Vec<Op>,
     ) -> Result<(), CqlError> {
         let _epoch = context.writes.enter();
+        if let Some(op) = self.unwritten.clone() {
+            write_ops(context, cluster, vec![op], true, context.deadline()).await?;
+        }
         let writes = WriteSet::from_ops(&context.schema(), ops)?;
         apply_all(context, cluster, writes, true, context.deadline()).await?;
         self.clear(context, cluster).await
@@ -126,7 +138,12 @@ pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange)
         };
         let token = key::decode_key(&key).map_err(corrupt_key)?.token;
         found += 1;
-        Entry { token, key }.finish_later(context, &cluster, ops);
+        let entry = Entry {
+            token,
+            key,
+            unwritten: None,
+        };
+        entry.finish_later(context, &cluster, ops);
     }
     Ok(found)
 }

@@ -196,7 +196,15 @@ pub(crate) async fn apply_here(
         hold,
         tablets,
     };
-    context.store.write(batch, durable).await.map_err(failed)?;
+    let finish = |entry: Entry| entry.finish(context.clone(), cluster.clone(), views_far.clone());
+    let late = entry.clone().map(finish);
+    let late = async move {
+        if let Some(finish) = late {
+            finish.await;
+        }
+    };
+    let written = context.store.write_followed(batch, durable, late).await;
+    written.map_err(failed)?;
     if let Some(entry) = entry {
         let carried_out = entry.carry_out(context, cluster, views_far, durable);
         Box::pin(carried_out).await.map_err(begun)?;
