@@ -9,9 +9,9 @@ import helenus
 from minio import Minio
 
 
-def nodetool(node, *args, binary=None, env=None):
+def nodetool(node, *args, binary=None, env=None, timeout_s=60):
     command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=env)
 
 
 def done(node, *words):

@@ -69,8 +69,9 @@ class TimeMachine:
             self.trouble = error
             self.ends.set()
 
-    def node(self):
-        return self.random.choice(self.fleet.nodes)
+    def ask(self, *words):
+        """A command to any node. One may wait for nodes that end, and for tablets on their way."""
+        return nodetool(self.random.choice(self.fleet.nodes), *words, timeout_s=180)
 
     def step(self):
         if self.random.random() < 0.3 or not self.kept:
@@ -95,7 +96,7 @@ class TimeMachine:
     def take(self):
         moment = Moment(f"m{self.taken + self.refused}", self.writers.acknowledged())
         began = time.monotonic()
-        said = nodetool(self.node(), "snapshot", "-t", moment.name, KEYSPACE)
+        said = self.ask("snapshot", "-t", moment.name, KEYSPACE)
         moment.most = self.writers.begun()
         if said.returncode != 0:
             # The node, or another, was not there.
@@ -132,7 +133,7 @@ class TimeMachine:
             began = time.monotonic()
             if moment.seen is None:
                 self.look(moment)
-            restored = lambda: nodetool(self.node(), "restore", *moment.option, "-kt", f"{KEYSPACE}.rows").returncode == 0
+            restored = lambda: self.ask("restore", *moment.option, "-kt", f"{KEYSPACE}.rows").returncode == 0
             helenus.wait_until(restored, 90, f"{moment} is put back", 0.5)
             self.seconds["put back"].append(time.monotonic() - began)
             now = patient(lambda: contents(self.writers.session, ""), f"what {moment} was put back to")
@@ -174,7 +175,7 @@ class TimeMachine:
         assert shown == branch.shown, f"{branch.name} shows {shown}, and was {branch.shown}"
 
     def clear(self, moment):
-        helenus.wait_until(lambda: nodetool(self.node(), "clearsnapshot", "-t", moment.name).returncode == 0, 60, f"{moment} is cleared", 0.5)
+        helenus.wait_until(lambda: self.ask("clearsnapshot", "-t", moment.name).returncode == 0, 60, f"{moment} is cleared", 0.5)
 
     def close(self):
         self.ends.set()
