@@ -45,7 +45,7 @@ class Time(Moment):
         return "--as-of", str(self.time_ms)
 
 
-def patient(read, what, timeout_s=60):
+def patient(read, what, timeout_s=180):
     """What a read gives once it succeeds: nodes come and go."""
     found = []
 

@@ -29,9 +29,11 @@ BRANCHES = 3
 
 
 @pytest.fixture
-def fleet(tmp_path):
+def fleet(request, tmp_path):
     minio = Minio(tmp_path / "minio").start()
-    store, settings = f"s3://{minio.bucket('moments')}/store", ["point_in_time_window=10m"]
+    # A time is kept among those that are read again for as long as chance has it.
+    window = max(10, 2 * request.config.getoption("--minutes"))
+    store, settings = f"s3://{minio.bucket('moments')}/store", [f"point_in_time_window={window:.0f}m"]
     fleet = Fleet(toolchains.Toolchains().checker(), minio, store, tmp_path, settings)
     try:
         yield fleet.start()
