@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 CI = os.environ.get("CI") == "true"
 # Faults that a cluster gets over while snapshots are taken.
 FAULTS = ("drain", "SIGTERM", "kill -9", "start at once", "SIGSTOP about")
+# From one fault to the next, beside the time that nodes and tablets need to be at rest.
+CALM_S = 2 if CI else 5
 # Snapshots, and branches, that are there at one time.
 KEPT = 12
 BRANCHES = 3
@@ -136,7 +138,7 @@ class TimeMachine:
             if moment.seen is None:
                 self.look(moment)
             restored = lambda: self.ask("restore", *moment.option, "-kt", f"{KEYSPACE}.rows").returncode == 0
-            helenus.wait_until(restored, 90, f"{moment} is put back", 0.5)
+            helenus.wait_until(restored, 180, f"{moment} is put back", 0.5)
             self.seconds["put back"].append(time.monotonic() - began)
             now = patient(lambda: contents(self.writers.session, ""), f"what {moment} was put back to")
             for name in ("rows", "view", "index"):
@@ -218,7 +220,7 @@ def test_moments_of_nodes_that_end_and_tablets_that_move(fleet, request, tmp_pat
         end = minutes * 60
         while float(str(clock).split()[0]) < end and not machine.ends.is_set():
             nemesis.strike(nemesis.chance.choice(nemesis.names))
-            hold(fleet, 2)
+            hold(fleet, CALM_S)
     finally:
         try:
             machine.close()

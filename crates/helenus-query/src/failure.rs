@@ -90,6 +90,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
         | StoreError::InvalidConfig(_)
         | StoreError::MetaConflict(_)
         | StoreError::TooLarge { .. }
+        | StoreError::PastTooLarge { .. }
         | StoreError::FileGone(_)
         | StoreError::Unavailable(_) => CqlError::Server(message),
     }

@@ -64,6 +64,9 @@ pub enum StoreError {
     /// One batch is larger than a log record may be.
     #[error("a write of {size} bytes is over the limit of {limit} bytes")]
     TooLarge { size: usize, limit: usize },
+    /// The logs have more from a moment to a time of the past than a reader of it may hold in memory.
+    #[error("the logs have more than {limit} bytes for that time")]
+    PastTooLarge { limit: u64 },
     /// Reading or writing failed for another reason; may succeed when tried again.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),

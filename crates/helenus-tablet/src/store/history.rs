@@ -25,6 +25,10 @@ const READS: usize = 8;
 const SEGMENTS: usize = 256;
 /// How often a log is read again that was cut meanwhile.
 const ATTEMPTS: u32 = 3;
+/// What may be read of the logs for a time: this, or the memory of memtables if that is more.
+const PAST_BYTES_MIN: u64 = 256 << 20;
+/// What an operand takes in memory beside its bytes.
+const OP_BYTES: usize = 96;
 
 /// Consecutive segments of a log, where they are to be read.
 struct LogPart {
@@ -71,29 +75,41 @@ impl Store {
         }
     }
 
+    /// What may be read of the logs for a time, in bytes.
+    ///
+    /// # Errors
+    /// Of pinned tablets.
+    pub fn past_bytes_max(&self) -> Result<u64, StoreError> {
+        Ok(self.files()?.databases.config.memtable_bytes.max(PAST_BYTES_MIN))
+    }
+
     /// What all logs have of some tables that is not before these positions and was committed up to that time, in the order of each log. A log that
     /// is not among the positions has begun after them.
     ///
     /// # Errors
-    /// A part is missing or damaged.
+    /// A part is missing or damaged; or it is more than `limit` bytes ([`StoreError::PastTooLarge`]).
     pub async fn history_since(
         &self,
         positions: &[HistoryPosition],
         until_ms: i64,
         tables: &BTreeSet<u32>,
+        limit: u64,
     ) -> Result<Vec<Op>, StoreError> {
         let mut found = Vec::new();
+        let mut room = limit;
         for log in self.logs_of_history().await? {
             let span = Span::new(log, positions, until_ms);
             let mut failures = 0;
             let of_log = loop {
-                match self.ops_of_log(&span, tables).await {
+                match self.ops_of_log(&span, tables, room).await {
                     Ok(found) => break found,
+                    Err(StoreError::PastTooLarge { .. }) => return Err(StoreError::PastTooLarge { limit }),
                     // A segment may be cut off the log between the look at it and the reading, and is in a chunk then.
                     Err(error) if failures >= ATTEMPTS => return Err(error),
                     Err(_) => failures += 1,
                 }
             };
+            room = room.saturating_sub(bytes_of(&of_log));
             found.extend(of_log);
         }
         Ok(found)
@@ -109,7 +125,13 @@ impl Store {
         Ok(logs)
     }
 
-    async fn ops_of_log(&self, span: &Span, tables: &BTreeSet<u32>) -> Result<Vec<Op>, StoreError> {
+    /// Of one log, if that is not more than `room` bytes.
+    async fn ops_of_log(
+        &self,
+        span: &Span,
+        tables: &BTreeSet<u32>,
+        room: u64,
+    ) -> Result<Vec<Op>, StoreError> {
         let databases = self.files()?.databases;
         let wants = |op: &Op| tables.contains(&databases.model.table_of(&op.key));
         let mut ops = SpanOps::new(span);
@@ -118,9 +140,15 @@ impl Store {
             parts.take_while(|part| part.earliest_ms <= span.until_ms.saturating_add(SET_BACK_MAX_MS));
         let reading: Vec<_> = parts.map(|part| self.read_part(span.log, part)).collect();
         let mut parts = futures::stream::iter(reading).buffered(READS);
+        let (mut bytes, mut seen) = (0, 0);
         while let Some(read) = parts.next().await {
             for segments in read? {
                 ops.add(segments, &wants)?;
+            }
+            bytes += bytes_of(&ops.found[seen..]);
+            seen = ops.found.len();
+            if bytes > room {
+                return Err(StoreError::PastTooLarge { limit: room });
             }
             if ops.is_past() {
                 break;
@@ -321,6 +349,12 @@ impl Store {
             Err(error) => Err(failed(&error)),
         }
     }
+}
+
+/// What operations take in memory.
+fn bytes_of(ops: &[Op]) -> u64 {
+    let bytes = |op: &Op| OP_BYTES + op.key.len() + op.operand.len();
+    ops.iter().map(bytes).sum::<usize>() as u64
 }
 
 fn document(folder: &str, name: &str) -> Path {

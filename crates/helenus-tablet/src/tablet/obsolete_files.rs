@@ -19,6 +19,9 @@ use crate::tablet::Tablet;
 const MANIFEST_LAG: Duration = Duration::from_secs(2);
 /// Even where no compaction was seen to end, as after a crash.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// A sweep reads the manifest of each checkpoint. In a bucket that is a request each: beyond a few, sweeps have a pause of so long for each.
+const FREE_CHECKPOINTS: usize = 10;
+const CHECKPOINT_PAUSE: Duration = Duration::from_secs(5);
 
 /// The scans under way, by the second in which they began.
 #[derive(Debug)]
@@ -86,6 +89,8 @@ pub(crate) struct ObsoleteFileCollector {
     ended: u64,
     last_end: Instant,
     due: Instant,
+    /// The end of the pause after the last sweep.
+    rested: Instant,
 }
 
 impl ObsoleteFileCollector {
@@ -95,6 +100,7 @@ impl ObsoleteFileCollector {
             ended: 0,
             last_end: now,
             due: now + garbage_age,
+            rested: now,
         }
     }
 
@@ -113,7 +119,7 @@ impl ObsoleteFileCollector {
             (self.ended, self.last_end) = (ended, now);
             self.due = self.due.min(now + until_deleted);
         }
-        if now < self.due {
+        if now < self.due.max(self.rested) {
             return;
         }
         // The new files of a compactor bear the time of its own clock: with one that is behind they would pass for old.
@@ -127,8 +133,11 @@ impl ObsoleteFileCollector {
             // A read that has just begun may still see the replaced files; they are deleted in the next round.
             return;
         }
-        if tablet.limits.is_in_bucket() && !sees_all(tablet).await {
-            return;
+        if tablet.limits.is_in_bucket() {
+            if !sees_all(tablet).await {
+                return;
+            }
+            self.rested = now + pause_after_sweep(tablet);
         }
         let next = self.last_end + until_deleted;
         self.due = if next > now { next } else { now + INTERVAL_MAX };
@@ -153,6 +162,12 @@ impl ObsoleteFileCollector {
             .run_gc_once()
             .await;
     }
+}
+
+fn pause_after_sweep(tablet: &Tablet) -> Duration {
+    let manifest = tablet.db.manifest();
+    let checkpoints = manifest.map_or(0, |manifest| manifest.checkpoints().len());
+    CHECKPOINT_PAUSE * u32::try_from(checkpoints.saturating_sub(FREE_CHECKPOINTS)).unwrap_or(u32::MAX)
 }
 
 /// True if the database of a tablet in a bucket had seen its newest manifest already.

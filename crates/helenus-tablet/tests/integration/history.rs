@@ -96,7 +96,10 @@ impl Known {
             return Ok(None);
         };
         let tables = BTreeSet::from([0]);
-        let found = store.history_since(&base.positions, time_ms, &tables).await?;
+        let limit = store.past_bytes_max()?;
+        let found = store
+            .history_since(&base.positions, time_ms, &tables, limit)
+            .await?;
         let then = store.open_pinned(&base.tablets).await?;
         then.add_to_pinned(found)?;
         Ok(Some(dump(&then).await.into_iter().collect()))
@@ -177,6 +180,26 @@ async fn a_folder_shows_every_time_whatever_was_flushed_cut_off_and_restarted() 
     store.trim_history(last_ms + 1).await.unwrap();
     let error = known.read(&store, known.bases[0].time_ms).await.err();
     assert!(error.is_none_or(|error| error.to_string().contains("has not kept")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_of_the_logs_than_may_lie_in_memory_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let (mut random, mut known) = (StdRng::seed_from_u64(8), Known::default());
+    known.pin(std::slice::from_ref(&store)).await;
+    for _ in 0..20 {
+        fill(&store, &mut known, &mut random).await;
+    }
+    let (positions, tables) = (&known.bases[0].positions, BTreeSet::from([0]));
+    let until_ms = now_ms().await;
+    let read = |limit: u64| store.history_since(positions, until_ms, &tables, limit);
+    assert_eq!(read(500_000).await.unwrap().len(), 20);
+    let refused = read(200_000).await;
+    assert!(
+        matches!(refused, Err(StoreError::PastTooLarge { limit: 200_000 })),
+        "{refused:?}"
+    );
 }
 
 fn walk(folder: &Path) -> usize {

@@ -20,6 +20,10 @@ const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(300);
 const LOG_BYTES: u64 = 128 << 20;
 /// The bases of a window, if little is written.
 const BASES: u32 = 100;
+/// However much is written, the newest bases stay, since most mistakes are undone soon, and about so many older ones. Each is a checkpoint in the
+/// manifests of all tablets.
+const NEWEST_BASES: usize = 100;
+const OLDER_BASES: i64 = 1000;
 const BASE_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const BASE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
@@ -83,8 +87,7 @@ impl Keeper {
         let interval = (self.window / TRIM_PART).clamp(TRIM_INTERVAL_MIN, TRIM_INTERVAL_MAX);
         if self.trimmed.elapsed() >= interval {
             self.trimmed = Instant::now();
-            let cutoff_ms = engine.now_ms().saturating_sub(self.window.as_millis() as i64);
-            trim(engine, cutoff_ms).await?;
+            trim(engine, self.window).await?;
         }
         Ok(())
     }
@@ -105,12 +108,21 @@ impl Keeper {
     }
 }
 
-/// Removes what no time from `cutoff_ms` on needs.
+/// Removes what no time within the window needs, and bases that are near to others.
 ///
 /// # Errors
 /// The store can't be read or written to.
-pub(in crate::engine) async fn trim(engine: &Engine, cutoff_ms: i64) -> Result<(), CqlError> {
+pub(in crate::engine) async fn trim(engine: &Engine, window: Duration) -> Result<(), CqlError> {
+    let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
+    let cutoff_ms = engine.now_ms().saturating_sub(window_ms);
     let bases = engine.bases().await?;
+    let times: Vec<i64> = bases.keys().copied().collect();
+    for base in too_near(&times, window_ms / OLDER_BASES)
+        .iter()
+        .filter_map(|at| bases.get(at))
+    {
+        engine.remove_base(base).await?;
+    }
     // The last one before is needed.
     let Some((first_ms, _)) = bases.range(..=cutoff_ms).next_back() else {
         return Ok(());
@@ -127,6 +139,21 @@ pub(in crate::engine) async fn trim(engine: &Engine, cutoff_ms: i64) -> Result<(
     trimmed.map_err(store_error)?;
     engine.pasts.forget_times_before(*first_ms);
     Ok(())
+}
+
+/// Of the times of bases, in their order, those that can go: what remains before the newest is an interval apart at least. The first
+/// remains.
+fn too_near(times: &[i64], interval_ms: i64) -> Vec<i64> {
+    let older = &times[..times.len().saturating_sub(NEWEST_BASES)];
+    let mut last_ms: Option<i64> = None;
+    let mut near = Vec::new();
+    for &at in older {
+        match last_ms {
+            Some(last_ms) if at.saturating_sub(last_ms) < interval_ms => near.push(at),
+            _ => last_ms = Some(at),
+        }
+    }
+    near
 }
 
 /// Removes all that was kept while there was a window.
@@ -166,4 +193,39 @@ pub(in crate::engine) async fn remove(engine: &Engine) -> Result<(), CqlError> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What remains of bases that are taken every so many ms for some windows, thinned as they come.
+    fn kept(window_ms: i64, every_ms: i64) -> Vec<i64> {
+        let mut times = Vec::new();
+        for at in (0..3 * window_ms).step_by(every_ms as usize) {
+            times.push(at);
+            let near = too_near(&times, window_ms / OLDER_BASES);
+            times.retain(|at| !near.contains(at));
+            let first = times.iter().rposition(|time| *time <= at - window_ms);
+            times.drain(..first.unwrap_or(0));
+        }
+        times
+    }
+
+    #[test]
+    fn bases_of_fast_writers_are_thinned_and_those_of_slow_ones_stay() {
+        let window_ms = 100_000;
+        let interval_ms = window_ms / OLDER_BASES;
+        let often = kept(window_ms, interval_ms / 10);
+        let (older, newest) = often.split_at(often.len() - NEWEST_BASES);
+        let are_apart = |times: &[i64], ms: i64| times.windows(2).all(|pair| pair[1] - pair[0] == ms);
+        assert!(
+            are_apart(newest, interval_ms / 10) && are_apart(older, interval_ms),
+            "{often:?}"
+        );
+        assert!(older.len() as i64 <= OLDER_BASES && often[0] <= newest[NEWEST_BASES - 1] - window_ms);
+
+        let seldom = kept(window_ms, interval_ms);
+        assert_eq!(seldom.len() as i64, OLDER_BASES + 1);
+    }
 }

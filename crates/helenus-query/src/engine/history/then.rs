@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
-use helenus_tablet::{Op, PinnedTablet, Store};
+use helenus_tablet::{Op, PinnedTablet, Store, StoreError};
 
 use super::base::Base;
 use crate::clock::StoppedClock;
@@ -58,7 +58,7 @@ impl Engine {
     /// The tables of keyspaces at a time, with their indexes and views.
     ///
     /// # Errors
-    /// The store can't be read.
+    /// The store can't be read; or too much was written to them between the base and that time ([`CqlError::Invalid`]).
     pub(in crate::engine) async fn then(
         &self,
         of: SchemaThen,
@@ -73,8 +73,16 @@ impl Engine {
         let numbers = numbers_of_tables(keyspaces.iter());
         let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
         let origins = tables.flat_map(|table| table.origins()).collect();
-        let found = store.history_since(&base.positions, time_ms, &numbers).await;
-        let mut ops = found.map_err(store_error)?;
+        let limit = store.past_bytes_max().map_err(store_error)?;
+        let found = store
+            .history_since(&base.positions, time_ms, &numbers, limit)
+            .await;
+        let mut ops = match found {
+            Err(StoreError::PastTooLarge { .. }) => {
+                return Err(self.too_much_before(time_ms, &base, limit).await);
+            }
+            found => found.map_err(store_error)?,
+        };
         let opened = store.open_pinned_with(&base.tablets, origins).await;
         let opened = opened.map_err(store_error)?;
         opened.add_to_pinned(ops.clone()).map_err(store_error)?;
@@ -91,6 +99,23 @@ impl Engine {
             base,
             ops,
         })
+    }
+
+    /// The refusal of a time, with those around it that can be read.
+    async fn too_much_before(&self, time_ms: i64, base: &Base, limit: u64) -> CqlError {
+        let later = match self.bases().await {
+            Ok(bases) => bases.range(time_ms..).next().map(|(at, _)| *at),
+            Err(_) => None,
+        };
+        let near = [Some(base.taken_ms), later];
+        let near = near.into_iter().flatten().map(timestamp::to_cql_text);
+        CqlError::invalid(format!(
+            "AS OF {}: more than {} MiB were written to these tables since the moment that is kept before that time, which is more than may \
+             lie in memory (as much as memtable_bytes, or 256 MiB); these times can be read: {}",
+            timestamp::to_cql_text(time_ms),
+            limit >> 20,
+            near.collect::<Vec<_>>().join(", ")
+        ))
     }
 
     /// Adds to tablets of a time what the batches come to that were under way then, and gives it.
