@@ -51,16 +51,27 @@ async fn list(
     Ok(found.into_iter().filter_map(named).collect())
 }
 
-/// The chunks of a log, by their first segments.
+/// The chunks of a log whose first segment is not before `first`, by their first segments. A store that lists paths in their order need not
+/// be listed beyond the first chunk that begins after `until_ms`.
 pub(crate) async fn chunks(
     objects: &dyn ObjectStore,
     log: Uuid,
+    first: u64,
+    until_ms: Option<i64>,
 ) -> Result<Vec<(ChunkName, Path)>, StoreError> {
-    let found = list(objects, Some(log)).await?;
-    let mut chunks: Vec<(ChunkName, Path)> = found
-        .into_iter()
-        .map(|(name, object)| (name, object.location))
-        .collect();
+    let folder = log_folder(Some(log));
+    let mut listed = objects.list_with_offset(Some(&folder), &chunk::path_before(&folder, first));
+    let mut chunks = Vec::new();
+    while let Some(object) = listed.next().await {
+        let location = object.map_err(|error| unavailable(&error))?.location;
+        let Some(name) = ChunkName::parse(&location) else {
+            continue;
+        };
+        chunks.push((name, location));
+        if until_ms.is_some_and(|until_ms| name.earliest_ms > until_ms) {
+            break;
+        }
+    }
     chunks.sort_unstable_by_key(|(name, _)| *name);
     Ok(chunks)
 }

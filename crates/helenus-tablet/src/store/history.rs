@@ -23,6 +23,10 @@ use crate::store::local::maintenance::archived_segment;
 const READS: usize = 8;
 /// Segments or objects of a log that are read as one part.
 const SEGMENTS: usize = 256;
+/// Logs that are listed at a time.
+const LISTS: usize = 16;
+/// A chunk has fewer segments, mostly: so far before a segment the listing of chunks begins.
+const CHUNK_SEGMENTS: u64 = 4096;
 /// How often a log is read again that was cut meanwhile.
 const ATTEMPTS: u32 = 3;
 /// What may be read of the logs for a time: this, or the memory of memtables if that is more.
@@ -97,16 +101,24 @@ impl Store {
     ) -> Result<Vec<Op>, StoreError> {
         let mut found = Vec::new();
         let mut room = limit;
-        for log in self.logs_of_history().await? {
-            let span = Span::new(log, positions, until_ms);
+        let logs = self.logs_of_history().await?.into_iter();
+        let spans: Vec<Span> = logs.map(|log| Span::new(log, positions, until_ms)).collect();
+        let listing: Vec<_> = spans.iter().map(|span| self.parts_of_log(span, true)).collect();
+        // Each process has had a log of its own.
+        let listed = futures::stream::iter(listing).buffered(LISTS);
+        let listed: Vec<Vec<LogPart>> = listed.try_collect().await?;
+        for (span, mut parts) in spans.iter().zip(listed) {
             let mut failures = 0;
             let of_log = loop {
-                match self.ops_of_log(&span, tables, room).await {
+                match self.ops_of_log(span, parts, tables, room).await {
                     Ok(found) => break found,
                     Err(StoreError::PastTooLarge { .. }) => return Err(StoreError::PastTooLarge { limit }),
                     // A segment may be cut off the log between the look at it and the reading, and is in a chunk then.
                     Err(error) if failures >= ATTEMPTS => return Err(error),
-                    Err(_) => failures += 1,
+                    Err(_) => {
+                        failures += 1;
+                        parts = self.parts_of_log(span, false).await?;
+                    }
                 }
             };
             room = room.saturating_sub(bytes_of(&of_log));
@@ -129,13 +141,14 @@ impl Store {
     async fn ops_of_log(
         &self,
         span: &Span,
+        parts: Vec<LogPart>,
         tables: &BTreeSet<u32>,
         room: u64,
     ) -> Result<Vec<Op>, StoreError> {
         let databases = self.files()?.databases;
         let wants = |op: &Op| tables.contains(&databases.model.table_of(&op.key));
         let mut ops = SpanOps::new(span);
-        let parts = self.parts_of_log(span.log, span.from).await?.into_iter();
+        let parts = parts.into_iter();
         let parts =
             parts.take_while(|part| part.earliest_ms <= span.until_ms.saturating_add(SET_BACK_MAX_MS));
         let reading: Vec<_> = parts.map(|part| self.read_part(span.log, part)).collect();
@@ -157,12 +170,22 @@ impl Store {
         Ok(ops.found)
     }
 
-    /// Where a log lies from a position on: chunks, and what is in none, in the order of the segments.
-    async fn parts_of_log(&self, log: Uuid, from: LogPosition) -> Result<Vec<LogPart>, StoreError> {
+    /// Where a span of a log lies: chunks, and what is in none, in the order of the segments. `is_near` lists only chunks that begin near to
+    /// the span, of which the first may be missing.
+    async fn parts_of_log(&self, span: &Span, is_near: bool) -> Result<Vec<LogPart>, StoreError> {
+        let (log, from) = (span.log, span.from);
         let objects = self.files()?.objects;
+        let first = match is_near {
+            true => from.segment.saturating_sub(CHUNK_SEGMENTS),
+            false => 0,
+        };
+        // A folder is not listed in the order of names.
+        let until_ms = self
+            .is_shared()
+            .then(|| span.until_ms.saturating_add(SET_BACK_MAX_MS));
         // Before the chunks are listed: what is deleted meanwhile is in one.
         let listed = self.segments_in_log(log, from).await?;
-        let mut chunks = archive::chunks(objects.as_ref(), log).await?;
+        let mut chunks = archive::chunks(objects.as_ref(), log, first, until_ms).await?;
         chunks.retain(|(name, _)| name.last >= from.segment);
         let mut parts = Vec::new();
         let mut covered: BTreeSet<(u64, u64)> = BTreeSet::new();
@@ -264,13 +287,13 @@ impl Store {
     ) -> Result<Vec<LogToCopy>, StoreError> {
         let mut logs = Vec::new();
         for log in self.logs_of_history().await? {
-            let Span { from, .. } = Span::new(log, positions, i64::MAX);
+            let span = Span::new(log, positions, i64::MAX);
             let mut to_copy = LogToCopy {
                 log,
                 chunks: Vec::new(),
                 newest: Vec::new(),
             };
-            for part in self.parts_of_log(log, from).await? {
+            for part in self.parts_of_log(&span, false).await? {
                 match part.place {
                     PartPlace::Chunk(path) => to_copy.chunks.push(path),
                     PartPlace::Log(segments) => {
