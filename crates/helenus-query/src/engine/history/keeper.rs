@@ -115,13 +115,13 @@ impl Keeper {
 pub(in crate::engine) async fn trim(engine: &Engine, window: Duration) -> Result<(), CqlError> {
     let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
     let cutoff_ms = engine.now_ms().saturating_sub(window_ms);
-    let bases = engine.bases().await?;
+    let mut bases = engine.bases().await?;
     let times: Vec<i64> = bases.keys().copied().collect();
-    for base in too_near(&times, window_ms / OLDER_BASES)
-        .iter()
-        .filter_map(|at| bases.get(at))
-    {
-        engine.remove_base(base).await?;
+    for at in too_near(&times, window_ms / OLDER_BASES) {
+        // What is gone is not the last one before the window either.
+        if let Some(base) = bases.remove(&at) {
+            engine.remove_base(&base).await?;
+        }
     }
     // The last one before is needed.
     let Some((first_ms, _)) = bases.range(..=cutoff_ms).next_back() else {
