@@ -6,6 +6,7 @@ every test can be shown to hold on the server it imitates.
 
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -32,11 +33,25 @@ def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith("HELENUS_")}
 
 
+# Ports that no outgoing connection is given: those are from 32768 on, and one of them could take a port before its node listens there.
+PORTS = range(10_000, 32_000)
+# The ports that `free_port` has given to this process: what they were given for may not listen yet.
+given_ports = set()
+
+
 def free_port(host="127.0.0.1"):
-    """A TCP port that nothing listens on now."""
-    with socket.socket() as s:
-        s.bind((host, 0))
-        return s.getsockname()[1]
+    """A TCP port that nothing listens on now, and that was not given before."""
+    while True:
+        port = random.choice(PORTS)
+        if port in given_ports:
+            continue
+        with socket.socket() as s:
+            try:
+                s.bind((host, port))
+            except OSError:
+                continue
+        given_ports.add(port)
+        return port
 
 
 def free_port_on(*hosts):
