@@ -13,7 +13,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 import helenus
 from indexed_table import KEYSPACE, counts, create
 from minio import Minio
-from tool import done, two_nodes
+from tool import at, done, run, said, two_nodes
 
 pytestmark = pytest.mark.process
 
@@ -26,22 +26,6 @@ def node(tmp_path):
     node = helenus.Node(tmp_path / "data").start()
     yield node
     node.close()
-
-
-def run(*words, env=None):
-    command = [str(helenus.binary()), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**helenus.clean_environment(), **(env or {})})
-
-
-def said(*words, **options):
-    """What a command that succeeds has said."""
-    ended = run(*words, **options)
-    assert ended.returncode == 0, ended
-    return ended.stdout
-
-
-def at(node):
-    return "-h", node.host, "-p", node.http_port
 
 
 def back_up(node, to, *words):

@@ -1,5 +1,6 @@
 """Times of the past: read, branched from and put back, any second of a window."""
 
+import re
 import time
 
 import pytest
@@ -8,7 +9,7 @@ from cassandra.query import SimpleStatement
 
 import helenus
 from indexed_table import KEYSPACE, create
-from tool import done, nodetool, refused
+from tool import done, refused, two_nodes
 
 pytestmark = pytest.mark.process
 
@@ -88,6 +89,44 @@ def test_every_time_shows_what_was_there(node):
     assert [len(session.execute(prepared, (k,)).all()) for k in (0, 149, 150)] == [1, 1, 0]
     written = time.strftime(f"%Y-%m-%d %H:%M:%S.{at % 1000:03}Z", time.gmtime(at / 1000))
     assert counts(session, f"AS OF '{written}'") == expected
+
+
+def test_a_change_of_the_schema_on_another_node_begins_no_further_upkeep(tmp_path):
+    with two_nodes(tmp_path, 4, {"point_in_time_window": "1h"}) as nodes:
+        begun(nodes[0])
+        sessions = [node.connect() for node in nodes]
+        sessions[0].execute(KEYSPACE.format("s"))
+        for number in range(8):
+            sessions[number % 2].execute(f"CREATE TABLE s.t{number} (k int PRIMARY KEY)")
+        # Whoever begins to keep the past keeps a moment within a second or two; the next one is due after 36 s.
+        time.sleep(5)
+        kept = int(re.search(r"Moments kept +: (\d+)", done(nodes[0], "pointintime"))[1])
+        assert kept <= 2, kept
+
+
+def test_metrics_tell_what_the_past_takes_and_how_far_back_it_goes(tmp_path):
+    node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=10m"]).start()
+    try:
+        session = node.connect()
+        session.execute(KEYSPACE.format("s"))
+        insert = create(session)
+        begun(node)
+        for k in range(100):
+            session.execute(insert, (k, k, "value"))
+        session = restarted(node)
+        done(node, "flush")
+        helenus.wait_until(lambda: chunks(node), 20, "the log is cut", 0.2)
+
+        def figures():
+            lines = (line.split() for line in node.http("/metrics")[1].splitlines() if line.startswith("helenus_past_"))
+            found = {name: float(value) for name, value in lines}
+            return found if found.get("helenus_past_log_bytes") else None
+
+        found = helenus.wait_until(figures, 30, "what the past takes", 0.2)
+        assert found["helenus_past_log_bytes"] >= sum(path.stat().st_size for path in chunks(node)[:1])
+        assert found["helenus_past_moments"] >= 1 and 0 < found["helenus_past_reach_seconds"] < 600, found
+    finally:
+        node.close()
 
 
 def test_a_table_has_the_columns_of_then_and_one_that_is_dropped_can_be_read(node):

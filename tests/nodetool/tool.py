@@ -1,4 +1,4 @@
-"""Runs `helenus nodetool` against nodes."""
+"""Runs `helenus nodetool`, and other commands of helenus, against nodes."""
 
 import contextlib
 import subprocess
@@ -9,13 +9,31 @@ import helenus
 from minio import Minio
 
 
+def run(*words, env=None, timeout_s=120):
+    """A command of helenus, to its end."""
+    command = [str(helenus.binary()), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env={**helenus.clean_environment(), **(env or {})})
+
+
+def said(*words, **options):
+    """What a command of helenus that succeeds has said."""
+    ended = run(*words, **options)
+    assert ended.returncode == 0, ended
+    return ended.stdout
+
+
+def at(node):
+    """The options of a command that asks a node."""
+    return "-h", node.host, "-p", node.http_port
+
+
 def nodetool(node, *args, binary=None, env=None, timeout_s=60):
     command = [binary or str(helenus.binary()), *([] if binary else ["nodetool"]), "-h", node.host, "-p", str(node.http_port), *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=env)
 
 
 def done(node, *words):
-    """What a command that succeeds has said."""
+    """What a command of nodetool that succeeds has said."""
     ended = nodetool(node, *words)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -39,11 +57,12 @@ def set_live(node, name, value):
 
 
 @contextlib.contextmanager
-def two_nodes(folder, tablets):
-    """Two nodes of a cluster with so many tablets."""
+def two_nodes(folder, tablets, settings=()):
+    """Two nodes of a cluster with so many tablets, and these settings."""
     minio = Minio(folder / "minio").start()
     store = f"s3://{minio.bucket('nodetool')}/store"
-    made = [helenus.Node(folder / name, store=store, env=minio.environment(), host=host, args=["--set", f"tablet_count={tablets}"])
+    args = helenus.setting_args({"tablet_count": tablets, **dict(settings)})
+    made = [helenus.Node(folder / name, store=store, env=minio.environment(), host=host, args=args)
             for name, host in (("first", "127.0.0.1"), ("second", "127.0.0.2"))]
     try:
         for node in made:

@@ -25,7 +25,6 @@ pub mod status;
 mod sweeping;
 pub mod system;
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -241,7 +240,6 @@ impl Engine {
                 backfills: Backfills::default(),
                 posting_lists: PostingLists::default(),
                 cluster: OnceLock::new(),
-                flushes_by_period: AtomicBool::new(false),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
                 limits: ArcSwap::from_pointee(config.limits),
@@ -319,20 +317,28 @@ impl Engine {
         self.context.cluster()
     }
 
-    /// Goes on, in the background, with the indexes and views that were not built when the node that built them ended, and begins the upkeep
-    /// that runs as long as the node.
-    pub fn resume_builds(self: &Arc<Self>) {
+    /// Begins the upkeep that runs in the background as long as the node. To be called once.
+    pub fn begin_upkeep(self: &Arc<Self>) {
+        if self.context.store.is_read_only() {
+            return;
+        }
+        self.resume_builds();
+        splitting::begin(&self.context);
+        flush_periods::begin(&self.context);
+        snapshots::begin_expiry(self);
+        history::keeper::begin(self);
+        sweeping::begin(self);
+    }
+
+    /// Goes on, in the background, with the indexes, views and branches that were not done when the node that worked on them ended. To be called
+    /// with each new schema.
+    fn resume_builds(self: &Arc<Self>) {
         if self.context.store.is_read_only() {
             return;
         }
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
-        splitting::begin(&self.context);
-        flush_periods::begin(&self.context);
-        snapshots::begin_expiry(self);
-        history::keeper::begin(self);
         adoption::resume(self);
-        sweeping::begin(self);
     }
 
     /// Flushes what can be flushed and closes the store.

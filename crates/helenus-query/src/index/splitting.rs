@@ -6,7 +6,6 @@
 //! with by the next one.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -47,9 +46,6 @@ const WRITES_END: Duration = Duration::from_secs(1);
 
 /// Goes on for as long as the node does.
 pub(crate) fn begin(context: &Arc<ExecutionContext>) {
-    if context.posting_lists.is_maintained.swap(true, Ordering::Relaxed) {
-        return;
-    }
     let context = Arc::downgrade(context);
     tokio::spawn(maintain(context));
 }

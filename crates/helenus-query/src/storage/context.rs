@@ -1,6 +1,5 @@
 //! What execution needs of the node.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -67,8 +66,6 @@ pub struct ExecutionContext {
     pub(crate) posting_lists: PostingLists,
     /// Set once the node is one of several.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
-    /// Tables with `memtable_flush_period_in_ms` are followed.
-    pub(crate) flushes_by_period: AtomicBool,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
     /// One for each part of a whole-table aggregate that may be read at a time.
     pub(crate) scan_permits: Arc<Semaphore>,
@@ -116,7 +113,6 @@ impl ExecutionContext {
             backfills: Backfills::default(),
             posting_lists: PostingLists::default(),
             cluster: OnceLock::new(),
-            flushes_by_period: AtomicBool::new(false),
             virtual_tables: Box::new(NoVirtualTables),
             scan_permits: self.scan_permits.clone(),
         }

@@ -2,7 +2,6 @@
 //! so that rows of other tables are flushed with them.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -22,9 +21,7 @@ type Periods = Vec<(TableId, Duration)>;
 
 /// Follows the tables of the schema as long as the node runs.
 pub(crate) fn begin(context: &Arc<ExecutionContext>) {
-    if !context.flushes_by_period.swap(true, Ordering::Relaxed) {
-        tokio::spawn(run(Arc::downgrade(context)));
-    }
+    tokio::spawn(run(Arc::downgrade(context)));
 }
 
 async fn run(context: Weak<ExecutionContext>) {

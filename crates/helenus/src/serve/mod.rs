@@ -212,7 +212,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         let made = engine.make_superuser(config.superuser_password.as_deref()).await;
         made.map_err(|error| anyhow!("cannot make the role cassandra: {error}"))?;
     }
-    engine.resume_builds();
+    engine.begin_upkeep();
     let tls = config
         .client_tls()
         .and_then(|files| files.map(ClientTls::load).transpose())

@@ -20,7 +20,6 @@ pub(crate) mod packed_vector;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -49,8 +48,6 @@ pub struct PostingLists {
     added: Mutex<HashMap<(TableId, i64), u32>>,
     /// Held while a directory is read.
     pub loading: tokio::sync::Mutex<()>,
-    /// Whether the splitting of lists goes on in the background.
-    pub is_maintained: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
