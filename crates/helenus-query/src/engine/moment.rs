@@ -77,9 +77,16 @@ impl Engine {
         match pinned {
             Ok(pinned) => Ok(pinned),
             Err(error) => {
-                self.unpin().await;
+                self.unpin_left().await;
                 Err(error)
             }
+        }
+    }
+
+    /// Lets go what is left of a moment that failed. In a bucket nothing so new can be let go yet: another node may be about to write it down.
+    async fn unpin_left(&self) {
+        if !self.context.store.is_shared() {
+            self.unpin().await;
         }
     }
 
@@ -89,26 +96,22 @@ impl Engine {
     /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
     pub(super) async fn pin_for_history(&self) -> Result<Moment, CqlError> {
         let pinned = match self.cluster() {
-            Some(cluster) => match self.all_answer(cluster.as_ref()).await {
-                Ok(()) => {
-                    self.pin_everywhere(cluster.as_ref(), false, UNAWAITED_PATIENCE)
-                        .await
-                }
-                Err(why) => Err(CqlError::Server(why)),
-            },
+            Some(cluster) => {
+                self.pin_everywhere(cluster.as_ref(), false, UNAWAITED_PATIENCE)
+                    .await
+            }
             None => self.pin_alone().await.map_err(store_error),
         };
         if pinned.is_err() {
-            self.unpin().await;
+            self.unpin_left().await;
         }
         pinned
     }
 
     /// Fails if a node does not answer, so that the others do not hold their logs for nothing.
     async fn all_answer(&self, cluster: &dyn Cluster) -> Result<(), String> {
-        let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
-        let nodes: Vec<Uuid> = nodes.map(|node| node.host_id).collect();
         let nothing = Pin::LetGo(Uuid::nil());
+        let nodes = nodes_alive(cluster);
         let answers = self.pin_on_all(cluster, &nodes, nothing, ANSWER_TIMEOUT).await;
         answers
             .into_iter()
@@ -171,6 +174,7 @@ impl Engine {
     }
 
     async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Moment, String> {
+        self.all_answer(cluster).await?;
         // Of nodes that take no part, such as former ones: all that they have written is in the tablets that the others have by now. Before the
         // logs are held, since one that begins then has nothing before the moment.
         let store = &self.context.store;
@@ -181,9 +185,7 @@ impl Engine {
                 .map_err(|error| error.to_string())?,
             false => Vec::new(),
         };
-        let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
-        // Those without a tablet too: one may be on its way there.
-        let nodes: Vec<Uuid> = nodes.map(|node| node.host_id).collect();
+        let nodes = nodes_alive(cluster);
         let pin = match skip_flush {
             true => Pin::Flushed,
             false => self.hold_everywhere(cluster, &nodes).await?,
@@ -271,24 +273,24 @@ impl Engine {
             }),
             Pin::Held(moment) => {
                 let held = self.moments.take(moment);
+                // One that was not held so long lets go what it has pinned.
                 let held = held.filter(HeldMoment::let_go).ok_or_else(|| {
                     CqlError::Server("the log went on before all nodes were frozen".to_owned())
                 })?;
                 moment_of(held).await.map_err(store_error)
             }
             Pin::LetGo(moment) => {
-                if let Some(held) = self.moments.take(moment) {
-                    let store = store.clone();
-                    // Nobody waits for it.
-                    tokio::spawn(async move {
-                        let pinned = held.abandon().await;
-                        unpin_failed(&store, &pinned).await;
-                    });
-                }
+                drop(self.moments.take(moment));
                 Ok(Moment::default())
             }
         }
     }
+}
+
+/// The nodes that take part in a moment. Those without a tablet too: one may be on its way there.
+fn nodes_alive(cluster: &dyn Cluster) -> Vec<Uuid> {
+    let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
+    nodes.map(|node| node.host_id).collect()
 }
 
 /// Waits until a held moment is pinned.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{join_all, try_join_all};
 use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::{Store, StoreKind};
@@ -27,14 +28,18 @@ const STAGED_WAIT: Duration = Duration::from_millis(50);
 /// How long [`Store::pin`] tries to find all memtables ready.
 const PIN_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Frozen tablets, whose log is held.
+/// Frozen tablets, whose log is held. What is pinned of them is let go again if this is dropped.
 pub struct HeldMoment {
     /// How far the log is; none of a node that has no log.
     position: Option<HistoryPosition>,
     tablets: Vec<(u32, TokenRange)>,
-    pinned: Vec<PinnedReceiver>,
+    /// Of the tablets that are not known to be pinned yet.
+    pinning: Vec<PinnedReceiver>,
+    pinned: Vec<PinnedTablet>,
     hold: Arc<LogHold>,
     is_abandoned: Arc<AtomicBool>,
+    store: Arc<Store>,
+    runtime: Handle,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -77,6 +82,22 @@ impl LogHold {
 impl Drop for HeldMoment {
     fn drop(&mut self) {
         self.hold.let_go();
+        let (pinning, mut pinned) = (
+            std::mem::take(&mut self.pinning),
+            std::mem::take(&mut self.pinned),
+        );
+        if pinning.is_empty() && pinned.is_empty() {
+            return;
+        }
+        self.is_abandoned.store(true, Ordering::Release);
+        let store = self.store.clone();
+        // Nobody waits for it.
+        self.runtime.spawn(async move {
+            pinned.extend(join_all(pinning).await.into_iter().flatten().flatten());
+            if let Err(error) = store.unpin(&pinned).await {
+                tracing::debug!(%error, "tablets of a moment that nobody wants are let go later");
+            }
+        });
     }
 }
 
@@ -96,24 +117,25 @@ impl HeldMoment {
         self.hold.let_go()
     }
 
-    /// Has the log go on, and leaves the tablets as they are; those that were pinned before, which are to be let go.
-    pub async fn abandon(mut self) -> Vec<PinnedTablet> {
-        self.is_abandoned.store(true, Ordering::Release);
-        self.let_go();
-        let pinned = join_all(std::mem::take(&mut self.pinned)).await.into_iter();
-        pinned.flatten().flatten().collect()
-    }
-
     /// Has the log go on, and waits until the files of the frozen tablets are pinned.
     ///
     /// # Errors
-    /// One of the tablets was closed, or could not be flushed. What was pinned of the others is let go with [`Store::unpin_others`].
+    /// One of the tablets was closed, or could not be flushed. Then none stays pinned.
     pub async fn pinned(mut self) -> Result<Vec<PinnedTablet>, StoreError> {
         self.let_go();
-        let pinned = join_all(std::mem::take(&mut self.pinned)).await.into_iter();
-        pinned
-            .map(|pinned| pinned.map_err(|_| StoreError::Closed)?)
-            .collect()
+        let mut failure = None;
+        while let Some(pinning) = self.pinning.last_mut() {
+            let result = pinning.await;
+            self.pinning.pop();
+            match result.unwrap_or(Err(StoreError::Closed)) {
+                Ok(pinned) => self.pinned.push(pinned),
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            None => Ok(std::mem::take(&mut self.pinned)),
+            Some(error) => Err(error),
+        }
     }
 }
 
@@ -121,15 +143,15 @@ impl Store {
     /// Keeps all tablets that are open here as they are at one moment from now on, which every write that was acknowledged before the call is in.
     ///
     /// # Errors
-    /// [`StoreError::NotPinned`] if memory was full for too long; [`StoreError::ReadOnly`]. What was kept of a moment that failed is let go with
-    /// [`Store::unpin_others`].
+    /// [`StoreError::NotPinned`] if memory was full for too long; [`StoreError::ReadOnly`].
     pub async fn pin(self: &Arc<Self>) -> Result<Vec<PinnedTablet>, StoreError> {
         let moment = self.hold_moment(PIN_PATIENCE, Duration::ZERO).await?;
         moment.pinned().await
     }
 
     /// Freezes all tablets that are open here at one moment, which every write that was acknowledged before the call is in, and holds their log
-    /// until the result is dropped or [`HeldMoment::let_go`] is called, but no longer than `at_most`. Their memory is flushed meanwhile.
+    /// until the result is dropped or [`HeldMoment::let_go`] is called, but no longer than `at_most`. Their memory is flushed and their files are
+    /// pinned meanwhile.
     ///
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full, or a tablet on its way to another node, for all of `patience`; [`StoreError::ReadOnly`].
@@ -149,9 +171,12 @@ impl Store {
                 return Ok(HeldMoment {
                     position: self.own_position().await,
                     tablets: Vec::new(),
+                    pinning: Vec::new(),
                     pinned: Vec::new(),
                     hold: Arc::default(),
                     is_abandoned: Arc::default(),
+                    store: self.clone(),
+                    runtime: Handle::current(),
                 });
             };
             // Most of what is staged goes while writes go on, and all of it where memory is full.
@@ -191,12 +216,12 @@ impl Store {
         log: Arc<NodeLog>,
         at_most: Duration,
     ) -> Result<Option<HeldMoment>, StoreError> {
-        let runtime = tokio::runtime::Handle::current();
+        let runtime = Handle::current();
         let (store, of_log) = (self.clone(), log.clone());
         let (sender, frozen) = oneshot::channel();
         log.between_groups(Box::new(move || {
             let hold = Arc::<LogHold>::default();
-            let frozen = runtime.block_on(store.freeze_now(&of_log, &hold));
+            let frozen = runtime.block_on(store.freeze_now(&of_log, &hold, &runtime));
             let is_frozen = matches!(frozen, Ok(Some(_)));
             // Dropped where nobody waits any more, which ends the hold.
             let _ = sender.send(frozen);
@@ -209,9 +234,10 @@ impl Store {
 
     /// Freezes the memtables on the log thread.
     async fn freeze_now(
-        &self,
+        self: &Arc<Self>,
         log: &Arc<NodeLog>,
         hold: &Arc<LogHold>,
+        runtime: &Handle,
     ) -> Result<Option<HeldMoment>, StoreError> {
         let tablets = self.tablets();
         // One that takes no more writes may be another node's by now.
@@ -229,19 +255,22 @@ impl Store {
         if !tablets.iter().all(is_whole) {
             return Ok(None);
         }
-        let pinned = tablets.iter().zip(&locks);
+        let frozen = tablets.iter().zip(&locks);
         let is_abandoned = Arc::<AtomicBool>::default();
         Ok(Some(HeldMoment {
             position: position(log),
-            pinned: pinned
+            pinning: frozen
                 .map(|(tablet, lock)| tablet.pin_now(lock, is_abandoned.clone()))
                 .collect(),
+            pinned: Vec::new(),
             tablets: tablets
                 .iter()
                 .map(|tablet| (tablet.id(), tablet.token_range()))
                 .collect(),
             hold: hold.clone(),
             is_abandoned,
+            store: self.clone(),
+            runtime: runtime.clone(),
         }))
     }
 }

@@ -123,10 +123,12 @@ impl Store {
         let unpin = |tablet: u32| {
             let admin = admin(tablet, &objects);
             async move {
-                let checkpoints = admin.list_checkpoints(Some(CHECKPOINT_NAME)).await;
-                let checkpoints = checkpoints.map_err(|error| from_slatedb(&error))?;
                 let mut count = 0;
-                for checkpoint in checkpoints.iter().filter(|found| is_unknown(found)) {
+                for checkpoint in checkpoints(&admin)
+                    .await?
+                    .iter()
+                    .filter(|found| is_unknown(found))
+                {
                     delete(&admin, checkpoint.id).await?;
                     count += 1;
                 }
@@ -263,7 +265,17 @@ fn admin(tablet: u32, objects: &Arc<dyn ObjectStore>) -> Admin {
     Admin::builder(tablet_path(tablet), objects.clone()).build()
 }
 
+async fn checkpoints(admin: &Admin) -> Result<Vec<Checkpoint>, StoreError> {
+    let checkpoints = admin.list_checkpoints(Some(CHECKPOINT_NAME)).await;
+    checkpoints.map_err(|error| from_slatedb(&error))
+}
+
+/// Removes a checkpoint, unless another node has done so: SlateDB would write a manifest all the same.
 async fn delete(admin: &Admin, checkpoint: Uuid) -> Result<(), StoreError> {
+    let there = checkpoints(admin).await?;
+    if !there.iter().any(|found| found.id == checkpoint) {
+        return Ok(());
+    }
     let deleted = admin.delete_checkpoint(checkpoint).await;
     deleted.map_err(|error| from_slatedb(&error))
 }

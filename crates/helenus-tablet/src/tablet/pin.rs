@@ -75,7 +75,7 @@ impl Tablet {
             Ok(()) => self.checkpoint().await,
             Err(error) => Err(error),
         };
-        // Nobody may wait any more: the checkpoint is then removed with those that no snapshot names.
+        // Whoever drops the moment waits for it, too, and lets go what nobody wants.
         let _ = pinned.send(result);
     }
 

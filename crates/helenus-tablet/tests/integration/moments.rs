@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use helenus_tablet::{Store, StoreConfig, StoreError, TokenRange};
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use slatedb::admin::Admin;
 
 use crate::bucket::{config, names, open};
-use crate::support::{Append, dump, read, token, write};
+use crate::support::{self, Append, dump, read, token, write};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
@@ -164,4 +167,39 @@ async fn what_was_under_way_is_added_to_what_is_pinned_and_to_nothing_else() {
     assert_eq!(read(&again, "b").await, None);
     let refused = store.add_to_pinned(vec![op("a")]);
     assert!(matches!(refused, Err(StoreError::InvalidConfig(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_moment_has_pinned_that_nobody_takes_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = support::open(folder.path()).await;
+    let objects: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
+    let tablets: Vec<u32> = store.tablets().iter().map(|tablet| tablet.id()).collect();
+    let pinned = || async {
+        let mut count = 0;
+        for id in &tablets {
+            let admin = Admin::builder(format!("tablets/{id}"), objects.clone()).build();
+            count += admin.list_checkpoints(Some("snapshot")).await.unwrap().len();
+        }
+        count
+    };
+    let held = store.hold_moment(PATIENCE, LONG).await.unwrap();
+    while pinned().await < tablets.len() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(held);
+    let deadline = Instant::now() + PATIENCE;
+    while pinned().await > 0 {
+        assert!(Instant::now() < deadline, "tablets stay pinned");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // One that is taken stays.
+    let taken = store
+        .hold_moment(PATIENCE, LONG)
+        .await
+        .unwrap()
+        .pinned()
+        .await
+        .unwrap();
+    assert_eq!((taken.len(), pinned().await), (tablets.len(), tablets.len()));
 }

@@ -49,7 +49,10 @@ async fn a_second_process_fences_the_first() {
     }
     // Both tablets have the same log. A write may find that, or the first one has found it by itself before.
     let error = try_write(&first, &names[0], "lost").await.unwrap_err();
-    assert!(matches!(error, StoreError::Fenced | StoreError::NotOwned(_)), "{error}");
+    assert!(
+        matches!(error, StoreError::Fenced | StoreError::NotOwned(_)),
+        "{error}"
+    );
     for name in &names[..2] {
         let again = try_write(&first, name, "lost").await.unwrap_err();
         assert!(matches!(again, StoreError::NotOwned(_)), "{again}");
