@@ -19,11 +19,6 @@ const HEAD_LEN: usize = 12;
 const FRAME_HEAD_LEN: usize = 28;
 /// Fast rather than small: the log comes as fast as it is written.
 const LEVEL: i32 = 1;
-/// A path between those of the chunks that begin before a segment, and those that begin with it or later.
-pub(crate) fn path_before(folder: &Path, first: u64) -> Path {
-    folder.clone().join(format!("{first:020}"))
-}
-
 /// The largest content that is believed: some segments, each of which may have one large frame.
 const CONTENT_LEN_MAX: u64 = 4 * FRAME_LEN_MAX as u64;
 
@@ -67,6 +62,11 @@ impl ChunkName {
         };
         parts.next().is_none().then_some(name)
     }
+}
+
+/// A path between those of the chunks that begin before a segment, and those that begin with it or later.
+pub(crate) fn path_before(folder: &Path, first: u64) -> Path {
+    folder.clone().join(format!("{first:020}"))
 }
 
 pub(crate) fn encode(segments: &Segments) -> std::io::Result<Bytes> {

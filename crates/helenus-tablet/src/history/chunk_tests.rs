@@ -1,3 +1,7 @@
+use std::time::{Duration, Instant};
+
+use rand::Rng;
+
 use super::*;
 use crate::log::Record;
 use crate::operation::Op;
@@ -72,5 +76,31 @@ fn the_name_of_a_chunk_says_what_is_in_it() {
     assert_eq!((name.earliest_ms, name.latest_ms), (9, 9));
     for other in ["1-2-3", "a-2-3-4", "1-2-3-4-5", "1-2-3--4"] {
         assert_eq!(ChunkName::parse(&log_folder(None).join(other)), None, "{other}");
+    }
+}
+
+/// The checksum of a chunk hides its content from damage, so the content is damaged behind it.
+#[test]
+fn damaged_content_is_refused_or_read_but_does_not_panic() {
+    let seconds = std::env::var("HELENUS_FUZZ_SECONDS").ok();
+    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(1.0);
+    let whole = encode(&segments()).unwrap();
+    let content = zstd::decode_all(&whole[HEAD_LEN..]).unwrap();
+    let mut random = rand::rng();
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while Instant::now() < end {
+        let mut damaged = content.clone();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..damaged.len());
+            match random.random_range(0..4) {
+                0 => damaged[at] = random.random(),
+                1 => damaged[at] = [0, 0x7f, 0x80, 0xff][random.random_range(0..4)],
+                2 => damaged.insert(at, random.random()),
+                _ => damaged.truncate(at.max(1)),
+            }
+        }
+        if let Some(read) = decode_content(damaged.clone().into()) {
+            assert_eq!(decode(&encode(&read).unwrap()), Some(read), "{damaged:?}");
+        }
     }
 }
