@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use crate::backend::Backend;
-use crate::metrics::{record_rate_limits, record_scan_parts, record_stale, record_store};
+use crate::metrics::{record_past, record_rate_limits, record_scan_parts, record_stale, record_store};
 
 /// The version of CQL of Cassandra 5.0.
 const CQL_VERSION: &str = "3.4.7";
@@ -193,5 +193,8 @@ impl Backend for Arc<Engine> {
         record_stale(&self.stale);
         record_rate_limits(&self.figures.rate_limits);
         record_scan_parts(self.scan_parts_running());
+        if let Some((figures, reach)) = self.past_figures() {
+            record_past(&figures, reach);
+        }
     }
 }

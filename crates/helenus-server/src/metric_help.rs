@@ -57,6 +57,18 @@ const GAUGES: &[(&str, &str)] = &[
         "Files or objects of the log whose writes are not all in SSTables yet",
     ),
     (
+        "helenus_past_log_bytes",
+        "Bytes that are kept of the log for times of the past; 0 except at the node that keeps the past",
+    ),
+    (
+        "helenus_past_moments",
+        "Moments from which times of the past are reached; 0 except at the node that keeps the past",
+    ),
+    (
+        "helenus_past_reach_seconds",
+        "How far back times can be read; 0 except at the node that keeps the past",
+    ),
+    (
         "helenus_read_only_age_seconds",
         "Time since which a node that only reads has read nothing new from the bucket",
     ),

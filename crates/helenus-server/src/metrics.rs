@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::Opcode;
+use helenus_query::engine::history::PastFigures;
 use helenus_query::figures::rate_limits::{RateLimitFigures, RateLimitKind};
 use helenus_query::index::stale_entry::StaleCounts;
 use helenus_tablet::StoreStats;
@@ -219,6 +220,13 @@ pub(crate) fn record_rate_limits(figures: &RateLimitFigures) {
 /// Sets the gauge of parts of reads of whole tables that are being read.
 pub(crate) fn record_scan_parts(running: usize) {
     gauge!("helenus_scan_parts_running").set(running as f64);
+}
+
+/// Sets the gauges of what is kept of the past, and how far back it can be read.
+pub(crate) fn record_past(figures: &PastFigures, reach: Duration) {
+    gauge!("helenus_past_moments").set(figures.moments as f64);
+    gauge!("helenus_past_log_bytes").set(figures.log_bytes as f64);
+    gauge!("helenus_past_reach_seconds").set(reach.as_secs_f64());
 }
 
 /// Sets the gauges and counters of the store. Tablets are summed up: their number is not the reader's concern.

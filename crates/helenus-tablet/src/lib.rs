@@ -87,6 +87,7 @@ pub use data_model::{
 };
 pub use error::StoreError;
 pub use history::HistoryPosition;
+pub use history::archive::TrimmedHistory;
 pub use log::stats::LogStats;
 pub use machine::{machine_memory_bytes, resident_memory_bytes};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};

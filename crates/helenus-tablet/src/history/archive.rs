@@ -12,6 +12,15 @@ use super::{Segments, log_folder};
 use crate::bucket::subfolders::subfolders;
 use crate::error::{StoreError, chain};
 
+/// What the deletion of old chunks came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrimmedHistory {
+    /// Chunks that were deleted.
+    pub deleted: usize,
+    /// The bytes of the chunks that remain.
+    pub kept_bytes: u64,
+}
+
 fn unavailable(error: &Error) -> StoreError {
     StoreError::Unavailable(chain(error))
 }
@@ -94,14 +103,19 @@ pub(crate) async fn read(objects: &dyn ObjectStore, path: &Path) -> Result<Segme
     })
 }
 
-/// Deletes the chunks whose last frame is from before that time; how many.
+/// Deletes the chunks whose last frame is from before that time.
 pub(crate) async fn delete_before(
     objects: &Arc<dyn ObjectStore>,
     before_ms: i64,
-) -> Result<usize, StoreError> {
-    let mut old = list(objects.as_ref(), None).await?;
-    old.retain(|(name, _)| name.latest_ms < before_ms);
-    let count = old.len();
+) -> Result<TrimmedHistory, StoreError> {
+    let found = list(objects.as_ref(), None).await?;
+    let (old, kept): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|(name, _)| name.latest_ms < before_ms);
+    let trimmed = TrimmedHistory {
+        deleted: old.len(),
+        kept_bytes: total_bytes(&kept),
+    };
     let paths = old.into_iter().map(|(_, object)| Ok(object.location));
     let mut deleted = objects.delete_stream(futures::stream::iter(paths).boxed());
     while let Some(result) = deleted.next().await {
@@ -110,11 +124,14 @@ pub(crate) async fn delete_before(
             Err(error) => return Err(unavailable(&error)),
         }
     }
-    Ok(count)
+    Ok(trimmed)
+}
+
+fn total_bytes(chunks: &[(ChunkName, ObjectMeta)]) -> u64 {
+    chunks.iter().map(|(_, object)| object.size).sum()
 }
 
 /// The bytes of all chunks.
 pub(crate) async fn bytes(objects: &dyn ObjectStore) -> Result<u64, StoreError> {
-    let found = list(objects, None).await?;
-    Ok(found.iter().map(|(_, object)| object.size).sum())
+    Ok(total_bytes(&list(objects, None).await?))
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{Store, StoreKind};
 use crate::error::{StoreError, chain};
+use crate::history::archive::TrimmedHistory;
 use crate::history::span::{SET_BACK_MAX_MS, Span, SpanOps};
 use crate::history::{self, Frame, HistoryPosition, Segments, archive};
 use crate::log::LogPosition;
@@ -306,11 +307,11 @@ impl Store {
         Ok(logs)
     }
 
-    /// Deletes what is kept of logs from before that time; how many chunks.
+    /// Deletes what is kept of logs from before that time.
     ///
     /// # Errors
     /// The store can't be written to.
-    pub async fn trim_history(&self, before_ms: i64) -> Result<usize, StoreError> {
+    pub async fn trim_history(&self, before_ms: i64) -> Result<TrimmedHistory, StoreError> {
         archive::delete_before(&self.files()?.objects, before_ms).await
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
-use super::SKEW_MS;
+use super::{PastFigures, SKEW_MS};
 use crate::engine::Engine;
 use crate::failure::store_error;
 
@@ -62,7 +62,10 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
                         tracing::warn!(%error, "the past could not be kept");
                     }
                 }
-                false => keeper.last = None,
+                false => {
+                    keeper.last = None;
+                    *engine.history.figures.lock() = PastFigures::default();
+                }
             }
             drop(engine);
             tokio::time::sleep(INTERVAL).await;
@@ -123,21 +126,24 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration) -> Result
             engine.remove_base(&base).await?;
         }
     }
-    // The last one before is needed.
-    let Some((first_ms, _)) = bases.range(..=cutoff_ms).next_back() else {
-        return Ok(());
-    };
-    for base in bases.range(..first_ms).map(|(_, base)| base) {
-        engine.remove_base(base).await?;
+    // The last one before is needed. Without one nothing is too old.
+    let first_ms = bases.range(..=cutoff_ms).next_back().map(|(at, _)| *at);
+    if let Some(first_ms) = first_ms {
+        let needed = bases.split_off(&first_ms);
+        for base in bases.values() {
+            engine.remove_base(base).await?;
+        }
+        bases = needed;
+        engine.trim_timeline(first_ms).await?;
+        engine.pasts.forget_times_before(first_ms);
     }
-    engine.trim_timeline(*first_ms).await?;
-    let trimmed = engine
-        .context
-        .store
-        .trim_history(first_ms.saturating_sub(SKEW_MS))
-        .await;
-    trimmed.map_err(store_error)?;
-    engine.pasts.forget_times_before(*first_ms);
+    let before_ms = first_ms.map_or(i64::MIN, |first_ms| first_ms.saturating_sub(SKEW_MS));
+    let trimmed = engine.context.store.trim_history(before_ms).await;
+    *engine.history.figures.lock() = PastFigures {
+        moments: bases.len(),
+        earliest_ms: bases.keys().next().copied(),
+        log_bytes: trimmed.map_err(store_error)?.kept_bytes,
+    };
     Ok(())
 }
 
@@ -186,9 +192,9 @@ pub(in crate::engine) async fn remove(engine: &Engine) -> Result<(), CqlError> {
         .trim_history(i64::MAX)
         .await
         .map_err(store_error)?;
-    if trimmed > 0 {
+    if trimmed.deleted > 0 {
         tracing::info!(
-            parts = trimmed,
+            parts = trimmed.deleted,
             "what was kept of the past was removed: point_in_time_window is off"
         );
     }

@@ -33,6 +33,19 @@ pub(crate) struct History {
     window: Option<Duration>,
     /// By the time of their moment, as they were read last.
     bases: Mutex<BTreeMap<i64, Arc<Base>>>,
+    /// As the keeper found them last.
+    figures: parking_lot::Mutex<PastFigures>,
+}
+
+/// What is kept of the past, as the node that keeps it found it last. All is 0 at the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PastFigures {
+    /// Moments from which times are reached.
+    pub moments: usize,
+    /// The first time that can be read, in milliseconds since the Unix epoch.
+    pub earliest_ms: Option<i64>,
+    /// Bytes of the logs of former times.
+    pub log_bytes: u64,
 }
 
 /// What is kept of the past, and what it takes.
@@ -55,6 +68,7 @@ impl History {
         History {
             window,
             bases: Mutex::default(),
+            figures: parking_lot::Mutex::default(),
         }
     }
 
@@ -64,6 +78,16 @@ impl History {
 }
 
 impl Engine {
+    /// What is kept of the past, and how far back it can be read; `None` if no past is kept.
+    pub fn past_figures(&self) -> Option<(PastFigures, Duration)> {
+        let figures = *self.history.figures.lock();
+        let reach_ms = figures
+            .earliest_ms
+            .map_or(0, |first_ms| self.now_ms().saturating_sub(first_ms));
+        let reach = Duration::from_millis(reach_ms.max(0).unsigned_abs());
+        self.history.is_on().then_some((figures, reach))
+    }
+
     /// The tablets that bases have pinned, those of other nodes too.
     ///
     /// # Errors
