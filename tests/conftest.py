@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import pathlib
 import shutil
 
 import pytest
@@ -9,7 +10,14 @@ import pytest
 import helenus
 from toolchains import Toolchains
 
+HERE = pathlib.Path(__file__).resolve().parent
 CI = os.environ.get("CI") == "true"
+# These measure times or memory, or have leases that run out when the machine is too busy: they get the marker `alone`, and `./test` runs them after the others,
+# one at a time.
+ALONE = (
+    "cluster", "differential", "stress", "time_machine", "kafka_log/test_cluster_on_kafka.py", "cluster_drivers/test_long_requests_of_nodes.py",
+    "durability/test_long_requests.py", "durability/test_memory.py", "durability/test_slow_log.py", "durability/test_strangers.py",
+)
 
 
 def pytest_addoption(parser):
@@ -23,6 +31,8 @@ def pytest_addoption(parser):
     parser.addoption("--minutes", type=float, default=1 if CI else 3,
                      help="how long the cluster's nodes are tormented, and histories compared; every fault and one play come in any case")
     parser.addoption("--faults", default="", help="only these of the cluster's, by words in their names, with commas: drain,SIGTERM,rolling")
+    parser.addoption("--calm", type=float, default=2 if CI else 5,
+                     help="seconds from one fault of the time machine to the next, beside those that nodes and tablets need to be at rest")
     parser.addoption("--rate", type=float, default=200, help="operations a second of the cluster's clients")
     parser.addoption("--seed", type=int, default=None, help="of the faults and of the cluster's clients, and of the histories of the differential test")
     parser.addoption("--histories", type=int, default=200 if CI else 600, help="histories of the differential test that are played at once")
@@ -34,6 +44,9 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if any(item.path.is_relative_to(HERE / place) for place in ALONE):
+            item.add_marker("alone")
     if config.getoption("--target"):
         dropped = [i for i in items if i.get_closest_marker("process")]
         config.hook.pytest_deselected(items=dropped)
@@ -41,12 +54,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    if hasattr(session.config, "workerinput"):
+        # The process that has started this worker counts.
+        return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     stats = reporter.stats if reporter else {}
     skipped = stats.get("skipped", [])
     if os.environ.get("HELENUS_TEST_COUNTS"):
         count = lambda *kinds: sum(len(stats.get(k, [])) for k in kinds)
-        with open(os.environ["HELENUS_TEST_COUNTS"], "w") as f:
+        with open(os.environ["HELENUS_TEST_COUNTS"], "a") as f:
             print(count("passed", "subtests passed"), count("failed", "error", "subtests failed"),
                   count("skipped", "subtests skipped"), file=f)
     if CI and skipped and exitstatus == 0:
