@@ -4,6 +4,7 @@ Also `Target`, the same face for a server that runs already (Apache Cassandra, s
 every test can be shown to hold on the server it imitates.
 """
 
+import collections
 import os
 import pathlib
 import random
@@ -33,10 +34,12 @@ def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith("HELENUS_")}
 
 
-# Ports that no outgoing connection is given: those are from 32768 on, and one of them could take a port before its node listens there.
-PORTS = range(10_000, 32_000)
-# The ports that `free_port` has given to this process: what they were given for may not listen yet.
-given_ports = set()
+# Ports that no outgoing connection is given: those are from 32768 on, and one of them could take a port before its node listens there. Of workers of pytest,
+# each takes its own.
+WORKERS_MAX = 4
+PORTS = range(10_000, 32_000)[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS_MAX::WORKERS_MAX]
+# The last ports that `free_port` has given: what they were given for may not listen yet.
+given_ports = collections.deque(maxlen=1000)
 
 
 def free_port(host="127.0.0.1"):
@@ -50,7 +53,7 @@ def free_port(host="127.0.0.1"):
                 s.bind((host, port))
             except OSError:
                 continue
-        given_ports.add(port)
+        given_ports.append(port)
         return port
 
 

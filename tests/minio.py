@@ -1,7 +1,5 @@
 """A real S3 server for tests: MinIO, built once by the Go toolchain, run in a folder of the test's own."""
 
-import fcntl
-import os
 import pathlib
 import shutil
 import signal
@@ -13,27 +11,7 @@ import urllib.request
 import helenus
 import toolchains
 
-# The module has no release tags that Go understands; this is its last commit.
-VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 USER, SECRET = "helenus", "helenus-secret"
-
-
-def build():
-    """The server's binary; built the first time."""
-    toolchains.require("MinIO", "go")
-    folder = toolchains.CACHE / "minio" / VERSION
-    binary = folder / "minio"
-    if binary.exists():
-        return binary
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not binary.exists():
-            with tempfile.TemporaryDirectory(dir=folder) as made:
-                environment = {"GOBIN": made, "CGO_ENABLED": "0"}
-                toolchains.run(["go", "install", "-ldflags=-s -w", f"github.com/minio/minio@{VERSION}"], folder, environment)
-                os.rename(pathlib.Path(made) / "minio", binary)
-    return binary
 
 
 class Minio:
@@ -54,7 +32,7 @@ class Minio:
         self.folder.mkdir(parents=True, exist_ok=True)
         log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
         self.process = subprocess.Popen(
-            [str(build()), "server", "--quiet", "--address", f"{self.host}:{self.port}",
+            [toolchains.minio(), "server", "--quiet", "--address", f"{self.host}:{self.port}",
              "--console-address", f"{self.host}:{self.console_port}", str(self.folder)],
             stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             env={**helenus.clean_environment(), "MINIO_ROOT_USER": USER, "MINIO_ROOT_PASSWORD": SECRET,

@@ -1,10 +1,14 @@
 """Builds the driver programs of other languages, once per content, in a cache outside the sources."""
 
+import contextlib
+import fcntl
+import filecmp
 import hashlib
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -32,6 +36,15 @@ def run(command, cwd, env=None):
         pytest.fail(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-6000:]}")
 
 
+@contextlib.contextmanager
+def locked(folder):
+    """Holds the lock of a folder of the cache: of processes that run tests side by side, one builds what is in it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f"{folder.name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def content_hash(folder, names):
     """A short hash of the named files and folders."""
     digest = hashlib.sha256()
@@ -47,10 +60,39 @@ def go_program(client, source, name):
     """The command of a Go program, built if it has changed."""
     require(client, "go")
     out = CACHE / "go" / content_hash(source, ["go.mod", "go.sum", *[p.name for p in sorted(source.glob("*.go"))]])
-    if not (out / name).exists():
-        out.mkdir(parents=True, exist_ok=True)
-        run(["go", "build", "-o", str(out / name), "."], source)
+    with locked(out):
+        if not (out / name).exists():
+            out.mkdir(parents=True, exist_ok=True)
+            run(["go", "build", "-o", str(out / name), "."], source)
     return [str(out / name)]
+
+
+def go_install(client, package, version):
+    """The path of a program of a public Go module; built the first time, which takes minutes."""
+    require(client, "go")
+    name = package.rpartition("/")[2]
+    folder = CACHE / name / version
+    with locked(folder):
+        if not (folder / name).exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as made:
+                run(["go", "install", "-ldflags=-s -w", f"{package}@{version}"], folder, {"GOBIN": made, "CGO_ENABLED": "0"})
+                os.rename(pathlib.Path(made) / name, folder / name)
+    return str(folder / name)
+
+
+def minio():
+    """An object store that speaks S3. The module has no release tags that Go understands; this is its last commit."""
+    return go_install("MinIO", "github.com/minio/minio", "v0.0.0-20260212201848-7aac2a2c5b7c")
+
+
+def promtool():
+    """Prometheus' checker of rules and metrics. The module of Prometheus 3 counts its versions so."""
+    return go_install("Prometheus", "github.com/prometheus/prometheus/cmd/promtool", "v0.316.0")
+
+
+def helm():
+    return os.environ.get("HELM") or shutil.which("helm") or go_install("Helm", "helm.sh/helm/v3/cmd/helm", "v3.18.4")
 
 
 class Toolchains:
@@ -60,11 +102,12 @@ class Toolchains:
         require("Java driver", "java", "mvn")
         source = HERE / "drivers" / "java"
         out = CACHE / "java" / content_hash(source, ["pom.xml", "src"])
-        if not (out / "done").exists():
-            shutil.rmtree(out, ignore_errors=True)
-            shutil.copytree(source, out, ignore=shutil.ignore_patterns("target", "*.py"))
-            run(["mvn", "-q", "-B", "package"], out)
-            (out / "done").touch()
+        with locked(out):
+            if not (out / "done").exists():
+                shutil.rmtree(out, ignore_errors=True)
+                shutil.copytree(source, out, ignore=shutil.ignore_patterns("target", "*.py"))
+                run(["mvn", "-q", "-B", "package"], out)
+                (out / "done").touch()
         return ["java", "-cp", f"{out}/target/classes:{out}/target/lib/*", "helenus.tests.Main"]
 
     def go(self):
@@ -77,14 +120,16 @@ class Toolchains:
         require("Node driver", "node", "npm")
         source = HERE / "drivers" / "node"
         out = CACHE / "node" / content_hash(source, ["package.json", "package-lock.json"])
-        if not (out / "done").exists():
-            out.mkdir(parents=True, exist_ok=True)
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(source / name, out)
-            run(["npm", "ci", "--no-audit", "--no-fund"], out)
-            (out / "done").touch()
-        for file in source.glob("*.js"):
-            shutil.copy(file, out)
+        with locked(out):
+            if not (out / "done").exists():
+                out.mkdir(parents=True, exist_ok=True)
+                for name in ("package.json", "package-lock.json"):
+                    shutil.copy(source / name, out)
+                run(["npm", "ci", "--no-audit", "--no-fund"], out)
+                (out / "done").touch()
+            for file in source.glob("*.js"):
+                if not (out / file.name).exists() or not filecmp.cmp(file, out / file.name, shallow=False):
+                    shutil.copy(file, out)
         return ["node", str(out / "main.js")]
 
     def rust(self):
@@ -107,3 +152,10 @@ def check_program(subtests, command, server, timeout_s=600):
     assert checks, everything
     assert done.returncode == 0, everything
     assert done.stdout.rstrip().endswith(f"{len(checks)} checks passed"), everything
+
+
+# Before tests run side by side, so that none waits for a build of minutes.
+if __name__ == "__main__":
+    for build in (minio, promtool, helm):
+        with contextlib.suppress(pytest.skip.Exception):
+            build()

@@ -20,11 +20,12 @@ def classpath():
     toolchains.require("Apache Kafka", "java", "mvn")
     source = HERE / "brokers"
     out = toolchains.CACHE / "kafka" / toolchains.content_hash(source, ["pom.xml"])
-    if not (out / "done").exists():
-        shutil.rmtree(out, ignore_errors=True)
-        shutil.copytree(source, out)
-        toolchains.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], out)
-        (out / "done").touch()
+    with toolchains.locked(out):
+        if not (out / "done").exists():
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(source, out)
+            toolchains.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], out)
+            (out / "done").touch()
     return f"{out}/lib/*"
 
 

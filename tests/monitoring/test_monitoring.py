@@ -1,12 +1,9 @@
 """The dashboard and the alert rules of `monitoring/`: the real promtool takes them, and they name only metrics that running nodes export."""
 
-import fcntl
 import json
-import os
 import pathlib
 import re
 import subprocess
-import tempfile
 
 import pytest
 
@@ -19,27 +16,13 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "monitoring"
 RULES, DASHBOARD = FOLDER / "helenus-alerts.yml", FOLDER / "helenus-dashboard.json"
-# The module of Prometheus 3 counts its versions so.
-VERSION = "v0.316.0"
 METRIC = re.compile(r"\b(?:helenus|process)_[a-z0-9_]+")
 
 
 @pytest.fixture(scope="module")
 def promtool():
     """Prometheus' own checker; built the first time."""
-    toolchains.require("Prometheus", "go")
-    folder = toolchains.CACHE / "promtool" / VERSION
-    binary = folder / "promtool"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not binary.exists():
-            with tempfile.TemporaryDirectory(dir=folder) as made:
-                environment = {"GOBIN": made, "CGO_ENABLED": "0"}
-                package = f"github.com/prometheus/prometheus/cmd/promtool@{VERSION}"
-                toolchains.run(["go", "install", "-ldflags=-s -w", package], folder, environment)
-                os.rename(pathlib.Path(made) / "promtool", binary)
-    return str(binary)
+    return toolchains.promtool()
 
 
 @pytest.fixture(scope="module")

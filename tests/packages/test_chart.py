@@ -1,33 +1,25 @@
 """The Helm chart: linted and rendered by Helm itself, and decoded strictly into Kubernetes' own types."""
 
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 
 import pytest
 
 import helenus
-from toolchains import CACHE, HERE, go_program, require
+import toolchains
+from toolchains import HERE, go_program
 
 CHART = helenus.ROOT / "deploy" / "helm" / "helenus"
 ALL_VALUES = pathlib.Path(__file__).parent / "chart_values.yaml"
-HELM_VERSION = "v3.18.4"
 KUBERNETES = ["--kube-version", "1.30.0"]
 
 
 @pytest.fixture(scope="module")
 def helm():
     """Runs Helm; built from its module if it is not there."""
-    program = os.environ.get("HELM") or shutil.which("helm")
-    if program is None:
-        require("Helm", "go")
-        folder = CACHE / "go" / f"helm-{HELM_VERSION}"
-        program = folder / "helm"
-        if not program.exists():
-            subprocess.run(["go", "install", f"helm.sh/helm/v3/cmd/helm@{HELM_VERSION}"], check=True, env={**os.environ, "GOBIN": str(folder)})
-    return lambda *arguments: subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    program = toolchains.helm()
+    return lambda *arguments: subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
