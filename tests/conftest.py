@@ -2,15 +2,13 @@
 
 import itertools
 import os
-import pathlib
 import shutil
 
 import pytest
 
 import helenus
-from toolchains import Toolchains
+from toolchains import HERE, Toolchains
 
-HERE = pathlib.Path(__file__).resolve().parent
 CI = os.environ.get("CI") == "true"
 # These measure times or memory, or have leases that run out when the machine is too busy: they get the marker `alone`, and `./test` runs them after the others,
 # one at a time.

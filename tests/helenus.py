@@ -43,7 +43,7 @@ given_ports = collections.deque(maxlen=1000)
 
 
 def free_port(host="127.0.0.1"):
-    """A TCP port that nothing listens on now, and that was not given before."""
+    """A TCP port that nothing listens on now, and that was not given lately."""
     while True:
         port = random.choice(PORTS)
         if port in given_ports:

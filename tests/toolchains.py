@@ -45,6 +45,18 @@ def locked(folder):
         yield
 
 
+@contextlib.contextmanager
+def built_once(out):
+    """Whether a folder of the cache, which is then empty, is still to be built; it counts as built if the block ends well."""
+    with locked(out):
+        is_due = not (out / "done").exists()
+        if is_due:
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir(parents=True)
+        yield is_due
+        (out / "done").touch()
+
+
 def content_hash(folder, names):
     """A short hash of the named files and folders."""
     digest = hashlib.sha256()
@@ -102,12 +114,10 @@ class Toolchains:
         require("Java driver", "java", "mvn")
         source = HERE / "drivers" / "java"
         out = CACHE / "java" / content_hash(source, ["pom.xml", "src"])
-        with locked(out):
-            if not (out / "done").exists():
-                shutil.rmtree(out, ignore_errors=True)
-                shutil.copytree(source, out, ignore=shutil.ignore_patterns("target", "*.py"))
+        with built_once(out) as is_due:
+            if is_due:
+                shutil.copytree(source, out, ignore=shutil.ignore_patterns("target", "*.py"), dirs_exist_ok=True)
                 run(["mvn", "-q", "-B", "package"], out)
-                (out / "done").touch()
         return ["java", "-cp", f"{out}/target/classes:{out}/target/lib/*", "helenus.tests.Main"]
 
     def go(self):
@@ -120,13 +130,11 @@ class Toolchains:
         require("Node driver", "node", "npm")
         source = HERE / "drivers" / "node"
         out = CACHE / "node" / content_hash(source, ["package.json", "package-lock.json"])
-        with locked(out):
-            if not (out / "done").exists():
-                out.mkdir(parents=True, exist_ok=True)
+        with built_once(out) as is_due:
+            if is_due:
                 for name in ("package.json", "package-lock.json"):
                     shutil.copy(source / name, out)
                 run(["npm", "ci", "--no-audit", "--no-fund"], out)
-                (out / "done").touch()
             for file in source.glob("*.js"):
                 if not (out / file.name).exists() or not filecmp.cmp(file, out / file.name, shallow=False):
                     shutil.copy(file, out)

@@ -20,12 +20,10 @@ def classpath():
     toolchains.require("Apache Kafka", "java", "mvn")
     source = HERE / "brokers"
     out = toolchains.CACHE / "kafka" / toolchains.content_hash(source, ["pom.xml"])
-    with toolchains.locked(out):
-        if not (out / "done").exists():
-            shutil.rmtree(out, ignore_errors=True)
-            shutil.copytree(source, out)
+    with toolchains.built_once(out) as is_due:
+        if is_due:
+            shutil.copytree(source, out, dirs_exist_ok=True)
             toolchains.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], out)
-            (out / "done").touch()
     return f"{out}/lib/*"
 
 
