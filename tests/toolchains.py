@@ -8,9 +8,12 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
+
+import helenus
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("HELENUS_TEST_CACHE", HERE / ".cache"))
@@ -141,11 +144,12 @@ class Toolchains:
         return ["node", str(out / "main.js")]
 
     def rust(self):
+        """The program is a member of the workspace; `./test` has built it beside the node."""
         require("Rust driver", "cargo")
-        source = HERE / "drivers" / "rust"
-        out = CACHE / "rust"
-        run(["cargo", "build", "--locked"], source, {"CARGO_TARGET_DIR": str(out)})
-        return [str(out / "debug" / "helenus-driver-test")]
+        program = helenus.binary().parent / "helenus-driver-test"
+        if not program.exists():
+            run(["cargo", "build", "-p", "helenus-driver-test"], helenus.ROOT)
+        return [str(program)]
 
 
 def check_program(subtests, command, server, timeout_s=600):
@@ -162,8 +166,23 @@ def check_program(subtests, command, server, timeout_s=600):
     assert done.stdout.rstrip().endswith(f"{len(checks)} checks passed"), everything
 
 
-# Before tests run side by side, so that none waits for a build of minutes.
-if __name__ == "__main__":
-    for build in (minio, promtool, helm):
+# Programs that the tests of a folder need, in the order in which they are built.
+PROGRAMS = {
+    "drivers/java": ("java",), "drivers/go": ("go",), "drivers/node": ("node",), "cluster_drivers": ("minio", "java", "go", "node"),
+    "object_store": ("minio",), "nodetool": ("minio",), "kafka_log": ("minio", "checker"), "cluster": ("minio", "checker"),
+    "time_machine": ("minio", "checker"), "differential": ("minio",), "console": ("minio",), "monitoring": ("minio", "promtool"),
+    "packages": ("helm",),
+}
+
+
+def main(folders):
+    """Builds the programs of these folders, so that no test waits for a build of minutes; a missing toolchain is left to the tests."""
+    methods = {name: getattr(Toolchains(), name) for name in ("java", "go", "node", "checker")}
+    programs = {"minio": minio, "promtool": promtool, "helm": helm, **methods}
+    for name in dict.fromkeys(name for folder in folders for name in PROGRAMS.get(folder, ())):
         with contextlib.suppress(pytest.skip.Exception):
-            build()
+            programs[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

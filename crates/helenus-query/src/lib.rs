@@ -30,3 +30,9 @@ pub mod schema;
 pub mod statement_shape;
 pub mod storage;
 pub mod trace;
+
+/// Boxes the future of an `async fn` that other crates call.
+///
+/// A future that is not boxed is compiled by each crate that polls it, with all futures inside it: by the next crate, the binary and each
+/// test. A boxed one is compiled once, in the crate of its function. The price is an allocation a call.
+pub(crate) use async_recursion::async_recursion as boxed;

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 pub use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::boxed;
 use crate::console::Console;
 use crate::figure_metrics;
 use crate::metric_help;
@@ -70,6 +71,7 @@ impl HttpServer {
     /// `commands` for `POST /node/…`; `control` is there for a node among others.
     ///
     /// Errors: the address can't be bound.
+    #[boxed]
     pub async fn start(
         listen: SocketAddr,
         prometheus: PrometheusHandle,

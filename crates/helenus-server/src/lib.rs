@@ -43,6 +43,9 @@ mod table_report;
 pub mod tls;
 mod working_memory;
 
+/// Boxes the future of an `async fn` that other crates call, so that it is compiled once, in this crate.
+pub(crate) use async_recursion::async_recursion as boxed;
+
 pub use backend::Backend;
 pub use config::{OverloadConfig, ServerConfig};
 pub use listener::Server;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::boxed;
 use helenus_cluster::{CLUSTER_DOCUMENT, ClusterError, TabletSpec, tablets_in};
 use helenus_cql::error::CqlError;
 use helenus_query::engine::Engine;
@@ -39,6 +40,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the first round fails.
+    #[boxed]
     pub async fn start(engine: &Arc<Engine>, interval: Duration) -> Result<Reader, ReaderError> {
         round(engine, true).await?;
         let rounds = tokio::spawn(follow(engine.clone(), interval));

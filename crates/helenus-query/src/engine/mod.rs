@@ -37,6 +37,7 @@ use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
 use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
 
 use crate::analysis::{BatchStatement, DirectPlan, EvalContext, Plan, Planned, PlannedBatch, consistency};
+use crate::boxed;
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Source};
 use crate::execution::backfill::{self, SchemaChanges};
@@ -181,6 +182,7 @@ const EVENTS_MAX: usize = 1024;
 
 impl Engine {
     /// Opens the store and reads the schema from it.
+    #[boxed]
     pub async fn open(config: EngineConfig) -> Result<Arc<Engine>, CqlError> {
         let live_tables = Arc::new(LiveTables::default());
         let headers = Arc::new(HeaderTables::default());
@@ -342,6 +344,7 @@ impl Engine {
     }
 
     /// Flushes what can be flushed and closes the store.
+    #[boxed]
     pub async fn close(&self) -> Result<(), CqlError> {
         self.context.store.close().await.map_err(store_error)
     }
@@ -349,6 +352,7 @@ impl Engine {
 
 impl Engine {
     /// Runs a statement given as text.
+    #[boxed]
     pub async fn query(
         self: &Arc<Self>,
         client: &ClientState,
@@ -370,6 +374,7 @@ impl Engine {
     }
 
     /// Runs a prepared statement.
+    #[boxed]
     pub async fn execute(
         self: &Arc<Self>,
         client: &ClientState,
@@ -594,6 +599,7 @@ impl Engine {
     }
 
     /// Runs a BATCH message.
+    #[boxed]
     pub async fn batch(
         self: &Arc<Self>,
         client: &ClientState,

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{Engine, ddl};
+use crate::boxed;
 use crate::cluster::{Cluster, Moment, Pin, RemoteError};
 use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
@@ -252,6 +253,7 @@ impl Engine {
     ///
     /// # Errors
     /// The store could not be frozen soon enough.
+    #[boxed]
     pub async fn serve_hold(&self, moment: Uuid) -> Result<Vec<TokenRange>, CqlError> {
         let held = self.context.store.hold_moment(FREEZE_PATIENCE, HOLD_MAX).await;
         let held = held.map_err(store_error)?;
@@ -264,6 +266,7 @@ impl Engine {
     ///
     /// # Errors
     /// The log was not held so long, or the tablets could not be pinned.
+    #[boxed]
     pub async fn serve_pin(&self, pin: Pin) -> Result<Moment, CqlError> {
         let store = &self.context.store;
         match pin {

@@ -18,6 +18,7 @@ use super::Engine;
 use crate::analysis::plan::PastKey;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
+use crate::boxed;
 use crate::clock::StoppedClock;
 use crate::failure::store_error;
 use crate::request::no_keyspace;
@@ -229,6 +230,7 @@ impl Engine {
     ///
     /// # Errors
     /// The past can't be read.
+    #[boxed]
     pub async fn see_past_of(&self, keyspace: Option<&str>, text: &str) -> Result<(), CqlError> {
         match helenus_cql::parser::parse_statement(text) {
             Ok(parsed) => self.see_past(keyspace, &parsed).await,

@@ -10,6 +10,7 @@ use helenus_row::key::{decode_partition_prefix, split_partition_key};
 use uuid::Uuid;
 
 use super::Engine;
+use crate::boxed;
 use crate::figures::sampling::recent::{RecentActivity, RecentReport};
 use crate::figures::sampling::{RunningSampling, Sample, SampledTables, SamplerKind, Samples, SamplingPlan};
 use crate::schema::{Table, TableKind};
@@ -145,6 +146,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store can't be read.
+    #[boxed]
     pub async fn largest_partitions(&self, most: usize) -> Result<Vec<NamedSample>, CqlError> {
         let largest = self.largest_prefixes(LARGEST_LOOKED_AT).await?;
         let schema = self.schema();

@@ -10,6 +10,7 @@ use helenus_cql::error::CqlError;
 use super::Engine;
 use super::access::{self, Credentials, RoleContext};
 use crate::analysis::{Plan, Planned};
+use crate::boxed;
 use crate::request::{ClientState, QueryOptions, User};
 use crate::schema::Schema;
 use crate::schema::roles::Resource;
@@ -24,6 +25,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`CqlError::BadCredentials`], with Cassandra's words.
+    #[boxed]
     pub async fn log_in(&self, address: IpAddr, token: &[u8]) -> Result<Arc<User>, CqlError> {
         let credentials = Credentials::from_token(token)?;
         self.authenticator
@@ -62,6 +64,7 @@ impl Engine {
     ///
     /// # Errors
     /// If it can't be written down.
+    #[boxed]
     pub async fn make_superuser(self: &Arc<Self>, password: Option<&str>) -> Result<(), CqlError> {
         if password.is_some() || self.schema().access.roles.is_empty() {
             super::ddl::make_superuser(self, password).await?;

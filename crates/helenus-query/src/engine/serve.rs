@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::analysis::Planned;
+use crate::boxed;
 use crate::cluster::{
     Backoff, Cluster, LeaseTerm, ListSearch, Owner, PartAnswer, RemoteWrite, ScanRange, Source, Versions,
 };
@@ -51,6 +52,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] before anything was done.
+    #[boxed]
     pub async fn serve_statement(
         self: &Arc<Self>,
         client: &ClientState,
@@ -101,6 +103,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] if the rows are another node's, or may be.
+    #[boxed]
     pub async fn serve_part(
         &self,
         client: &ClientState,
@@ -216,6 +219,7 @@ impl Engine {
     }
 
     /// Reads rows by token and key.
+    #[boxed]
     pub async fn serve_get(&self, keys: &[(i64, Bytes)]) -> Result<Vec<Option<Bytes>>, ExecutionError> {
         let cluster = self.require_cluster()?;
         let term = cluster.lease_term();
@@ -233,6 +237,7 @@ impl Engine {
     }
 
     /// Searches posting lists; the encoded entries of each.
+    #[boxed]
     pub async fn serve_list_search(&self, search: &ListSearch) -> Result<Vec<Bytes>, ExecutionError> {
         let cluster = self.require_cluster()?;
         let term = cluster.lease_term();
@@ -245,6 +250,7 @@ impl Engine {
     }
 
     /// Begins a scan of keys of one tablet.
+    #[boxed]
     pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, ExecutionError> {
         let cluster = self.require_cluster()?;
         let term = cluster.lease_term();
@@ -258,6 +264,7 @@ impl Engine {
     }
 
     /// Writes operands. The caller sees to it that it runs to its end.
+    #[boxed]
     pub async fn serve_write(self: &Arc<Self>, write: RemoteWrite) -> Result<(), ExecutionError> {
         let cluster = self.require_cluster()?.clone();
         let tokens = write.ops.iter().map(|op| op.token);
@@ -274,6 +281,7 @@ impl Engine {
     }
 
     /// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
+    #[boxed]
     pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, ExecutionError> {
         stale_entries::remove(&self.context, stale).await
     }
@@ -282,11 +290,13 @@ impl Engine {
     ///
     /// # Errors
     /// The log can't be read. Batches that can't be applied are tried further in the background.
+    #[boxed]
     pub async fn recover_batches(&self, tokens: TokenRange) -> Result<usize, CqlError> {
         batch_recovery::recover(&self.context, tokens).await
     }
 
     /// Loads the documents that are older than asked for; answers with what is loaded.
+    #[boxed]
     pub async fn load(self: &Arc<Self>, versions: Versions) -> Result<Versions, CqlError> {
         if self.schema().document_version < versions.schema {
             let _loading = self.loading.lock().await;
@@ -308,6 +318,7 @@ impl Engine {
     }
 
     /// Loads the documents as they are in the store now.
+    #[boxed]
     pub async fn load_newest(self: &Arc<Self>) -> Result<(), CqlError> {
         super::ddl::reload(self).await?;
         self.resume_builds();
@@ -315,6 +326,7 @@ impl Engine {
     }
 
     /// Loads the documents that have changed in the store since they were loaded. Cheaper than [`Engine::load_newest`] if none has.
+    #[boxed]
     pub async fn load_changed(self: &Arc<Self>) -> Result<(), CqlError> {
         if super::ddl::has_changed(self).await? {
             super::ddl::reload(self).await?;

@@ -13,6 +13,7 @@ use helenus_tablet::{FileBlocks, PinnedTablet, Tablet, TokenRange};
 use parking_lot::Mutex;
 
 use super::Engine;
+use crate::boxed;
 use crate::failure::store_error;
 
 /// Partitions that are remembered of an SSTable, the largest.
@@ -67,6 +68,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store can't be read.
+    #[boxed]
     pub async fn table_sizes(&self) -> Result<BTreeMap<TableId, TableSize>, CqlError> {
         let files = self.file_summaries().await?;
         Ok(sum(files.iter().map(Arc::as_ref)))

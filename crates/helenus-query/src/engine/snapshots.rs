@@ -13,6 +13,7 @@ use super::Engine;
 use super::adoption;
 use super::ddl::{self, difference, snapshots};
 use super::past::time_of;
+use crate::boxed;
 use crate::cluster::Moment;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::schema::Schema;
@@ -34,6 +35,7 @@ impl Engine {
     /// # Errors
     /// There are no such tables, there is such a snapshot, or the node is read-only ([`CqlError::Invalid`]); or there was no moment of all nodes, or it
     /// can't be written down, and then there is none.
+    #[boxed]
     pub async fn take_snapshot(&self, take: &Take) -> Result<Vec<HistoryPosition>, CqlError> {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
@@ -143,6 +145,7 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema can't be written.
+    #[boxed]
     pub async fn restore_snapshot(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         if let Some(literal) = &wanted.as_of {
             return Box::pin(self.restore_time(wanted, literal)).await;
@@ -258,6 +261,7 @@ impl Engine {
     ///
     /// # Errors
     /// The schema can't be written.
+    #[boxed]
     pub async fn clear_snapshots(&self, which: &Clear) -> Result<Vec<String>, CqlError> {
         let before = self.schema();
         let cleared = ddl::change(self, |schema| Ok(snapshots::clear(schema, which))).await?;

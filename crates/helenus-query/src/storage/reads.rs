@@ -159,7 +159,7 @@ pub(crate) async fn get_here(
     if let CachedRead::Hit(row) = tablet.get_cached(key) {
         return Ok(row);
     }
-    Ok(Box::pin(tablet.get(key)).await?)
+    Ok(tablet.get(key).await?)
 }
 
 /// The same on a node that only reads, once it knows which tablets there are now: the one that it knew of is gone.

@@ -28,6 +28,7 @@ pub use admin_api::AdminApi;
 pub use documents::StoreDocuments;
 pub use host::StoreHost;
 
+use crate::boxed;
 use crate::listener::EventSender;
 use crate::rpc::secret::Secret;
 use crate::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer, TabletReleased, Tls};
@@ -74,6 +75,7 @@ pub enum NodeError {
 
 impl ClusterNode {
     /// Opens the port for the other nodes and begins to join. The address that the others are told is the agent's.
+    #[boxed]
     pub async fn start(engine: &Arc<Engine>, config: NodeConfig) -> Result<ClusterNode, NodeError> {
         let NodeConfig {
             agent: mut agent_config,
@@ -186,6 +188,7 @@ impl ClusterNode {
     ///
     /// # Errors
     /// The node can't take part, and waiting would not help.
+    #[boxed]
     pub async fn joined(&self) -> Result<(), NodeError> {
         let mut states = self.agent.states();
         let ready = |state: &AgentState| !matches!(state, AgentState::Joining(_));
@@ -200,6 +203,7 @@ impl ClusterNode {
     }
 
     /// Hands all tablets over and leaves the cluster. The node still coordinates requests.
+    #[boxed]
     pub async fn drain(&self) -> Result<(), NodeError> {
         Ok(self.agent.drain().await?)
     }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::document::BackupDocument;
 use super::location::BackupLocation;
+use crate::boxed;
 use crate::error::StoreError;
 use crate::history::span::{Span, SpanOps};
 use crate::history::{self, HistoryPosition, Segments, archive};
@@ -38,6 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// A part is missing or damaged.
+    #[boxed]
     pub async fn ops_of_backups(
         &self,
         location: &BackupLocation,

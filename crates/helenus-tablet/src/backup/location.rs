@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::document::{BackupDocument, FORMAT, check_format};
 use super::encrypted::EncryptedObjects;
 use super::key::BackupKey;
+use crate::boxed;
 use crate::bucket::connection::{FORMAT_NAME, plain_client};
 use crate::config::StoreUrl;
 use crate::disk::checksummed_json::{self, ChecksummedDocument};
@@ -110,6 +111,7 @@ impl BackupLocation {
     /// # Errors
     /// The backups there are encrypted with another key, or not at all ([`StoreError::InvalidConfig`]); or the place can't be read, the marker is
     /// damaged, or a newer binary has written it.
+    #[boxed]
     pub async fn store_id(&self) -> Result<Option<Uuid>, StoreError> {
         let Some(bytes) = self.read_in(&self.plain, &Path::from(MARKER)).await? else {
             return Ok(None);
@@ -195,6 +197,7 @@ impl BackupLocation {
     ///
     /// # Errors
     /// Those of [`BackupLocation::store_id`].
+    #[boxed]
     pub async fn list(&self) -> Result<Listed, StoreError> {
         self.store_id().await?;
         let folder = Path::from(DOCUMENTS);
@@ -246,6 +249,7 @@ impl BackupLocation {
     ///
     /// # Errors
     /// There is none, or its document can't be read.
+    #[boxed]
     pub async fn find(&self, name: Option<&str>) -> Result<BackupDocument, StoreError> {
         let none =
             |what: String| StoreError::InvalidConfig(format!("{what} in {self}; see helenus backup list"));
@@ -372,6 +376,7 @@ fn document_path(name: &str) -> Path {
 ///
 /// # Errors
 /// Something is there, or it can't be looked at.
+#[boxed]
 pub async fn refuse_unless_empty(url: &StoreUrl) -> Result<(), StoreError> {
     let refused = |what: &str| {
         Err(StoreError::InvalidConfig(format!(

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::location::BackupLocation;
+use crate::boxed;
 use crate::error::StoreError;
 
 const RUNNING: &str = "helenus-backup-running.json";
@@ -42,6 +43,7 @@ impl Running {
     ///
     /// # Errors
     /// Another node backs up to that place.
+    #[boxed]
     pub async fn begin(location: &BackupLocation, node: Uuid) -> Result<Running, StoreError> {
         let path = Path::from(RUNNING);
         let mode = match location.read_in(&location.plain, &path).await? {
@@ -87,6 +89,7 @@ impl Running {
     }
 
     /// Ends.
+    #[boxed]
     pub async fn end(self) {
         self.renewing.abort();
         if let Err(error) = self.location.delete(&Path::from(RUNNING)).await {

@@ -11,6 +11,7 @@ use super::digest::digest;
 use super::document::{BackupDocument, BackupFile};
 use super::location::BackupLocation;
 use super::stored_files::stored_files;
+use crate::boxed;
 use crate::error::{StoreError, chain};
 
 /// What is wrong with a file.
@@ -38,6 +39,7 @@ impl BackupLocation {
     ///
     /// # Errors
     /// There is no such backup, or the place can't be read at all.
+    #[boxed]
     pub async fn verify(
         &self,
         name: Option<&str>,

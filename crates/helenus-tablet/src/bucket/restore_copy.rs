@@ -6,6 +6,7 @@
 use object_store::PutMode;
 use uuid::Uuid;
 
+use crate::boxed;
 use crate::bucket::connection::Bucket;
 use crate::bucket::log_move::LogMoveRecord;
 use crate::bucket::store_documents::StoreDocuments;
@@ -27,6 +28,7 @@ impl CopyRestore {
     ///
     /// # Errors
     /// There is no store, or its log is not there or is still another store's.
+    #[boxed]
     pub async fn begin(config: &StoreConfig) -> Result<CopyRestore, StoreError> {
         let StoreUrl::Remote(url) = &config.url else {
             return Err(StoreError::InvalidConfig(
@@ -66,6 +68,7 @@ impl CopyRestore {
     }
 
     /// Binds the new identity to the place: from now on nodes open it.
+    #[boxed]
     pub async fn finish(self) -> Result<(), StoreError> {
         if let Some((log, store_id)) = &self.log {
             let target = log_store::bind_target(log, *store_id);

@@ -6,6 +6,7 @@ use futures::TryStreamExt;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
+use crate::boxed;
 use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::Bucket;
 use crate::error::StoreError;
@@ -26,6 +27,7 @@ impl StoreDocuments {
     }
 
     /// The names of the documents that begin with `prefix`, each with a stamp that changes with every write.
+    #[boxed]
     pub async fn names(&self, prefix: &str) -> Result<BTreeMap<String, String>, StoreError> {
         let folder = Path::from("meta");
         let list = self.bucket.store.list(Some(&folder)).try_collect::<Vec<_>>();
@@ -39,15 +41,18 @@ impl StoreDocuments {
         Ok(documents.collect())
     }
 
+    #[boxed]
     pub async fn get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
         self.meta.get(name).await
     }
 
+    #[boxed]
     pub async fn put(&self, name: &str, content: &[u8], version: MetaVersion) -> Result<(), StoreError> {
         let put = self.meta.put(name, content, MetaExpect::Version(version));
         put.await.map(|_| ())
     }
 
+    #[boxed]
     pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
         self.meta.delete(name).await
     }

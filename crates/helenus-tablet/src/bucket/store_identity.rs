@@ -12,6 +12,7 @@ use object_store::{Error, ObjectStoreExt, PutMode, PutOptions};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::boxed;
 use crate::bucket::check::{explain, patiently};
 use crate::bucket::connection::{Bucket, FORMAT_NAME};
 use crate::error::StoreError;
@@ -96,6 +97,7 @@ impl<'a> BindTarget<'a> {
     ///
     /// # Errors
     /// The recorded identity belongs to another location.
+    #[boxed]
     pub async fn identity(&self, proposed: Uuid) -> Result<Uuid, StoreError> {
         let mut found = self.find().await?;
         if found.recorded.is_none() {
@@ -119,6 +121,7 @@ impl<'a> BindTarget<'a> {
     ///
     /// # Errors
     /// There is none, or it belongs to another location.
+    #[boxed]
     pub async fn recorded(&self) -> Result<Uuid, StoreError> {
         let found = self.find().await?;
         match (found.recorded, found.copied) {
@@ -136,6 +139,7 @@ impl<'a> BindTarget<'a> {
     ///
     /// # Errors
     /// There is none, or it belongs to another bucket or prefix.
+    #[boxed]
     pub async fn rebind(&self) -> Result<Uuid, StoreError> {
         let found = self.find().await?;
         let is_here = |recorded: &StoreIdentity| {
@@ -151,6 +155,7 @@ impl<'a> BindTarget<'a> {
         }
     }
 
+    #[boxed]
     pub async fn find(&self) -> Result<IdentityCheck, StoreError> {
         let bucket = self.bucket;
         let (anchor, path) = (&self.anchor, &self.path());

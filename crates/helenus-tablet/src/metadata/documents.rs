@@ -15,6 +15,7 @@ use object_store::{
 };
 use parking_lot::Mutex;
 
+use crate::boxed;
 use crate::checksum::crc32c;
 use crate::error::{StoreError, chain, has_no_space};
 use crate::metadata::inventory::Inventory;
@@ -113,6 +114,7 @@ impl Meta {
         Ok(self.prefix.clone().join("meta").join(name))
     }
 
+    #[boxed]
     pub async fn get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
         let Some(found) = self.find(name).await? else {
             return Ok(None);
@@ -122,6 +124,7 @@ impl Meta {
     }
 
     /// Whether a document is another than the one that was read or written last. Does not read it, and may be true of one that is the same.
+    #[boxed]
     pub async fn may_differ(&self, name: &str) -> Result<bool, StoreError> {
         let path = self.path(name)?;
         let known = self.known.lock().get(name).map(|(_, update)| update.clone());
@@ -192,6 +195,7 @@ impl Meta {
         Ok(Some(CachedDocument { doc, update }))
     }
 
+    #[boxed]
     pub async fn put(
         &self,
         name: &str,
@@ -319,6 +323,7 @@ impl Meta {
         }
     }
 
+    #[boxed]
     pub async fn list(&self) -> Result<Vec<String>, StoreError> {
         let folder = self.prefix.clone().join("meta");
         let found = self
@@ -333,6 +338,7 @@ impl Meta {
             .collect())
     }
 
+    #[boxed]
     pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
         let path = self.path(name)?;
         let _guard = self.lock.lock().await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::boxed;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::tablet::Tablet;
@@ -16,6 +17,7 @@ impl Store {
     ///
     /// # Errors
     /// The store is only read, or a flush has failed.
+    #[boxed]
     pub async fn compact(&self) -> Result<(), StoreError> {
         self.check_writable()?;
         let tablets = self.tablets();

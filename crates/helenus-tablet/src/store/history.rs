@@ -11,6 +11,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt};
 use uuid::Uuid;
 
 use super::{Store, StoreKind};
+use crate::boxed;
 use crate::error::{StoreError, chain};
 use crate::history::archive::TrimmedHistory;
 use crate::history::span::{SET_BACK_MAX_MS, Span, SpanOps};
@@ -73,6 +74,7 @@ impl Store {
     ///
     /// # Errors
     /// The bucket can't be read.
+    #[boxed]
     pub async fn history_positions(&self) -> Result<Vec<HistoryPosition>, StoreError> {
         match &self.kind {
             StoreKind::Remote(remote) => remote.log_positions().await,
@@ -93,6 +95,7 @@ impl Store {
     ///
     /// # Errors
     /// A part is missing or damaged; or it is more than `limit` bytes ([`StoreError::PastTooLarge`]).
+    #[boxed]
     pub async fn history_since(
         &self,
         positions: &[HistoryPosition],
@@ -311,6 +314,7 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be written to.
+    #[boxed]
     pub async fn trim_history(&self, before_ms: i64) -> Result<TrimmedHistory, StoreError> {
         archive::delete_before(&self.files()?.objects, before_ms).await
     }
@@ -319,6 +323,7 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be read.
+    #[boxed]
     pub async fn history_bytes(&self) -> Result<u64, StoreError> {
         archive::bytes(self.files()?.objects.as_ref()).await
     }
@@ -327,6 +332,7 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be written to.
+    #[boxed]
     pub async fn put_history(&self, folder: &str, name: &str, content: Vec<u8>) -> Result<(), StoreError> {
         let put = self
             .files()?
@@ -340,6 +346,7 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be read.
+    #[boxed]
     pub async fn list_history(&self, folder: &str) -> Result<Vec<String>, StoreError> {
         let objects = self.files()?.objects;
         let listed = objects.list(Some(&Path::from(history::FOLDER).join(folder)));
@@ -354,6 +361,7 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be read.
+    #[boxed]
     pub async fn get_history(&self, folder: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let found = match self.files()?.objects.get(&document(folder, name)).await {
             Err(Error::NotFound { .. }) => return Ok(None),
@@ -367,6 +375,7 @@ impl Store {
     ///
     /// # Errors
     /// The store can't be written to.
+    #[boxed]
     pub async fn delete_history(&self, folder: &str, name: &str) -> Result<(), StoreError> {
         match self.files()?.objects.delete(&document(folder, name)).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),

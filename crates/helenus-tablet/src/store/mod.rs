@@ -24,6 +24,7 @@ use arc_swap::ArcSwap;
 use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::boxed;
 use crate::bucket::connection::Bucket;
 use crate::cache::row_cache::RowCache;
 use crate::clock::StoreClock;
@@ -94,6 +95,7 @@ impl Store {
     ///
     /// A store in a folder replays its log, and all of its tablets are open from then on. One in a bucket opens none but with
     /// `open_all_tablets`; see [`Store::open_tablet`].
+    #[boxed]
     pub async fn open(config: StoreConfig, model: Arc<dyn DataModel>) -> Result<Arc<Store>, StoreError> {
         config.validate()?;
         match &config.url {
@@ -287,17 +289,20 @@ impl Store {
     }
 
     /// Reads a small document.
+    #[boxed]
     pub async fn meta_get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
         self.meta.get(name).await
     }
 
     /// Whether a small document is another than the one that was read or written last, which is cheaper to ask than reading it. May be true of
     /// one that is the same.
+    #[boxed]
     pub async fn meta_may_differ(&self, name: &str) -> Result<bool, StoreError> {
         self.meta.may_differ(name).await
     }
 
     /// Replaces a small document, atomically and durably, if `expect` holds; returns its new version.
+    #[boxed]
     pub async fn meta_put(
         &self,
         name: &str,
@@ -319,17 +324,20 @@ impl Store {
     }
 
     /// The names of all small documents.
+    #[boxed]
     pub async fn meta_list(&self) -> Result<Vec<String>, StoreError> {
         self.meta.list().await
     }
 
     /// Removes a small document.
+    #[boxed]
     pub async fn meta_delete(&self, name: &str) -> Result<(), StoreError> {
         self.check_writable()?;
         self.meta.delete(name).await
     }
 
     /// Writes staged rows and memtables to SSTables, and trims the log.
+    #[boxed]
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.check_writable()?;
         for tablet in self.tablets().iter() {
@@ -351,6 +359,7 @@ impl Store {
     }
 
     /// Ends writes, flushes memtables so that the next start has nothing to replay, and releases all resources.
+    #[boxed]
     pub async fn close(&self) -> Result<(), StoreError> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::{Store, StoreKind};
+use crate::boxed;
 use crate::error::StoreError;
 use crate::history::HistoryPosition;
 use crate::tablet::pin::{PinnedReceiver, PinnedTablet};
@@ -121,6 +122,7 @@ impl HeldMoment {
     ///
     /// # Errors
     /// One of the tablets was closed, or could not be flushed. Then none stays pinned.
+    #[boxed]
     pub async fn pinned(mut self) -> Result<Vec<PinnedTablet>, StoreError> {
         self.let_go();
         let mut failure = None;
@@ -144,6 +146,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full for too long; [`StoreError::ReadOnly`].
+    #[boxed]
     pub async fn pin(self: &Arc<Self>) -> Result<Vec<PinnedTablet>, StoreError> {
         let moment = self.hold_moment(PIN_PATIENCE, Duration::ZERO).await?;
         moment.pinned().await
@@ -155,6 +158,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full, or a tablet on its way to another node, for all of `patience`; [`StoreError::ReadOnly`].
+    #[boxed]
     pub async fn hold_moment(
         self: &Arc<Self>,
         patience: Duration,
@@ -197,6 +201,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of [`Store::pin`].
+    #[boxed]
     pub async fn pin_flushed(&self) -> Result<Vec<PinnedTablet>, StoreError> {
         self.check_writable()?;
         let tablets = self.tablets();

@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::assemble::{TabletParts, assemble};
 use super::{Store, StoreKind, unfinished_batches};
+use crate::boxed;
 use crate::clock::StoreClock;
 use crate::config::StoreConfig;
 use crate::database::Databases;
@@ -60,6 +61,7 @@ pub(crate) struct TabletFiles {
 
 impl Store {
     /// Lets pinned tablets go. Their files are then deleted as others that are obsolete.
+    #[boxed]
     pub async fn unpin(&self, pinned: &[PinnedTablet]) -> Result<(), StoreError> {
         let objects = self.files()?.objects;
         let unpin = |tablet: &PinnedTablet| {
@@ -77,6 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// They have been let go. What was kept of others is let go with [`Store::unpin_others`].
+    #[boxed]
     pub async fn pin_again(&self, pinned: &[PinnedTablet]) -> Result<Vec<PinnedTablet>, StoreError> {
         let objects = self.files()?.objects;
         let pin = |tablet: &PinnedTablet| {
@@ -104,6 +107,7 @@ impl Store {
 
     /// Lets all pinned tablets go but those with these checkpoints, and in a bucket those that were pinned in the last ten minutes; how many those
     /// were. Their files are then deleted as others that are obsolete.
+    #[boxed]
     pub async fn unpin_others(&self, kept: &BTreeSet<Uuid>) -> Result<usize, StoreError> {
         let TabletFiles {
             databases, objects, ..
@@ -149,6 +153,7 @@ impl Store {
     ///
     /// # Errors
     /// A manifest can't be read.
+    #[boxed]
     pub async fn bytes_of_pinned(
         &self,
         pinned: &[PinnedTablet],
@@ -182,6 +187,7 @@ impl Store {
     ///
     /// # Errors
     /// They have been let go, or one of their files is damaged.
+    #[boxed]
     pub async fn open_pinned(&self, pinned: &[PinnedTablet]) -> Result<Arc<Store>, StoreError> {
         self.open_pinned_in(&self.files()?, pinned, Arc::default()).await
     }

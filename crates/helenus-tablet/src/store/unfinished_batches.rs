@@ -13,6 +13,7 @@ use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
 use uuid::Uuid;
 
 use super::Store;
+use crate::boxed;
 use crate::error::{StoreError, chain};
 use crate::log::frame::{FRAME_HEADER_LEN, FrameHeader};
 use crate::log::{decode_records, encode_record};
@@ -34,6 +35,7 @@ impl Store {
     ///
     /// # Errors
     /// They can't be written.
+    #[boxed]
     pub async fn complete_moment(&self, pinned: &[PinnedTablet], ops: Vec<Op>) -> Result<(), StoreError> {
         let files = self.files()?;
         let Some(path) = path(pinned) else {

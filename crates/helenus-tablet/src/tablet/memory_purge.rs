@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::boxed;
 use crate::cache::generations::{self, CacheGenerations, Slot};
 use crate::compaction::CompactionState;
 use crate::data_model::{CompactionContext, DataModelError};
@@ -141,6 +142,7 @@ impl Tablet {
 
     /// Purges the memtables at once; how many rows lost something. For tests, which write nothing meanwhile.
     #[doc(hidden)]
+    #[boxed]
     pub async fn purge_now(&self) -> Result<u64, StoreError> {
         self.stage.applied().await?;
         let dropped = || self.memory_purges.dropped.load(Ordering::Relaxed);

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
+use crate::boxed;
 use crate::cache::generations;
 use crate::cache::generations::{CacheGenerations, Generation};
 use crate::cache::row_cache::Lookup;
@@ -131,6 +132,7 @@ impl Tablet {
     }
 
     /// The merged row at `key`. Sees every write that was acknowledged before the call.
+    #[boxed]
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
         if !self.caches(key) {
@@ -348,6 +350,7 @@ impl Tablet {
     }
 
     /// Writes staged rows and memtables to SSTables.
+    #[boxed]
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.db.owned()?;
         self.stage.applied().await?;

@@ -21,6 +21,7 @@ use serde::Deserialize;
 use super::Engine;
 use super::ddl::schema_store::read_whole;
 use super::snapshots::{Clear, Take};
+use crate::boxed;
 use crate::failure::store_error;
 use crate::schema::names::is_system_name;
 use crate::schema::{Keyspace, Schema, documents};
@@ -74,6 +75,7 @@ impl Engine {
     /// # Errors
     /// This node backs up already, the store can't keep its tablets as they are, or the place has other backups ([`CqlError::Invalid`]); or something
     /// can't be read or written, and then there is no such backup.
+    #[boxed]
     pub async fn back_up(
         &self,
         wanted: &BackUp,
@@ -129,6 +131,7 @@ impl Engine {
     ///
     /// # Errors
     /// The place can't be read.
+    #[boxed]
     pub async fn newest_backup_ms(&self, wanted: &BackUp) -> Result<Option<i64>, CqlError> {
         let listed = wanted.place()?.list().await.map_err(backup_error)?;
         Ok(listed.documents.last().map(|newest| newest.content.taken_ms))

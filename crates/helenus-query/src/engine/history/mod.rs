@@ -21,6 +21,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use super::Engine;
+use crate::boxed;
 use crate::failure::store_error;
 use base::Base;
 
@@ -104,6 +105,7 @@ impl Engine {
     ///
     /// # Errors
     /// The store can't be read.
+    #[boxed]
     pub async fn history_report(&self) -> Result<HistoryReport, CqlError> {
         let store = &self.context.store;
         let bases = self.bases().await?;

@@ -15,6 +15,7 @@ use helenus_tablet::{Tablet, TokenRange};
 
 use super::Row;
 use super::row::{bigint, get_text as get, row, set, text};
+use crate::boxed;
 use crate::engine::Engine;
 use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
@@ -106,6 +107,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store can't be read.
+    #[boxed]
     pub async fn estimate_partitions(&self, table: &Table) -> Result<PartitionEstimate, CqlError> {
         let tablets = self.context.store.tablets();
         let sample = Sample::take(table, &tablets).await?;

@@ -11,6 +11,7 @@ use object_store::path::Path;
 
 use super::open::open_moving;
 use super::tablet_logs::TabletLogs;
+use crate::boxed;
 use crate::bucket::connection::Bucket;
 use crate::bucket::log_move::LogMoveRecord;
 use crate::bucket::store_documents::StoreDocuments;
@@ -37,6 +38,7 @@ pub struct LogMove {
 }
 
 /// Where the log of the store in a bucket lies, as `FORMAT` says; `None` beside its data.
+#[boxed]
 pub async fn log_place(url: &StoreUrl) -> Result<Option<String>, StoreError> {
     let (_, format) = load(url).await?;
     Ok(format.log_store)
@@ -67,6 +69,7 @@ impl LogMove {
     ///
     /// # Errors
     /// The log is not where `from` says, or the new place cannot be used.
+    #[boxed]
     pub async fn begin(from: StoreConfig, to: StoreConfig) -> Result<LogMove, StoreError> {
         let refuse = |why: String| Err(StoreError::InvalidConfig(why));
         let (bucket, format) = load(&from.url).await?;
@@ -107,6 +110,7 @@ impl LogMove {
     }
 
     /// Keeps nodes from opening the store.
+    #[boxed]
     pub async fn mark(&self) -> Result<(), StoreError> {
         let to = self.target.clone();
         LogMoveRecord { to }.store(&self.documents.bucket).await
@@ -129,11 +133,13 @@ impl LogMove {
     }
 
     /// Lets nodes open the store again, with its log where it was.
+    #[boxed]
     pub async fn cancel(self) -> Result<(), StoreError> {
         LogMoveRecord::delete(&self.documents.bucket).await
     }
 
     /// Flushes the tablets that need a log, of those that the store has now; `progress` is called for each.
+    #[boxed]
     pub async fn drain(
         &self,
         model: Arc<dyn DataModel>,
@@ -210,6 +216,7 @@ impl LogMove {
     }
 
     /// Names the new place, and lets nodes open the store. What is left of objects in the old place is deleted.
+    #[boxed]
     pub async fn finish(self) -> Result<(), StoreError> {
         let bucket = &self.documents.bucket;
         let format = self.format.clone().with_log_place(self.target.clone());

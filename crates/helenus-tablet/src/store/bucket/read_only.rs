@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use super::Remote;
+use crate::boxed;
 use crate::database::followed::FollowedManifest;
 use crate::database::tablet_db::TabletDb;
 use crate::error::StoreError;
@@ -92,6 +93,7 @@ impl Store {
     }
 
     /// Reads these tablets from now on, and no others. Those that are new are opened first. For a store that is only read.
+    #[boxed]
     pub async fn follow_tablets(&self, wanted: &[(u32, TokenRange)]) -> Result<(), StoreError> {
         let (remote, follower) = (self.remote()?, self.require_follower()?);
         let known = self.tablets();
@@ -123,6 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// Of the first tablet whose manifest could not be read; the others are up to date all the same.
+    #[boxed]
     pub async fn refresh_tablets(&self) -> Result<(), StoreError> {
         self.require_follower()?;
         let tablets = Vec::clone(&self.tablets());
@@ -133,6 +136,7 @@ impl Store {
     }
 
     /// Returns when a read waits for the next round. For a store that is only read.
+    #[boxed]
     pub async fn refresh_wanted(&self) {
         match self.follower() {
             Some(follower) => follower.due.notified().await,

@@ -22,6 +22,7 @@ use slatedb::config::WriteOptions;
 
 use super::Remote;
 use super::tablet_logs::TabletLogs;
+use crate::boxed;
 use crate::bucket::subfolders::subfolders;
 use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
@@ -38,6 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// The parent is open as before, if that is possible, and there is no child that may be opened.
+    #[boxed]
     pub async fn split_tablet(
         self: &Arc<Self>,
         parent: u32,
@@ -75,6 +77,7 @@ impl Store {
     ///
     /// # Errors
     /// The parents are opened again, if possible, and there is no child that may be opened.
+    #[boxed]
     pub async fn merge_tablets(
         self: &Arc<Self>,
         parents: &[u32],
@@ -118,6 +121,7 @@ impl Store {
 
     /// Deletes the remains of a tablet that was split, merged, or partly created; false if other tablets still read from it. A tablet that does
     /// not exist is no error; an open one is.
+    #[boxed]
     pub async fn remove_tablet(&self, id: u32) -> Result<bool, StoreError> {
         if self.open_tablet_of(id).is_ok() {
             return Err(StoreError::InvalidConfig(format!("tablet {id} is open")));
@@ -140,6 +144,7 @@ impl Store {
     }
 
     /// The tablets of which there is anything in the bucket.
+    #[boxed]
     pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
         let store = self.remote()?.store.as_ref();
         let mut ids: Vec<u32> = subfolders(store, &Path::from("tablets")).await?;

@@ -11,6 +11,7 @@ use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, 
 use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::{TabletLogs, with_own};
+use crate::boxed;
 use crate::bucket::tablet_object_store::TabletObjectStore;
 use crate::cache::disk::object_store::{ReadPolicy, cached};
 use crate::compaction::CompactionState;
@@ -56,6 +57,7 @@ impl Store {
     /// acknowledged are present. A tablet without a database gets an empty one.
     ///
     /// The opening continues if the future is dropped; [`Store::close_tablet`] ends it then.
+    #[boxed]
     pub async fn open_tablet(
         self: &Arc<Self>,
         id: u32,
@@ -66,6 +68,7 @@ impl Store {
     }
 
     /// The same, with something to be done between the fencing of the former owner and the first request.
+    #[boxed]
     pub async fn open_tablet_then(
         self: &Arc<Self>,
         id: u32,
@@ -83,6 +86,7 @@ impl Store {
 
     /// Flushes a tablet to the bucket and closes it, so that its next owner has little to replay: only the writes that arrived during the flush.
     /// It is served meanwhile. A tablet that is not open is no error.
+    #[boxed]
     pub async fn close_tablet(&self, id: u32) -> Result<(), StoreError> {
         let Some(tablet) = self.remote()?.stop_tablet(self, id).await else {
             return Ok(());
@@ -94,6 +98,7 @@ impl Store {
     }
 
     /// The same without a look back, for another node to open it at once.
+    #[boxed]
     pub async fn hand_over_tablet(&self, id: u32) -> Result<(), StoreError> {
         if let Some(tablet) = self.remote()?.stop_tablet(self, id).await {
             tokio::spawn(async move {
