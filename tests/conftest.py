@@ -17,6 +17,15 @@ ALONE = (
     "durability/test_long_requests.py", "durability/test_memory.py", "durability/test_slow_log.py", "durability/test_strangers.py",
 )
 
+# Names of `long_tests.txt`, which get the marker `long`.
+LONG = [line for line in (HERE / "long_tests.txt").read_text().split("\n") if line and not line.startswith("#")]
+
+
+def is_long(item):
+    """True if `long_tests.txt` names the test, its file or its folder."""
+    name = f"{item.path.relative_to(HERE)}::{item.name}"
+    return any(name == long or name.startswith((f"{long}/", f"{long}::", f"{long}[")) for long in LONG)
+
 
 def pytest_addoption(parser):
     parser.addoption("--target", metavar="HOST:PORT", default=os.environ.get("HELENUS_TEST_TARGET"),
@@ -45,6 +54,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if any(item.path.is_relative_to(HERE / place) for place in ALONE):
             item.add_marker("alone")
+        # Of the cases of conformance, `./test` runs a sample.
+        if is_long(item) or config.getoption("--whole") and item.path.is_relative_to(HERE / "conformance"):
+            item.add_marker("long")
     if config.getoption("--target"):
         dropped = [i for i in items if i.get_closest_marker("process")]
         config.hook.pytest_deselected(items=dropped)

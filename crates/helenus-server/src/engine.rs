@@ -55,21 +55,17 @@ impl Backend for Arc<Engine> {
         Engine::check_keyspace(self, keyspace)
     }
 
-    fn query(
+    async fn query(
         &self,
         client: &ClientState,
         text: &str,
         options: &QueryOptions,
-    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send {
-        Engine::query(self, client, text, options)
+    ) -> Result<Outcome, CqlError> {
+        Engine::query(self, client, text, options).await
     }
 
-    fn see_past(
-        &self,
-        keyspace: Option<&str>,
-        text: &str,
-    ) -> impl Future<Output = Result<(), CqlError>> + Send {
-        Engine::see_past_of(self, keyspace, text)
+    async fn see_past(&self, keyspace: Option<&str>, text: &str) -> Result<(), CqlError> {
+        Engine::see_past_of(self, keyspace, text).await
     }
 
     fn prepare(
@@ -120,13 +116,13 @@ impl Backend for Arc<Engine> {
         Engine::use_warning(self, client, prepared)
     }
 
-    fn execute(
+    async fn execute(
         &self,
         client: &ClientState,
         prepared: &engine::Prepared,
         options: &QueryOptions,
-    ) -> impl Future<Output = Result<Outcome, CqlError>> + Send {
-        Engine::execute(self, client, prepared, options)
+    ) -> Result<Outcome, CqlError> {
+        Engine::execute(self, client, prepared, options).await
     }
 
     async fn batch(

@@ -67,6 +67,7 @@ use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
 use clients::Clients;
 use ddl::{DdlQueue, SystemKeyspaces};
+use futures::future::BoxFuture;
 use history::History;
 use moment::HeldMoments;
 use past::Pasts;
@@ -352,41 +353,43 @@ impl Engine {
 
 impl Engine {
     /// Runs a statement given as text.
-    #[boxed]
-    pub async fn query(
-        self: &Arc<Self>,
-        client: &ClientState,
-        text: &str,
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError> {
-        let keyspace = options.keyspace(client);
-        let parsed = trace::parsing(|| self.parse(text))?;
-        self.see_past(keyspace, &parsed).await?;
-        let _epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
-        let planned = trace::parsing(|| self.plan(keyspace, &parsed))?;
-        if planned.markers.bind(&options.values).is_err() {
-            return Err(CqlError::invalid("Invalid amount of bind variables"));
-        }
-        self.authorize(client, keyspace, &planned)?;
-        planned.plan.validate()?;
-        self.run(client, keyspace, Source::Text(text), &Arc::new(planned), options)
-            .await
+    pub fn query<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
+        text: &'s str,
+        options: &'s QueryOptions,
+    ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
+        Box::pin(async move {
+            let keyspace = options.keyspace(client);
+            let parsed = trace::parsing(|| self.parse(text))?;
+            self.see_past(keyspace, &parsed).await?;
+            let _epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
+            let planned = trace::parsing(|| self.plan(keyspace, &parsed))?;
+            if planned.markers.bind(&options.values).is_err() {
+                return Err(CqlError::invalid("Invalid amount of bind variables"));
+            }
+            self.authorize(client, keyspace, &planned)?;
+            planned.plan.validate()?;
+            self.run(client, keyspace, Source::Text(text), &Arc::new(planned), options)
+                .await
+        })
     }
 
     /// Runs a prepared statement.
-    #[boxed]
-    pub async fn execute(
-        self: &Arc<Self>,
-        client: &ClientState,
-        prepared: &Prepared,
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError> {
-        let _epoch = prepared.is_write.then(|| self.context.writes.enter());
-        let planned = self.current_plan(prepared)?;
-        let keyspace = prepared.keyspace.as_deref();
-        self.authorize(client, keyspace, &planned)?;
-        self.run(client, keyspace, Source::Prepared(prepared), &planned, options)
-            .await
+    pub fn execute<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
+        prepared: &'s Prepared,
+        options: &'s QueryOptions,
+    ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
+        Box::pin(async move {
+            let _epoch = prepared.is_write.then(|| self.context.writes.enter());
+            let planned = self.current_plan(prepared)?;
+            let keyspace = prepared.keyspace.as_deref();
+            self.authorize(client, keyspace, &planned)?;
+            self.run(client, keyspace, Source::Prepared(prepared), &planned, options)
+                .await
+        })
     }
 
     /// Refuses a keyspace that is to be used and does not exist.
@@ -599,48 +602,55 @@ impl Engine {
     }
 
     /// Runs a BATCH message.
-    #[boxed]
-    pub async fn batch(
-        self: &Arc<Self>,
-        client: &ClientState,
+    pub fn batch<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
         kind: ast::BatchKind,
-        statements: &[BatchStatement],
-        options: &QueryOptions,
-    ) -> Result<Outcome, CqlError> {
-        consistency::check_request(options.consistency)?;
-        if self.context.store.is_read_only() {
-            return Err(read_only::refuse_writes());
-        }
-        let _epoch = self.context.writes.enter();
-        let keyspace = options.keyspace(client);
-        scope::limit_time(
-            self.context
-                .limits()
-                .timeouts
-                .write(crate::analysis::modification::batch::write_type(kind)),
-            true,
-        );
-        let batch = self.plan_batch(client, keyspace, kind, statements).await?;
-        for planned in batch.planned() {
-            self.authorize(client, keyspace, planned)?;
-        }
-        let warnings = match self.guard_of(client) {
-            Some(mut guard) => {
-                let eval = self.eval(&[], options);
-                guardrails::requests::check_batch(&mut guard, &self.context.store, &batch, &eval, options)?;
-                guard.warnings
+        statements: &'s [BatchStatement],
+        options: &'s QueryOptions,
+    ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
+        Box::pin(async move {
+            consistency::check_request(options.consistency)?;
+            if self.context.store.is_read_only() {
+                return Err(read_only::refuse_writes());
             }
-            None => Vec::new(),
-        };
-        let timeout = self.count_request(client)?;
-        limit_write(timeout);
-        let _running = self.context.running.begin(StatementText::Batch);
-        let timing = Timing::begin();
-        let ran = self
-            .run_batch(client, keyspace, statements, &batch, options, timeout)
-            .await;
-        timing.end_batch(&self.context, Side::Coordinator, &batch);
-        guardrails::with_warnings(warnings, ran)
+            let _epoch = self.context.writes.enter();
+            let keyspace = options.keyspace(client);
+            scope::limit_time(
+                self.context
+                    .limits()
+                    .timeouts
+                    .write(crate::analysis::modification::batch::write_type(kind)),
+                true,
+            );
+            let batch = self.plan_batch(client, keyspace, kind, statements).await?;
+            for planned in batch.planned() {
+                self.authorize(client, keyspace, planned)?;
+            }
+            let warnings = match self.guard_of(client) {
+                Some(mut guard) => {
+                    let eval = self.eval(&[], options);
+                    guardrails::requests::check_batch(
+                        &mut guard,
+                        &self.context.store,
+                        &batch,
+                        &eval,
+                        options,
+                    )?;
+                    guard.warnings
+                }
+                None => Vec::new(),
+            };
+            let timeout = self.count_request(client)?;
+            limit_write(timeout);
+            let _running = self.context.running.begin(StatementText::Batch);
+            let timing = Timing::begin();
+            let ran = self
+                .run_batch(client, keyspace, statements, &batch, options, timeout)
+                .await;
+            timing.end_batch(&self.context, Side::Coordinator, &batch);
+            guardrails::with_warnings(warnings, ran)
+        })
     }
 
     /// Runs a BATCH message that is planned and permitted.

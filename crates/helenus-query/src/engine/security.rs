@@ -64,7 +64,6 @@ impl Engine {
     ///
     /// # Errors
     /// If it can't be written down.
-    #[boxed]
     pub async fn make_superuser(self: &Arc<Self>, password: Option<&str>) -> Result<(), CqlError> {
         if password.is_some() || self.schema().access.roles.is_empty() {
             super::ddl::make_superuser(self, password).await?;

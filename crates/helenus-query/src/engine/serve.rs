@@ -52,29 +52,30 @@ impl Engine {
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] before anything was done.
-    #[boxed]
-    pub async fn serve_statement(
-        self: &Arc<Self>,
-        client: &ClientState,
-        source: Source<'_>,
-        options: &QueryOptions,
-    ) -> Result<Outcome, ExecutionError> {
-        let _epoch = self.context.writes.enter();
-        match source {
-            Source::Text(_) | Source::Prepared(_) => {
-                let planned = self.planned(client, source, options)?;
-                self.serve_planned(client, source, &planned, options).await
+    pub fn serve_statement<'s>(
+        self: &'s Arc<Self>,
+        client: &'s ClientState,
+        source: Source<'s>,
+        options: &'s QueryOptions,
+    ) -> BoxFuture<'s, Result<Outcome, ExecutionError>> {
+        Box::pin(async move {
+            let _epoch = self.context.writes.enter();
+            match source {
+                Source::Text(_) | Source::Prepared(_) => {
+                    let planned = self.planned(client, source, options)?;
+                    self.serve_planned(client, source, &planned, options).await
+                }
+                Source::Batch(kind, statements) => {
+                    let write_type = crate::analysis::modification::batch::write_type(kind);
+                    scope::limit_time(self.context.limits().timeouts.write(write_type), true);
+                    let batch = self
+                        .plan_batch(client, client.keyspace.as_deref(), kind, statements)
+                        .await?;
+                    self.serve_work(client, source, RequestWork::Batch(&batch), options)
+                        .await
+                }
             }
-            Source::Batch(kind, statements) => {
-                let write_type = crate::analysis::modification::batch::write_type(kind);
-                scope::limit_time(self.context.limits().timeouts.write(write_type), true);
-                let batch = self
-                    .plan_batch(client, client.keyspace.as_deref(), kind, statements)
-                    .await?;
-                self.serve_work(client, source, RequestWork::Batch(&batch), options)
-                    .await
-            }
-        }
+        })
     }
 
     /// The plan of a statement that is no batch.
@@ -103,7 +104,6 @@ impl Engine {
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] if the rows are another node's, or may be.
-    #[boxed]
     pub async fn serve_part(
         &self,
         client: &ClientState,
@@ -250,34 +250,42 @@ impl Engine {
     }
 
     /// Begins a scan of keys of one tablet.
-    #[boxed]
-    pub async fn serve_scan(self: &Arc<Self>, range: &ScanRange) -> Result<ServedScan, ExecutionError> {
-        let cluster = self.require_cluster()?;
-        let term = cluster.lease_term();
-        self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
-            .await?;
-        Ok(ServedScan {
-            scan: reads::scan_here(&self.context, range).await?,
-            cluster: cluster.clone(),
-            term,
+    pub fn serve_scan<'s>(
+        self: &'s Arc<Self>,
+        range: &'s ScanRange,
+    ) -> BoxFuture<'s, Result<ServedScan, ExecutionError>> {
+        Box::pin(async move {
+            let cluster = self.require_cluster()?;
+            let term = cluster.lease_term();
+            self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
+                .await?;
+            Ok(ServedScan {
+                scan: reads::scan_here(&self.context, range).await?,
+                cluster: cluster.clone(),
+                term,
+            })
         })
     }
 
     /// Writes operands. The caller sees to it that it runs to its end.
-    #[boxed]
-    pub async fn serve_write(self: &Arc<Self>, write: RemoteWrite) -> Result<(), ExecutionError> {
-        let cluster = self.require_cluster()?.clone();
-        let tokens = write.ops.iter().map(|op| op.token);
-        self.await_open(cluster.as_ref(), tokens).await?;
-        if !write.maintains_indexes {
-            let batch = WriteBatch::of(write.ops);
-            let written = self.context.store.write(batch, write.durable).await;
-            return written.map_err(failed);
-        }
-        let _epoch = self.context.writes.enter();
-        let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
-        writes.lock_indexed(&self.context).await?;
-        apply_here(&self.context, &cluster, writes).await
+    pub fn serve_write<'s>(
+        self: &'s Arc<Self>,
+        write: RemoteWrite,
+    ) -> BoxFuture<'s, Result<(), ExecutionError>> {
+        Box::pin(async move {
+            let cluster = self.require_cluster()?.clone();
+            let tokens = write.ops.iter().map(|op| op.token);
+            self.await_open(cluster.as_ref(), tokens).await?;
+            if !write.maintains_indexes {
+                let batch = WriteBatch::of(write.ops);
+                let written = self.context.store.write(batch, write.durable).await;
+                return written.map_err(failed);
+            }
+            let _epoch = self.context.writes.enter();
+            let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
+            writes.lock_indexed(&self.context).await?;
+            apply_here(&self.context, &cluster, writes).await
+        })
     }
 
     /// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
@@ -296,20 +304,21 @@ impl Engine {
     }
 
     /// Loads the documents that are older than asked for; answers with what is loaded.
-    #[boxed]
-    pub async fn load(self: &Arc<Self>, versions: Versions) -> Result<Versions, CqlError> {
-        if self.schema().document_version < versions.schema {
-            let _loading = self.loading.lock().await;
-            // Those who have waited need not read it again.
+    pub fn load<'s>(self: &'s Arc<Self>, versions: Versions) -> BoxFuture<'s, Result<Versions, CqlError>> {
+        Box::pin(async move {
             if self.schema().document_version < versions.schema {
-                super::ddl::reload(self).await?;
-                self.resume_builds();
+                let _loading = self.loading.lock().await;
+                // Those who have waited need not read it again.
+                if self.schema().document_version < versions.schema {
+                    super::ddl::reload(self).await?;
+                    self.resume_builds();
+                }
             }
-        }
-        if self.context.headers.version() < versions.headers {
-            self.context.headers.load(&self.context.store).await?;
-        }
-        Ok(self.versions())
+            if self.context.headers.version() < versions.headers {
+                self.context.headers.load(&self.context.store).await?;
+            }
+            Ok(self.versions())
+        })
     }
 
     /// Returns when no write is under way here that was planned against a schema before today's.
@@ -318,20 +327,22 @@ impl Engine {
     }
 
     /// Loads the documents as they are in the store now.
-    #[boxed]
-    pub async fn load_newest(self: &Arc<Self>) -> Result<(), CqlError> {
-        super::ddl::reload(self).await?;
-        self.resume_builds();
-        self.context.headers.load(&self.context.store).await
+    pub fn load_newest<'s>(self: &'s Arc<Self>) -> BoxFuture<'s, Result<(), CqlError>> {
+        Box::pin(async move {
+            super::ddl::reload(self).await?;
+            self.resume_builds();
+            self.context.headers.load(&self.context.store).await
+        })
     }
 
     /// Loads the documents that have changed in the store since they were loaded. Cheaper than [`Engine::load_newest`] if none has.
-    #[boxed]
-    pub async fn load_changed(self: &Arc<Self>) -> Result<(), CqlError> {
-        if super::ddl::has_changed(self).await? {
-            super::ddl::reload(self).await?;
-        }
-        self.context.headers.load_changed(&self.context.store).await
+    pub fn load_changed<'s>(self: &'s Arc<Self>) -> BoxFuture<'s, Result<(), CqlError>> {
+        Box::pin(async move {
+            if super::ddl::has_changed(self).await? {
+                super::ddl::reload(self).await?;
+            }
+            self.context.headers.load_changed(&self.context.store).await
+        })
     }
 
     /// The versions of the documents that are loaded.

@@ -145,7 +145,6 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema can't be written.
-    #[boxed]
     pub async fn restore_snapshot(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         if let Some(literal) = &wanted.as_of {
             return Box::pin(self.restore_time(wanted, literal)).await;

@@ -9,7 +9,6 @@ use helenus_row::murmur3_token;
 
 use super::system::local;
 use super::{Engine, NodeInfo};
-use crate::boxed;
 use crate::cluster::Source;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
@@ -69,7 +68,6 @@ impl Engine {
     ///
     /// # Errors
     /// Those of the statement.
-    #[boxed]
     pub async fn reported_rows(self: &Arc<Self>, table: ReportedTable) -> Result<Vec<String>, CqlError> {
         let text = format!("SELECT JSON * FROM {}", table.full_name());
         let planned = Arc::new(self.plan(None, &self.parse(&text)?)?);

@@ -18,7 +18,6 @@ use super::location::BackupLocation;
 use super::retention::{Keep, retain};
 use super::running::Running;
 use super::stored_files::stored_files;
-use crate::boxed;
 use crate::error::{StoreError, chain};
 use crate::history::chunk;
 use crate::store::history::LogToCopy;
@@ -69,7 +68,6 @@ impl Store {
     /// # Errors
     /// The place has another store's backups or one of that name, or another node backs up there ([`StoreError::InvalidConfig`]); or files can't be
     /// read or written. Then there is no such backup, and the next one finds the files that were copied.
-    #[boxed]
     pub async fn back_up(&self, order: BackupOrder<'_>) -> Result<BackupReport, StoreError> {
         let name = match order.name {
             Some(name) => name.to_owned(),

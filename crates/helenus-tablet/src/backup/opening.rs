@@ -9,7 +9,6 @@ use uuid::Uuid;
 use super::digest::sha256;
 use super::document::BackupDocument;
 use super::location::BackupLocation;
-use crate::boxed;
 use crate::error::StoreError;
 use crate::metadata::slatedb_layout::manifest_path;
 use crate::store::Store;
@@ -22,7 +21,6 @@ impl Store {
     ///
     /// # Errors
     /// A manifest is missing or damaged. Blocks of SSTables have checksums of their own, by which they are read.
-    #[boxed]
     pub async fn open_backup(
         self: &Arc<Self>,
         location: &BackupLocation,

@@ -11,7 +11,6 @@ use super::digest::digest;
 use super::document::{BackupDocument, BackupFile};
 use super::location::BackupLocation;
 use super::stored_files::stored_files;
-use crate::boxed;
 use crate::error::{StoreError, chain};
 
 /// What is wrong with a file.
@@ -39,7 +38,6 @@ impl BackupLocation {
     ///
     /// # Errors
     /// There is no such backup, or the place can't be read at all.
-    #[boxed]
     pub async fn verify(
         &self,
         name: Option<&str>,

@@ -146,7 +146,6 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full for too long; [`StoreError::ReadOnly`].
-    #[boxed]
     pub async fn pin(self: &Arc<Self>) -> Result<Vec<PinnedTablet>, StoreError> {
         let moment = self.hold_moment(PIN_PATIENCE, Duration::ZERO).await?;
         moment.pinned().await
@@ -158,7 +157,6 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full, or a tablet on its way to another node, for all of `patience`; [`StoreError::ReadOnly`].
-    #[boxed]
     pub async fn hold_moment(
         self: &Arc<Self>,
         patience: Duration,

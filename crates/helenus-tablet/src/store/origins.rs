@@ -6,7 +6,6 @@ use futures::FutureExt;
 
 use super::Store;
 use super::pinned::TabletFiles;
-use crate::boxed;
 use crate::error::StoreError;
 use crate::tablet::origins::{OpenPinned, Origins, TableOrigin};
 use crate::tablet::pin::PinnedTablet;
@@ -22,7 +21,6 @@ impl Store {
     ///
     /// # Errors
     /// Those of [`Store::open_pinned`].
-    #[boxed]
     pub async fn open_pinned_with(
         self: &Arc<Self>,
         pinned: &[PinnedTablet],

@@ -10,7 +10,6 @@ use helenus_tablet::{BackupDocument, BackupLocation, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{backup_error, key, schema_of};
-use crate::boxed;
 use crate::engine::ddl::snapshots::{Restoring, begin_copy};
 use crate::engine::history::then::numbers_of_tables;
 use crate::engine::history::timeline::schema_after;
@@ -80,7 +79,6 @@ impl Engine {
     /// # Errors
     /// There is no such backup, keyspace or table, or what a keyspace has now stands in the way ([`CqlError::Invalid`]); or something can't be read
     /// or written. The keyspaces before are put back then, and of the others nothing.
-    #[boxed]
     pub async fn restore_backup(
         self: &Arc<Self>,
         wanted: &RestoreBackup,

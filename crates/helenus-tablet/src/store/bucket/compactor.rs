@@ -29,7 +29,6 @@ use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::boxed;
 use crate::bucket::connection::Bucket;
 use crate::bucket::store_identity::BindTarget;
 use crate::bucket::subfolders::subfolders;
@@ -82,7 +81,6 @@ pub(super) async fn follow_presence(store: Weak<Store>) {
 ///
 /// # Errors
 /// There is no store, or it cannot be used.
-#[boxed]
 pub async fn compact(
     config: StoreConfig,
     model: Arc<dyn DataModel>,

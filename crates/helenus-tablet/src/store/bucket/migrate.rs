@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crc_fast::{CrcAlgorithm, Digest};
 
 use super::open::{LogPlaces, assemble};
-use crate::boxed;
 use crate::bucket::connection::Bucket;
 use crate::bucket::{check, format};
 use crate::config::{StoreConfig, StoreUrl};
@@ -34,7 +33,6 @@ pub struct Copied {
 
 /// Copies the local store of `from`, which no process may have open, into the bucket of `to`, which must be empty below the URL's prefix.
 /// `progress` is called for each tablet that was copied and compared.
-#[boxed]
 pub async fn migrate(
     from: StoreConfig,
     to: StoreConfig,

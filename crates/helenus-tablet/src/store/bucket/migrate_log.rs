@@ -139,7 +139,6 @@ impl LogMove {
     }
 
     /// Flushes the tablets that need a log, of those that the store has now; `progress` is called for each.
-    #[boxed]
     pub async fn drain(
         &self,
         model: Arc<dyn DataModel>,

@@ -39,7 +39,6 @@ impl Store {
     ///
     /// # Errors
     /// The parent is open as before, if that is possible, and there is no child that may be opened.
-    #[boxed]
     pub async fn split_tablet(
         self: &Arc<Self>,
         parent: u32,
@@ -77,7 +76,6 @@ impl Store {
     ///
     /// # Errors
     /// The parents are opened again, if possible, and there is no child that may be opened.
-    #[boxed]
     pub async fn merge_tablets(
         self: &Arc<Self>,
         parents: &[u32],

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use super::Remote;
 use super::tablets::OpenedDatabase;
-use crate::boxed;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::token_range::TokenRange;
@@ -29,7 +28,6 @@ impl Store {
     ///
     /// # Errors
     /// It can't be opened, or is open already, or being opened or closed. [`Store::open_tablet`] does all of it then.
-    #[boxed]
     pub async fn open_standby(self: &Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
         let store = self.clone();
         // It goes on when the future is dropped.

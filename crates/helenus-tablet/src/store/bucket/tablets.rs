@@ -57,7 +57,6 @@ impl Store {
     /// acknowledged are present. A tablet without a database gets an empty one.
     ///
     /// The opening continues if the future is dropped; [`Store::close_tablet`] ends it then.
-    #[boxed]
     pub async fn open_tablet(
         self: &Arc<Self>,
         id: u32,
@@ -68,7 +67,6 @@ impl Store {
     }
 
     /// The same, with something to be done between the fencing of the former owner and the first request.
-    #[boxed]
     pub async fn open_tablet_then(
         self: &Arc<Self>,
         id: u32,
