@@ -88,6 +88,8 @@ fn shown(snapshot: &Snapshot) -> Value {
         "count": snapshot.count,
         // Of latencies in nanoseconds.
         "sum": snapshot.sum,
+        // Null without recent values.
+        "recent_mean": snapshot.recent_mean(),
         "percentiles": percentiles,
     })
 }

@@ -33,8 +33,12 @@ struct Shard {
     count: AtomicU64,
     sum: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
-    /// The same with younger values weighing more.
+    /// The same with younger values weighing more, without zeros.
     recent: [AtomicU64; BUCKETS],
+    /// Weights of values that are 0: the lowest bucket is that of 1.
+    recent_zeros: AtomicU64,
+    /// Exact values times their weights.
+    recent_sum: AtomicU64,
 }
 
 impl Shard {
@@ -44,7 +48,17 @@ impl Shard {
             sum: AtomicU64::new(0),
             buckets: [const { AtomicU64::new(0) }; BUCKETS],
             recent: [const { AtomicU64::new(0) }; BUCKETS],
+            recent_zeros: AtomicU64::new(0),
+            recent_sum: AtomicU64::new(0),
         })
+    }
+}
+
+impl Shard {
+    /// All that fades.
+    fn recent(&self) -> impl Iterator<Item = &AtomicU64> {
+        let buckets = self.recent.iter();
+        buckets.chain([&self.recent_zeros, &self.recent_sum])
     }
 }
 
@@ -91,7 +105,14 @@ impl Histogram {
         let bucket = UPPER_BOUNDS.partition_point(|bound| *bound < value);
         shard.count.fetch_add(1, Ordering::Relaxed);
         shard.sum.fetch_add(exact, Ordering::Relaxed);
-        if let (Some(all), Some(recent)) = (shard.buckets.get(bucket), shard.recent.get(bucket)) {
+        shard
+            .recent_sum
+            .fetch_add(exact.saturating_mul(weight), Ordering::Relaxed);
+        let recent = match value {
+            0 => Some(&shard.recent_zeros),
+            _ => shard.recent.get(bucket),
+        };
+        if let (Some(all), Some(recent)) = (shard.buckets.get(bucket), recent) {
             all.fetch_add(1, Ordering::Relaxed);
             recent.fetch_add(weight, Ordering::Relaxed);
         }
@@ -118,6 +139,10 @@ impl Histogram {
         };
         for shard in self.shards() {
             snapshot.sum += shard.sum.load(Ordering::Relaxed);
+            snapshot.recent_zeros += shard.recent_zeros.load(Ordering::Relaxed);
+            snapshot.recent_sum = snapshot
+                .recent_sum
+                .saturating_add(shard.recent_sum.load(Ordering::Relaxed));
             add(&mut snapshot.buckets, &shard.buckets);
             add(&mut snapshot.recent, &shard.recent);
         }
@@ -141,7 +166,7 @@ impl Histogram {
 
     /// Divides the weights of the recent values.
     pub(super) fn rescale(&self, divisor: u64) {
-        for counter in self.shards().flat_map(|shard| &shard.recent) {
+        for counter in self.shards().flat_map(Shard::recent) {
             let weight = counter.load(Ordering::Relaxed);
             counter.fetch_sub(weight - weight / divisor, Ordering::Relaxed);
         }
@@ -167,6 +192,8 @@ pub struct Snapshot {
     pub rate: f64,
     buckets: [u64; BUCKETS],
     recent: [u64; BUCKETS],
+    recent_zeros: u64,
+    recent_sum: u64,
 }
 
 impl Default for Snapshot {
@@ -177,6 +204,8 @@ impl Default for Snapshot {
             rate: 0.0,
             buckets: [0; BUCKETS],
             recent: [0; BUCKETS],
+            recent_zeros: 0,
+            recent_sum: 0,
         }
     }
 }
@@ -184,9 +213,11 @@ impl Default for Snapshot {
 impl Snapshot {
     /// The upper bound of the bucket in which that share of the recent values ends; 0 without values.
     pub fn quantile(&self, share: f64) -> u64 {
-        let all: u64 = self.recent.iter().sum();
-        let wanted = (all as f64 * share).ceil() as u64;
-        let mut seen = 0;
+        let wanted = (self.recent_weight() as f64 * share).ceil() as u64;
+        let mut seen = self.recent_zeros;
+        if wanted <= seen {
+            return 0;
+        }
         for (weight, bound) in self.recent.iter().zip(bounds()) {
             seen += weight;
             if *weight > 0 && seen >= wanted {
@@ -199,6 +230,7 @@ impl Snapshot {
     /// The least value that the recent ones may have had, as of the buckets.
     pub fn min(&self) -> u64 {
         match self.recent.iter().position(|weight| *weight > 0) {
+            _ if self.recent_zeros > 0 => 0,
             None | Some(0) => 0,
             Some(at) => UPPER_BOUNDS.get(at - 1).map_or(0, |below| below + 1),
         }
@@ -208,6 +240,15 @@ impl Snapshot {
     pub fn max(&self) -> u64 {
         let at = self.recent.iter().rposition(|weight| *weight > 0);
         at.and_then(|at| bounds().nth(at)).unwrap_or(0)
+    }
+
+    fn recent_weight(&self) -> u64 {
+        self.recent.iter().sum::<u64>() + self.recent_zeros
+    }
+
+    /// Mean of the recent exact values, the younger ones weighing more. NaN without any.
+    pub fn recent_mean(&self) -> f64 {
+        self.recent_sum as f64 / self.recent_weight() as f64
     }
 
     /// The mean of all exact values; NaN without any.
@@ -229,6 +270,8 @@ impl Snapshot {
         self.count += other.count;
         self.sum += other.sum;
         self.rate += other.rate;
+        self.recent_zeros += other.recent_zeros;
+        self.recent_sum = self.recent_sum.saturating_add(other.recent_sum);
         let ours = self.buckets.iter_mut().chain(&mut self.recent);
         ours.zip(other.buckets.iter().chain(&other.recent))
             .for_each(|(sum, count)| *sum += count);
@@ -265,6 +308,39 @@ mod tests {
         );
         assert_eq!((snapshot.count_up_to(10), snapshot.count_up_to(60)), (10, 60));
         assert_eq!(Histogram::default().snapshot().quantile(0.99), 0);
+    }
+
+    #[test]
+    fn the_recent_mean_follows_the_recent_values() {
+        let histogram = Histogram::default();
+        assert!(histogram.snapshot().recent_mean().is_nan());
+        (0..1000).for_each(|_| histogram.record(100, 100, 1));
+        (0..10).for_each(|_| histogram.record(4, 4, 1_000_000));
+        let snapshot = histogram.snapshot();
+        assert!(
+            (snapshot.recent_mean() - 4.0).abs() < 0.1,
+            "{}",
+            snapshot.recent_mean()
+        );
+        assert!(snapshot.mean() > 99.0);
+        histogram.rescale(1_000_000);
+        assert!((histogram.snapshot().recent_mean() - 4.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn zeros_are_no_ones() {
+        let histogram = Histogram::default();
+        (0..3).for_each(|_| histogram.record(0, 0, 7));
+        let zeros = histogram.snapshot();
+        assert_eq!((zeros.quantile(0.99), zeros.min(), zeros.max()), (0, 0, 0));
+        assert_eq!(zeros.recent_mean(), 0.0);
+        histogram.record(5, 5, 7);
+        let snapshot = histogram.snapshot();
+        assert_eq!(
+            (snapshot.quantile(0.75), snapshot.quantile(0.99), snapshot.max()),
+            (0, 5, 5)
+        );
+        assert_eq!(snapshot.count, 4);
     }
 
     #[test]

@@ -147,17 +147,16 @@ fn table(report: &Value, is_human: bool) -> Table {
     }
 }
 
-/// The mean of a histogram of numbers, and its greatest.
+/// The recent mean of a histogram of numbers, and its recent maximum.
 fn mean_and_max(histogram: Option<&Value>) -> (f64, u64) {
-    let operations = Operations::of(histogram);
+    let mean = histogram
+        .and_then(|of| of.get("recent_mean"))
+        .and_then(Value::as_f64);
     let percentiles = histogram
         .and_then(|of| of.get("percentiles"))
         .and_then(Value::as_array);
     let max = percentiles.and_then(|all| all.last()).and_then(Value::as_u64);
-    (
-        operations.nanos as f64 / operations.count as f64,
-        max.unwrap_or(0),
-    )
+    (mean.unwrap_or(f64::NAN), max.unwrap_or(0))
 }
 
 fn figures(report: &Value, reads: Operations, writes: Operations, is_human: bool) -> Vec<Figure> {
