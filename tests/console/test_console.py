@@ -116,6 +116,10 @@ def test_the_cluster_at_a_glance_is_what_the_node_says(fleet, browser):
     assert len(browser.texts(".tablet.elsewhere")) == len(elsewhere)
     shown = lambda: browser.figure("connections") == str(int(node.metrics()["helenus_connections"]))
     browser.wait(shown, "the connections of /metrics")
+    assert all(re.fullmatch(r"[\d.]+ [KMG]?i?B", browser.figure(name)) for name in ("data", "log", "memtables"))
+    assert browser.text("header .title").split().count("Helenus") == 1
+    # A node that has just begun has no cost of a month.
+    assert browser.figure("dollars") == "–"
     for one in cluster["nodes"]:
         assert one["name"] in browser.text("table") and one["cql_address"] in browser.text("table")
 
@@ -138,6 +142,17 @@ def test_charts_add_up_to_the_metrics(fleet, browser):
     assert p99 and all(0 < v < 10_000 for v in p99), p99
 
 
+def test_legends_have_values_without_hovering(fleet, browser):
+    browser.open(fleet[0], "charts")
+    browser.section("charts")
+    legend = lambda: browser.texts('.chart[data-chart="Requests"] .u-legend .u-value')
+    browser.wait(lambda: len(legend()) > 1 and all(re.search(r"\d", text) for text in legend()), "values in a legend that nobody points at")
+    assert "UTC" in browser.text('.chart[data-chart="Requests"] .u-legend') and "times in UTC" in browser.text("main .unit")
+    # The log, files and memory are side by side.
+    assert {"files", "log", "memory"} <= set(browser.texts('.chart[data-chart="Data by place"] .u-legend .u-label'))
+    assert browser.complaints() == []
+
+
 def test_the_prompt_runs_statements(fleet, browser):
     browser.open(fleet[1], "cql")
     browser.section("cql")
@@ -157,6 +172,8 @@ def test_sections_show_what_tables_hold(fleet, browser):
     browser.section("tables")
     browser.wait(lambda: "carts" in browser.text("table"), "tables")
     browser.section("schema")
+    keyspaces = browser.texts(".browser h2")
+    assert keyspaces[0] == "shop" and all(name.startswith("system") for name in keyspaces[1:]), keyspaces
     browser.script("[...document.querySelectorAll('.browser button')].find((b) => b.innerText === 'carts').click()")
     browser.wait(lambda: "CREATE TABLE shop.carts" in browser.text("pre"), "the table's definition")
     assert browser.complaints() == []
@@ -246,6 +263,29 @@ def test_slow_statements_are_shown_with_their_stages(busy, browser):
     shown = lambda: [float(text.split()[0]) * (1000 if text.endswith(" s") else 1) for text in browser.texts("tbody td:nth-child(2)")]
     browser.wait(lambda: shown() and shown() == sorted(shown(), reverse=True) and abs(shown()[0] - longest) <= 0.06 + longest / 100, "the longest first")
     assert browser.complaints() == []
+
+
+def test_nodes_of_one_machine_are_told_apart_and_warnings_are_shown(busy, browser):
+    """What the page makes of a report: two nodes of one name, and a warning."""
+    browser.open(busy)
+    browser.wait(lambda: browser.figure("nodes") == "1 of 1", "the overview")
+    browser.script("""
+        const ask = window.fetch;
+        window.fetch = async (url, options) => {
+            const answer = await ask(url, options);
+            if (!url.endsWith("/cluster")) return answer;
+            const report = await answer.json();
+            const [here] = report.cluster.nodes;
+            here.name = "machine";
+            report.cluster.nodes.push({ ...here, here: false, host_id: "other", cql_address: "127.0.0.2:9042" });
+            report.node.warnings = ["the certificate for clients has expired"];
+            return new Response(JSON.stringify(report));
+        };
+        window.dispatchEvent(new Event("hashchange"));
+    """)
+    browser.wait(lambda: "machine 127.0.0.2:9042" in browser.text("table"), "the address of the other node")
+    assert f"machine {busy.host}:{busy.port} (this one)" in browser.text("table")
+    assert browser.text("#warnings") == "the certificate for clients has expired"
 
 
 @pytest.fixture(scope="module")

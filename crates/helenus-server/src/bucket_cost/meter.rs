@@ -13,11 +13,14 @@ use super::rates::{BucketRates, SampleWindow};
 
 /// The interval of samples. All that read the rates between two samples get the same.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+/// Age of a node from which on its rates are taken for those of a month.
+const SETTLED_AFTER: Duration = Duration::from_secs(300);
 
 /// Meters the requests to the bucket of a store, as long as it lives.
 pub struct BucketCostMeter {
     prices: BucketPrices,
     rates: watch::Receiver<Option<BucketRates>>,
+    began: Instant,
 }
 
 impl BucketCostMeter {
@@ -27,13 +30,18 @@ impl BucketCostMeter {
         metrics::describe();
         let (sender, rates) = watch::channel(None);
         tokio::spawn(sample(store.clone(), sender));
-        Some(BucketCostMeter { prices, rates })
+        let began = Instant::now();
+        Some(BucketCostMeter { prices, rates, began })
     }
 
     /// The cost as of the last sample. `None` before the second sample, in the first seconds.
     pub fn cost(&self) -> Option<BucketCost> {
         let rates = *self.rates.borrow();
-        rates.map(|rates| self.prices.cost(rates))
+        let is_settled = self.began.elapsed() >= SETTLED_AFTER;
+        rates.map(|rates| BucketCost {
+            is_settled,
+            ..self.prices.cost(rates)
+        })
     }
 
     /// Sets the metrics of the cost, just before they are read.

@@ -22,7 +22,7 @@ pub(super) fn describe() {
         DOLLARS,
         "Estimated cost of this node's requests in US dollars: 30 days at the rates of the last minute. (put + list) requests times \
          bucket_put_dollars_per_1000, get requests times bucket_get_dollars_per_1000, and bytes read times bucket_read_dollars_per_gb; \
-         deletions are free. Storage, retries and further pages of listings are not included"
+         deletions are free. Storage, retries and further pages of listings are not included. NaN in the first five minutes"
     );
 }
 
@@ -31,5 +31,5 @@ pub(super) fn record(cost: &BucketCost) {
         gauge!(REQUESTS, "kind" => kind).set(per_second);
     }
     gauge!(READ_BYTES).set(cost.rates.read_bytes);
-    gauge!(DOLLARS).set(cost.dollars_per_month);
+    gauge!(DOLLARS).set(cost.settled_dollars().unwrap_or(f64::NAN));
 }

@@ -35,6 +35,15 @@ pub struct BucketCost {
     pub rates: BucketRates,
     /// Of 30 days at these rates.
     pub dollars_per_month: f64,
+    /// The node has run long enough for a month to be made of its present rate.
+    pub is_settled: bool,
+}
+
+impl BucketCost {
+    /// The dollars of 30 days at the present rate. `None` in the first minutes of a node, in which it opens tablets and fills caches.
+    pub fn settled_dollars(&self) -> Option<f64> {
+        self.is_settled.then_some(self.dollars_per_month)
+    }
 }
 
 impl BucketPrices {
@@ -46,6 +55,7 @@ impl BucketPrices {
         BucketCost {
             rates,
             dollars_per_month: (requests + bytes) * MONTH_S,
+            is_settled: true,
         }
     }
 }

@@ -79,6 +79,12 @@ function trouble(words) {
   byId("trouble").hidden = !words;
 }
 
+/* What needs an operator although clients are served. */
+function warn(warnings) {
+  byId("warnings").textContent = warnings.join("; ");
+  byId("warnings").hidden = warnings.length === 0;
+}
+
 /* ---- Parts of sections ---- */
 
 const panel = (title, ...children) => el("section", { className: "panel" }, el("h2", {}, title), children);
@@ -123,15 +129,24 @@ function overviewFigures({ node, cluster }, history) {
     figure("Requests/s at this node", shown(sumOf(history, REQUESTS)), "requests"),
     figure("Errors/s", shown(sumOf(history, "rate.helenus_request_errors_total.") ?? 0), "errors"),
     figure("Connections", shown(lastOf(history, "gauge.helenus_connections")), "connections"),
-    figure("Data in this node's files", shown(node.data_bytes, "bytes"), "data"),
+    figure("Files of this node's tablets", shown(node.data_bytes, "bytes"), "data"),
+    figure("Log that is not in files yet", shown(lastOf(history, "gauge.helenus_log_bytes"), "bytes"), "log"),
+    figure("Rows in memory, not in files", shown(lastOf(history, "gauge.helenus_store_memtable_bytes"), "bytes"), "memtables"),
     figure("Memory in use", shown(node.memory_bytes, "bytes"), "memory"),
     figure("Uptime", duration(node.uptime_s), "uptime"),
-    node.bucket && figure("Bucket requests a month", shown(node.bucket.dollars_per_month, "dollars/month"), "dollars"));
+    node.bucket && figure(known(node.bucket.dollars_per_month) ? "Bucket requests a month: this node, at the present rate"
+      : "Bucket requests a month: known after five minutes", shown(node.bucket.dollars_per_month, "dollars/month"), "dollars"));
+}
+/* A node's name, with its address where nodes share a name, as they do on one machine. */
+function nameOf(node, cluster) {
+  const name = node.name || node.host_id;
+  const isShared = cluster.nodes.filter((other) => other.name === node.name).length > 1;
+  return node.name && isShared ? `${name} ${node.cql_address}` : name;
 }
 function nodesTable(cluster) {
   const state = (node) => el("span", { className: node.alive ? "good" : "bad" }, node.alive ? node.state : "no lease");
   return table([
-    ["Node", (n) => (n.name || n.host_id) + (n.here ? " (this one)" : "")],
+    ["Node", (n) => nameOf(n, cluster) + (n.here ? " (this one)" : "")],
     ["State", state], ["CQL address", (n) => n.cql_address],
     ["Data center", (n) => n.data_center], ["Rack", (n) => n.rack],
     ["Tablets", (n) => n.tablets, true], ["Share of the ring", (n) => shown(100 * n.owns, "%"), true],
@@ -159,7 +174,7 @@ function tabletCell(tablet, most) {
 function heatmap(cluster) {
   const most = Math.max(0, ...cluster.tablets.map((tablet) => tablet[heatBy]).filter(known));
   const nodes = [...cluster.nodes].sort((a, b) => b.here - a.here);
-  const owners = [...nodes.map((node) => [node.host_id, (node.name || node.host_id) + (node.here ? " (this one)" : "")]), [null, "No owner"]];
+  const owners = [...nodes.map((node) => [node.host_id, nameOf(node, cluster) + (node.here ? " (this one)" : "")]), [null, "No owner"]];
   return owners.map(([owner, name]) => {
     const tablets = cluster.tablets.filter((tablet) => tablet.owner === owner);
     if (tablets.length === 0) return null;
@@ -181,11 +196,14 @@ async function overview(show) {
   show(overviewFigures(report, history), panel("Nodes", nodesTable(report.cluster)), heat);
 }
 function header({ node, cluster, troubles }) {
-  byId("cluster-name").textContent = cluster.cluster_name;
+  // The default name of a cluster is that of the product.
+  const ownName = cluster.cluster_name === "Helenus" ? "" : cluster.cluster_name;
+  byId("cluster-name").textContent = ownName;
   byId("node-state").textContent = cluster.state;
   byId("node-state").className = `badge ${troubles.length ? "bad" : "good"}`;
   trouble(troubles.join("; "));
-  document.title = `${cluster.cluster_name} – Helenus console`;
+  warn(node.warnings || []);
+  document.title = ownName ? `${ownName} – Helenus console` : "Helenus console";
   return node;
 }
 
@@ -208,7 +226,7 @@ const CHARTS = [
   { title: "Log syncs", unit: "syncs/s", series: { syncs: "rate.helenus_log_syncs_total", failures: "rate.helenus_log_failures_total" } },
   { title: "Flushes", unit: "flushes/s", series: { flushes: "rate.helenus_store_flushes_total" } },
   { title: "Compaction", unit: "bytes/s", series: { compacted: "rate.helenus_store_compacted_bytes_total" } },
-  { title: "Memtables", unit: "bytes", series: { memtables: "gauge.helenus_store_memtable_bytes" } },
+  { title: "Data by place", unit: "bytes", series: { files: "gauge.helenus_store_data_bytes", log: "gauge.helenus_log_bytes", memory: "gauge.helenus_store_memtable_bytes" } },
   { title: "Cache hits", unit: "%", prefix: "hits." },
   { title: "Rows read", unit: "rows/s", series: { live: "rate.helenus_slice_live_rows_total", dead: "rate.helenus_slice_dead_rows_total" } },
   { title: "Bucket requests", unit: "requests/s", prefix: "rate.helenus_bucket_requests_total." },
@@ -240,6 +258,28 @@ function colourOf(label) {
   if (!colours.has(label)) colours.set(label, COLOURS[colours.size % COLOURS.length]);
   return colours.get(label);
 }
+/* All times of the page are UTC, as those of the log are. */
+const ZONE = { timeZone: "UTC", hourCycle: "h23" };
+const timeOf = (seconds, options) => new Date(seconds * 1000).toLocaleTimeString([], { ...ZONE, ...options });
+/* Points whose neighbours are unknown: no line shows them. */
+function lonePoints(values) {
+  const isKnown = (n) => known(values[n]);
+  return values.map((_, n) => n).filter((n) => isKnown(n) && !isKnown(n - 1) && !isKnown(n + 1));
+}
+/* The times and columns with an unknown point wherever the node has taken no samples for a while, so that lines end there. */
+function withGaps(history) {
+  const { times, columns, interval_s: interval } = history;
+  const isGap = (n) => n > 0 && times[n] - times[n - 1] > 2.5 * interval;
+  const spread = (values, between) => values.flatMap((value, n) => (isGap(n) ? [between(n), value] : [value]));
+  return { ...history, times: spread(times, (n) => times[n - 1] + interval),
+    columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, spread(values, () => null)])) };
+}
+/* Shows in the legend the last value of each series while the pointer is elsewhere. */
+function showLast(u) {
+  if (u.cursor.idx !== null && u.cursor.idx !== undefined) return;
+  const last = (values) => { const n = values.findLastIndex(known); return n < 0 ? null : n; };
+  u.setLegend({ idxs: u.data.map(last) }, false);
+}
 /* Distances of grid lines that are round in bytes. */
 const POWERS_OF_TWO = Array.from({ length: 45 }, (_, n) => 2 ** n);
 function style(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
@@ -249,17 +289,20 @@ function plot(chart, history, width, place) {
   const value = (_, v) => shown(v, chart.unit);
   const options = {
     width, height: 190,
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     cursor: { sync: { key: "charts" }, points: { size: 6 } },
+    hooks: { ready: [showLast], setCursor: [showLast] },
     scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-    axes: [{ ...axis, values: (_, times) => times.map((at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: chartSeconds > 900 ? undefined : "2-digit" })), space: 70 },
+    axes: [{ ...axis, values: (_, times) => times.map((at) => timeOf(at, { hour: "2-digit", minute: "2-digit", second: chartSeconds > 900 ? undefined : "2-digit" })), space: 70 },
       { ...axis, size: 72, ...(chart.unit.startsWith("bytes") ? { incrs: POWERS_OF_TWO } : {}), values: (_, values) => values.map((v) => shown(v, chart.unit)) }],
-    series: [{ value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") },
-      ...series.map(([label], n) => ({ label, stroke: chart.prefix ? colourOf(label) : COLOURS[n % COLOURS.length], width: 1.5, value, spanGaps: true, points: { show: history.times.length < 3 } }))],
+    series: [{ label: "UTC", value: (_, at) => (at ? timeOf(at) : "–") },
+      ...series.map(([label], n) => ({ label, stroke: chart.prefix ? colourOf(label) : COLOURS[n % COLOURS.length], width: 1.5, value, spanGaps: false,
+        points: { show: true, size: 4, filter: (u, index) => lonePoints(u.data[index]) } }))],
   };
   return new uPlot(options, [history.times, ...series.map(([, name]) => history.columns[name])], place);
 }
 async function charts(show) {
-  const history = await ask(`history?seconds=${chartSeconds}`);
+  const history = withGaps(await ask(`history?seconds=${chartSeconds}`));
   const choices = [[900, "15 min"], [3600, "1 h"], [21600, "6 h"]].map(([seconds, words]) => {
     const button = el("button", { type: "button", onclick: () => { chartSeconds = seconds; refresh(); } }, words);
     button.setAttribute("aria-pressed", String(chartSeconds === seconds));
@@ -273,8 +316,8 @@ async function charts(show) {
   });
   plots.forEach((old) => old.destroy());
   plots = [];
-  const words = history.interval_s === 5 ? "This node; a point is 5 s."
-    : `This node; a point is the mean of ${history.interval_s} s, of latencies the highest.`;
+  const words = history.interval_s === 5 ? "This node, times in UTC; a point is 5 s."
+    : `This node, times in UTC; a point is the mean of ${history.interval_s} s, of latencies the highest.`;
   show(el("div", { className: "row" }, choices, el("span", { className: "unit" }, words)), el("div", { className: "charts" }, places));
   wanted.forEach((chart, n) => plots.push(plot(chart, history, Math.max(200, places[n].clientWidth - 32), places[n])));
 }
@@ -399,7 +442,9 @@ async function schema(show) {
     }
   };
   const list = el("div", {});
-  for (const keyspace of [...new Set(all.map((row) => row.keyspace_name))].sort()) {
+  const isSystem = (name) => name.startsWith("system");
+  const ofUsersFirst = (a, b) => isSystem(a) - isSystem(b) || a.localeCompare(b);
+  for (const keyspace of [...new Set(all.map((row) => row.keyspace_name))].sort(ofUsersFirst)) {
     list.append(el("h2", {}, keyspace));
     const own = all.filter((row) => row.keyspace_name === keyspace);
     own.forEach((row) => list.append(el("button", { type: "button", onclick: describe(row) }, row.table_name)));
