@@ -165,3 +165,46 @@ def run_start(node, disk, clean):
     node.close_clients()
     node.restart()
     assert len(node.connect().execute("SELECT k FROM f.t").all()) == 301
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("reserve", ["8MiB", "0"], ids=["reserve", "to the last byte"])
+def test_a_node_whose_disk_is_full_stops(tmp_path, reserve):
+    """What cannot be flushed stays in the log: the node ends, without a line for each try, and the next one has all that was acknowledged."""
+    with small_disk(tmp_path / "disk") as disk:
+        args = [a for s in [*SMALL, "tablet_count=2", f"disk_reserve_bytes={reserve}"] for a in ("--set", s)]
+        node = helenus.Node(tmp_path / "node", store=disk / "store", args=args).start()
+        try:
+            run_stop(node, disk)
+        except BaseException:
+            print(node.log())
+            raise
+        finally:
+            node.close()
+
+
+def run_stop(node, disk):
+    session = node.connect()
+    session.execute("CREATE KEYSPACE f WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE f.t (k int PRIMARY KEY, v blob)")
+    insert = session.prepare("INSERT INTO f.t (k, v) VALUES (?, ?)")
+    acked = []
+    with contextlib.suppress(Exception):
+        for k in range(80_000):
+            if k == 2000:
+                fill(disk / "filler")
+            session.execute(insert, (k, os.urandom(4000)))
+            acked.append(k)
+    assert 2000 <= len(acked) < 80_000, "a full disk refused nothing"
+    node.close_clients()
+    assert node.terminate(timeout_s=90) == 0
+    log = node.log(100_000)
+    assert "stopped" in log.splitlines()[-1], log
+    assert "rows in memory were not flushed; they are in the log" in log
+    # One of each tablet at most, however often it was tried.
+    for words in ("compactions have failed", "a tablet could not be flushed", "the log could not be cut"):
+        assert log.count(words) <= 2, (words, log)
+
+    (disk / "filler").unlink()
+    node.start()
+    assert {row.k for row in node.connect().execute("SELECT k FROM f.t")} >= set(acked)

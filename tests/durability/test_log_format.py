@@ -23,7 +23,10 @@ def with_message(lines, message):
 
 
 def test_every_line_is_an_object(tmp_path):
-    args = ["--set", "log_format=json", "--set", "slow_request_log_timeout=1ms", "--set", "log=debug"]
+    # The folder of the audit log is not there yet.
+    settings = {"log_format": "json", "slow_request_log_timeout": "1ms", "log": "debug", "audit_logging_options_enabled": "true",
+                "audit_logging_options_audit_logs_dir": tmp_path / "audit" / "log"}
+    args = helenus.setting_args(settings)
     node = helenus.Node(tmp_path / "node", args=args).start()
     try:
         session = node.connect()
@@ -45,6 +48,7 @@ def test_every_line_is_an_object(tmp_path):
         assert other.process.wait(30) != 0
         (why,) = with_message(lines_of(other), "the node has ended")
         assert why["level"] == "ERROR" and str(node.store) in why["error"]
+        assert list((tmp_path / "audit" / "log").glob("audit.*.log"))
         assert node.terminate() == 0
         (stopping,) = with_message(lines_of(node), "stopping")
         assert stopping["reason"] == "SIGTERM"
@@ -57,3 +61,33 @@ def test_an_unknown_format_is_refused(tmp_path):
     node.start(wait=False)
     assert node.process.wait(30) != 0
     assert "log_format" in node.log() and "text or json" in node.log()
+
+
+def test_an_error_in_the_settings_is_an_object_too(tmp_path):
+    settings = tmp_path / "helenus.toml"
+    settings.write_text('log_format = "json"\nrequest_timeout = "soon"\n')
+    node = helenus.Node(tmp_path / "node", args=["--config", str(settings)])
+    node.start(wait=False)
+    assert node.process.wait(30) != 0
+    (why,) = with_message(lines_of(node), "the node has ended")
+    assert "request_timeout" in why["error"] and str(settings) in why["error"]
+
+
+@pytest.mark.parametrize("place", ["store", "link"])
+def test_no_log_of_requests_lies_within_the_store(tmp_path, place):
+    node = helenus.Node(tmp_path / "node", args=["--set", "audit_logging_options_enabled=true",
+                                                 "--set", f"audit_logging_options_audit_logs_dir={tmp_path / 'node' / place / 'audit'}"])
+    (tmp_path / "node" / "link").symlink_to("store")
+    node.start(wait=False)
+    assert node.process.wait(60) != 0
+    assert "audit_logs_dir" in node.log() and "lies within that of the store" in node.log()
+    assert not (node.store / "audit").exists()
+
+
+def test_systemd_grants_the_folder_of_the_audit_log(tmp_path):
+    node = helenus.Node(tmp_path / "node", args=["--set", "audit_logging_options_enabled=true"], env={"LOGS_DIRECTORY": str(tmp_path / "logs")})
+    try:
+        node.start()
+        helenus.wait_until(lambda: list((tmp_path / "logs" / "audit").glob("audit.*.log")), what="a file of the audit log")
+    finally:
+        node.close()

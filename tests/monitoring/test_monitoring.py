@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import certificates
 import helenus
 import toolchains
 from minio import Minio
@@ -25,6 +26,13 @@ def promtool():
     return toolchains.promtool()
 
 
+def watched(folder):
+    """Settings of a node with all that is watched on a folder."""
+    files = certificates.Authority(folder / "authority").certificate("server")
+    return {"backup_to": folder / "backups", "point_in_time_window": "1h", "tls_certificate": files["certificate"], "tls_key": files["key"],
+            "tls_optional": "true"}
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """The text of /metrics of a node on a bucket, one that only reads from it, and one on a folder, each asked for something."""
@@ -33,7 +41,7 @@ def exported(tmp_path_factory):
     try:
         url = f"s3://{minio.bucket('monitoring')}/store"
         places = [
-            ("bucket", url, []), ("reader", url, ["--read-only"]), ("folder", None, []),
+            ("bucket", url, []), ("reader", url, ["--read-only"]), ("folder", None, helenus.setting_args(watched(tmp_path_factory.mktemp("watched")))),
         ]
         for name, store, args in places:
             folder = tmp_path_factory.mktemp(name)
@@ -74,7 +82,7 @@ def check_rules(promtool, path):
 
 def test_promtool_takes_the_rules(promtool, tmp_path):
     done = check_rules(promtool, RULES)
-    assert done.returncode == 0 and re.search(r"SUCCESS: 1[0-9] rules found", done.stdout), done.stdout + done.stderr
+    assert done.returncode == 0 and re.search(r"SUCCESS: 2[0-9] rules found", done.stdout), done.stdout + done.stderr
 
 
 def test_promtool_takes_the_expressions_of_the_dashboard(promtool, tmp_path):

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 import helenus
-from tool import set_live
+from tool import nodetool, set_live
 
 pytestmark = pytest.mark.process
 
@@ -179,6 +179,19 @@ def test_the_start_logs_version_store_settings_and_limits(tmp_path):
         log = node.log()
         assert "rack=r7" in log and "cluster_secret=(hidden)" in log and "not-to-be-shown" not in log
         assert f"store=file://{node.store}" in log and "version=" in log and "open_files_max=" in log
+    finally:
+        node.close()
+
+
+def test_a_node_on_a_folder_takes_commands_with_its_secret(tmp_path):
+    node = helenus.Node(tmp_path, args=["--set", "cluster_secret=of-this-node"]).start()
+    try:
+        with_secret = lambda secret: nodetool(node, "flush", env={**helenus.clean_environment(), "HELENUS_CLUSTER_SECRET": secret})
+        assert with_secret("of-this-node").returncode == 0
+        wrong = with_secret("of-another")
+        assert wrong.returncode == 1 and "with the cluster's secret" in wrong.stderr, wrong
+        # A command from this machine needs none.
+        assert nodetool(node, "flush").returncode == 0
     finally:
         node.close()
 

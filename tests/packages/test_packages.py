@@ -83,7 +83,7 @@ def check_installed(root):
     user = re.search(r"^helenus:x:(\d+):(\d+):[^:]*:/var/lib/helenus:/usr/sbin/nologin$", passwd, re.MULTILINE)
     assert user, passwd
     uid, gid = (int(part) for part in user.groups())
-    for folder in ("var/lib/helenus", "var/cache/helenus"):
+    for folder in ("var/lib/helenus", "var/cache/helenus", "var/log/helenus"):
         state = (root / folder).stat()
         assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (uid, gid, 0o700), folder
     state = (root / "etc/helenus/helenus.toml").stat()
@@ -96,11 +96,14 @@ def test_the_package_makes_a_user_folders_and_settings_that_others_may_not_read(
 
 
 def test_the_settings_are_those_of_the_binary(root):
-    made = run(helenus.binary(), "generate", "config", "--set", "store=/var/lib/helenus", "--set", "cache_dir=/var/cache/helenus")
+    changed = {"store": "/var/lib/helenus", "audit_logging_options_audit_logs_dir": "/var/log/helenus/audit",
+               "full_query_logging_options_log_dir": "/var/log/helenus/queries", "cache_dir": "/var/cache/helenus"}
+    made = run(helenus.binary(), "generate", "config", *helenus.setting_args(changed))
     shipped = (root / "etc/helenus/helenus.toml").read_text()
     assert shipped == made
     lines = shipped.splitlines()
-    assert [line for line in lines if line and line[0] != "#"] == ['store = "/var/lib/helenus"', 'cache_dir = "/var/cache/helenus"']
+    set_there = sorted(line for line in lines if line and line[0] != "#")
+    assert set_there == sorted(f'{name} = "{value}"' for name, value in changed.items())
     listed = re.findall(r"^  ([a-z][a-z0-9_]+) ", run(helenus.binary(), "serve", "--help"), re.MULTILINE)
     in_file = re.findall(r"^#?([a-z][a-z0-9_]+) = ", shipped, re.MULTILINE)
     assert in_file == [name for name in listed if name in in_file] and len(in_file) == len(listed) > 50
@@ -186,6 +189,17 @@ def test_the_unit_is_valid_and_hardened(tmp_path):
     run("systemd-analyze", "verify", "--man=no", unit)
     exposure = re.search(r"Overall exposure level for helenus.service: ([\d.]+)", run("systemd-analyze", "security", "--offline=true", unit))
     assert float(exposure.group(1)) < 2, exposure.group(0)
+
+
+def test_the_unit_grants_the_folders_of_the_settings_and_does_not_give_up():
+    unit = (PACKAGING / "helenus.service").read_text()
+    granted = {f"/var/{place}/{name}" for kind, place in (("State", "lib"), ("Cache", "cache"), ("Logs", "log"))
+               for name in re.findall(rf"^{kind}Directory=(.*)$", unit, re.MULTILINE)}
+    folders = re.findall(r"--set \w+=(/\S+)", (PACKAGING / "build").read_text())
+    assert len(folders) == 4 and all(any(f"{folder}/".startswith(f"{place}/") for place in granted) for folder in folders), (folders, granted)
+    assert "StartLimitIntervalSec=0\n" in unit.partition("[Service]")[0]
+    stop_max = int(re.search(r"STOP_MAX: Duration = Duration::from_secs\((\d+)\)", (helenus.ROOT / "crates/helenus/src/serve/stopping.rs").read_text()).group(1))
+    assert stop_max < int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE).group(1))
 
 
 def final_stage(dockerfile):

@@ -189,8 +189,8 @@ impl Backend for Arc<Engine> {
         record_stale(&self.stale);
         record_rate_limits(&self.figures.rate_limits);
         record_scan_parts(self.scan_parts_running());
-        if let Some((figures, reach)) = self.past_figures() {
-            record_past(&figures, reach);
+        if let (Some((figures, reach)), Some(window)) = (self.past_figures(), self.past_window()) {
+            record_past(&figures, reach, window);
         }
     }
 }

@@ -13,12 +13,10 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::boxed;
 use crate::console::Console;
 use crate::figure_metrics;
 use crate::metric_help;
@@ -28,6 +26,7 @@ use crate::node_commands::NodeCommands;
 use crate::node_facts;
 use crate::node_report::NodeReporter;
 use crate::slow_report;
+use crate::starting_http::StartingHttp;
 use crate::table_report;
 
 /// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
@@ -67,20 +66,20 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds the address and begins to answer. `record_stats` is called before metrics are read, `reporter` for `/health` and `/node`,
+    /// Takes the address over and answers in full. `record_stats` is called before metrics are read, `reporter` for `/health` and `/node`,
     /// `commands` for `POST /node/…`; `control` is there for a node among others.
     ///
-    /// Errors: the address can't be bound.
-    #[boxed]
-    pub async fn start(
-        listen: SocketAddr,
+    /// # Errors
+    /// The address cannot be taken over.
+    pub fn start(
+        starting: StartingHttp,
         prometheus: PrometheusHandle,
         record_stats: Arc<dyn Fn() + Send + Sync>,
         reporter: NodeReporter,
         commands: NodeCommands,
         control: Option<AdminApi>,
     ) -> io::Result<HttpServer> {
-        let listener = TcpListener::bind(listen).await?;
+        let listener = starting.into_listener()?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(upkeep(prometheus.clone(), stopped.clone()));
@@ -158,10 +157,10 @@ async fn live() -> impl IntoResponse {
     as_json(&json!({ "status": "up" }))
 }
 
-/// Whether clients should be sent here, with the reasons if not.
+/// Whether clients should be sent here, with the reasons if not, and with states that need an operator.
 async fn ready(State(context): State<Context>) -> impl IntoResponse {
     let troubles = context.reporter.troubles();
-    let (code, body) = match context.up.load(Ordering::Relaxed) {
+    let (code, mut body) = match context.up.load(Ordering::Relaxed) {
         true if troubles.is_empty() => (StatusCode::OK, json!({ "status": "up" })),
         true => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -169,6 +168,10 @@ async fn ready(State(context): State<Context>) -> impl IntoResponse {
         ),
         false => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "stopping" })),
     };
+    let warnings = context.reporter.warnings();
+    if let Some(body) = body.as_object_mut().filter(|_| !warnings.is_empty()) {
+        body.insert("warnings".to_owned(), json!(warnings));
+    }
     (code, as_json(&body))
 }
 
@@ -178,6 +181,7 @@ fn as_json(body: &Value) -> impl IntoResponse + use<> {
 
 async fn metrics(State(context): State<Context>) -> impl IntoResponse {
     (context.record_stats)();
+    context.reporter.watched.record();
     metrics_process::Collector::default().collect();
     let is_ready = context.up.load(Ordering::Relaxed) && context.reporter.troubles().is_empty();
     ::metrics::gauge!("helenus_ready").set(f64::from(u8::from(is_ready)));

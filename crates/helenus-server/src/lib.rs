@@ -8,8 +8,10 @@
 pub mod audit;
 pub mod backend;
 mod backup_commands;
+pub mod backup_monitor;
 pub mod backup_schedule;
 pub mod bucket_cost;
+pub mod certificate_expiry;
 pub mod config;
 mod connection;
 mod console;
@@ -21,6 +23,7 @@ mod full_query_log_commands;
 pub mod http;
 pub mod listener;
 pub mod live_settings;
+mod log_folder;
 mod log_rate_limit;
 mod long_requests;
 mod metric_help;
@@ -39,8 +42,10 @@ mod slow_report;
 mod snapshot_commands;
 pub mod spans;
 mod stage_times;
+pub mod starting_http;
 mod table_report;
 pub mod tls;
+pub mod watched;
 mod working_memory;
 
 /// Boxes the future of an `async fn` that other crates call, so that it is compiled once, in this crate.

@@ -57,6 +57,22 @@ const GAUGES: &[(&str, &str)] = &[
         "Files or objects of the log whose writes are not all in SSTables yet",
     ),
     (
+        "helenus_backup_interval_seconds",
+        "Age of the newest scheduled backup at which the next one is written",
+    ),
+    (
+        "helenus_backup_last_success_seconds",
+        "Time of the newest scheduled backup, in seconds since 1970; 0 without one, and except at the node that writes them",
+    ),
+    (
+        "helenus_certificate_expiry_seconds",
+        "When the node's certificate expires, in seconds since 1970, by use",
+    ),
+    (
+        "helenus_clock_skew_seconds",
+        "The largest difference between the clock of another node and this node's; positive if the other is ahead",
+    ),
+    (
         "helenus_past_log_bytes",
         "Bytes that are kept of the log for times of the past; 0 except at the node that keeps the past",
     ),
@@ -67,6 +83,10 @@ const GAUGES: &[(&str, &str)] = &[
     (
         "helenus_past_reach_seconds",
         "How far back times can be read; 0 except at the node that keeps the past",
+    ),
+    (
+        "helenus_past_window_seconds",
+        "How far back times shall be readable",
     ),
     (
         "helenus_read_only_age_seconds",
@@ -123,6 +143,14 @@ const GAUGES: &[(&str, &str)] = &[
 ];
 
 const COUNTERS: &[(&str, &str)] = &[
+    (
+        "helenus_backup_bytes_total",
+        "Bytes that scheduled backups have copied",
+    ),
+    (
+        "helenus_backup_failures_total",
+        "Attempts to write a scheduled backup that failed",
+    ),
     (
         "helenus_block_cache_hits_total",
         "Blocks, indexes and filters of SSTables that were found in memory",
@@ -221,6 +249,10 @@ const COUNTERS: &[(&str, &str)] = &[
     (
         "helenus_rate_limited_total",
         "Requests that were refused because a partition or a role has exceeded its rate, by which of them",
+    ),
+    (
+        "helenus_protocol_negotiations_total",
+        "Connections whose client offered a version of the protocol that this node does not speak; drivers then offer another one",
     ),
     ("helenus_received_bytes_total", "Bytes received from clients"),
     (

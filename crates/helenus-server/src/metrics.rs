@@ -105,6 +105,7 @@ pub struct Metrics {
     shed: Counter,
     connections: Gauge,
     connections_refused: Counter,
+    negotiations: Counter,
     received_bytes: Counter,
     sent_bytes: Counter,
 }
@@ -124,6 +125,7 @@ impl Default for Metrics {
             shed: counter!("helenus_requests_shed_total"),
             connections: gauge!("helenus_connections"),
             connections_refused: counter!("helenus_connections_refused_total"),
+            negotiations: counter!("helenus_protocol_negotiations_total"),
             received_bytes: counter!("helenus_received_bytes_total"),
             sent_bytes: counter!("helenus_sent_bytes_total"),
         }
@@ -193,6 +195,11 @@ impl Metrics {
         self.connections_refused.increment(1);
     }
 
+    /// A client has offered a version of the protocol that it is to lower.
+    pub(crate) fn negotiated(&self) {
+        self.negotiations.increment(1);
+    }
+
     pub(crate) fn received(&self, bytes: usize) {
         self.received_bytes.increment(bytes as u64);
     }
@@ -223,7 +230,8 @@ pub(crate) fn record_scan_parts(running: usize) {
 }
 
 /// Sets the gauges of what is kept of the past, and how far back it can be read.
-pub(crate) fn record_past(figures: &PastFigures, reach: Duration) {
+pub(crate) fn record_past(figures: &PastFigures, reach: Duration, window: Duration) {
+    gauge!("helenus_past_window_seconds").set(window.as_secs_f64());
     gauge!("helenus_past_moments").set(figures.moments as f64);
     gauge!("helenus_past_log_bytes").set(figures.log_bytes as f64);
     gauge!("helenus_past_reach_seconds").set(reach.as_secs_f64());

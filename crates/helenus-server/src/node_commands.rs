@@ -3,8 +3,8 @@
 //! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. Those of the
 //! full query log are in [`full_query_log_commands`], those of snapshots in [`snapshot_commands`], those of backups in [`backup_commands`]. What is authorised is method, path and body.
 //!
-//! Whose commands are taken is told in [`admin_auth`](crate::node::admin_auth). A node with a folder has no secret: it takes commands from its
-//! own machine alone.
+//! [`admin_auth`](crate::node::admin_auth) decides whose commands are taken. A node with a folder and without `cluster_secret` takes commands
+//! from its own machine alone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub struct NodeCommands {
 }
 
 impl NodeCommands {
-    /// `secret` is the cluster's, of a node among others; `stop_requested` is told when the node is to end.
+    /// `secret` signs commands from other machines. `None` takes none of these. `stop_requested` is told when the node is to end.
     pub fn new(
         engine: Arc<Engine>,
         log_levels: Arc<dyn LogLevels>,

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::bucket_cost::{BucketCost, BucketCostMeter};
 use crate::listener::{SlowRequestLog, Transport};
 use crate::metrics::Metrics;
+use crate::watched::Watched;
 
 /// The parts of a node that its report is made from.
 #[derive(Clone)]
@@ -34,6 +35,7 @@ pub struct NodeReporter {
     pub metrics: Arc<Metrics>,
     pub transport: Transport,
     pub slow_requests: SlowRequestLog,
+    pub watched: Watched,
     /// When the process began.
     pub started: Instant,
 }
@@ -112,6 +114,7 @@ impl NodeReporter {
             "in_cluster": self.is_in_cluster(),
             "state": self.state(is_up),
             "serves_clients": serves_clients,
+            "warnings": self.warnings(),
             "read_only": self.engine.store().is_read_only(),
             "generation_s": self.engine.generation_s(),
             "uptime_s": self.started.elapsed().as_secs(),
@@ -136,6 +139,11 @@ impl NodeReporter {
         }
         troubles.extend(self.unready());
         troubles
+    }
+
+    /// States that need an operator although clients are served, in words.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.watched.warnings(&self.engine)
     }
 
     /// Logs at WARN, once, that the node is not ready, and at INFO that it is again, until told to stop.
@@ -172,13 +180,18 @@ impl NodeReporter {
     /// Why the node serves no tablets at present, in words; `None` while it does.
     fn unready(&self) -> Option<String> {
         let agent = self.agent.as_ref()?;
+        let answered = agent.renewal_error();
         match agent.state() {
-            AgentState::Joining(why) => Some(format!("the node joins the cluster: {why}")),
+            AgentState::Joining(why) => {
+                let answered = answered.map_or_else(String::new, |error| format!("; the store: {error}"));
+                Some(format!("the node joins the cluster: {why}{answered}"))
+            }
             AgentState::Leaving | AgentState::Left => Some("the node leaves the cluster".to_owned()),
             AgentState::Failed(error) => Some(format!("the node is not in the cluster: {error}")),
             AgentState::Serving if agent.may_serve() => None,
             AgentState::Serving => {
-                Some("the node's lease has run out: the store has not answered in time".to_owned())
+                let answered = answered.unwrap_or_else(|| "the store has not answered in time".to_owned());
+                Some(format!("the node's lease has run out: {answered}"))
             }
         }
     }
@@ -280,11 +293,11 @@ fn block_cache(stats: &StoreStats) -> Value {
     })
 }
 
-/// The rates and the cost are null in the first seconds.
+/// The rates are null in the first seconds, the cost in the first five minutes.
 fn bucket(cost: Option<BucketCost>) -> Value {
     json!({
         "requests_per_second": cost.map(|cost| Value::from_iter(cost.rates.by_kind())),
         "read_bytes_per_second": cost.map(|cost| cost.rates.read_bytes),
-        "dollars_per_month": cost.map(|cost| cost.dollars_per_month),
+        "dollars_per_month": cost.and_then(|cost| cost.settled_dollars()),
     })
 }

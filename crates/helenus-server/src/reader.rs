@@ -70,7 +70,8 @@ async fn round(engine: &Arc<Engine>, is_first: bool) -> Result<(), ReaderError> 
     let store = engine.store();
     let round = store.begin_refresh()?;
     let refreshed = refresh(engine, is_first).await;
-    store.end_refresh(&round, refreshed.is_ok());
+    let failure = refreshed.as_ref().err().map(ToString::to_string);
+    store.end_refresh(&round, failure);
     refreshed
 }
 

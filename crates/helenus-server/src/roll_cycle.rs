@@ -1,7 +1,5 @@
 //! How often logs of requests begin new files.
 
-use tracing_appender::rolling::Rotation;
-
 /// How often a new file is begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RollCycle {
@@ -40,14 +38,6 @@ impl RollCycle {
             RollCycle::Minutely => 60,
             RollCycle::Hourly => 3600,
             RollCycle::Daily => 86_400,
-        }
-    }
-
-    pub(crate) fn rotation(self) -> Rotation {
-        match self {
-            RollCycle::Minutely => Rotation::MINUTELY,
-            RollCycle::Hourly => Rotation::HOURLY,
-            RollCycle::Daily => Rotation::DAILY,
         }
     }
 }

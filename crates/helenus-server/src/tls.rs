@@ -22,6 +22,8 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::certificate_expiry::Expiry;
+
 /// Where the certificates lie, as PEM files, and who is served (Cassandra's `client_encryption_options`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTlsFiles {
@@ -43,6 +45,11 @@ impl ClientTlsFiles {
             .chain(&self.authority)
             .map(changed)
             .collect()
+    }
+
+    /// Reads when the certificate expires.
+    fn read_expiry(&self, expiry: &Expiry) {
+        expiry.read_again(&std::fs::read(&self.certificate).unwrap_or_default());
     }
 
     fn acceptor(&self) -> Result<TlsAcceptor, String> {
@@ -76,6 +83,7 @@ impl ClientTlsFiles {
 pub struct ClientTls {
     files: Arc<ClientTlsFiles>,
     acceptor: Arc<RwLock<TlsAcceptor>>,
+    expiry: Expiry,
     /// When the files had been changed last before they were read.
     changed: Vec<Option<SystemTime>>,
 }
@@ -96,11 +104,19 @@ impl ClientTls {
     pub fn load(files: ClientTlsFiles) -> Result<ClientTls, String> {
         let changed = files.changed();
         let acceptor = files.acceptor()?;
+        let expiry = Expiry::default();
+        files.read_expiry(&expiry);
         Ok(ClientTls {
             files: Arc::new(files),
             acceptor: Arc::new(RwLock::new(acceptor)),
+            expiry,
             changed,
         })
+    }
+
+    /// When the node's certificate for clients expires.
+    pub fn expiry(&self) -> Expiry {
+        self.expiry.clone()
     }
 
     /// Looks that often whether the files have changed, and reads them again: connections that begin then have the new certificates
@@ -117,8 +133,9 @@ impl ClientTls {
                 continue;
             }
             self.changed = changed;
-            let files = self.files.clone();
-            match tokio::task::spawn_blocking(move || files.acceptor()).await {
+            let (files, expiry) = (self.files.clone(), self.expiry.clone());
+            let read = move || files.acceptor().inspect(|_| files.read_expiry(&expiry));
+            match tokio::task::spawn_blocking(read).await {
                 Ok(Ok(acceptor)) => {
                     *self.acceptor.write() = acceptor;
                     tracing::info!("the certificates for clients were read again");

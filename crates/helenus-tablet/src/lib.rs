@@ -17,7 +17,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `checksum`, `machine`, `priority`, `work`, `trace`, `error`, `throttle`, `config`, `clock`, `token_range`, `operation` | shared basics |
+//! | `checksum`, `machine`, `priority`, `work`, `trace`, `error`, `failure_streak`, `throttle`, `config`, `clock`, `token_range`, `operation` | shared basics |
 //! | `data_model` | the callbacks by which the crates above define merge and purge ([`DataModel`]) |
 //! | `disk` | files on the local disk: SSTables, checksums, free space, permissions |
 //! | `log` | the commit log of a local store |
@@ -46,6 +46,7 @@ mod data_model;
 mod database;
 mod disk;
 mod error;
+mod failure_streak;
 mod history;
 pub mod log;
 mod machine;
@@ -76,6 +77,7 @@ pub use backup::key::BackupKey;
 pub use backup::location::{BackupLocation, Listed, refuse_unless_empty};
 pub use backup::retention::Keep;
 pub use backup::verification::{BackupProblem, VerifiedBackups};
+pub use bucket::availability::why_unavailable;
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
 pub use bucket::metered_object_store::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};
@@ -92,6 +94,7 @@ pub use data_model::{
     KeptPartition, MinNewerTimestamp, OlderOverlap, PartitionMeter,
 };
 pub use error::StoreError;
+pub use failure_streak::FailureStreak;
 pub use history::HistoryPosition;
 pub use history::archive::TrimmedHistory;
 pub use log::stats::LogStats;

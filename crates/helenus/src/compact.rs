@@ -3,13 +3,18 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use helenus_query::storage::RowHooks;
+use helenus_tablet::{FailureStreak, StoreConfig, why_unavailable};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::serve::settings;
+
+/// Pause before a store that does not answer is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Takes compactions off the nodes of a store in a bucket. Any number of such processes may run; without any, nodes do them.
 #[derive(Args, Clone, Debug)]
@@ -23,6 +28,19 @@ pub struct CompactArgs {
     /// Another setting of serve, such as background_threads or compaction_poll_interval; may be given several times
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
+}
+
+/// Waits until the store answers.
+async fn available(store: &StoreConfig) {
+    let mut waiting = FailureStreak::new(
+        "the store cannot be used at present; the compactor waits for it",
+        "the store answers",
+    );
+    while let Some(why) = why_unavailable(store).await {
+        waiting.note(&Err::<(), _>(why));
+        tokio::time::sleep(PAUSE).await;
+    }
+    waiting.note(&Ok::<_, String>(()));
 }
 
 /// Compacts until it is told to stop.
@@ -48,13 +66,17 @@ pub fn run(args: &CompactArgs) -> anyhow::Result<ExitCode> {
     let ended = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-        let stop = async {
+        let mut stop = Box::pin(async {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
             tracing::info!("stopping");
-        };
+        });
+        tokio::select! {
+            () = available(&config.store) => {}
+            () = &mut stop => return Ok(()),
+        }
         println!("Compacts the store in {} for its nodes", args.store);
         helenus_tablet::compact(config.store, RowHooks::without_schema(), stop)
             .await

@@ -38,6 +38,8 @@ pub(super) struct ControlLoop {
     context: AgentContext,
     me: NodeRecord,
     failure_detector: FailureDetector,
+    /// The last look at the heartbeats failed.
+    is_blind: bool,
     /// What this node hosts of the tablets.
     pub local_tablets: LocalTablets,
     events: mpsc::UnboundedReceiver<TabletTaskEvent>,
@@ -72,6 +74,7 @@ impl ControlLoop {
             FailureDetector::new(context.clone(), me.member(), previous_incarnation_stopped);
         ControlLoop {
             failure_detector,
+            is_blind: false,
             local_tablets: LocalTablets::new(context.clone(), me.host_id, commands),
             events,
             known: None,
@@ -132,10 +135,15 @@ impl ControlLoop {
     async fn refresh(&mut self) {
         let document = self.document();
         if self.context.now() >= self.next_check {
-            match self.failure_detector.check_heartbeats(document.as_deref()).await {
+            let seen = self.failure_detector.check_heartbeats(document.as_deref()).await;
+            let was_blind = std::mem::replace(&mut self.is_blind, seen.is_err());
+            match seen {
                 Ok(()) if self.failure_detector.document_stamp != self.read_stamp => self.read_immediately(),
                 Ok(()) => {}
-                Err(error) => tracing::info!(%error, "the nodes' heartbeats could not be seen"),
+                Err(error) if !was_blind => {
+                    tracing::info!(%error, "the nodes' heartbeats could not be seen; trying again");
+                }
+                Err(_) => {}
             }
             self.next_check = self.context.now() + self.check_interval();
         }

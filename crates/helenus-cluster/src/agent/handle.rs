@@ -115,6 +115,8 @@ pub(super) struct Shared {
     pub written: watch::Sender<DocumentVersion>,
     /// The newest that another node has told of, until the agent takes it.
     announced: Mutex<Option<DocumentVersion>>,
+    /// Error of the last renewal of the lease. `None` if the renewal succeeded.
+    renewal_error: Mutex<Option<String>>,
     /// This node in its present incarnation.
     member: Mutex<Option<Member>>,
     /// Who is in the cluster, or was while this node looked.
@@ -138,6 +140,7 @@ impl Shared {
             state: watch::Sender::new(AgentState::Joining("the agent has not started".into())),
             written: watch::Sender::default(),
             announced: Mutex::default(),
+            renewal_error: Mutex::default(),
             member: Mutex::default(),
             seen: Mutex::default(),
             refresh: Notify::new(),
@@ -153,6 +156,12 @@ impl Shared {
         count(&self.counters.renewals);
         let deadline = (start + lease).as_nanos() as u64;
         self.deadline_ns.fetch_max(deadline, Ordering::AcqRel);
+        *held(&self.renewal_error) = None;
+    }
+
+    /// Notes the error of a renewal. Returns true for the first one after a success.
+    pub fn note_renewal_error(&self, error: String) -> bool {
+        held(&self.renewal_error).replace(error).is_none()
     }
 
     /// Ends the lease now.
@@ -272,6 +281,11 @@ impl AgentHandle {
     /// Whether this node's lease is valid by its own clock.
     pub fn may_serve(&self) -> bool {
         self.shared.may_serve()
+    }
+
+    /// Error of the last renewal of the lease. `None` if the renewal succeeded.
+    pub fn renewal_error(&self) -> Option<String> {
+        held(&self.shared.renewal_error).clone()
     }
 
     /// The present stay, to be noted before anything is read for an answer.

@@ -81,8 +81,10 @@ impl LeaseRenewer {
                 RenewalOutcome::Renewed
             }
             Err(DocumentError::Conflict) => self.check_heartbeat(&name).await,
-            Err(error @ DocumentError::Unavailable(_)) => {
-                tracing::info!(%error, "the lease could not be renewed; trying again");
+            Err(DocumentError::Unavailable(error)) => {
+                if self.context.shared.note_renewal_error(error.clone()) {
+                    tracing::info!(error, "the lease could not be renewed; trying again");
+                }
                 self.check_heartbeat(&name).await
             }
         }

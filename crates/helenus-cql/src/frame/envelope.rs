@@ -85,6 +85,8 @@ pub struct EnvelopeError {
     pub error: CqlError,
     /// How many bytes it takes up, behind which the next envelope begins. The connection is of no use where nobody knows.
     pub len: Option<usize>,
+    /// The client has offered a version that drivers offer, and may offer another one: no fault.
+    pub is_negotiation: bool,
 }
 
 impl EnvelopeError {
@@ -95,6 +97,15 @@ impl EnvelopeError {
             stream,
             error,
             len: None,
+            is_negotiation: false,
+        }
+    }
+
+    /// The refusal of a version.
+    fn of_version(version: ProtocolVersion, number: u8, message: String) -> EnvelopeError {
+        EnvelopeError {
+            is_negotiation: ProtocolVersion::is_offered_by_drivers(number),
+            ..EnvelopeError::last(version, 0, CqlError::Protocol(message))
         }
     }
 }
@@ -114,7 +125,8 @@ pub(crate) fn decode_header(
     };
     let Some(version) = ProtocolVersion::from_number(number) else {
         let worded_in = ProtocolVersion::of_refusal(number);
-        return last(worded_in, 0, ProtocolVersion::refusal(number));
+        let message = ProtocolVersion::refusal(number);
+        return Err(EnvelopeError::of_version(worded_in, number, message));
     };
     let mut rest = match buffer.get(1..HEADER_LEN) {
         Some(rest) => rest,
@@ -124,7 +136,7 @@ pub(crate) fn decode_header(
     let stream = rest.get_i16();
     if version.is_beta() && !flags.contains(Flags::USE_BETA) {
         let message = format!("Beta version of the protocol used ({version}), but USE_BETA flag is unset");
-        return last(version, 0, message);
+        return Err(EnvelopeError::of_version(version, number, message));
     }
     let code = rest.get_u8();
     let claimed_len = rest.get_i32();
@@ -138,6 +150,7 @@ pub(crate) fn decode_header(
             stream,
             error,
             len: Some(HEADER_LEN + body_len),
+            is_negotiation: false,
         })
     };
     let Some(opcode) = Opcode::from_code(code) else {

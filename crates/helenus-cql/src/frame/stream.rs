@@ -229,6 +229,7 @@ impl Decompressor {
             error,
             // All of it was read.
             len: Some(0),
+            is_negotiation: false,
         };
         let body = compression.decompress(&envelope.body, self.max_body_len);
         envelope.body = body.map_err(refuse)?.freeze();

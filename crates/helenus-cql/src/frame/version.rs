@@ -44,6 +44,11 @@ impl ProtocolVersion {
         }
     }
 
+    /// True for versions of Cassandra, and those of DataStax Enterprise (65, 66), which drivers try from the newest on.
+    pub fn is_offered_by_drivers(number: u8) -> bool {
+        matches!(number, 1..=9 | 65 | 66)
+    }
+
     /// True if clients have to say that they know that it is not final.
     pub fn is_beta(self) -> bool {
         self >= ProtocolVersion::V6

@@ -415,6 +415,11 @@ impl Engine {
         self.context.next_timestamp_us()
     }
 
+    /// The machine's clock, in microseconds.
+    pub fn wall_clock_us(&self) -> i64 {
+        self.context.clock.now_us()
+    }
+
     /// Goes on with write timestamps from where the former owners of the open tablets were.
     pub fn follow_former_owners(&self) {
         self.context.timestamps.raise(self.context.store.found_clock_us());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use helenus_row::TableId;
-use helenus_tablet::Tablet;
+use helenus_tablet::FailureStreak;
 use tokio::time::Instant;
 
 use super::ExecutionContext;
@@ -28,6 +28,10 @@ async fn run(context: Weak<ExecutionContext>) {
     let mut schema: Option<Arc<Schema>> = None;
     let mut periods = Periods::new();
     let mut unflushed = Unflushed::default();
+    let mut flushing = FailureStreak::new(
+        "a tablet could not be flushed; trying again",
+        "tablets are flushed again",
+    );
     loop {
         let interval = interval(&periods);
         tokio::time::sleep(interval).await;
@@ -43,15 +47,9 @@ async fn run(context: Weak<ExecutionContext>) {
         for tablet in context.store.tablets().iter() {
             let holds = |table: TableId| tablet.has_unflushed(&table.0.to_be_bytes());
             if unflushed.is_due(tablet.id(), &periods, interval, holds) {
-                flush(tablet).await;
+                flushing.note(&tablet.flush().await);
             }
         }
-    }
-}
-
-async fn flush(tablet: &Tablet) {
-    if let Err(error) = tablet.flush().await {
-        tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
     }
 }
 

@@ -1,9 +1,10 @@
 //! The audit log: a line for each request and log-in of clients, as Cassandra's (`org.apache.cassandra.audit`).
 //!
-//! Lines go to files of their own, which a thread of `tracing-appender` writes and rotates. While the log is off, a request looks at one
+//! Lines go to [`files`] of their own, which a thread of `tracing-appender` writes. While the log is off, a request looks at one
 //! pointer. [`entry`] has the lines, [`statement`] what a statement is called, [`options`] the settings and the filter.
 
 mod entry;
+mod files;
 mod options;
 mod statement;
 
@@ -19,10 +20,11 @@ use arc_swap::ArcSwapOption;
 use helenus_cql::error::CqlError;
 use parking_lot::Mutex;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_appender::rolling::RollingFileAppender;
 use uuid::Uuid;
 
+use crate::log_folder::check_apart;
 use entry::{Entry, EntryKind};
+use files::AuditFiles;
 
 /// Lines that may wait for the file.
 const LINES_WAITING_MAX: usize = 65_536;
@@ -102,18 +104,14 @@ impl AuditLog {
         let _switching = self.switching.lock();
         let options = patch.on(self.defaults.clone());
         let folder = options.folder.clone();
-        let appender = RollingFileAppender::builder()
-            .rotation(options.roll_cycle.rotation())
-            .filename_prefix("audit")
-            .filename_suffix("log")
-            .max_log_files(options.files_max)
-            .build(&folder)
-            .map_err(|error| format!("audit_logs_dir = \"{}\": {error}", folder.display()))?;
+        let files = check_apart(&folder, options.store_folder.as_deref())
+            .and_then(|()| AuditFiles::open(&options).map_err(|error| error.to_string()));
+        let files = files.map_err(|error| format!("audit_logs_dir = \"{}\": {error}", folder.display()))?;
         let (lines, worker) = NonBlockingBuilder::default()
             .lossy(!options.block)
             .buffered_lines_limit(LINES_WAITING_MAX)
             .thread_name("helenus-audit")
-            .finish(appender);
+            .finish(files);
         tracing::info!(folder = %folder.display(), "the audit log is on");
         self.running.store(Some(Arc::new(RunningLog {
             options,

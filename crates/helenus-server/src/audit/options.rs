@@ -10,6 +10,8 @@ pub struct AuditOptions {
     pub enabled: bool,
     /// `audit_logs_dir`
     pub folder: PathBuf,
+    /// The folder of the store, in which no log may lie. `None` if the store is in a bucket.
+    pub store_folder: Option<PathBuf>,
     pub roll_cycle: RollCycle,
     /// Requests wait when the file is slower than they are; otherwise lines are lost.
     pub block: bool,
@@ -28,6 +30,7 @@ impl Default for AuditOptions {
         AuditOptions {
             enabled: false,
             folder: PathBuf::from("./helenus-audit"),
+            store_folder: None,
             roll_cycle: RollCycle::default(),
             block: true,
             files_max: 168,

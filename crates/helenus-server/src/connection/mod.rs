@@ -247,7 +247,14 @@ impl<B: Backend> Connection<B> {
     fn refuse_one(&mut self, error: EnvelopeError) {
         let options = self.session.state.options();
         let version = options.map_or(error.version, |options| options.version);
-        self.send_error(version, error.stream, error.error);
+        let is_negotiation = error.is_negotiation && options.is_none();
+        let answer = Response::Error(error.error).into();
+        if is_negotiation {
+            self.server.metrics.negotiated();
+            self.put(version, error.stream, &answer);
+        } else {
+            self.send(version, error.stream, &answer);
+        }
     }
 
     /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.

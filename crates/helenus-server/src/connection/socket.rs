@@ -171,7 +171,11 @@ impl<B: Backend> Connection<B> {
                 ..message.clone()
             });
         }
-        let message = translated.as_ref().unwrap_or(message);
+        self.put(version, stream, translated.as_ref().unwrap_or(message));
+    }
+
+    /// The same for a response that is neither counted nor translated.
+    pub(super) fn put(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
         let out = if self.output.encoder.is_segmented() {
             &mut self.output.envelopes
         } else {

@@ -25,6 +25,8 @@ use helenus_query::clock::{Clock, SystemClock, TimestampSource};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::log_folder::check_apart;
+
 use dropped::{Dropped, Reason};
 use segments::Segments;
 use writer::{Message, Writer};
@@ -104,8 +106,9 @@ impl FullQueryLog {
             return Err("full_query_logging_options_log_dir is not set, and no --path is given".to_owned());
         }
         let folder = options.folder.clone();
-        let running = RunningQueryLog::start(options)
-            .map_err(|error| format!("log_dir = \"{}\": {error}", folder.display()))?;
+        let running = check_apart(&folder, options.store_folder.as_deref())
+            .and_then(|()| RunningQueryLog::start(options).map_err(|error| error.to_string()));
+        let running = running.map_err(|error| format!("log_dir = \"{}\": {error}", folder.display()))?;
         tracing::info!(folder = %folder.display(), "the full query log is on");
         *last_folder = Some(folder);
         self.running.store(Some(Arc::new(running)));

@@ -9,6 +9,8 @@ use crate::roll_cycle::RollCycle;
 pub struct QueryLogOptions {
     /// `log_dir`; empty for none, so that each command must name one.
     pub folder: PathBuf,
+    /// The folder of the store, in which no log may lie. `None` if the store is in a bucket.
+    pub store_folder: Option<PathBuf>,
     /// Run for each segment that is complete, with the file in place of `%path`; empty for none.
     pub archive_command: String,
     /// Whether a command may bring another `archive_command`.
@@ -28,6 +30,7 @@ impl Default for QueryLogOptions {
     fn default() -> QueryLogOptions {
         QueryLogOptions {
             folder: PathBuf::new(),
+            store_folder: None,
             archive_command: String::new(),
             allow_nodetool_archive_command: false,
             roll_cycle: RollCycle::default(),

@@ -19,7 +19,7 @@ use helenus_cluster::{
     TabletInfo, TabletState,
 };
 use helenus_query::engine::Engine;
-use helenus_tablet::{MetaExpect, Store, StoreError, TabletEvent};
+use helenus_tablet::{FailureStreak, MetaExpect, Store, StoreError, TabletEvent};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -29,9 +29,10 @@ pub use documents::StoreDocuments;
 pub use host::StoreHost;
 
 use crate::boxed;
+use crate::certificate_expiry::Expiry;
 use crate::listener::EventSender;
 use crate::rpc::secret::Secret;
-use crate::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer, TabletReleased, Tls};
+use crate::rpc::{ClockSkew, ClusterClient, LocalIdentity, Peers, RpcServer, TabletReleased, Tls};
 
 /// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
 pub const SECRET_DOCUMENT: &str = "cluster-secret";
@@ -55,6 +56,8 @@ pub struct ClusterNode {
     here: HostId,
     identity: Uuid,
     secret: Secret,
+    clock_skew: Arc<ClockSkew>,
+    certificate_expiry: Option<Expiry>,
     rpc: RpcServer,
     tasks: Vec<JoinHandle<()>>,
     running: Option<std::thread::JoinHandle<()>>,
@@ -86,7 +89,7 @@ impl ClusterNode {
         let store = engine.store().clone();
         let secret = match secret {
             Some(secret) => secret,
-            None => kept_secret(&store).await?,
+            None => awaited_secret(&store).await?,
         };
         let here = agent_config.host_id;
         let identity = store.identity()?;
@@ -137,6 +140,8 @@ impl ClusterNode {
             here,
             identity,
             secret,
+            clock_skew: members.clock_skew(),
+            certificate_expiry: tls.as_ref().map(Tls::expiry),
             rpc: server,
             tasks,
             running: Some(run(agent).map_err(NodeError::Thread)?),
@@ -171,6 +176,16 @@ impl ClusterNode {
     /// What HTTP offers of the cluster.
     pub fn control(&self, engine: &Arc<Engine>) -> AdminApi {
         AdminApi::new(self.agent.clone(), self.here, engine.clone(), self.secret.clone())
+    }
+
+    /// Differences between this node's clock and those of other nodes.
+    pub fn clock_skew(&self) -> Arc<ClockSkew> {
+        self.clock_skew.clone()
+    }
+
+    /// When this node's certificate for other nodes expires. `None` without TLS between nodes.
+    pub fn certificate_expiry(&self) -> Option<Expiry> {
+        self.certificate_expiry.clone()
     }
 
     /// The secret that the nodes of the cluster share.
@@ -232,6 +247,24 @@ fn run(mut agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
         })
 }
 
+/// Reads the secret that is kept in the store, and waits for the store if that does not answer.
+async fn awaited_secret(store: &Store) -> Result<Secret, StoreError> {
+    let mut reading = FailureStreak::new(
+        "the secret of the cluster cannot be read from the store; trying again",
+        "the secret of the cluster was read",
+    );
+    loop {
+        let secret = kept_secret(store).await;
+        reading.note(&secret);
+        match secret {
+            Err(StoreError::Unavailable(_) | StoreError::ReadTimeout(_) | StoreError::Unknown(_)) => {
+                tokio::time::sleep(RELOAD_PAUSE_AFTER_FAILURE).await;
+            }
+            secret => return secret,
+        }
+    }
+}
+
 /// The secret that is kept in the store; the first node makes it.
 async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
     loop {
@@ -253,17 +286,20 @@ async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
 /// Loads the documents that others have changed, should nobody have said so: the agent's listings show it, as long as there are any.
 async fn reload_documents(engine: Arc<Engine>, mut documents: watch::Receiver<BTreeMap<String, String>>) {
     let mut longest = RELOAD_INTERVAL_MAX;
+    let mut looking = FailureStreak::new(
+        "cannot look for a newer schema; trying again",
+        "newer schemas are looked for again",
+    );
     loop {
         if let Ok(Err(_)) = tokio::time::timeout(longest, documents.changed()).await {
             // The agent is gone.
             tokio::time::sleep(longest).await;
         }
-        longest = match engine.load_newest().await {
+        let loaded = engine.load_newest().await;
+        looking.note(&loaded);
+        longest = match loaded {
             Ok(()) => RELOAD_INTERVAL_MAX,
-            Err(error) => {
-                tracing::warn!(%error, "cannot look for a newer schema");
-                RELOAD_PAUSE_AFTER_FAILURE
-            }
+            Err(_) => RELOAD_PAUSE_AFTER_FAILURE,
         };
     }
 }

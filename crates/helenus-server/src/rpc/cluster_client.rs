@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::metrics::PeerRequestMetrics;
 use super::proto::GreetRequest;
 use super::refusal_log::RefusalLog;
-use super::{LocalIdentity, PROTOCOL, PROTOCOL_MIN, Peers, TabletReleased};
+use super::{ClockSkew, LocalIdentity, PROTOCOL, PROTOCOL_MIN, Peers, TabletReleased};
 
 /// At most so often the agent is told to look at the cluster document.
 const REFRESH_INTERVAL_MS: u64 = 50;
@@ -51,6 +51,7 @@ pub struct ClusterClient {
     opened: watch::Sender<u64>,
     began: Instant,
     refreshed_ms: AtomicU64,
+    clock_skew: Arc<ClockSkew>,
 }
 
 impl ClusterClient {
@@ -66,7 +67,13 @@ impl ClusterClient {
             opened: watch::Sender::default(),
             began: Instant::now(),
             refreshed_ms: AtomicU64::new(0),
+            clock_skew: Arc::default(),
         })
+    }
+
+    /// Differences between this node's clock and those of other nodes.
+    pub fn clock_skew(&self) -> Arc<ClockSkew> {
+        self.clock_skew.clone()
     }
 
     /// A tablet is open: requests may be waiting for it.
@@ -185,6 +192,8 @@ impl ClusterClient {
             .map(|node| node.description.rpc_address.as_str())
             .collect();
         self.peers.keep_only(&addresses);
+        let ids: Vec<Uuid> = others.iter().map(|node| node.host_id.0).collect();
+        self.clock_skew.keep_only(&ids);
         let greetings = others
             .into_iter()
             .map(|node| self.ping(node, view.cluster_name(), engine));
@@ -200,6 +209,7 @@ impl ClusterClient {
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
         };
+        let asked_us = engine.wall_clock_us();
         match self.peers.ping(node, message, PING_INTERVAL).await {
             Ok(answer) if answer.store != self.store.as_bytes().as_slice() => {
                 tracing::warn!(node = name, address, here = %self.store, "the node at this address belongs to another store");
@@ -210,7 +220,14 @@ impl ClusterClient {
                 software = answer.software,
                 "a node speaks a protocol between nodes that is too old for this one"
             ),
-            Ok(answer) => engine.observe_clock(answer.clock_us),
+            Ok(answer) => {
+                engine.observe_clock(answer.clock_us);
+                if answer.wall_clock_us != 0 {
+                    let span_us = (asked_us, engine.wall_clock_us());
+                    self.clock_skew
+                        .observe(node.host_id.0, name, answer.wall_clock_us, span_us);
+                }
+            }
             Err(status) => match status.code() {
                 // A node that has just come is not known everywhere yet.
                 tonic::Code::PermissionDenied => self.note_refusal(node, &status, RefusalLog::JOIN_GRACE),

@@ -5,6 +5,7 @@
 //! secret ([`secret`]) and belongs to the same store ([`peer_auth`]).
 
 mod client;
+mod clock_skew;
 mod cluster_client;
 mod codec;
 mod failure;
@@ -28,6 +29,7 @@ use uuid::Uuid;
 mod proto;
 
 pub use client::Peers;
+pub use clock_skew::ClockSkew;
 pub use cluster_client::ClusterClient;
 pub use peer_auth::LocalIdentity;
 pub use server::RpcServer;

@@ -224,6 +224,7 @@ impl Node for NodeService {
         Ok(Response::new(GreetResponse {
             host_id: Bytes::copy_from_slice(self.host_id.as_bytes()),
             clock_us: self.handler.engine.clock_us(),
+            wall_clock_us: self.handler.engine.wall_clock_us(),
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
             store: Bytes::copy_from_slice(self.store.as_bytes()),

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
 use super::secret::hex;
+use crate::certificate_expiry::Expiry;
 
 /// The name that every node's certificate must have among its alternative names: nodes come and go, and so do their addresses.
 pub const NAME_DEFAULT: &str = "helenus";
@@ -28,6 +29,7 @@ pub struct Tls {
     identity: Identity,
     authority: Certificate,
     authorities: Vec<String>,
+    expiry: Expiry,
 }
 
 impl Tls {
@@ -48,14 +50,21 @@ impl Tls {
         if certificates.is_empty() {
             return Err(format!("{} holds no certificate", files.authority.display()));
         }
+        let certificate = read(&files.certificate)?;
         Ok(Tls {
-            identity: Identity::from_pem(read(&files.certificate)?, read(&files.key)?),
+            expiry: Expiry::of(&certificate),
+            identity: Identity::from_pem(certificate, read(&files.key)?),
             authorities: certificates
                 .iter()
                 .map(|certificate| hex(&Sha256::digest(certificate)))
                 .collect(),
             authority: Certificate::from_pem(authority),
         })
+    }
+
+    /// When the node's certificate expires.
+    pub fn expiry(&self) -> Expiry {
+        self.expiry.clone()
     }
 
     /// Digests of the authorities whose certificates are trusted.

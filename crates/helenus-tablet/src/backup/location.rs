@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use hashbrown::HashMap;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -15,6 +15,7 @@ use super::document::{BackupDocument, FORMAT, check_format};
 use super::encrypted::EncryptedObjects;
 use super::key::BackupKey;
 use crate::boxed;
+use crate::bucket::availability::may_pass;
 use crate::bucket::connection::{FORMAT_NAME, plain_client};
 use crate::config::StoreUrl;
 use crate::disk::checksummed_json::{self, ChecksummedDocument};
@@ -28,6 +29,8 @@ const DOCUMENTS: &str = "backups";
 const ENDING: &str = ".json";
 /// What lies below it are files of tablets.
 pub(super) const TABLETS: &str = "tablets";
+/// Beginning of the names of objects that only show that the place can be written.
+const CHECK: &str = "helenus-backup.check";
 
 /// Says whose backups lie in a place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -167,6 +170,28 @@ impl BackupLocation {
         };
         self.write_in(&self.plain, &Path::from(MARKER), checksummed_json::encode(marker))
             .await
+    }
+
+    /// Refuses a place that backups of a store cannot be written to. Claims a place that is new, writes an object and removes it.
+    ///
+    /// # Errors
+    /// Waiting would not help ([`StoreError::InvalidConfig`]); or the place does not answer.
+    #[boxed]
+    pub async fn check(&self, store_id: Uuid) -> Result<(), StoreError> {
+        let path = Path::from(format!("{CHECK}-{}", Uuid::new_v4()));
+        let probe = self.plain.put(&path, PutPayload::from_static(b"helenus")).await;
+        let removed = match probe {
+            Ok(_) => self.plain.delete(&path).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
+            let failed = self.failed("cannot write to", &error);
+            return match may_pass(&error) || matches!(failed, StoreError::DiskFull(_)) {
+                true => Err(failed),
+                false => Err(StoreError::InvalidConfig(failed.to_string())),
+            };
+        }
+        self.claim(store_id).await
     }
 
     /// Refuses a place without a marker where something lies that backups would be mixed up with, such as a store.

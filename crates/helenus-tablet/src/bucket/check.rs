@@ -9,6 +9,9 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutP
 use crate::bucket::connection::Bucket;
 use crate::error::{StoreError, chain};
 
+/// Addresses of the services that give credentials to virtual machines. On other machines, nothing ever answers there.
+pub(crate) const CREDENTIAL_SERVICES: [&str; 3] =
+    ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
 /// The start waits for the object store no longer than this.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -147,7 +150,7 @@ pub(crate) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
     let text = chain(error);
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let name = bucket.url.host_str().unwrap_or_default();
-    let why = if has(&["169.254.169.254", "169.254.170.2", "metadata.google.internal"]) {
+    let why = if has(&CREDENTIAL_SERVICES) {
         format!("no credentials were found: set {}", credentials(bucket))
     } else if has(&[
         "InvalidAccessKeyId",

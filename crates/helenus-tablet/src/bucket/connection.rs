@@ -26,7 +26,7 @@ pub(crate) const FORMAT_NAME: &str = "FORMAT";
 
 /// The timeout of a request; the caller retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Retries within the client. SlateDB has its own above these, without end.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,6 +1,7 @@
 //! Object stores that nodes share: connection and credentials, checks at the start, the objects that make a bucket a store, and the
 //! wrappers through which a tablet's database sees the bucket.
 
+pub(crate) mod availability;
 pub(crate) mod aws;
 pub(crate) mod check;
 pub(crate) mod connection;

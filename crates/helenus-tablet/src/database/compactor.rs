@@ -15,10 +15,13 @@ use tokio::sync::watch;
 use crate::compaction::{CompactionState, CompactorPresence};
 use crate::database::{Database, Databases, Opened};
 use crate::error::{StoreError, from_slatedb};
+use crate::failure_streak::FailureStreak;
 
 /// Requests that wait for the tablet go first.
 const BEGIN_AFTER: Duration = Duration::from_millis(300);
+/// Pause after a failure; it doubles with each further one.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+const PAUSE_DOUBLINGS_MAX: u64 = 3;
 
 /// How long this process does compactions before it passes them to compactors elsewhere: long enough to schedule what purges.
 const OWN_STRETCH_MIN: Duration = Duration::from_secs(12);
@@ -29,7 +32,7 @@ enum CompactorExit {
     Rests,
     /// Compactors elsewhere are to go on, or this process in their place.
     Passed,
-    Failed,
+    Failed(StoreError),
     /// The database is closed, or is to be handed over, or another process compacts it.
     Over,
 }
@@ -41,6 +44,8 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
     let mut status = db.subscribe();
     let mut pause = BEGIN_AFTER;
     let mut is_passed = false;
+    let failing = FailureStreak::new("compactions have failed; trying again", "compactions work again");
+    let mut failing = failing.of_tablet(database.id);
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -54,11 +59,23 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
         let exit = stretch(&compactor, &db, &database, &databases).await;
         is_passed = matches!(exit, CompactorExit::Passed);
         pause = match exit {
-            CompactorExit::Rests | CompactorExit::Passed => Duration::ZERO,
-            CompactorExit::Failed => PAUSE_AFTER_FAILURE,
+            CompactorExit::Rests | CompactorExit::Passed => {
+                failing.note(&Ok::<(), StoreError>(()));
+                Duration::ZERO
+            }
+            CompactorExit::Failed(error) => {
+                failing.note(&Err::<(), _>(error));
+                pause_after(failing.failures())
+            }
             CompactorExit::Over => return,
         };
     }
+}
+
+/// Pause after so many failures in a row.
+fn pause_after(failures: u64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(PAUSE_DOUBLINGS_MAX) as u32;
+    PAUSE_AFTER_FAILURE * 2u32.pow(doublings)
 }
 
 /// Waits until there is something to compact; false if there will be nothing more to do before that.
@@ -109,10 +126,7 @@ async fn stretch(
         };
         return match ended.map(|ended| ended.map_err(|error| from_slatedb(&error))) {
             Some(Ok(()) | Err(StoreError::Fenced)) => CompactorExit::Over,
-            Some(Err(error)) => {
-                tracing::warn!(tablet = database.id, %error, "compactions have failed; trying again");
-                CompactorExit::Failed
-            }
+            Some(Err(error)) => CompactorExit::Failed(error),
             None => {
                 stop(compactor, database.id).await;
                 CompactorExit::Over

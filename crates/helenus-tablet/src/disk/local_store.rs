@@ -19,6 +19,7 @@ use object_store::{
 };
 use parking_lot::Mutex;
 use slatedb_common::retry::NonRetryable;
+use tokio::sync::watch;
 
 use crate::disk::checksummed_objects::ManifestChecksums;
 use crate::disk::disk_reserve::DiskReserve;
@@ -44,6 +45,8 @@ pub(crate) struct DiskSpace {
     room: Arc<DiskReserve>,
     /// An upload failed for want of room, and none has succeeded since. SlateDB tries it again each second at most.
     upload_failed: AtomicBool,
+    /// Number of uploads that failed for want of room.
+    failures: watch::Sender<u64>,
     /// As of the last probe.
     below_reserve: AtomicBool,
     free_bytes: AtomicU64,
@@ -63,6 +66,7 @@ impl DiskSpace {
             total,
             room,
             upload_failed: AtomicBool::new(false),
+            failures: watch::Sender::new(0),
             below_reserve: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
             probed: Mutex::new(None),
@@ -123,10 +127,18 @@ impl DiskSpace {
         usage_percentage(self.total, self.free_bytes())
     }
 
+    /// Waits until the next upload fails for want of room.
+    pub async fn next_failure(&self) {
+        let mut failures = self.failures.subscribe();
+        // The sender lives as long as `self`.
+        let _ = failures.changed().await;
+    }
+
     fn uploaded<T>(&self, result: Result<T>) -> Result<T> {
         match &result {
             Ok(_) => self.upload_failed.store(false, Ordering::Release),
             Err(error) if has_no_space(error) => {
+                self.failures.send_modify(|failures| *failures += 1);
                 if !self.upload_failed.swap(true, Ordering::AcqRel) {
                     tracing::error!(folder = %self.folder.display(), "the disk is full: writes are refused until there is room");
                 }

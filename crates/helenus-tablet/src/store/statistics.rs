@@ -100,8 +100,10 @@ impl Store {
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = self.failed_tablets();
         if let Some(age) = self.refresh_age().filter(|age| *age > self.refresh_age_max()) {
+            let answered = self.refresh_failure();
+            let answered = answered.map_or_else(String::new, |error| format!(": {error}"));
             troubles.push(format!(
-                "nothing new was read from the bucket for {} s",
+                "nothing new was read from the bucket for {} s{answered}",
                 age.as_secs()
             ));
         }

@@ -50,6 +50,8 @@ pub(crate) struct Flushes {
     due_bytes: usize,
     /// From this size on, no batch is applied.
     full_bytes: usize,
+    /// Batches are applied whatever the size of memory: the tablet is being closed.
+    is_unlimited: AtomicBool,
     /// Held while memory is changed, or frozen.
     pub memory: tokio::sync::Mutex<()>,
 }
@@ -66,6 +68,7 @@ impl Flushes {
             ended: Notify::new(),
             due_bytes: join_bytes(memtable_bytes) / 100 * LEFT_PERCENT,
             full_bytes: memtable_bytes as usize,
+            is_unlimited: AtomicBool::new(false),
             memory: tokio::sync::Mutex::default(),
         }
     }
@@ -82,11 +85,22 @@ impl Flushes {
     pub async fn wait_for_room(&self, stage: &Stage) {
         loop {
             let ended = self.ended.notified();
-            if stage.tree().memory_bytes() < self.full_bytes || stage.is_closed() || stage.has_failed() {
+            let has_room = stage.tree().memory_bytes() < self.full_bytes;
+            if has_room
+                || self.is_unlimited.load(Ordering::Acquire)
+                || stage.is_closed()
+                || stage.has_failed()
+            {
                 return;
             }
             ended.await;
         }
+    }
+
+    /// Lets staged writes reach memory that is full, so that no thread waits for a flush that cannot succeed.
+    pub fn lift_limit(&self) {
+        self.is_unlimited.store(true, Ordering::Release);
+        self.ended.notify_waiters();
     }
 
     /// Waits until all memtables of now are in SSTables.

@@ -185,7 +185,7 @@ async fn the_heirs_of_a_tablet_are_read_when_it_is_gone() {
             reader.refresh_wanted().await;
             let round = reader.begin_refresh().unwrap();
             reader.follow_tablets(&[(13, RING)]).await.unwrap();
-            reader.end_refresh(&round, true);
+            reader.end_refresh(&round, None);
         })
     };
     let began = Instant::now();

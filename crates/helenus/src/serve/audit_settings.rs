@@ -13,7 +13,7 @@ const CATEGORIES: &str = "QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE, sep
 #[rustfmt::skip]
 pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "audit_logging_options_enabled", about: "whether the requests and log-ins of clients are noted in a file", allowed: FLAG, set: |c, v| put(&mut c.audit.enabled, flag(v)) },
-    Setting { name: "audit_logging_options_audit_logs_dir", about: "the folder of the audit log", allowed: "a path", set: |c, v| { c.audit.folder = v.into(); Ok(()) } },
+    Setting { name: "audit_logging_options_audit_logs_dir", about: "the folder of the audit log, not within the store's; the packaged unit sets /var/log/helenus/audit", allowed: "a path", set: |c, v| { c.audit.folder = v.into(); Ok(()) } },
     Setting { name: "audit_logging_options_roll_cycle", about: "how often a new file of the audit log is begun", allowed: "MINUTELY, HOURLY or DAILY", set: |c, v| put(&mut c.audit.roll_cycle, RollCycle::parse(v)) },
     Setting { name: "audit_logging_options_max_log_files", about: "files of the audit log that are kept; older ones are deleted", allowed: "a whole number from 1", set: |c, v| put(&mut c.audit.files_max, count(v)) },
     Setting { name: "audit_logging_options_block", about: "whether requests wait when the file is slower than they are; otherwise lines are lost", allowed: FLAG, set: |c, v| put(&mut c.audit.block, flag(v)) },

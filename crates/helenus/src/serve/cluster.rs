@@ -1,7 +1,7 @@
 //! The node's identity, and its part in the cluster if its store is shared.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use helenus_cluster::{AgentConfig, AgentState, HostId, NodeDescription};
@@ -11,14 +11,17 @@ use helenus_server::rpc::secret::Secret;
 use helenus_server::rpc::{Tls, TlsFiles};
 use helenus_tablet::StoreUrl;
 use sha2::{Digest, Sha256};
-use tokio::signal::unix::Signal;
 use uuid::Uuid;
 
 use super::config::Config;
 use super::host_id;
+use super::signals::StopSignals;
 
 /// How long a node that was told to stop may take to hand its tablets over.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time without a lease after which a node that stops does not wait for the store any longer.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
+const LEASE_POLL: Duration = Duration::from_millis(100);
 
 /// Who the node is.
 pub struct Identity {
@@ -130,13 +133,13 @@ pub async fn leaves(node: Option<&ClusterNode>) {
     let _ = states.wait_for(leaves).await;
 }
 
-/// Hands the tablets over, unless that takes too long or a second signal comes.
-pub async fn drain(node: &ClusterNode, terminate: &mut Signal, interrupt: &mut Signal) {
+/// Hands the tablets over, unless that takes too long, the store does not answer, or another signal comes.
+pub async fn drain(node: &ClusterNode, mut signals: StopSignals) {
     let drained = tokio::select! {
         drained = node.drain() => drained.map_err(|error| error.to_string()),
         () = tokio::time::sleep(DRAIN_TIMEOUT) => Err("it takes too long".to_owned()),
-        _ = terminate.recv() => Err("told to stop at once".to_owned()),
-        _ = interrupt.recv() => Err("told to stop at once".to_owned()),
+        () = without_lease(node) => Err("the store does not answer".to_owned()),
+        _ = signals.next() => Err("told to stop at once".to_owned()),
     };
     match drained {
         Ok(()) => tracing::info!("all tablets are handed over"),
@@ -144,5 +147,18 @@ pub async fn drain(node: &ClusterNode, terminate: &mut Signal, interrupt: &mut S
             why,
             "stopped before the hand-over of all tablets; other nodes take the rest when the lease ends"
         ),
+    }
+}
+
+/// Returns when the node has had no lease for a while: it cannot reach the store, and owns nothing that it could hand over.
+async fn without_lease(node: &ClusterNode) {
+    let mut since = None;
+    loop {
+        tokio::time::sleep(LEASE_POLL).await;
+        if node.agent().may_serve() {
+            since = None;
+        } else if since.get_or_insert_with(Instant::now).elapsed() >= STORE_PATIENCE {
+            return;
+        }
     }
 }

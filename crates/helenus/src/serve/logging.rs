@@ -46,3 +46,17 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     let reason = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     tracing::error!(place, thread = thread.name(), reason, "panicked");
 }
+
+/// Writes the line of an error for which the node ends before it logs.
+pub fn write_json_error(error: &anyhow::Error) {
+    let subscriber = fmt::Subscriber::builder()
+        .json()
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(false)
+        .with_writer(std::io::stderr)
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::error!(error = format!("{error:#}"), "the node has ended");
+    });
+}

@@ -20,28 +20,31 @@ mod settings_shown;
 #[cfg(test)]
 mod settings_tests;
 mod signals;
+mod starting;
+mod stopping;
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use helenus_query::clock::SystemClock;
-use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
 use helenus_server::audit::AuditLog;
+use helenus_server::backup_monitor::BackupMonitor;
 use helenus_server::bucket_cost::BucketCostMeter;
+use helenus_server::certificate_expiry::Expiry;
 use helenus_server::full_query_log::FullQueryLog;
 use helenus_server::http::{self, HttpServer, PrometheusHandle};
 use helenus_server::node::ClusterNode;
 use helenus_server::node_commands::{NodeCommands, RequestLogs};
 use helenus_server::node_report::NodeReporter;
+use helenus_server::rpc::secret::Secret;
 use helenus_server::spans::{RequestSpans, SpanOptions};
+use helenus_server::starting_http::StartingHttp;
 use helenus_server::tls::ClientTls;
+use helenus_server::watched::Watched;
 use helenus_server::{Backend, Server, ServerConfig};
-use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
-use tokio::signal::unix::{SignalKind, signal};
+use helenus_tablet::{StoreUrl, machine_memory_bytes};
 use tokio::sync::Notify;
 
 use self::cluster::Identity;
@@ -49,6 +52,8 @@ use self::config::{CASSANDRA_VERSION, Config, LogFormat};
 use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
 use self::settings::{Given, Sources};
+use self::starting::Booted;
+use self::stopping::Stopping;
 
 /// Runs a node. Every setting can also be given in the file of --config and in the environment.
 #[derive(Args, Clone, Debug, Default)]
@@ -123,11 +128,6 @@ impl ServeArgs {
     }
 }
 
-/// How long clients of a node that has handed its tablets over may take to turn to others before they are turned away.
-const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a node of a shared store that stops waits for it.
-const END_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// What a node is started with.
 struct Start {
     config: Config,
@@ -156,7 +156,13 @@ pub fn run_without_command() -> anyhow::Result<ExitCode> {
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let sources = args.sources()?;
-    let (config, given) = sources.load()?;
+    let (config, given) = match sources.load() {
+        Err(error) if sources.has_json_lines() => {
+            logging::write_json_error(&error);
+            return Ok(ExitCode::FAILURE);
+        }
+        loaded => loaded?,
+    };
     let log_format = config.log_format;
     let log_filter = logging::start(&config)?;
     crate::keep_files_private();
@@ -193,9 +199,8 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         began,
     } = start;
     let prometheus = http::install_recorder().map_err(|error| anyhow!("cannot install metrics: {error}"))?;
-    // Asked for early: a signal that comes while the store opens must not be lost.
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    // Early: a signal that comes while the store is opened must not be lost.
+    let mut signals = signals::stop_signals().context("cannot listen for signals")?;
     let hangup = signals::take().context("cannot listen for signals")?;
 
     let descriptors = descriptors::raise();
@@ -204,19 +209,27 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     let certificates = Arc::new(Notify::new());
     let stop_requested = Arc::new(Notify::new());
     let identity = cluster::identity(&config)?;
-    let engine = open_engine(&config, &identity).await?;
+    let starting_http = starting::http(&config, &prometheus).await?;
+    let booted = tokio::select! {
+        booted = starting::boot(&config, &identity, starting_http.as_ref()) => booted?,
+        reason = signals.next() => {
+            tracing::info!(reason, "stopped before the node was ready");
+            return Ok(());
+        }
+    };
+    let Booted {
+        engine,
+        reader,
+        node,
+        backup_trouble,
+    } = booted;
     let bucket_cost = BucketCostMeter::start(engine.store(), config.bucket_prices).map(Arc::new);
-    let reader = read_only::start(&config, &engine).await?;
-    let node = cluster::join(&config, &identity, &engine).await?;
-    if engine.authenticates() && reader.is_none() {
-        let made = engine.make_superuser(config.superuser_password.as_deref()).await;
-        made.map_err(|error| anyhow!("cannot make the role cassandra: {error}"))?;
-    }
     engine.begin_upkeep();
     let tls = config
         .client_tls()
         .and_then(|files| files.map(ClientTls::load).transpose())
         .map_err(|error| anyhow!("tls: {error}"))?;
+    let tls_expiry = tls.as_ref().map(ClientTls::expiry);
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().follow_files(config.tls_reload, certificates.clone()));
     }
@@ -246,9 +259,8 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     };
     let live = Arc::new(Live::new(sources, given, config.clone(), applied_to));
     tokio::spawn(live.clone().follow(hangup));
-    if let Some(schedule) = config.backup_schedule().filter(|_| reader.is_none()) {
-        schedule.start(&engine, live.clone());
-    }
+    let schedule = config.backup_schedule().filter(|_| reader.is_none());
+    let backups = schedule.map(|schedule| schedule.start(&engine, live.clone(), backup_trouble));
     let reporter = NodeReporter {
         engine: engine.clone(),
         agent: node.as_ref().map(|node| node.agent().clone()),
@@ -256,10 +268,14 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         metrics: server.metrics().clone(),
         transport: server.transport(),
         slow_requests: server.slow_request_log(),
+        watched: watched(backups, tls_expiry, node.as_ref()),
         started: began,
     };
-    let http = match config.http {
-        Some(address) => {
+    let of_cluster = node.as_ref().map(ClusterNode::secret);
+    // A node alone has no other use for it than to tell who may command it.
+    let secret = of_cluster.or_else(|| config.cluster_secret.as_deref().map(Secret::new));
+    let http = match starting_http {
+        Some(starting_http) => {
             let commands = NodeCommands::new(
                 engine.clone(),
                 log_filter,
@@ -267,9 +283,15 @@ async fn serve(start: Start) -> anyhow::Result<()> {
                 request_logs.clone(),
                 server.transport(),
                 stop_requested.clone(),
-                node.as_ref().map(ClusterNode::secret),
+                secret,
             );
-            Some(serve_http(address, prometheus, node.as_ref(), reporter, commands).await?)
+            Some(serve_http(
+                starting_http,
+                prometheus,
+                node.as_ref(),
+                reporter,
+                commands,
+            )?)
         }
         None => None,
     };
@@ -282,41 +304,42 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     }
 
     let reason = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
+        signal = signals.next() => signal,
         () = stop_requested.notified() => "nodetool",
         () = cluster::leaves(node.as_ref()) => "the node leaves the cluster",
     };
     tracing::info!(reason, "stopping");
-    if let Some(http) = &http {
-        http.set_stopping();
-    }
-    // Clients turn to other nodes while the tablets do so too; until then what they ask is passed on.
-    match &node {
-        Some(node) => {
-            let drained = cluster::drain(node, &mut terminate, &mut interrupt);
-            server.stop_after(drained, CLIENTS_PATIENCE).await;
-        }
-        None => server.stop().await,
-    }
-    drop(reader);
-    let is_shared = node.is_some();
-    let ending = end(node, &engine, &config);
-    if !is_shared {
-        ending.await?;
-    } else if let Ok(ended) = tokio::time::timeout(END_TIMEOUT, ending).await {
-        ended?;
-    } else {
-        tracing::warn!("the store does not answer; stopping without it, what was acknowledged is there");
-    }
-    if let Some(http) = http {
-        http.stop();
-    }
-    // What waits for the files is written.
+    let stopping = Stopping {
+        server,
+        http,
+        node,
+        reader,
+        engine,
+        shutdown_timeout: config.server.shutdown_timeout,
+    };
+    stopping.run(signals).await?;
+    // Lines that wait for the files are written.
     request_logs.audit.disable();
     request_logs.full_query.disable();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The states of the node that need an operator before they hurt clients.
+fn watched(
+    backups: Option<Arc<BackupMonitor>>,
+    tls_expiry: Option<Expiry>,
+    node: Option<&ClusterNode>,
+) -> Watched {
+    let of_nodes = node.and_then(ClusterNode::certificate_expiry);
+    let certificates = [("clients", tls_expiry), ("nodes", of_nodes)].into_iter();
+    Watched {
+        backups,
+        certificates: certificates
+            .filter_map(|(purpose, expiry)| Some((purpose, expiry?)))
+            .collect(),
+        clock_skew: node.map(ClusterNode::clock_skew),
+    }
 }
 
 /// Begins to send spans of requests, if a collector is set.
@@ -356,9 +379,9 @@ fn log_start(config: &Config, open_files_max: Option<u64>, connections_max: usiz
     );
 }
 
-/// Begins to answer HTTP.
-async fn serve_http(
-    address: SocketAddr,
+/// Answers HTTP in full from now on.
+fn serve_http(
+    starting_http: StartingHttp,
     prometheus: PrometheusHandle,
     node: Option<&ClusterNode>,
     reporter: NodeReporter,
@@ -377,44 +400,8 @@ async fn serve_http(
         }
     });
     let control = node.map(|node| node.control(&reporter.engine));
-    HttpServer::start(address, prometheus, record, reporter, commands, control)
-        .await
-        .with_context(|| format!("http = \"{address}\": cannot listen there"))
-}
-
-/// Takes no more part in the cluster, and closes the store.
-async fn end(node: Option<ClusterNode>, engine: &Engine, config: &Config) -> anyhow::Result<()> {
-    if let Some(node) = node {
-        node.stop(config.server.shutdown_timeout).await;
-    }
-    let closed = engine.close().await;
-    closed.map_err(|error| anyhow!("cannot close the store: {error}"))
-}
-
-async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc<Engine>> {
-    let node = NodeInfo {
-        cluster_name: config.cluster_name.clone(),
-        data_center: identity.description.data_center.clone(),
-        rack: identity.description.rack.clone(),
-        host_id: identity.host_id,
-        native_address: identity.description.cql_address,
-        release_version: CASSANDRA_VERSION.to_owned(),
-    };
-    let url = config.store.url.to_string();
-    let engine_config = EngineConfig {
-        // Of a shared store the agent says which.
-        store: StoreConfig {
-            open_all_tablets: false,
-            ..config.store.clone()
-        },
-        node,
-        limits: live::limits(config),
-        control: config.control,
-        clock: Arc::new(SystemClock),
-    };
-    Engine::open(engine_config)
-        .await
-        .map_err(|error| anyhow!("cannot open the store {url}: {error}"))
+    HttpServer::start(starting_http, prometheus, record, reporter, commands, control)
+        .context("cannot answer HTTP")
 }
 
 /// What the banner says, as a line of the log.
@@ -459,9 +446,10 @@ fn print_banner(
         println!("  store id      {}", node.store());
         let tablets = node.agent().view();
         println!(
-            "  other nodes   {}   ({} tablets here, {} nodes)",
+            "  node port     {} for other nodes   ({} of {} tablets here, {} nodes)",
             node.rpc_address(),
             tablets.tablets_of(node.host_id()).count(),
+            tablets.tablets().len(),
             tablets.nodes().len()
         );
     } else if config.store.read_only {

@@ -10,7 +10,7 @@ const SIZE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB";
 
 #[rustfmt::skip]
 pub(super) const SETTINGS: &[Setting] = &[
-    Setting { name: "full_query_logging_options_log_dir", about: "the folder of the full query log, unless nodetool enablefullquerylog names another", allowed: "a path", set: |c, v| { c.full_query_log.folder = v.into(); Ok(()) } },
+    Setting { name: "full_query_logging_options_log_dir", about: "the folder of the full query log, unless nodetool enablefullquerylog names another; not within the store's; the packaged unit sets /var/log/helenus/queries", allowed: "a path", set: |c, v| { c.full_query_log.folder = v.into(); Ok(()) } },
     Setting { name: "full_query_logging_options_archive_command", about: "a command that is run for each complete file of the full query log, with the file in place of %path", allowed: "a program and its arguments", set: |c, v| { v.clone_into(&mut c.full_query_log.archive_command); Ok(()) } },
     Setting { name: "full_query_logging_options_allow_nodetool_archive_command", about: "whether nodetool enablefullquerylog may give another archive_command", allowed: FLAG, set: |c, v| put(&mut c.full_query_log.allow_nodetool_archive_command, flag(v)) },
     Setting { name: "full_query_logging_options_max_archive_retries", about: "how often an archive_command that fails is run again", allowed: "a whole number", set: |c, v| put(&mut c.full_query_log.archive_retries_max, v.parse().map_err(|_| "not a whole number".to_owned())) },

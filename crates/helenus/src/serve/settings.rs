@@ -379,6 +379,18 @@ impl Sources {
         Ok((config, values.collect()))
     }
 
+    /// True if the log is to be JSON, even if other settings are wrong.
+    pub fn has_json_lines(&self) -> bool {
+        let without_file = Sources {
+            command_line: self.command_line.clone(),
+            file: None,
+            environment: self.environment.clone(),
+        };
+        let given = self.read().or_else(|_| without_file.read()).unwrap_or_default();
+        let format = given.iter().rev().find(|(name, ..)| name == "log_format");
+        format.is_some_and(|(_, value, _)| LogFormat::parse(value) == Ok(LogFormat::Json))
+    }
+
     /// The settings with their values and places, those that win last.
     fn read(&self) -> anyhow::Result<Vec<(String, String, String)>> {
         let environment = &self.environment;
@@ -387,6 +399,7 @@ impl Sources {
             !NOT_SETTINGS.iter().any(|other| name.starts_with(other)) && name != "HELENUS_CONFIG"
         };
         let from_environment = |wanted: &str| environment.iter().find(|(name, _)| name == wanted);
+        given.extend(log_folders(environment));
         let file = match &self.file {
             Some(path) => Some(path.to_owned()),
             None => from_environment("HELENUS_CONFIG").map(|(_, path)| path.into()),
@@ -409,6 +422,27 @@ impl Sources {
     }
 }
 
+/// The folders for logs of clients' requests that systemd grants (`LogsDirectory`). They give way to settings.
+fn log_folders(environment: &[(String, String)]) -> Vec<(String, String, String)> {
+    const VARIABLE: &str = "LOGS_DIRECTORY";
+    let granted = environment.iter().find(|(name, _)| name == VARIABLE);
+    let Some(folder) = granted.and_then(|(_, folders)| folders.split(':').find(|folder| !folder.is_empty()))
+    else {
+        return Vec::new();
+    };
+    let setting = |name: &str, folder| {
+        (
+            name.to_owned(),
+            folder,
+            format!("environment variable {VARIABLE}"),
+        )
+    };
+    vec![
+        setting("audit_logging_options_audit_logs_dir", format!("{folder}/audit")),
+        setting("full_query_logging_options_log_dir", format!("{folder}/queries")),
+    ]
+}
+
 fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     // Where the store lies decides on other defaults.
     let mut config = Config::new(Config::default_store());
@@ -418,6 +452,10 @@ fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     }
     for (name, value, place) in given {
         apply(&mut config, name, value, place)?;
+    }
+    if let StoreUrl::File(folder) = &config.store.url {
+        config.audit.store_folder = Some(folder.clone());
+        config.full_query_log.store_folder = Some(folder.clone());
     }
     let order = config.limits.guardrails.check_order();
     order.map_err(|why| anyhow!("{why}"))?;

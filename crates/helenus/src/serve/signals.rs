@@ -1,10 +1,52 @@
-//! The signals that do not end a node: SIGHUP, SIGUSR1 and SIGUSR2, which would without a handler.
+//! Signals: those that end a node, and SIGHUP, SIGUSR1 and SIGUSR2, which would without a handler.
 
 use std::io;
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+
+/// SIGTERM and SIGINT. Clones see the same signals.
+#[derive(Clone)]
+pub struct StopSignals(watch::Receiver<(u64, &'static str)>);
+
+impl StopSignals {
+    /// Ignores the signals until now.
+    pub fn forget(&mut self) {
+        self.0.mark_unchanged();
+    }
+
+    /// Waits for a signal that this clone has not returned yet. Returns its name.
+    pub async fn next(&mut self) -> &'static str {
+        match self.0.changed().await {
+            Ok(()) => self.0.borrow_and_update().1,
+            // The tasks that count signals end with the process.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Counts SIGTERM and SIGINT from now on: neither is lost while the store is opened.
+///
+/// # Errors
+/// If a handler can't be installed.
+pub fn stop_signals() -> io::Result<StopSignals> {
+    let sender = Arc::new(watch::Sender::new((0, "")));
+    let received = sender.subscribe();
+    for (kind, name) in [
+        (SignalKind::terminate(), "SIGTERM"),
+        (SignalKind::interrupt(), "SIGINT"),
+    ] {
+        let mut signals = signal(kind)?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                sender.send_modify(|seen| *seen = (seen.0 + 1, name));
+            }
+        });
+    }
+    Ok(StopSignals(received))
+}
 
 /// From now on none of them ends the process. What is given is told of each SIGHUP, which asks daemons to read their files again.
 ///

@@ -137,6 +137,20 @@ impl Engine {
         Ok(listed.documents.last().map(|newest| newest.content.taken_ms))
     }
 
+    /// Refuses a place that backups of this store cannot be written to. Writes and removes an object there.
+    ///
+    /// # Errors
+    /// The place or the key is wrong ([`CqlError::Invalid`]), or the place does not answer.
+    #[boxed]
+    pub async fn check_backup_place(&self, wanted: &BackUp) -> Result<(), CqlError> {
+        let place = wanted.place();
+        let place = place.map_err(|error| CqlError::invalid(error.to_string()))?;
+        place
+            .check(self.context.store.store_id())
+            .await
+            .map_err(backup_error)
+    }
+
     async fn write_backup(
         &self,
         wanted: &BackUp,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
+use helenus_tablet::FailureStreak;
 use uuid::Uuid;
 
 use super::{PastFigures, SKEW_MS};
@@ -54,17 +55,22 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
             trimmed: Instant::now(),
             noted: None,
         };
+        let mut keeping = FailureStreak::new(
+            "the past could not be kept; trying again",
+            "the past is kept again",
+        );
         loop {
             let Some(engine) = engine.upgrade() else { return };
             match engine.is_housekeeper() {
                 true => {
-                    if let Err(error) = keeper.run(&engine).await {
-                        tracing::warn!(%error, "the past could not be kept");
-                    }
+                    let kept = keeper.run(&engine).await;
+                    keeping.note(&kept);
+                    *engine.history.failure.lock() = kept.err().map(|error| error.to_string());
                 }
                 false => {
                     keeper.last = None;
                     *engine.history.figures.lock() = PastFigures::default();
+                    *engine.history.failure.lock() = None;
                 }
             }
             drop(engine);

@@ -36,6 +36,8 @@ pub(crate) struct History {
     bases: Mutex<BTreeMap<i64, Arc<Base>>>,
     /// As the keeper found them last.
     figures: parking_lot::Mutex<PastFigures>,
+    /// Why the keeper failed the last time. `None` if it did not.
+    failure: parking_lot::Mutex<Option<String>>,
 }
 
 /// What is kept of the past, as the node that keeps it found it last. All is 0 at the others.
@@ -70,6 +72,7 @@ impl History {
             window,
             bases: Mutex::default(),
             figures: parking_lot::Mutex::default(),
+            failure: parking_lot::Mutex::default(),
         }
     }
 
@@ -87,6 +90,16 @@ impl Engine {
             .map_or(0, |first_ms| self.now_ms().saturating_sub(first_ms));
         let reach = Duration::from_millis(reach_ms.max(0).unsigned_abs());
         self.history.is_on().then_some((figures, reach))
+    }
+
+    /// How far back any time shall be readable. `None` if no past is kept.
+    pub fn past_window(&self) -> Option<Duration> {
+        self.history.window
+    }
+
+    /// Why this node, which keeps the past, could not do so the last time. `None` if it could.
+    pub fn past_failure(&self) -> Option<String> {
+        self.history.failure.lock().clone()
     }
 
     /// The tablets that bases have pinned, those of other nodes too.

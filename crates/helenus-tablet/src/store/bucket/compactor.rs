@@ -38,6 +38,7 @@ use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::{DataModel, Merge};
 use crate::database::throttled;
 use crate::error::{StoreError, from_slatedb};
+use crate::failure_streak::FailureStreak;
 use crate::metadata::documents::{Meta, MetaExpect};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
@@ -103,12 +104,14 @@ pub async fn compact(
     BindTarget::store(&bucket).identity(Uuid::new_v4()).await?;
     bucket.checksums.require();
     let mut compactor = CompactorProcess::new(&bucket, config, model)?;
+    let mut looking = FailureStreak::new(
+        "cannot look for compactions; trying again",
+        "compactions are looked for again",
+    );
     tokio::pin!(stop);
     loop {
         let round = async {
-            if let Err(error) = compactor.round().await {
-                tracing::warn!(%error, "cannot look for compactions; trying again");
-            }
+            looking.note(&compactor.round().await);
             tokio::time::sleep(compactor.interval).await;
         };
         tokio::select! {

@@ -14,6 +14,7 @@ use super::Remote;
 use super::node_log::OwnLog;
 use super::tablet_logs::TabletLogs;
 use crate::error::{StoreError, chain, from_slatedb};
+use crate::failure_streak::FailureStreak;
 use crate::log::ledger::newest;
 use crate::log::object::{LogId, is_fence, numbers};
 use crate::metadata::slatedb_layout::tablet_path;
@@ -43,11 +44,38 @@ struct Unneeded {
     newest: u64,
 }
 
+/// The failures of each kind of work.
+struct Streaks {
+    archiving: FailureStreak,
+    trimming: FailureStreak,
+    deleting: FailureStreak,
+}
+
+impl Streaks {
+    fn new() -> Streaks {
+        Streaks {
+            archiving: FailureStreak::new(
+                "the newest part of the log is not in the history yet; trying again",
+                "the newest part of the log is in the history again",
+            ),
+            trimming: FailureStreak::new(
+                "the log could not be trimmed; trying again",
+                "the log is trimmed again",
+            ),
+            deleting: FailureStreak::new(
+                "objects of the log could not be deleted; trying again",
+                "objects of the log are deleted again",
+            ),
+        }
+    }
+}
+
 /// Runs until the store is closed.
 pub(super) async fn run(store: Weak<Store>) {
     let mut unneeded: Vec<Unneeded> = Vec::new();
     let (mut trimmed, mut flushed) = (Instant::now(), Instant::now());
     let mut sweep_due = Instant::now() + FIRST_SWEEP;
+    let mut streaks = Streaks::new();
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(store) = store.upgrade() else { return };
@@ -55,20 +83,17 @@ pub(super) async fn run(store: Weak<Store>) {
         let Some(own) = remote.own_log.lock().await.clone() else {
             continue;
         };
-        if let Err(error) = remote.archive_newest(&own).await {
-            tracing::warn!(%error, "the newest part of the log is not in the history yet");
-        }
+        streaks.archiving.note(&remote.archive_newest(&own).await);
         let is_long = own.log.ledger.segments.lock().len() >= TRIM_OBJECTS;
         if is_long || trimmed.elapsed() >= TRIM_INTERVAL {
-            match remote.unneeded(&store, &own).await {
-                Ok(found) => unneeded.extend(found),
-                Err(error) => tracing::warn!(%error, "the log could not be trimmed"),
-            }
+            let found = remote.unneeded(&store, &own).await;
+            streaks.trimming.note(&found);
+            unneeded.extend(found.ok().flatten());
             trimmed = Instant::now();
         }
-        if let Err(error) = remote.delete_unneeded(&own, &mut unneeded).await {
-            tracing::warn!(%error, "objects of the log could not be deleted");
-        }
+        streaks
+            .deleting
+            .note(&remote.delete_unneeded(&own, &mut unneeded).await);
         if flushed.elapsed() >= FLUSH_INTERVAL_MIN && remote.flush_pinning_tablets(&store, &own).await {
             flushed = Instant::now();
         }

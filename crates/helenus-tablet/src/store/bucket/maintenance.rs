@@ -10,6 +10,7 @@ use slatedb_common::clock::SystemClock;
 use super::Remote;
 use crate::compaction::TombstoneTrigger;
 use crate::error::StoreError;
+use crate::failure_streak::FailureStreak;
 use crate::store::Store;
 use crate::tablet::Tablet;
 use crate::tablet::obsolete_files::ObsoleteFileCollector;
@@ -28,6 +29,11 @@ pub(super) async fn run(
     let mut sweep = ObsoleteFileCollector::new(garbage_age);
     let mut former = FormerLogs::default();
     let mut unflushed = UnflushedAge::default();
+    let flushing = FailureStreak::new(
+        "the tablet could not be flushed; trying again",
+        "the tablet is flushed again",
+    );
+    let mut flushing = flushing.of_tablet(tablet.id());
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(store) = store.upgrade() else { return };
@@ -41,19 +47,16 @@ pub(super) async fn run(
             return;
         }
         if tombstones.is_due(&tablet.compactions) {
-            match tablet.flush().await {
+            let flushed = tablet.flush().await;
+            flushing.note(&flushed);
+            match flushed {
                 Ok(()) => tablet.compactions.request(),
-                Err(error) => {
-                    tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
-                    continue;
-                }
+                Err(_) => continue,
             }
         }
         let flush_interval = remote.databases.config.flush_interval;
-        if flush_interval.is_some_and(|interval| unflushed.age(&tablet) >= interval)
-            && let Err(error) = tablet.flush().await
-        {
-            tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+        if flush_interval.is_some_and(|interval| unflushed.age(&tablet) >= interval) {
+            flushing.note(&tablet.flush().await);
         }
         if let Err(error) = former.forget(remote, &tablet).await {
             tracing::debug!(tablet = tablet.id(), %error, "the logs of former owners are still named");

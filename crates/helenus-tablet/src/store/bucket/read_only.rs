@@ -44,6 +44,8 @@ pub(super) struct Follower {
     ended: watch::Sender<u64>,
     /// When the last round that succeeded began; at first when the store was opened.
     refreshed: Mutex<Instant>,
+    /// Why the last round has failed. `None` if it succeeded.
+    failure: Mutex<Option<String>>,
     /// Takes no writes.
     log: Arc<NodeLog>,
 }
@@ -55,6 +57,7 @@ impl Default for Follower {
             begun: AtomicU64::new(0),
             ended: watch::Sender::new(0),
             refreshed: Mutex::new(Instant::now()),
+            failure: Mutex::default(),
             log: NodeLog::new(),
         }
     }
@@ -152,12 +155,13 @@ impl Store {
         })
     }
 
-    /// Ends a round; `is_fresh` if all that there is was read.
-    pub fn end_refresh(&self, round: &RefreshRound, is_fresh: bool) {
+    /// Ends a round. `failure` is why not all that there is could be read; `None` if all was.
+    pub fn end_refresh(&self, round: &RefreshRound, failure: Option<String>) {
         let Some(follower) = self.follower() else { return };
-        if is_fresh {
+        if failure.is_none() {
             *follower.refreshed.lock() = round.began;
         }
+        *follower.failure.lock() = failure;
         follower.ended.send_replace(round.number);
     }
 
@@ -174,6 +178,11 @@ impl Store {
     pub fn refresh_age(&self) -> Option<Duration> {
         let refreshed = *self.follower()?.refreshed.lock();
         Some(refreshed.elapsed())
+    }
+
+    /// Why the last round has failed. `None` if it succeeded, and of a store that is not only read.
+    pub(crate) fn refresh_failure(&self) -> Option<String> {
+        self.follower()?.failure.lock().clone()
     }
 
     /// From which age on a store that is only read is in trouble.

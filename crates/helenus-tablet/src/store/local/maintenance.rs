@@ -14,6 +14,7 @@ use crate::compaction::TombstoneTrigger;
 use crate::disk::disk_reserve::DiskReserve;
 use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
+use crate::failure_streak::FailureStreak;
 use crate::history::{Frame, Segments, archive};
 use crate::log::replay::{SegmentFrames, read_segment};
 use crate::log::segment::Folder;
@@ -97,12 +98,18 @@ impl Maintenance {
             .map(|_| ObsoleteFileCollector::new(self.garbage_age))
             .collect();
         let mut spares = SpareSegments::new();
+        let mut trimming =
+            FailureStreak::new("the log could not be cut; trying again", "the log is cut again");
+        let mut flushing = FailureStreak::new(
+            "a tablet could not be flushed; trying again",
+            "tablets are flushed again",
+        );
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.wake.notified()).await;
             self.ledger.note_end();
-            self.trim().await;
-            self.flush_pinning_tablets().await;
-            self.clean(&mut watches).await;
+            trimming.note(&self.trim().await);
+            let flushed = self.flush_pinning_tablets().await;
+            flushing.note(&flushed.and(self.clean(&mut watches).await));
             for tablet in &self.tablets {
                 tablet.see_files();
             }
@@ -122,14 +129,17 @@ impl Maintenance {
     }
 
     /// Retires the oldest segments whose records are in the SSTables of each tablet.
-    pub async fn trim(&self) {
+    ///
+    /// # Errors
+    /// Why segments stay that are not needed, in words.
+    pub async fn trim(&self) -> Result<(), String> {
         let in_memory = self
             .tablets
             .iter()
             .map(|tablet| (tablet.id(), tablet.flushed_lsn()))
             .collect();
         if self.retirable(&in_memory).is_empty() {
-            return;
+            return Ok(());
         }
         // The manifest in memory may be newer than the stored one; only the stored one counts.
         let mut stored = BTreeMap::new();
@@ -139,35 +149,37 @@ impl Maintenance {
                 Ok(Some(manifest)) => {
                     stored.insert(tablet.id(), manifest.replay_after_wal_id());
                 }
-                Ok(None) => return,
+                Ok(None) => return Ok(()),
                 Err(error) => {
-                    tracing::warn!(tablet = tablet.id(), %error, "the manifest could not be read to trim the log");
-                    return;
+                    return Err(format!(
+                        "cannot read the manifest of tablet {}: {error}",
+                        tablet.id()
+                    ));
                 }
             }
         }
         let retirable = self.retirable(&stored);
-        let Some(last) = retirable.last() else { return };
-        if self.keeps_history
-            && let Err(error) = self.archive(&retirable).await
-        {
-            tracing::warn!(%error, "the log is not cut, since its history can't be kept");
-            return;
+        let Some(last) = retirable.last() else {
+            return Ok(());
+        };
+        if self.keeps_history {
+            let archived = self.archive(&retirable).await;
+            archived.map_err(|error| format!("cannot keep the history of the log: {error}"))?;
         }
-        if let Err(error) = self.retire_segment(last.number, stored).await {
-            tracing::warn!(%error, "the log could not be cut");
-            return;
-        }
+        let retired = self.retire_segment(last.number, stored).await;
+        retired.map_err(|error| error.to_string())?;
         let spare_max = (self.log_max_bytes / self.folder.segment_bytes) as usize;
-        let mut retired = 0;
+        let mut removed = 0;
+        let mut outcome = Ok(());
         for segment in &retirable {
             if let Err(error) = self.folder.retire(segment, spare_max) {
-                tracing::warn!(segment = segment.number, %error, "a log segment could not be removed");
+                outcome = Err(format!("cannot remove segment {}: {error}", segment.number));
                 break;
             }
-            retired += 1;
+            removed += 1;
         }
-        self.ledger.segments.lock().drain(..retired);
+        self.ledger.segments.lock().drain(..removed);
+        outcome
     }
 
     /// Writes segments to the history.
@@ -214,35 +226,44 @@ impl Maintenance {
     }
 
     /// Flushes the tablets whose records keep the oldest segments when the log is too long.
-    async fn flush_pinning_tablets(&self) {
+    ///
+    /// # Errors
+    /// A tablet could not be flushed.
+    async fn flush_pinning_tablets(&self) -> Result<(), StoreError> {
         let held: Vec<SegmentInfo> = self.ledger.segments.lock().clone();
         let total: u64 = held.iter().map(|segment| segment.bytes).sum();
         if total <= self.log_max_bytes || held.len() < 2 {
-            return;
+            return Ok(());
         }
-        let Some(oldest) = held.first() else { return };
+        let Some(oldest) = held.first() else {
+            return Ok(());
+        };
         for (id, last) in &oldest.last_lsn {
             if let Some(tablet) = self.tablets.iter().find(|tablet| tablet.id() == *id)
                 && tablet.flushed_lsn() < *last
-                && let Err(error) = tablet.flush().await
             {
-                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
+                tablet.flush().await?;
             }
         }
+        Ok(())
     }
 
     /// Flushes and compacts the tablets whose reads pass too many dead rows.
-    async fn clean(&self, watches: &mut [TombstoneTrigger]) {
+    ///
+    /// # Errors
+    /// A tablet could not be flushed.
+    async fn clean(&self, watches: &mut [TombstoneTrigger]) -> Result<(), StoreError> {
+        let mut outcome = Ok(());
         for (tablet, watch) in self.tablets.iter().zip(watches) {
             if !watch.is_due(&tablet.compactions) {
                 continue;
             }
-            if let Err(error) = tablet.flush().await {
-                tracing::warn!(tablet = tablet.id(), %error, "a tablet could not be flushed");
-                continue;
+            match tablet.flush().await {
+                Ok(()) => tablet.compactions.request(),
+                Err(error) => outcome = Err(error),
             }
-            tablet.compactions.request();
         }
+        outcome
     }
 
     /// Once a segment is half full, sees to it that the next one's file is there.

@@ -1,5 +1,6 @@
 //! A store in a folder: one log for all tablets, which are open as long as the store is.
 
+mod closing;
 pub(crate) mod maintenance;
 mod open;
 
@@ -23,10 +24,10 @@ use crate::disk::disk_reserve::DiskReserve;
 use crate::disk::incremental_delete::FileDeleter;
 use crate::disk::local_store::{DiskSpace, LocalStore, free_bytes};
 use crate::disk::permissions;
-use crate::error::{StoreError, from_slatedb};
+use crate::error::StoreError;
 use crate::metadata::folders::Folders;
 use crate::metadata::store_metadata::StoreMetadata;
-use crate::tablet::{NodeLog, Tablet};
+use crate::tablet::NodeLog;
 use crate::tree::block_cache::BlockCache;
 use maintenance::Maintenance;
 use open::StoreOpener;
@@ -63,43 +64,6 @@ impl Drop for Running {
         if let Some(maintenance) = self.maintenance.take() {
             maintenance.abort();
         }
-    }
-}
-
-impl Local {
-    pub async fn close(&self, tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
-        self.log.close(StoreError::Closed);
-        let mut running = std::mem::take(&mut *self.running.lock());
-        if let Some(thread) = running.log_thread.take() {
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-        }
-        self.log.ledger.end_segment();
-        self.log.ledger.note_end();
-        for tablet in tablets {
-            tablet.stage.close();
-        }
-        for applier in running.stage_appliers.drain(..) {
-            let _ = applier.await;
-        }
-        if let Some(maintenance) = running.maintenance.take() {
-            maintenance.abort();
-            let _ = maintenance.await;
-        }
-        let closing = tablets.iter().map(|tablet| async {
-            let flushed = tablet.flush().await;
-            let closed = tablet.db.owned()?.close().await;
-            flushed.and(closed.map_err(|error| from_slatedb(&error)))
-        });
-        let results = futures::future::join_all(closing).await;
-        self.maintenance.trim().await;
-        drop(running);
-        for result in results {
-            match result {
-                Ok(()) | Err(StoreError::Closed) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 }
 
