@@ -81,7 +81,7 @@ function trouble(words) {
 
 /* What needs an operator although clients are served. */
 function warn(warnings) {
-  byId("warnings").textContent = warnings.join("; ");
+  byId("warnings").replaceChildren(...warnings.map((words) => el("div", {}, words)));
   byId("warnings").hidden = warnings.length === 0;
 }
 
