@@ -49,6 +49,8 @@ impl Clock for StoppedClock {
 
 /// A clock that is further ahead is taken for broken.
 const AHEAD_MAX_US: i64 = 10 * 60 * 1_000_000;
+/// Time from one line about such a clock to the next: nodes greet each other each second.
+const WARNING_INTERVAL_US: i64 = 10 * 60 * 1_000_000;
 
 /// Hands out write timestamps in microseconds that never repeat and never go back, however the clock moves
 /// (Cassandra's `ClientState.getTimestamp`).
@@ -57,16 +59,23 @@ pub struct TimestampSource {
     last_us: Arc<AtomicI64>,
     /// How far the fastest clock of the cluster is ahead of this node's.
     ahead_us: AtomicI64,
+    /// When the log last named a clock that is far ahead. 0 if it never did.
+    warned_us: AtomicI64,
 }
 
 impl TimestampSource {
     /// Another node's clock shows that time: this node's timestamps are not to be behind it, so that writes are newer than what they follow
     /// when a partition has changed hands. A clock that is far ahead is not followed.
     pub fn observe(&self, clock: &dyn Clock, other_us: i64) {
-        let ahead_us = other_us.saturating_sub(clock.now_us());
+        let now_us = clock.now_us();
+        let ahead_us = other_us.saturating_sub(now_us);
         if ahead_us <= AHEAD_MAX_US {
             self.ahead_us.fetch_max(ahead_us, Ordering::Relaxed);
-        } else {
+            return;
+        }
+        let warned_us = self.warned_us.load(Ordering::Relaxed);
+        if now_us.saturating_sub(warned_us) >= WARNING_INTERVAL_US {
+            self.warned_us.store(now_us, Ordering::Relaxed);
             tracing::warn!(
                 ahead_us,
                 "another node's clock is far ahead of this one's; set them both"

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -33,6 +33,8 @@ use crate::error::{StoreError, has_no_space};
 const DELETED_AT_ONCE: usize = 4;
 /// How often the free space is asked for, at most.
 const PROBE_INTERVAL_MS: u128 = 100;
+/// Time from one line about a full disk to the next. Small files may still find room, so that the disk seems to be full again and again.
+const FULL_LOGGED_EACH: Duration = Duration::from_secs(600);
 
 /// Whether there is room for writes on the disk.
 #[derive(Debug)]
@@ -47,6 +49,8 @@ pub(crate) struct DiskSpace {
     upload_failed: AtomicBool,
     /// Number of uploads that failed for want of room.
     failures: watch::Sender<u64>,
+    /// When the log last said that the disk is full.
+    logged: Mutex<Option<Instant>>,
     /// As of the last probe.
     below_reserve: AtomicBool,
     free_bytes: AtomicU64,
@@ -67,6 +71,7 @@ impl DiskSpace {
             room,
             upload_failed: AtomicBool::new(false),
             failures: watch::Sender::new(0),
+            logged: Mutex::new(None),
             below_reserve: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
             probed: Mutex::new(None),
@@ -134,12 +139,22 @@ impl DiskSpace {
         let _ = failures.changed().await;
     }
 
+    /// True for the first failure, and then once in ten minutes.
+    fn is_to_be_logged(&self) -> bool {
+        let mut logged = self.logged.lock();
+        let is_due = logged.is_none_or(|logged| logged.elapsed() >= FULL_LOGGED_EACH);
+        if is_due {
+            *logged = Some(Instant::now());
+        }
+        is_due
+    }
+
     fn uploaded<T>(&self, result: Result<T>) -> Result<T> {
         match &result {
             Ok(_) => self.upload_failed.store(false, Ordering::Release),
             Err(error) if has_no_space(error) => {
                 self.failures.send_modify(|failures| *failures += 1);
-                if !self.upload_failed.swap(true, Ordering::AcqRel) {
+                if !self.upload_failed.swap(true, Ordering::AcqRel) && self.is_to_be_logged() {
                     tracing::error!(folder = %self.folder.display(), "the disk is full: writes are refused until there is room");
                 }
             }
