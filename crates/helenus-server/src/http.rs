@@ -1,6 +1,5 @@
 //! HTTP: `/health`, `/metrics`, `/node` and the console, and `/cluster` for a node among others.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,11 +65,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Takes the address over and answers in full. `record_stats` is called before metrics are read, `reporter` for `/health` and `/node`,
+    /// Takes the server over and answers in full. `record_stats` is called before metrics are read, `reporter` for `/health` and `/node`,
     /// `commands` for `POST /node/…`; `control` is there for a node among others.
-    ///
-    /// # Errors
-    /// The address cannot be taken over.
     pub fn start(
         starting: StartingHttp,
         prometheus: PrometheusHandle,
@@ -78,15 +74,18 @@ impl HttpServer {
         reporter: NodeReporter,
         commands: NodeCommands,
         control: Option<AdminApi>,
-    ) -> io::Result<HttpServer> {
-        let listener = starting.into_listener()?;
-        let address = listener.local_addr()?;
-        let (stop, stopped) = watch::channel(false);
+    ) -> HttpServer {
+        let stopped = starting.stop.subscribe();
         tokio::spawn(upkeep(prometheus.clone(), stopped.clone()));
         tokio::spawn(reporter.clone().watch_health(stopped.clone()));
         let up = Arc::new(AtomicBool::new(true));
         let engine = reporter.engine.clone();
-        let console = Console::new(reporter.clone(), control.clone(), up.clone(), address.port());
+        let console = Console::new(
+            reporter.clone(),
+            control.clone(),
+            up.clone(),
+            starting.address.port(),
+        );
         tokio::spawn(
             console
                 .clone()
@@ -114,17 +113,9 @@ impl HttpServer {
             .merge(table_report::router(engine))
             .merge(console.router())
             .merge(control.map(AdminApi::router).unwrap_or_default());
-        tokio::spawn(async move {
-            let mut stopped = stopped;
-            let until = async move {
-                let _ = stopped.wait_for(|stopped| *stopped).await;
-            };
-            let service = router.into_make_service_with_connect_info::<SocketAddr>();
-            if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(until).await {
-                tracing::error!(%error, "the HTTP server failed");
-            }
-        });
-        Ok(HttpServer { address, up, stop })
+        starting.answer_by(router);
+        let StartingHttp { address, stop, .. } = starting;
+        HttpServer { address, up, stop }
     }
 
     /// Where it listens.

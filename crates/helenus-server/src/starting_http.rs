@@ -1,19 +1,22 @@
-//! HTTP of a node that is starting: it lives, it is not ready, and says what it waits for.
+//! The HTTP server of a node from the start of the process on. Until the node is ready, it lives, it is not ready, and says what it waits for.
+//! Then the same server answers in full, so that no connection is lost in between.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic::codegen::Service;
 
 use crate::boxed;
 
@@ -25,11 +28,16 @@ struct Context {
     waits_for: Arc<Mutex<String>>,
 }
 
-/// The HTTP server until the node is ready. Its address stays bound when [`HttpServer`](crate::http::HttpServer) takes over.
+/// What requests are answered by at present.
+type Current = Arc<ArcSwap<Router>>;
+
+/// The HTTP server until the node is ready. [`HttpServer`](crate::http::HttpServer) takes it over.
 pub struct StartingHttp {
-    listener: std::net::TcpListener,
+    pub(crate) address: SocketAddr,
+    current: Current,
     waits_for: Arc<Mutex<String>>,
-    stop: watch::Sender<bool>,
+    /// True ends the server.
+    pub(crate) stop: watch::Sender<bool>,
 }
 
 impl StartingHttp {
@@ -39,8 +47,8 @@ impl StartingHttp {
     /// The address cannot be bound.
     #[boxed]
     pub async fn start(listen: SocketAddr, prometheus: PrometheusHandle) -> io::Result<StartingHttp> {
-        let bound = TcpListener::bind(listen).await?.into_std()?;
-        let answering = TcpListener::from_std(bound.try_clone()?)?;
+        let listener = TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
         let waits_for = Arc::new(Mutex::new(OPENING.to_owned()));
         let context = Context {
             prometheus,
@@ -51,17 +59,26 @@ impl StartingHttp {
             .route("/metrics", get(metrics))
             .fallback(starting)
             .with_state(context);
+        let current = Current::new(ArcSwap::from_pointee(router));
+        let router = Router::new().fallback(forward).with_state(current.clone());
         let (stop, mut stopped) = watch::channel(false);
         tokio::spawn(async move {
             let until = async move {
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             };
-            if let Err(error) = axum::serve(answering, router).with_graceful_shutdown(until).await {
+            if let Err(error) = axum::serve(
+                listener,
+                router.into_make_service_with_connect_info::<SocketAddr>(),
+            )
+            .with_graceful_shutdown(until)
+            .await
+            {
                 tracing::error!(%error, "the HTTP server failed");
             }
         });
         Ok(StartingHttp {
-            listener: bound,
+            address,
+            current,
             waits_for,
             stop,
         })
@@ -72,14 +89,15 @@ impl StartingHttp {
         what.unwrap_or(OPENING).clone_into(&mut self.waits_for.lock());
     }
 
-    /// Stops answering, and returns the bound socket.
-    ///
-    /// # Errors
-    /// The socket cannot be registered.
-    pub(crate) fn into_listener(self) -> io::Result<TcpListener> {
-        let _ = self.stop.send(true);
-        TcpListener::from_std(self.listener)
+    /// Answers by these routes from now on.
+    pub(crate) fn answer_by(&self, routes: Router) {
+        self.current.store(Arc::new(routes));
     }
+}
+
+async fn forward(State(current): State<Current>, request: Request) -> Response {
+    let mut router = Router::clone(&current.load());
+    router.call(request).await.into_response()
 }
 
 async fn live() -> impl IntoResponse {

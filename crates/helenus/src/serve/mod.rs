@@ -291,7 +291,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
                 node.as_ref(),
                 reporter,
                 commands,
-            )?)
+            ))
         }
         None => None,
     };
@@ -386,7 +386,7 @@ fn serve_http(
     node: Option<&ClusterNode>,
     reporter: NodeReporter,
     commands: NodeCommands,
-) -> anyhow::Result<HttpServer> {
+) -> HttpServer {
     let engine = reporter.engine.clone();
     let bucket_cost = reporter.bucket_cost.clone();
     let cluster_metrics = node.map(ClusterNode::figures);
@@ -401,7 +401,6 @@ fn serve_http(
     });
     let control = node.map(|node| node.control(&reporter.engine));
     HttpServer::start(starting_http, prometheus, record, reporter, commands, control)
-        .context("cannot answer HTTP")
 }
 
 /// What the banner says, as a line of the log.
