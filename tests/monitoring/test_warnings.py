@@ -26,8 +26,12 @@ def test_backups_that_fail_are_metrics_and_a_warning_until_they_succeed(tmp_path
     settings = {"backup_to": place, "backup_interval": "1s", "backup_keep": 1}
     node = helenus.Node(tmp_path / "node", args=helenus.setting_args(settings)).start()
     try:
-        helenus.wait_until(lambda: node.metrics()["helenus_backup_last_success_seconds"] > 0, what="a backup")
-        assert node.metrics()["helenus_backup_bytes_total"] > 0 and node.metrics()["helenus_backup_interval_seconds"] == 1
+        session = node.connect()
+        session.execute("CREATE KEYSPACE b WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE b.t (k int PRIMARY KEY)")
+        session.execute("INSERT INTO b.t (k) VALUES (1)")
+        helenus.wait_until(lambda: node.metrics()["helenus_backup_bytes_total"] > 0, what="a backup with the row")
+        assert node.metrics()["helenus_backup_last_success_seconds"] > 1e9 and node.metrics()["helenus_backup_interval_seconds"] == 1
         assert not warning(node, "backup")
         failures = lambda: node.metrics()["helenus_backup_failures_total"]
         before = failures()

@@ -76,20 +76,6 @@ def test_latencies_and_what_reads_meet(node):
     assert rows.count == tombstones.count >= 2 and rows.max >= LARGE - 1 and tombstones.max >= 1
 
 
-def test_reads_that_meet_no_tombstones_have_none(node):
-    session = node.connect()
-    session.execute("CREATE TABLE shop.clean (k int, c int, PRIMARY KEY (k, c))")
-    for c in range(4):
-        session.execute("INSERT INTO shop.clean (k, c) VALUES (1, %s)", (c,))
-    for _ in range(3):
-        assert len(list(session.execute("SELECT c FROM shop.clean WHERE k = 1"))) == 4
-    stats = json.loads(run(node, "tablestats", "-F", "json", "shop.clean").stdout)["shop"]["tables"]["clean"]
-    assert (stats["average_tombstones_per_slice_last_five_minutes"], stats["maximum_tombstones_per_slice_last_five_minutes"]) == (0, 0)
-    assert (stats["average_live_cells_per_slice_last_five_minutes"], stats["maximum_live_cells_per_slice_last_five_minutes"]) == (4, 4)
-    assert view(node, "tombstones_per_read")["clean"].max == 0
-    session.execute("DROP TABLE shop.clean")
-
-
 def test_what_runs_is_seen(node):
     session = node.connect()
     queries = list(session.execute("SELECT * FROM system_views.queries"))
@@ -186,3 +172,17 @@ def test_histograms(node):
     lines = run(node, "proxyhistograms").stdout.splitlines()
     assert lines[0] == "proxy histograms" and lines[1].split()[:3] == ["Percentile", "Read", "Latency"]
     assert len(lines[1]) == 10 + 6 * 19 and float(lines[3].split()[1]) > 0 and float(lines[3].split()[5]) > 0
+
+
+def test_reads_that_meet_no_tombstones_have_none(node):
+    session = node.connect()
+    session.execute("CREATE TABLE shop.clean (k int, c int, PRIMARY KEY (k, c))")
+    for c in range(4):
+        session.execute("INSERT INTO shop.clean (k, c) VALUES (1, %s)", (c,))
+    for _ in range(3):
+        assert len(list(session.execute("SELECT c FROM shop.clean WHERE k = 1"))) == 4
+    stats = json.loads(run(node, "tablestats", "-F", "json", "shop.clean").stdout)["shop"]["tables"]["clean"]
+    assert (stats["average_tombstones_per_slice_last_five_minutes"], stats["maximum_tombstones_per_slice_last_five_minutes"]) == (0, 0)
+    assert (stats["average_live_cells_per_slice_last_five_minutes"], stats["maximum_live_cells_per_slice_last_five_minutes"]) == (4, 4)
+    assert view(node, "tombstones_per_read")["clean"].max == 0
+    session.execute("DROP TABLE shop.clean")

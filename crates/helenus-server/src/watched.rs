@@ -67,7 +67,7 @@ fn expiry_warning(purpose: &str, at_s: i64, now_s: i64) -> Option<String> {
     match left_s {
         ..=0 => Some(format!("the certificate for {purpose} has expired")),
         1..EXPIRY_WARNING_S => {
-            let days = left_s / DAY_S + 1;
+            let days = (left_s + DAY_S - 1) / DAY_S;
             Some(format!(
                 "the certificate for {purpose} expires within {days} days"
             ))

@@ -40,6 +40,8 @@ pub(super) struct ControlLoop {
     failure_detector: FailureDetector,
     /// The last look at the heartbeats failed.
     is_blind: bool,
+    /// The last write of the cluster document failed.
+    is_mute: bool,
     /// What this node hosts of the tablets.
     pub local_tablets: LocalTablets,
     events: mpsc::UnboundedReceiver<TabletTaskEvent>,
@@ -75,6 +77,7 @@ impl ControlLoop {
         ControlLoop {
             failure_detector,
             is_blind: false,
+            is_mute: false,
             local_tablets: LocalTablets::new(context.clone(), me.host_id, commands),
             events,
             known: None,
@@ -258,7 +261,9 @@ impl ControlLoop {
                 Err(DocumentError::Conflict) if self.take_announcement() => {}
                 Err(DocumentError::Conflict) => self.read().await,
                 Err(DocumentError::Unavailable(reason)) => {
-                    tracing::info!(%reason, "the cluster document could not be written");
+                    if !std::mem::replace(&mut self.is_mute, true) {
+                        tracing::info!(%reason, "the cluster document could not be written; trying again");
+                    }
                     self.next_read = Some(self.context.now() + self.context.config.retry_interval());
                     break;
                 }
@@ -293,6 +298,7 @@ impl ControlLoop {
         let content = next.encode();
         let put = self.context.documents.put(document::NAME, &content, expect);
         let version = self.context.within(self.context.config.lease, put).await?;
+        self.is_mute = false;
         self.observe_document(version, next);
         self.context.shared.written.send_replace(DocumentVersion {
             version,

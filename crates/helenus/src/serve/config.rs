@@ -152,7 +152,8 @@ impl Config {
             full_query_log: QueryLogOptions::default(),
             // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
             // told of by the store, and so are failures of the disk cache, once; what is left of a database that was handed over says nothing.
-            log: "info,slatedb=warn,slatedb::dispatcher=off,slatedb::memtable_flusher=off,\
+            // The client of the bucket has a line for each retry; nodes say once that the bucket does not answer.
+            log: "info,object_store=warn,slatedb=warn,slatedb::dispatcher=off,slatedb::memtable_flusher=off,\
                   slatedb_common::metrics=error,foyer=off,rskafka=error"
                 .to_owned(),
             log_format: LogFormat::default(),

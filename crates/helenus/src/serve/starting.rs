@@ -95,7 +95,10 @@ async fn once_available<T>(
     let mut is_repeated = false;
     loop {
         let error = match step().await {
-            Ok(done) => return Ok(done),
+            Ok(done) => {
+                waiting.note(&Ok::<_, String>(()));
+                return Ok(done);
+            }
             Err(error) => error,
         };
         if matches!(config.store.url, StoreUrl::File(_)) {
