@@ -274,11 +274,10 @@ function withGaps(history) {
   return { ...history, times: spread(times, (n) => times[n - 1] + interval),
     columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, spread(values, () => null)])) };
 }
-/* Shows in the legend the last value of each series while the pointer is elsewhere. */
+/* Shows the values of the last sample in the legend while the pointer is elsewhere. */
 function showLast(u) {
   if (u.cursor.idx !== null && u.cursor.idx !== undefined) return;
-  const last = (values) => { const n = values.findLastIndex(known); return n < 0 ? null : n; };
-  u.setLegend({ idxs: u.data.map(last) }, false);
+  u.setLegend({ idxs: u.data.map(() => u.data[0].length - 1) }, false);
 }
 /* Distances of grid lines that are round in bytes. */
 const POWERS_OF_TWO = Array.from({ length: 45 }, (_, n) => 2 ** n);
