@@ -1,4 +1,4 @@
-"""One counter that many clients increment at once: their increments are written together, and each counts once."""
+"""One counter that many clients increment at once: each counts once."""
 
 import pytest
 

@@ -98,6 +98,7 @@ pub use failure_streak::FailureStreak;
 pub use history::HistoryPosition;
 pub use history::archive::TrimmedHistory;
 pub use log::stats::LogStats;
+pub use log::{WritePlace, WriteTurn};
 pub use machine::{machine_memory_bytes, resident_memory_bytes};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 pub use metadata::format::{BUCKET_FORMAT_VERSION, FORMAT_VERSION};

@@ -229,8 +229,6 @@ impl Engine {
                 live_tables,
                 headers,
                 locks: PartitionLocks::default(),
-                counter_queues: Arc::default(),
-                conditional_queues: Arc::default(),
                 traces: traces.clone(),
                 figures: figures.clone(),
                 running: RunningStatements::default(),

@@ -53,7 +53,7 @@ pub(crate) async fn run_here(
     limit_time(&context.limits().timeouts, &planned.plan);
     let outcome = match &planned.plan {
         Plan::Select(plan) => select::run::execute(context, planned, plan, values, options, origin).await,
-        Plan::Modification(plan) => modification::execute(context, planned, plan, values, options).await,
+        Plan::Modification(plan) => modification::execute(context, plan, values, options).await,
         Plan::Batch(plan) => Box::pin(modification::execute_batch(context, plan, values, options)).await,
         Plan::Direct(plan) => return Ok(direct.run_direct(client, plan, options).await?),
     };

@@ -1,5 +1,6 @@
 //! Enters what partitions are asked for into the samples ([`crate::figures::sampling`]).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use helenus_cql::error::CqlError;
@@ -9,7 +10,7 @@ use crate::figures::sampling::{Interest, PartitionSampling, SamplerKind};
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::statement_shape::without_values;
-use crate::storage::ExecutionContext;
+use crate::storage::{ExecutionContext, PartitionGuard};
 use crate::trace;
 
 /// A read of one partition, as far as it is of interest.
@@ -84,30 +85,23 @@ pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Sour
     );
 }
 
-/// Waits for what locks a partition for a transaction, and enters whether another one was in its way.
-pub(crate) async fn contended<T>(
+/// Waits for what locks a partition for a transaction, and enters whether another write is in its way, or still pending.
+pub(crate) async fn contended(
     context: &ExecutionContext,
     table: &Table,
     key: &PartitionKey,
-    lock: impl Future<Output = Result<T, CqlError>>,
-) -> Result<T, CqlError> {
+    lock: impl Future<Output = Result<Arc<PartitionGuard>, CqlError>>,
+) -> Result<Arc<PartitionGuard>, CqlError> {
     let sampling = &context.figures.sampling;
-    if sampling.interest([SamplerKind::CasContentions]).is_none() {
+    let interest = sampling.interest([SamplerKind::CasContentions]);
+    if interest.is_none() {
         return lock.await;
     }
     let before_ns = trace::lock_wait_ns();
     let locked = lock.await;
-    if trace::lock_wait_ns() > before_ns || locked.is_err() {
-        note_contention(context, table, key);
-    }
-    locked
-}
-
-/// Enters that a transaction has met another one on its partition.
-pub(crate) fn note_contention(context: &ExecutionContext, table: &Table, key: &PartitionKey) {
-    let sampling = &context.figures.sampling;
-    let interest = sampling.interest([SamplerKind::CasContentions]);
-    if !interest.is_none() {
+    let has_pending = locked.as_ref().is_ok_and(|guard| guard.has_pending());
+    if has_pending || trace::lock_wait_ns() > before_ns || locked.is_err() {
         sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
     }
+    locked
 }

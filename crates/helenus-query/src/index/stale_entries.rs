@@ -152,7 +152,8 @@ async fn removal(
         return Ok(None);
     }
     let partition = (indexed.table.number, entry.partition.token, Access::Alone);
-    let _guard = context.lock_partitions([partition]).await?;
+    let guard = context.lock_partitions([partition]).await?;
+    guard.await_pending().await;
     if indexed.holds(context, value, entry).await? {
         return Ok(None);
     }

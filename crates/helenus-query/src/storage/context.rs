@@ -8,7 +8,6 @@ use helenus_tablet::Store;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use super::write_queues::WriteQueues;
 use super::{
     HeaderTables, LiveTables, LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, SchemaEpochs,
     VirtualTables,
@@ -24,7 +23,6 @@ use crate::limits::Limits;
 use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
 use crate::limits::partition_rates::PartitionRates;
-use crate::response::Outcome;
 use crate::schema::Schema;
 use crate::trace::Traces;
 
@@ -39,10 +37,6 @@ pub struct ExecutionContext {
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: Arc<HeaderTables>,
     pub(crate) locks: PartitionLocks,
-    /// Increments of counters that wait for them.
-    pub(crate) counter_queues: Arc<WriteQueues<()>>,
-    /// Lightweight transactions that wait for them.
-    pub(crate) conditional_queues: Arc<WriteQueues<Outcome>>,
     /// Of requests that asked to be traced.
     pub(crate) traces: Arc<Traces>,
     /// Latencies and what reads meet.
@@ -99,8 +93,6 @@ impl ExecutionContext {
             live_tables: self.live_tables.clone(),
             headers: self.headers.clone(),
             locks: PartitionLocks::default(),
-            counter_queues: Arc::default(),
-            conditional_queues: Arc::default(),
             traces: self.traces.clone(),
             figures: self.figures.clone(),
             running: RunningStatements::default(),
@@ -146,7 +138,8 @@ impl ExecutionContext {
         }
     }
 
-    /// Locks every partition given, to read what is then written, or to date what is written.
+    /// Locks every partition given, to read what is then written, or to date what is written. What is read of partitions that are locked alone
+    /// must be read through the locks ([`super::read::ReadView`]), since writes to them may be pending.
     ///
     /// # Errors
     /// A lock was not to be had within the store's write timeout.

@@ -1,6 +1,7 @@
 //! Partition locks: whoever reads before it writes (lightweight transactions, counters, index maintenance) holds
-//! its partitions' locks in between. Blind writes share them: what has a timestamp already and is not yet to be read
-//! would be hidden under a condition that was tested without it.
+//! its partitions' locks in between, and then leaves what it writes to the next one as pending ([`super::pending`]). Blind writes share the
+//! locks until they are durable: what has a timestamp already and is not yet to be read would be hidden under a condition that was tested
+//! without it.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -8,10 +9,13 @@ use std::time::{Duration, Instant};
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_row::TableId;
-use helenus_tablet::OpenTablets;
+use helenus_tablet::{Op, OpenTablets};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
+use super::hooks::table_of;
+use super::pending::{PendingWrite, PendingWrites};
 use crate::trace;
 
 /// Locks are striped: two partitions may share one, which costs waiting and nothing else.
@@ -19,8 +23,25 @@ const STRIPES: usize = 4096;
 
 /// The locks of a node.
 pub struct PartitionLocks {
-    stripes: Vec<Arc<RwLock<()>>>,
-    hasher: std::collections::hash_map::RandomState,
+    stripes: Vec<Arc<Stripe>>,
+    numbers: StripeNumbers,
+}
+
+/// A lock, and the pending writes of its partitions.
+#[derive(Default)]
+pub(super) struct Stripe {
+    lock: Arc<RwLock<()>>,
+    pub pending: PendingWrites,
+}
+
+/// The number of each partition's stripe.
+#[derive(Clone, Default)]
+struct StripeNumbers(std::collections::hash_map::RandomState);
+
+impl StripeNumbers {
+    fn of(&self, table: TableId, token: i64) -> usize {
+        (self.0.hash_one((table, token)) % STRIPES as u64) as usize
+    }
 }
 
 /// How a partition is locked.
@@ -38,7 +59,9 @@ pub type LockRequest = (TableId, i64, Access);
 /// Held locks; released when dropped.
 pub struct PartitionGuard {
     /// Most writes are to one partition.
-    _held: SmallVec<[StripeGuard; 1]>,
+    _shared: SmallVec<[OwnedRwLockReadGuard<()>; 1]>,
+    /// `None` if no partition is locked alone.
+    pub(super) alone: Option<Arc<AloneLocks>>,
     /// In a cluster, the tablets that were open once the locks were held: what is read under them may be written to these only.
     pub(super) tablets: Option<OpenTablets>,
 }
@@ -50,26 +73,24 @@ impl PartitionGuard {
     }
 }
 
-/// One stripe's lock.
-#[allow(dead_code, reason = "held to be dropped")]
-enum StripeGuard {
-    Alone(OwnedRwLockWriteGuard<()>),
-    Shared(OwnedRwLockReadGuard<()>),
+/// Locks that no one else shares.
+pub(super) struct AloneLocks {
+    /// By number, in ascending order.
+    pub stripes: SmallVec<[(usize, Arc<Stripe>); 1]>,
+    numbers: StripeNumbers,
+    /// Empty once the locks have been released.
+    pub held: Mutex<SmallVec<[OwnedRwLockWriteGuard<()>; 1]>>,
+    /// The newest pending writes when the locks were taken.
+    pub follows: SmallVec<[Arc<PendingWrite>; 1]>,
 }
 
-impl StripeGuard {
-    fn now(stripe: &Arc<RwLock<()>>, access: Access) -> Option<StripeGuard> {
-        match access {
-            Access::Alone => stripe.clone().try_write_owned().ok().map(StripeGuard::Alone),
-            Access::Shared => stripe.clone().try_read_owned().ok().map(StripeGuard::Shared),
-        }
-    }
-
-    async fn wait(stripe: &Arc<RwLock<()>>, access: Access) -> StripeGuard {
-        match access {
-            Access::Alone => StripeGuard::Alone(stripe.clone().write_owned().await),
-            Access::Shared => StripeGuard::Shared(stripe.clone().read_owned().await),
-        }
+impl AloneLocks {
+    /// The place among the stripes of the one of an operation's partition, if that is locked.
+    pub fn place_of(&self, op: &Op) -> Option<usize> {
+        let number = self.numbers.of(table_of(&op.key)?, op.token);
+        self.stripes
+            .binary_search_by_key(&number, |(number, _)| *number)
+            .ok()
     }
 }
 
@@ -77,7 +98,7 @@ impl Default for PartitionLocks {
     fn default() -> PartitionLocks {
         PartitionLocks {
             stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
-            hasher: std::collections::hash_map::RandomState::new(),
+            numbers: StripeNumbers::default(),
         }
     }
 }
@@ -112,34 +133,59 @@ impl PartitionLocks {
 
     /// Locks every partition given, in an order that can't deadlock.
     pub async fn lock(&self, partitions: impl IntoIterator<Item = LockRequest>) -> PartitionGuard {
-        let stripe = |(table, token, access): LockRequest| {
-            let hash = self.hasher.hash_one((table, token));
-            ((hash % STRIPES as u64) as usize, access)
-        };
+        let stripe = |(table, token, access): LockRequest| (self.numbers.of(table, token), access);
         let mut wanted: SmallVec<[(usize, Access); 4]> = partitions.into_iter().map(stripe).collect();
         // A stripe that is wanted both ways is taken alone, which comes first.
         wanted.sort_unstable();
         wanted.dedup_by_key(|(at, _)| *at);
-        let mut held = SmallVec::with_capacity(wanted.len());
+        let (mut shared, mut held, mut stripes) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
         for (at, access) in wanted {
             let Some(stripe) = self.stripes.get(at) else {
                 continue;
             };
-            held.push(match StripeGuard::now(stripe, access) {
-                Some(lock) => lock,
-                None => {
-                    let since = Instant::now();
-                    let lock = StripeGuard::wait(stripe, access).await;
-                    trace::waited_for_locks(since.elapsed());
-                    lock
+            let lock = stripe.lock.clone();
+            match access {
+                Access::Shared => shared.push(match lock.clone().try_read_owned() {
+                    Ok(guard) => guard,
+                    Err(_) => waiting(lock.read_owned()).await,
+                }),
+                Access::Alone => {
+                    held.push(match lock.clone().try_write_owned() {
+                        Ok(guard) => guard,
+                        Err(_) => waiting(lock.write_owned()).await,
+                    });
+                    stripes.push((at, stripe.clone()));
                 }
-            });
+            }
         }
         PartitionGuard {
-            _held: held,
+            _shared: shared,
+            alone: (!stripes.is_empty()).then(|| Arc::new(self.alone(stripes, held))),
             tablets: None,
         }
     }
+
+    fn alone(
+        &self,
+        stripes: SmallVec<[(usize, Arc<Stripe>); 1]>,
+        held: SmallVec<[OwnedRwLockWriteGuard<()>; 1]>,
+    ) -> AloneLocks {
+        let follows = stripes.iter().filter_map(|(_, stripe)| stripe.pending.newest());
+        AloneLocks {
+            follows: follows.collect(),
+            stripes,
+            numbers: self.numbers.clone(),
+            held: Mutex::new(held),
+        }
+    }
+}
+
+/// Waits for a lock, and counts the time.
+async fn waiting<G>(lock: impl Future<Output = G>) -> G {
+    let since = Instant::now();
+    let guard = lock.await;
+    trace::waited_for_locks(since.elapsed());
+    guard
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! What reads and writes of rows stand on ([`ExecutionContext`]): the store and what its rows are, read back with every deletion applied,
-//! wherever they are; partition locks, partition headers and the schema epochs of writes. SlateDB is out of sight.
+//! wherever they are; partition locks, pending writes, partition headers and the schema epochs of writes. SlateDB is out of sight.
 
 pub(crate) mod agreement;
 pub(crate) mod context;
@@ -8,11 +8,13 @@ pub(crate) mod headers;
 pub(crate) mod hooks;
 pub(crate) mod locks;
 pub(crate) mod partition_meter;
+pub(crate) mod partition_scan;
+pub(crate) mod pending;
 pub mod read;
 pub(crate) mod reads;
 pub(crate) mod schema_epochs;
+pub(crate) mod turn;
 pub(crate) mod virtual_tables;
-pub(crate) mod write_queues;
 pub(crate) mod writes;
 
 pub use context::ExecutionContext;

@@ -1,6 +1,8 @@
 //! Reading rows with every deletion applied: the partition's and the ranges' in its header, the row's own, and
 //! what time has taken. Points here, slices of a partition in [`rows`], ranges of tokens in [`range`].
 //!
+//! A request that reads before it writes sees pending writes too ([`ReadView`]).
+//!
 //! A table that never had a partition header ([`super::HeaderTables`]) costs no look-up for it.
 
 #[path = "read_range.rs"]
@@ -10,24 +12,66 @@ pub(crate) mod range_reversed;
 #[path = "read_rows.rs"]
 pub(crate) mod rows;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{ByteRange, ClusteringRange, key};
 use helenus_tablet::{KeptRows, TokenRange};
 
+use super::partition_scan::PartitionScan;
+use super::pending::over;
 use super::reads::{self, TabletScan};
 use crate::cluster::ScanRange;
 use crate::failure::ExecutionError;
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted, StoredRow, corrupt};
 use crate::schema::Table;
-use crate::storage::ExecutionContext;
+use crate::storage::{ExecutionContext, PartitionGuard};
 
 pub use range::{FoundPartition, RangeCursor};
 pub use range_reversed::ReversedRangeCursor;
 pub use rows::RowCursor;
 
-async fn get(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
+/// What is read: the store, or the store with the pending writes of locked partitions ([`super::pending`]).
+#[derive(Clone, Copy)]
+pub struct ReadView<'v> {
+    context: &'v ExecutionContext,
+    /// The locks under which is read.
+    guard: Option<&'v PartitionGuard>,
+}
+
+impl<'v> From<&'v ExecutionContext> for ReadView<'v> {
+    fn from(context: &'v ExecutionContext) -> ReadView<'v> {
+        ReadView { context, guard: None }
+    }
+}
+
+impl<'v> From<&'v Arc<ExecutionContext>> for ReadView<'v> {
+    fn from(context: &'v Arc<ExecutionContext>) -> ReadView<'v> {
+        ReadView::from(context.as_ref())
+    }
+}
+
+impl<'v> ReadView<'v> {
+    /// What is read under locks, if there are any.
+    pub fn under(context: &'v ExecutionContext, guard: Option<&'v Arc<PartitionGuard>>) -> ReadView<'v> {
+        ReadView {
+            context,
+            guard: guard.map(Arc::as_ref),
+        }
+    }
+}
+
+async fn get(view: ReadView<'_>, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
+    let Some(pending) = view.guard.and_then(|guard| guard.pending_operand(key)) else {
+        return get_stored(view.context, token, key).await;
+    };
+    let stored = Box::pin(get_stored(view.context, token, key)).await?;
+    over(key, stored.as_ref(), &pending).map(Some)
+}
+
+async fn get_stored(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
     match context.cluster() {
         None => match reads::get_here(context, token, key).await {
             // What waits lies apart, so that the futures of reads from memory stay small.
@@ -42,6 +86,17 @@ async fn get(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Optio
 
 /// A scan of keys of one partition.
 async fn scan_partition(
+    view: ReadView<'_>,
+    token: i64,
+    range: ByteRange,
+    reversed: bool,
+) -> Result<PartitionScan, ExecutionError> {
+    let pending = view.guard.map(|guard| guard.pending_operands(&range));
+    let stored = scan_stored(view.context, token, range, reversed).await?;
+    Ok(PartitionScan::new(stored, pending.unwrap_or_default(), reversed))
+}
+
+async fn scan_stored(
     context: &ExecutionContext,
     token: i64,
     range: ByteRange,
@@ -82,15 +137,16 @@ pub(crate) async fn kept_partition(
 
 /// The partition's header, if it has one.
 pub async fn read_header(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
 ) -> Result<Option<PartitionHeader>, CqlError> {
-    if !context.headers.contains(table.number) {
+    let view = view.into();
+    if !view.context.headers.contains(table.number) {
         return Ok(None);
     }
     let key = key::header_key(table.number, partition.token, &partition.bytes);
-    let found = get(context, partition.token, &key).await?;
+    let found = get(view, partition.token, &key).await?;
     found
         .map(|packed| PartitionHeader::decode(&packed).map_err(corrupt))
         .transpose()
@@ -98,25 +154,27 @@ pub async fn read_header(
 
 /// The stored row of an encoded clustering, alive or not.
 pub async fn read_stored_row(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
     clustering: &[u8],
 ) -> Result<Option<StoredRow>, CqlError> {
-    let header = read_header(context, table, partition).await?;
-    read_stored_row_under(context, table, partition, clustering, header.as_ref()).await
+    let view = view.into();
+    let header = read_header(view, table, partition).await?;
+    read_stored_row_under(view, table, partition, clustering, header.as_ref()).await
 }
 
 /// The same for a partition whose header is known.
 pub async fn read_stored_row_under(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
     clustering: &[u8],
     header: Option<&PartitionHeader>,
 ) -> Result<Option<StoredRow>, CqlError> {
+    let view = view.into();
     let key = key::row_key(table.number, partition.token, &partition.bytes, clustering);
-    let Some(packed) = get(context, partition.token, &key).await? else {
+    let Some(packed) = get(view, partition.token, &key).await? else {
         return Ok(None);
     };
     let shadow = header.and_then(|header| header.deletion_at(clustering));
@@ -125,13 +183,14 @@ pub async fn read_stored_row_under(
 
 /// The row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
 pub async fn read_row(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
     clustering: &[u8],
     now_s: i64,
 ) -> Result<Option<OwnedRow>, CqlError> {
-    match read_stored_row(context, table, partition, clustering).await? {
+    let view = view.into();
+    match read_stored_row(view, table, partition, clustering).await? {
         Some(stored) => OwnedRow::of(stored, now_s),
         None => Ok(None),
     }
@@ -139,13 +198,14 @@ pub async fn read_row(
 
 /// The partition's static row as it is stored. `header` is the partition's.
 pub async fn read_stored_static(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
     header: Option<&PartitionHeader>,
 ) -> Result<Option<StoredRow>, CqlError> {
+    let view = view.into();
     let key = key::static_key(table.number, partition.token, &partition.bytes);
-    let Some(packed) = get(context, partition.token, &key).await? else {
+    let Some(packed) = get(view, partition.token, &key).await? else {
         return Ok(None);
     };
     let shadow = header.and_then(|header| header.deletion);
@@ -154,13 +214,14 @@ pub async fn read_stored_static(
 
 /// The partition's static row, if any static column is alive at `now_s`.
 pub async fn read_static(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
     now_s: i64,
 ) -> Result<Option<OwnedRow>, CqlError> {
-    let header = read_header(context, table, partition).await?;
-    match read_stored_static(context, table, partition, header.as_ref()).await? {
+    let view = view.into();
+    let header = read_header(view, table, partition).await?;
+    match read_stored_static(view, table, partition, header.as_ref()).await? {
         Some(stored) => OwnedRow::of(stored, now_s),
         None => Ok(None),
     }
@@ -169,17 +230,18 @@ pub async fn read_static(
 /// The live rows of a partition in these ranges of clusterings, which ascend and don't overlap, with their encoded
 /// clusterings. For what fits in memory: SELECT goes row by row with [`RowCursor`].
 pub async fn read_rows(
-    context: &ExecutionContext,
+    view: impl Into<ReadView<'_>>,
     table: &Table,
     partition: &PartitionKey,
     ranges: &[ClusteringRange],
     now_s: i64,
 ) -> Result<Vec<(Bytes, OwnedRow)>, ExecutionError> {
-    let header = read_header(context, table, partition).await?;
+    let view = view.into();
+    let header = read_header(view, table, partition).await?;
     let wanted = RowsWanted::Slices(ranges.into());
     let mut cursor = RowCursor::new(table, partition.clone(), header, wanted, false);
     let mut rows = Vec::new();
-    while let Some(found) = cursor.next(context).await? {
+    while let Some(found) = cursor.next(view).await? {
         if let Some(row) = OwnedRow::of(found.row, now_s)? {
             rows.push((found.clustering, row));
         }

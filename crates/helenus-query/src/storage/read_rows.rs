@@ -8,12 +8,11 @@ use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{CellRules, ClusteringRange, KeyKind, TableId, key};
 
-use super::{get, scan_partition};
+use super::{ReadView, get, scan_partition};
 use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt_key};
 use crate::schema::Table;
-use crate::storage::ExecutionContext;
-use crate::storage::reads::TabletScan;
+use crate::storage::partition_scan::PartitionScan;
 
 /// Goes over rows of a partition, the dead ones included.
 pub struct RowCursor {
@@ -25,7 +24,7 @@ pub struct RowCursor {
     reversed: bool,
     /// How many names or ranges were begun.
     begun: usize,
-    scan: Option<TabletScan>,
+    scan: Option<PartitionScan>,
     /// Rows that were read before, by their keys.
     known: Option<Arc<KnownRows>>,
 }
@@ -70,22 +69,23 @@ impl RowCursor {
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] if the partition has gone to another node in the middle of a scan: the request has to begin anew.
-    pub async fn next(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, ExecutionError> {
+    pub async fn next(&mut self, view: impl Into<ReadView<'_>>) -> Result<Option<RowAt>, ExecutionError> {
+        let view = view.into();
         match &self.wanted {
             RowsWanted::Names(names) => {
                 let names = names.clone();
-                self.next_named(context, &names).await
+                self.next_named(view, &names).await
             }
             RowsWanted::Slices(ranges) => {
                 let ranges = ranges.clone();
-                self.next_in_slices(context, &ranges).await
+                self.next_in_slices(view, &ranges).await
             }
         }
     }
 
     /// False if it means nothing that the row that was given last is dead.
     pub fn is_at_dead_front(&self) -> bool {
-        self.scan.as_ref().is_some_and(TabletScan::is_at_dead_front)
+        self.scan.as_ref().is_some_and(PartitionScan::is_at_dead_front)
     }
 
     /// The row that was given last is dead, whatever the time. Later reads of the same slice may skip it.
@@ -108,7 +108,7 @@ impl RowCursor {
 
     async fn next_named(
         &mut self,
-        context: &ExecutionContext,
+        view: ReadView<'_>,
         names: &[Bytes],
     ) -> Result<Option<RowAt>, ExecutionError> {
         loop {
@@ -120,7 +120,7 @@ impl RowCursor {
             let key = key::row_key(self.table, partition.token, &partition.bytes, clustering);
             let found = match self.known.as_ref().and_then(|known| known.get(&key)) {
                 Some(known) => known.clone(),
-                None => get(context, partition.token, &key).await?,
+                None => get(view, partition.token, &key).await?,
             };
             if let Some(packed) = found {
                 return Ok(Some(self.row(clustering.clone(), packed)?));
@@ -130,7 +130,7 @@ impl RowCursor {
 
     async fn next_in_slices(
         &mut self,
-        context: &ExecutionContext,
+        view: ReadView<'_>,
         ranges: &[ClusteringRange],
     ) -> Result<Option<RowAt>, ExecutionError> {
         loop {
@@ -155,7 +155,7 @@ impl RowCursor {
             let partition = &self.partition;
             let prefix = key::partition_prefix(self.table, partition.token, &partition.bytes);
             let keys = range.in_partition(&prefix);
-            self.scan = Some(scan_partition(context, partition.token, keys, self.reversed).await?);
+            self.scan = Some(scan_partition(view, partition.token, keys, self.reversed).await?);
         }
     }
 

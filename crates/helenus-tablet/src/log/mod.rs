@@ -10,6 +10,8 @@
 //! | [`object`] | one object a frame, by put-if-absent | by the next owner of a tablet, which fences the log first |
 //! | [`topic`] | records of a partition, which all replicas in sync have | likewise |
 //!
+//! A write may follow from earlier ones that are still on their way ([`order`]): it is applied if they are, and refused with them.
+//!
 //! Segment files are reused: overwriting existing blocks costs the disk half of growing a file. A frame names its segment, so that a frame
 //! of the file's former use is not mistaken for a new one. The end of a segment's frames is recorded in the header of its successor; only the
 //! newest segment may end in a torn frame.
@@ -19,6 +21,7 @@ pub(crate) mod frame;
 mod high_water_mark;
 pub(crate) mod ledger;
 pub(crate) mod object;
+pub(crate) mod order;
 pub(crate) mod replay;
 pub(crate) mod segment;
 pub(crate) mod stats;
@@ -38,10 +41,12 @@ pub use frame::{
 };
 pub(crate) use high_water_mark::{HighWaterMark, LogPosition};
 pub(crate) use ledger::{Ledger, SegmentInfo};
+pub use order::{WritePlace, WriteTurn};
 #[cfg(test)]
 pub(crate) use writer::LogAppender;
 pub(crate) use writer::{Dispatch, start};
 
+use self::order::LogFailures;
 use crate::error::StoreError;
 use crate::operation::Op;
 
@@ -51,12 +56,30 @@ pub(crate) struct Waiter {
     pub _permit: Option<OwnedSemaphorePermit>,
     /// Kept for the writer until the outcome is known.
     pub _hold: Option<Arc<dyn Any + Send + Sync>>,
+    /// The write's order among those that it follows from, and those that follow from it.
+    pub turn: Option<Arc<dyn WriteTurn>>,
 }
 
 impl Waiter {
+    /// A writer of nothing, which holds nothing.
+    pub fn new(sender: oneshot::Sender<Result<(), StoreError>>) -> Waiter {
+        Waiter {
+            sender,
+            _permit: None,
+            _hold: None,
+            turn: None,
+        }
+    }
+
     pub fn done(self, result: Result<(), StoreError>) {
+        self.tell(result);
+    }
+
+    /// Answers the writer before its write has ended. The turn is to be kept until then.
+    pub fn tell(self, result: Result<(), StoreError>) -> Option<Arc<dyn WriteTurn>> {
         // The writer may have stopped waiting.
         let _ = self.sender.send(result);
+        self.turn
     }
 }
 
@@ -71,6 +94,10 @@ pub(crate) struct Entry<R> {
     pub lsn: u64,
     pub ops: Vec<Op>,
     pub route: R,
+    /// False for a write that leaves no record.
+    pub is_durable: bool,
+    /// True for a write that follows from others.
+    pub is_dependent: bool,
     /// `None` once the writer has been told.
     pub waiter: Option<Waiter>,
 }
@@ -86,6 +113,7 @@ struct PendingGroup<R> {
     next_lsn: u64,
     /// What the log thread does once it has applied `entries`.
     then: Vec<BetweenGroups>,
+    failures: LogFailures,
     /// Why no more writes are taken.
     closed: Option<StoreError>,
     /// The log thread waits for as many writes.
@@ -112,6 +140,7 @@ impl<R: Route> Log<R> {
                 entries: Vec::new(),
                 next_lsn: 1,
                 then: Vec::new(),
+                failures: LogFailures::of_new_log(),
                 closed: None,
                 awaited: 0,
             }),
@@ -131,15 +160,21 @@ impl<R: Route> Log<R> {
     /// Queues a write. One that need not be durable keeps its place in the order but leaves no record. A write whose tablets take no writes any
     /// more is refused: what is queued before a tablet is closed comes before the barrier ([`Log::barrier`]) that follows, and nothing after it.
     pub fn submit(&self, ops: Vec<Op>, route: R, durable: bool, waiter: Waiter) {
+        let turn = waiter.turn.clone();
+        let follows = turn.as_ref().and_then(|turn| turn.follows());
         let mut pending = self.pending.lock();
         let refused = match &pending.closed {
             Some(error) => Some(error.clone()),
             None => route.check(&ops).err(),
         };
+        let refused = refused.or_else(|| pending.failures.refusal(follows, &ops));
         if let Some(error) = refused {
             drop(pending);
             waiter.done(Err(error));
             return;
+        }
+        if let Some(turn) = &turn {
+            turn.queued(pending.failures.place());
         }
         let lsn = pending.next_lsn;
         pending.next_lsn += 1;
@@ -151,6 +186,8 @@ impl<R: Route> Log<R> {
             lsn,
             ops,
             route,
+            is_durable: durable,
+            is_dependent: follows.is_some(),
             waiter,
         });
         let wake = pending.awaited > 0 && pending.entries.len() >= pending.awaited;
@@ -161,17 +198,15 @@ impl<R: Route> Log<R> {
         if wake {
             self.ready.notify_one();
         }
+        if let Some(turn) = turn {
+            turn.passed();
+        }
     }
 
     /// Waits until all writes that are queued now have been applied or refused.
     pub async fn barrier(&self, route: R) {
         let (sender, receiver) = oneshot::channel();
-        let waiter = Waiter {
-            sender,
-            _permit: None,
-            _hold: None,
-        };
-        self.submit(Vec::new(), route, false, waiter);
+        self.submit(Vec::new(), route, false, Waiter::new(sender));
         let _ = receiver.await;
     }
 
@@ -191,18 +226,41 @@ impl<R: Route> Log<R> {
     pub fn refuse_pending(&self, error: &StoreError) {
         let refused = {
             let mut pending = self.pending.lock();
+            pending.failures.add(error);
             pending.frame = writer::empty_frame();
             std::mem::take(&mut pending.entries)
         };
-        for waiter in refused.into_iter().filter_map(|entry| entry.waiter) {
-            waiter.done(Err(error.clone()));
-        }
+        refuse(refused, error);
+    }
+
+    /// Counts a failure of writes that were taken from the queue, and refuses those of the queue that may follow from one of them.
+    pub(super) fn refuse_dependent(&self, error: &StoreError) {
+        let refused: Vec<Entry<R>> = {
+            let mut pending = self.pending.lock();
+            let pending = &mut *pending;
+            pending.failures.add(error);
+            let refused = pending
+                .entries
+                .extract_if(.., |entry| entry.is_dependent)
+                .collect();
+            pending.frame = writer::empty_frame();
+            for entry in pending.entries.iter().filter(|entry| entry.is_durable) {
+                encode_record(entry.lsn, &entry.ops, &mut pending.frame);
+            }
+            refused
+        };
+        refuse(refused, error);
     }
 
     /// Stops taking writes; the log thread ends once it has written what is queued. The first reason stays.
     pub fn close(&self, error: StoreError) {
         self.pending.lock().closed.get_or_insert(error);
         self.ready.notify_one();
+    }
+
+    /// True for the log of that place.
+    pub fn has(&self, place: WritePlace) -> bool {
+        self.pending.lock().failures.are_of_log_of(place)
     }
 
     /// Why no more writes are taken, if so.
@@ -222,5 +280,11 @@ impl<R: Route> Log<R> {
             }
         }
         pending.awaited = 0;
+    }
+}
+
+fn refuse<R>(entries: Vec<Entry<R>>, error: &StoreError) {
+    for waiter in entries.into_iter().filter_map(|entry| entry.waiter) {
+        waiter.done(Err(error.clone()));
     }
 }

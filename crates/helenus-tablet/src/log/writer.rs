@@ -148,10 +148,13 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
 
     fn refuse(&self, entries: Vec<Entry<R>>, error: &StoreError) {
         self.log.ledger.counters.failures.fetch_add(1, Ordering::Relaxed);
-        if matches!(error, StoreError::Fenced) {
-            self.log.close(StoreError::Fenced);
-            self.dispatch.fenced();
-            self.log.refuse_pending(error);
+        match error {
+            StoreError::Fenced => {
+                self.log.close(StoreError::Fenced);
+                self.dispatch.fenced();
+                self.log.refuse_pending(error);
+            }
+            _ => self.log.refuse_dependent(error),
         }
         for waiter in entries.into_iter().filter_map(|entry| entry.waiter) {
             waiter.done(Err(error.clone()));

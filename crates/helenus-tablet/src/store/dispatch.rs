@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::disk::local_store::DiskSpace;
 use crate::error::StoreError;
-use crate::log::{Dispatch, Entry, Waiter};
+use crate::log::{Dispatch, Entry, Waiter, WriteTurn};
 use crate::operation::Op;
 use crate::tablet::{NodeLog, OpenTablets, Tablet, tablet_of};
 
@@ -25,6 +25,8 @@ struct Part {
 struct PendingWriter {
     /// `None` once it has been told.
     waiter: Option<Waiter>,
+    /// The turn of one that was told before its write was applied.
+    turn: Option<Arc<dyn WriteTurn>>,
     /// The part that has its operations, and whether others have some too.
     part: usize,
     in_several: bool,
@@ -101,6 +103,7 @@ impl Dispatch<OpenTablets> for TabletRouter {
             parts.set_route(entry.route);
             let mut writer = PendingWriter {
                 waiter: entry.waiter,
+                turn: None,
                 part: usize::MAX,
                 in_several: false,
                 is_lost: false,
@@ -167,8 +170,10 @@ impl TabletRouter {
             let Some(Err(error)) = self.space.as_ref().map(|space| space.check()) else {
                 continue;
             };
-            for waiter in writers.iter_mut().filter_map(|writer| writer.waiter.take()) {
-                waiter.done(Err(error.clone()));
+            for writer in writers.iter_mut() {
+                if let Some(waiter) = writer.waiter.take() {
+                    writer.turn = waiter.tell(Err(error.clone()));
+                }
             }
             self.log.refuse_pending(&error);
         }

@@ -32,7 +32,7 @@ use crate::compaction::CompactionHistory;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
-use crate::log::{FRAME_LEN_MAX, Waiter, record_len};
+use crate::log::{FRAME_LEN_MAX, Waiter, WritePlace, WriteTurn, record_len};
 use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::metadata::folders::Folders;
 use crate::operation::Op;
@@ -212,24 +212,52 @@ impl Store {
             sender,
             _permit: Some(permit),
             _hold: batch.hold,
+            turn: batch.turn,
         };
         log.submit(batch.ops, tablets, durable || self.is_shared(), waiter);
-        let result = match deadline {
-            None => receiver.await.unwrap_or(Err(StoreError::Closed)),
-            Some(deadline) => match tokio::time::timeout_at(deadline.at.into(), &mut receiver).await {
-                Ok(outcome) => outcome.unwrap_or(Err(StoreError::Unknown("the log is gone".to_owned()))),
-                Err(_) => {
-                    tokio::spawn(async move {
-                        if let Ok(Ok(())) = receiver.await {
-                            late.await;
-                        }
-                    });
-                    Err(deadline.unknown())
-                }
-            },
-        };
+        let result = outcome(&mut receiver, deadline).await;
         record_write_stats(submitted, operands);
-        result
+        result.unwrap_or_else(|undecided| {
+            tokio::spawn(async move {
+                if let Ok(Ok(())) = receiver.await {
+                    late.await;
+                }
+            });
+            Err(undecided)
+        })
+    }
+
+    /// Waits until the write at `place`, and all that it follows from, are durable and seen by reads.
+    ///
+    /// # Errors
+    /// One of them has failed, or may have.
+    pub async fn confirm(&self, place: WritePlace) -> Result<(), StoreError> {
+        let log = {
+            let tablets = self.tablets.load();
+            let found = tablets.iter().find(|tablet| tablet.log.has(place));
+            found.ok_or(StoreError::NotOwned(0))?.log.clone()
+        };
+        let (sender, mut receiver) = oneshot::channel();
+        let waiter = Waiter {
+            turn: Some(Arc::new(After(place))),
+            ..Waiter::new(sender)
+        };
+        log.submit(Vec::new(), OpenTablets::default(), false, waiter);
+        let deadline = self.write_timeout().map(Deadline::after);
+        outcome(&mut receiver, deadline).await.unwrap_or_else(Err)
+    }
+
+    /// Refuses operations that are larger together than a record of the log may be.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub fn check_size(&self, ops: &[Op]) -> Result<usize, StoreError> {
+        let size = record_len(ops);
+        let limit = FRAME_LEN_MAX / 2;
+        match size <= limit {
+            true => Ok(size),
+            false => Err(StoreError::TooLarge { size, limit }),
+        }
     }
 
     /// The size of a batch as a record, and its number of operations, if it may be written.
@@ -240,11 +268,7 @@ impl Store {
         if batch.ops.iter().any(|op| op.key.is_empty()) {
             return Err(StoreError::InvalidConfig("a key must not be empty".into()));
         }
-        let size = record_len(&batch.ops);
-        let limit = FRAME_LEN_MAX / 2;
-        if size > limit {
-            return Err(StoreError::TooLarge { size, limit });
-        }
+        let size = self.check_size(&batch.ops)?;
         Ok((size, u32::try_from(batch.ops.len()).unwrap_or(u32::MAX)))
     }
 
@@ -370,6 +394,36 @@ impl Store {
             StoreKind::Remote(remote) => remote.close(self).await,
             StoreKind::Pinned(_) => Ok(()),
         }
+    }
+}
+
+/// The turn of a writer of nothing that waits for the writes of a place.
+struct After(WritePlace);
+
+impl WriteTurn for After {
+    fn follows(&self) -> Option<WritePlace> {
+        Some(self.0)
+    }
+
+    fn queued(&self, _place: WritePlace) {}
+
+    fn passed(&self) {}
+}
+
+/// Waits for the outcome of a write that was queued.
+///
+/// # Errors
+/// The outcome is not known at the deadline, and may still come.
+async fn outcome(
+    receiver: &mut oneshot::Receiver<Result<(), StoreError>>,
+    deadline: Option<Deadline>,
+) -> Result<Result<(), StoreError>, StoreError> {
+    let Some(deadline) = deadline else {
+        return Ok(receiver.await.unwrap_or(Err(StoreError::Closed)));
+    };
+    match tokio::time::timeout_at(deadline.at.into(), receiver).await {
+        Ok(outcome) => Ok(outcome.unwrap_or(Err(StoreError::Unknown("the log is gone".to_owned())))),
+        Err(_) => Err(deadline.unknown()),
     }
 }
 

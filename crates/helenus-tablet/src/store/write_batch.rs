@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::log::WriteTurn;
 use crate::operation::Op;
 use crate::tablet::OpenTablets;
 
@@ -18,6 +19,8 @@ pub struct WriteBatch {
     /// In a bucket: the tablets that were open when the write's inputs were read. The batch is written to these or, if another process may have
     /// had one of them since, not at all.
     pub tablets: Option<OpenTablets>,
+    /// The write's order among those that it follows from. `None` if it follows from none, and none follows from it before it is durable.
+    pub turn: Option<Arc<dyn WriteTurn>>,
 }
 
 impl WriteBatch {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helenus_cql::ast::BatchKind;
 use helenus_cql::error::CqlError;
 
-use super::{batch_size, cas, eval_context, keep_part, lock, now_s};
+use super::{batch_size, cas, confirm_error, eval_context, keep_part, lock, now_s};
 use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
 use crate::analysis::{EvalContext, PlannedBatch, consistency};
@@ -102,7 +102,7 @@ async fn run(
     count_writes(context, bounds)?;
     let now_s = now_s(context, options);
     if bounds.iter().any(|bound| bound.plan.is_conditional()) {
-        return Box::pin(cas::execute(context, bounds, options, now_s, true, None)).await;
+        return Box::pin(cas::execute(context, bounds, options, now_s, true)).await;
     }
     for bound in bounds {
         bound.plan.refuse_virtual()?;
@@ -124,7 +124,8 @@ async fn run(
         scope::checkpoint().await?;
         consistency::check_read_of_write(&context.schema.load(), bound, options.consistency)?;
         let timestamp_us = bound.timestamp_us.unwrap_or(default_us);
-        writes.add(context, bound, timestamp_us, now_s, None).await?;
+        let added = writes.add(context, bound, timestamp_us, now_s, None).await;
+        confirm_error(context, &writes, added).await?;
     }
     let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
     let checked = batch_size::check(&context.limits(), kind, &writes)?;

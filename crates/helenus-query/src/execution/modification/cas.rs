@@ -17,14 +17,14 @@ use crate::analysis::modification::bound::in_of_conditional;
 use crate::analysis::modification::conditions::Conditions;
 use crate::analysis::{column_spec, consistency};
 use crate::execution::sampling::contended;
-use crate::execution::writes::WriteSet;
 use crate::execution::writes::commit::WriteAtomicity;
+use crate::execution::writes::{WriteSet, confirm};
 use crate::failure::ExecutionError;
 use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
 use crate::schema::{Column, ColumnKind, Table};
-use crate::storage::read::{RowCursor, read_header, read_row, read_static, read_stored_row};
+use crate::storage::read::{ReadView, RowCursor, read_header, read_row, read_static, read_stored_row};
 use crate::storage::{Access, ExecutionContext, PartitionGuard};
 use crate::trace;
 
@@ -43,14 +43,6 @@ pub(crate) struct PreconditionRows {
 }
 
 impl PreconditionRows {
-    /// One row, if it is alive.
-    pub(super) fn of_row(clustering: &Bytes, row: Option<OwnedRow>) -> PreconditionRows {
-        PreconditionRows {
-            rows: row.into_iter().map(|row| (clustering.clone(), row)).collect(),
-            statics: None,
-        }
-    }
-
     pub(crate) fn row(&self, clustering: &Bytes) -> Option<&OwnedRow> {
         self.rows.get(clustering)
     }
@@ -60,7 +52,7 @@ impl PreconditionRows {
     }
 }
 
-/// Runs the statements of a conditional request, all on one partition of one table, which is locked if there is a guard.
+/// Runs the statements of a conditional request, all on one partition of one table.
 ///
 /// # Errors
 /// Cassandra's, for statements and conditions that can't go together.
@@ -70,32 +62,37 @@ pub(super) async fn execute(
     options: &QueryOptions,
     now_s: i64,
     is_batch: bool,
-    guard: Option<Arc<PartitionGuard>>,
 ) -> Result<Outcome, ExecutionError> {
     let (table, partition, request) = gather(bounds)?;
     consistency::check_conditional(&context.schema.load(), table, options)?;
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(&context.schema.load(), table, serial)?;
     let locked = [(table.number, partition.token, Access::Alone)];
-    let guard = match guard {
-        Some(guard) => guard,
-        None => contended(context, table, &partition, context.lock_partitions(locked)).await?,
-    };
+    let guard = contended(context, table, &partition, context.lock_partitions(locked)).await?;
     require_own(context, bounds)?;
-    trace::step(|| "Reading existing values for CAS precondition");
-    let current = read(context, table, &partition, &request, now_s).await?;
-    if !holds(table, &request, &current)? {
-        trace::step(|| "CAS precondition does not match current values");
-        return Ok(failure(table, &partition, bounds, &request, &current, is_batch)?);
-    }
-    trace::step(|| "CAS precondition is met");
-    let timestamp_us = timestamp_us(context, table, &partition, &request).await?;
-    let mut writes = WriteSet::under(Some(guard));
-    for bound in bounds {
-        writes
-            .add(context, bound, timestamp_us, now_s, Some(&current))
-            .await?;
-    }
+    let conditional = Conditional {
+        context,
+        bounds,
+        now_s,
+        is_batch,
+        table,
+        partition,
+        request,
+    };
+    let tested = match conditional.test(&guard).await {
+        Ok(tested) => tested,
+        Err(error) => {
+            confirm(context, Some(&guard)).await?;
+            return Err(error);
+        }
+    };
+    let writes = match tested {
+        Tested::Failed(outcome) => {
+            confirm(context, Some(&guard)).await?;
+            return Ok(outcome);
+        }
+        Tested::Holds(writes) => writes,
+    };
     consistency::require_replicas(&context.schema.load(), table, options.consistency)?;
     let together = WriteAtomicity {
         is_logged: false,
@@ -106,33 +103,76 @@ pub(super) async fn execute(
     Ok(applied(table))
 }
 
+/// A conditional request.
+struct Conditional<'c> {
+    context: &'c Arc<ExecutionContext>,
+    bounds: &'c [BoundModification<'c>],
+    now_s: i64,
+    is_batch: bool,
+    table: &'c Arc<Table>,
+    partition: PartitionKey,
+    request: Request<'c>,
+}
+
+/// What has come of the conditions.
+enum Tested {
+    /// What the request writes.
+    Holds(WriteSet),
+    /// The answer.
+    Failed(Outcome),
+}
+
+impl Conditional<'_> {
+    /// Tests the conditions under the lock of the partition.
+    async fn test(&self, guard: &Arc<PartitionGuard>) -> Result<Tested, ExecutionError> {
+        let Conditional {
+            context,
+            table,
+            partition,
+            request,
+            ..
+        } = self;
+        let view = ReadView::under(context, Some(guard));
+        trace::step(|| "Reading existing values for CAS precondition");
+        let current = read(view, table, partition, request, self.now_s).await?;
+        if !holds(table, request, &current)? {
+            trace::step(|| "CAS precondition does not match current values");
+            let answer = failure(table, partition, self.bounds, request, &current, self.is_batch)?;
+            return Ok(Tested::Failed(answer));
+        }
+        trace::step(|| "CAS precondition is met");
+        let timestamp_us = self.timestamp_us(view).await?;
+        let mut writes = WriteSet::under(Some(guard.clone()));
+        for bound in self.bounds {
+            writes
+                .add(context, bound, timestamp_us, self.now_s, Some(&current))
+                .await?;
+        }
+        Ok(Tested::Holds(writes))
+    }
+
+    /// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
+    async fn timestamp_us(&self, view: ReadView<'_>) -> Result<i64, CqlError> {
+        let mut newest_us = None;
+        if self.context.cluster().is_some() {
+            for clustering in self.request.rows.keys() {
+                if let Some(row) = read_stored_row(view, self.table, &self.partition, clustering).await? {
+                    newest_us = newest_us.max(Some(row.newest_us()?));
+                }
+            }
+        }
+        Ok(timestamp_after(self.context, newest_us))
+    }
+}
+
 /// The answer of a request that was applied.
-pub(super) fn applied(table: &Table) -> Outcome {
+fn applied(table: &Table) -> Outcome {
     let met = vec![Some(Bytes::from_static(&[1]))];
     answer(true, vec![applied_spec(table)], [met])
 }
 
-/// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
-async fn timestamp_us(
-    context: &ExecutionContext,
-    table: &Table,
-    partition: &PartitionKey,
-    request: &Request<'_>,
-) -> Result<i64, CqlError> {
-    if context.cluster().is_none() {
-        return Ok(context.next_timestamp_us());
-    }
-    let mut newest_us = None;
-    for clustering in request.rows.keys() {
-        if let Some(row) = read_stored_row(context, table, partition, clustering).await? {
-            newest_us = newest_us.max(Some(row.newest_us()?));
-        }
-    }
-    Ok(timestamp_after(context, newest_us))
-}
-
 /// The next timestamp; in a cluster one newer than `newest_us`, of what is stored, unless that lies so far ahead that a client has dated it.
-pub(super) fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
+fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
     let now_us = context.next_timestamp_us();
     match newest_us.filter(|_| context.cluster().is_some()) {
         Some(newest_us) if newest_us >= now_us && newest_us - now_us <= CLOCK_SKEW_MAX_US => newest_us + 1,
@@ -151,7 +191,7 @@ pub(crate) fn spans_partitions() -> CqlError {
 
 /// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
 /// (`BatchStatement.makeCasRequest`).
-pub(super) fn gather<'b>(
+fn gather<'b>(
     bounds: &'b [BoundModification<'b>],
 ) -> Result<(&'b Arc<Table>, PartitionKey, Request<'b>), CqlError> {
     let mut partition: Option<&PartitionKey> = None;
@@ -181,7 +221,7 @@ pub(super) fn gather<'b>(
 }
 
 async fn read(
-    context: &ExecutionContext,
+    view: ReadView<'_>,
     table: &Table,
     partition: &PartitionKey,
     request: &Request<'_>,
@@ -189,13 +229,13 @@ async fn read(
 ) -> Result<PreconditionRows, ExecutionError> {
     let mut rows = BTreeMap::new();
     for clustering in request.rows.keys() {
-        if let Some(row) = read_row(context, table, partition, clustering, now_s).await? {
+        if let Some(row) = read_row(view, table, partition, clustering, now_s).await? {
             rows.insert(clustering.clone(), row);
         }
     }
     if request.rows.is_empty()
         && let Some((clustering, row)) =
-            first_live_row(context, table, partition, request.updates_regular, now_s).await?
+            first_live_row(view, table, partition, request.updates_regular, now_s).await?
     {
         // A partition that has rows but no static content still exists.
         rows.insert(clustering, row);
@@ -208,7 +248,7 @@ async fn read(
         .collect();
     let wants_static = table.has_static() && (request.updates_static || !conditioned.is_empty());
     let mut statics = match wants_static {
-        true => read_static(context, table, partition, now_s).await?,
+        true => read_static(view, table, partition, now_s).await?,
         false => None,
     };
     if let Some(row) = &statics
@@ -226,18 +266,18 @@ async fn read(
 /// The first row that a read of the request's columns would give: without regular columns, rows live through
 /// their liveness alone.
 async fn first_live_row(
-    context: &ExecutionContext,
+    view: ReadView<'_>,
     table: &Table,
     partition: &PartitionKey,
     reads_cells: bool,
     now_s: i64,
 ) -> Result<Option<(Bytes, OwnedRow)>, ExecutionError> {
-    let header = read_header(context, table, partition).await?;
+    let header = read_header(view, table, partition).await?;
     let mut cursor = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
-    while let Some(found) = cursor.next(context).await? {
+    while let Some(found) = cursor.next(view).await? {
         let is_seen = |live: LiveRow<'_>| reads_cells || live.liveness.is_some();
         if found.row.live(now_s)?.is_some_and(is_seen)
-            && let Some(row) = read_row(context, table, partition, &found.clustering, now_s).await?
+            && let Some(row) = read_row(view, table, partition, &found.clustering, now_s).await?
         {
             return Ok(Some((found.clustering, row)));
         }
@@ -246,11 +286,7 @@ async fn first_live_row(
 }
 
 /// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
-pub(super) fn holds(
-    table: &Table,
-    request: &Request<'_>,
-    current: &PreconditionRows,
-) -> Result<bool, CqlError> {
+fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
     if let Some(condition) = &request.statics
         && !row_holds(table, condition, current.statics.as_ref())?
     {
@@ -323,7 +359,7 @@ fn answer(
 }
 
 /// The answer of a request that was not applied: the rows that conditions were on, as they are.
-pub(super) fn failure(
+fn failure(
     table: &Table,
     partition: &PartitionKey,
     bounds: &[BoundModification<'_>],

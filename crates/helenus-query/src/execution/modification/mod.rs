@@ -9,9 +9,7 @@ pub(crate) mod apply;
 pub(crate) mod batch;
 pub(crate) mod batch_size;
 pub(crate) mod cas;
-mod cas_groups;
 pub(crate) mod cas_request;
-mod counter_groups;
 pub(crate) mod list_ids;
 pub(crate) mod traces;
 pub(crate) mod write_builder;
@@ -21,14 +19,13 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use smallvec::SmallVec;
 
-use self::counter_groups::Grouped;
 use super::now_s;
 use super::rate_limits::count_writes;
-use super::writes::WriteSet;
 use super::writes::commit::WriteAtomicity;
+use super::writes::{WriteSet, confirm};
 use crate::analysis::modification::attributes::check_timestamp;
 use crate::analysis::modification::{BatchPlan, BoundModification, ModificationPlan};
-use crate::analysis::{EvalContext, Planned, PlannedBatch, consistency};
+use crate::analysis::{EvalContext, PlannedBatch, consistency};
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
 use crate::request::{BoundValue, Place, QueryOptions};
@@ -144,10 +141,9 @@ fn keep_part(bounds: &mut [BoundModification<'_>], place: &Place) {
     }
 }
 
-/// Runs a modification, the plan of which is that of `planned`.
+/// Runs a modification.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
-    planned: &Arc<Planned>,
     plan: &ModificationPlan,
     values: &[BoundValue],
     options: &QueryOptions,
@@ -171,21 +167,10 @@ pub async fn execute(
     }
     count_writes(context, &bounds)?;
     if !plan.conditions.is_empty() {
-        return Box::pin(execute_conditional(context, planned, &bounds, options, now_s)).await;
+        return Box::pin(cas::execute(context, &bounds, options, now_s, false)).await;
     }
-    let mut locked = None;
     let [bound] = &bounds;
-    if counter_groups::may_be_grouped(context, bound, options) {
-        let grouped = counter_groups::execute(context, planned, bound, options, now_s);
-        match Box::pin(grouped).await? {
-            Grouped::Written => return Ok(Response::Void.into()),
-            Grouped::Alone(already) => locked = already,
-        }
-    }
-    let locked = match locked {
-        Some(locked) => locked,
-        None => lock(context, &bounds).await?,
-    };
+    let locked = lock(context, &bounds).await?;
     // Dated under the lock: what comes after a condition is newer than what that wrote.
     let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
@@ -194,7 +179,8 @@ pub async fn execute(
     check_timestamp(timestamp_us)?;
     consistency::check_read_of_write(&context.schema.load(), bound, options.consistency)?;
     let mut writes = WriteSet::under(Some(locked.guard));
-    writes.add(context, bound, timestamp_us, now_s, None).await?;
+    let added = writes.add(context, bound, timestamp_us, now_s, None).await;
+    confirm_error(context, &writes, added).await?;
     if !bound.writes_nothing() {
         consistency::require_replicas(&context.schema.load(), plan.table(), options.consistency)?;
     }
@@ -207,23 +193,16 @@ pub async fn execute(
     Ok(Response::Void.into())
 }
 
-/// Runs a modification with conditions: with others that wait for its partition, or by itself.
-async fn execute_conditional(
-    context: &Arc<ExecutionContext>,
-    planned: &Arc<Planned>,
-    bounds: &[BoundModification<'_>; 1],
-    options: &QueryOptions,
-    now_s: i64,
-) -> Result<Outcome, ExecutionError> {
-    let [bound] = bounds;
-    let mut guard = None;
-    if cas_groups::may_be_grouped(context, bound, options) {
-        match cas_groups::execute(context, planned, bound, options, now_s).await? {
-            cas_groups::Grouped::Answered(outcome) => return Ok(outcome),
-            cas_groups::Grouped::Alone(already) => guard = already,
-        }
+/// Waits before an error until what it may be about is durable.
+async fn confirm_error(
+    context: &ExecutionContext,
+    writes: &WriteSet,
+    added: Result<(), CqlError>,
+) -> Result<(), ExecutionError> {
+    if added.is_err() {
+        confirm(context, writes.guard.as_ref()).await?;
     }
-    cas::execute(context, bounds, options, now_s, false, guard).await
+    Ok(added?)
 }
 
 /// Runs a BATCH statement.

@@ -348,28 +348,20 @@ impl WriteBuilder<'_> {
             return Ok(row.cloned());
         }
         let (table, now_s) = (self.params.table, self.params.now_s);
+        let (view, partition) = (self.writes.view(self.context), location.partition);
         match location.kind {
-            KeyKind::Static => read_static(self.context, table, location.partition, now_s).await,
-            _ => {
-                read_row(
-                    self.context,
-                    table,
-                    location.partition,
-                    location.clustering,
-                    now_s,
-                )
-                .await
-            }
+            KeyKind::Static => read_static(view, table, partition, now_s).await,
+            _ => read_row(view, table, partition, location.clustering, now_s).await,
         }
     }
 
     /// The stored row or static row, alive or not.
     async fn read_stored(&self, location: &RowLocation<'_>) -> Result<Option<StoredRow>, CqlError> {
-        let (context, table) = (self.context, self.params.table);
+        let (view, table) = (self.writes.view(self.context), self.params.table);
         if location.kind == KeyKind::Static {
-            let header = read_header(context, table, location.partition).await?;
-            return read_stored_static(context, table, location.partition, header.as_ref()).await;
+            let header = read_header(view, table, location.partition).await?;
+            return read_stored_static(view, table, location.partition, header.as_ref()).await;
         }
-        read_stored_row(context, table, location.partition, location.clustering).await
+        read_stored_row(view, table, location.partition, location.clustering).await
     }
 }

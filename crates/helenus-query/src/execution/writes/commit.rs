@@ -11,7 +11,7 @@ use helenus_tablet::{Op, WriteBatch};
 use tokio::time::Instant;
 
 use super::batch_log::Entry;
-use super::{IndexedOps, WriteSet};
+use super::{IndexedOps, WriteSet, publish};
 use crate::cluster::{Backoff, Cluster, Owner, RemoteWrite};
 use crate::failure::ExecutionError;
 use crate::storage::ExecutionContext;
@@ -70,6 +70,13 @@ async fn commit_parts(
     together: WriteAtomicity,
 ) -> Result<(), CqlError> {
     writes.check_indexed(context)?;
+    if let Some(guard) = &writes.guard {
+        // The parts are written side by side, in no order with what they follow from.
+        guard
+            .confirm(&context.store)
+            .await
+            .map_err(ExecutionError::into_client_error)?;
+    }
     let entry = match together.is_logged {
         true => Some(Entry::write(context, cluster, first, &writes).await?),
         false => None,
@@ -155,6 +162,8 @@ async fn apply(
 /// Writes rows of one tablet of this node, and the index entries that follow: new ones first, wherever they are, then the rows, then
 /// what the rows no longer deserve. So whatever is cut short, no row is without its entry. The rows of views that are another tablet's are
 /// written down together with the rows, and then written.
+///
+/// Others lock the partitions once the rows are queued in the log, or while entries are written to other tablets ([`crate::storage::pending`]).
 pub(crate) async fn apply_here(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
@@ -163,7 +172,7 @@ pub(crate) async fn apply_here(
     writes.sample(&context.figures.sampling);
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
-    let (hold, tablets) = (writes.hold(), writes.open_tablets());
+    let guard = writes.guard.clone();
     let IndexedOps {
         mut rows,
         added,
@@ -175,9 +184,7 @@ pub(crate) async fn apply_here(
     };
     let tablet = cluster.tablet(first);
     let (near, far): (Vec<Op>, Vec<Op>) = added.into_iter().partition(|op| tablet.contains(op.token));
-    if !far.is_empty() {
-        Box::pin(write_ops(context, cluster, far, true, context.deadline())).await?;
-    }
+    let turn = publish(context, guard.as_ref(), &mut rows).await?;
     let (gone_near, gone_far): (Vec<Op>, Vec<Op>) =
         removed.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(near);
@@ -191,10 +198,21 @@ pub(crate) async fn apply_here(
         rows.push(op);
         entry
     });
+    if !far.is_empty() {
+        if let Some(turn) = &turn {
+            context.store.check_size(&rows)?;
+            turn.unlock();
+        }
+        Box::pin(write_ops(context, cluster, far, true, context.deadline())).await?;
+    }
+    if let Some(turn) = &turn {
+        turn.await_turn().await;
+    }
     let batch = WriteBatch {
         ops: rows,
-        hold,
-        tablets,
+        tablets: guard.as_ref().and_then(|guard| guard.tablets()),
+        hold: guard.map(|guard| guard as _),
+        turn: turn.map(|turn| turn as _),
     };
     let finish = |entry: Entry| entry.finish(context.clone(), cluster.clone(), views_far.clone());
     let late = entry.clone().map(finish);

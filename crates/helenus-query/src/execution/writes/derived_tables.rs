@@ -136,14 +136,13 @@ impl WriteSet {
         for (row, operands) in by_row.into_values() {
             let operand = merge(row.kind, None, &operands).map_err(corrupt)?;
             let (table, partition) = (&row.table, &row.partition);
-            let before = read_header(context, table, partition).await?.unwrap_or_default();
+            let view = self.view(context);
+            let before = read_header(view, table, partition).await?.unwrap_or_default();
             let old = match (upkeep::reads_old_row(table, &operand)?, row.kind) {
                 (false, _) => None,
-                (true, KeyKind::Static) => {
-                    read_stored_static(context, table, partition, Some(&before)).await?
-                }
+                (true, KeyKind::Static) => read_stored_static(view, table, partition, Some(&before)).await?,
                 (true, _) => {
-                    read_stored_row_under(context, table, partition, &row.clustering, Some(&before)).await?
+                    read_stored_row_under(view, table, partition, &row.clustering, Some(&before)).await?
                 }
             };
             let after = self.header_after(before, table, partition);
@@ -219,12 +218,13 @@ impl WriteSet {
     ) -> Result<Vec<Op>, ExecutionError> {
         let (table, partition) = (&write.table, &write.partition);
         let tables = views_now(context, table);
-        let before = read_header(context, table, partition).await?;
+        let view = self.view(context);
+        let before = read_header(view, table, partition).await?;
         let after = self.header_after(before.clone().unwrap_or_default(), table, partition);
         let mut cursor = RowCursor::new(table, partition.clone(), before, RowsWanted::all(), false);
         let untouched = RowBuilder::new().build();
         let mut ops = Vec::new();
-        while let Some(RowAt { clustering, row }) = cursor.next(context).await? {
+        while let Some(RowAt { clustering, row }) = cursor.next(view).await? {
             let shadow = after.deletion_at(&clustering);
             let key = (table.number.0, &partition.bytes, KeyKind::Row, &clustering);
             if shadow == row.shadow || written.contains_key(&key) {

@@ -10,7 +10,6 @@ mod sampling;
 
 pub use derived_tables::IndexedOps;
 
-use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -18,15 +17,46 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_row::header::PartitionHeader;
 use helenus_row::{KeyKind, RowBuilder, key};
-use helenus_tablet::{Op, OpenTablets, WriteBatch};
+use helenus_tablet::{Op, WriteBatch};
 
 use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, corrupt, corrupt_key};
 use crate::schema::{Schema, Table};
 use crate::storage::agreement::add_header_table;
+use crate::storage::read::ReadView;
+use crate::storage::turn::PendingTurn;
 use crate::storage::{ExecutionContext, PartitionGuard};
 use commit::WriteAtomicity;
 use counters::Counters;
+
+/// Publishes the rows of a write that was computed under these locks. `None` if no partition is locked alone.
+async fn publish(
+    context: &ExecutionContext,
+    guard: Option<&Arc<PartitionGuard>>,
+    rows: &mut [Op],
+) -> Result<Option<Arc<PendingTurn>>, ExecutionError> {
+    let Some(guard) = guard.filter(|guard| guard.is_alone()) else {
+        return Ok(None);
+    };
+    // A late write is published as it will be stored.
+    let _late = context.store.apply_archived_tombstones(rows).await?;
+    Ok(guard.publish(rows)?)
+}
+
+/// Waits until what was read under locks is durable, for a request that writes nothing.
+///
+/// # Errors
+/// Some of it is not, or may not be.
+pub(crate) async fn confirm(
+    context: &ExecutionContext,
+    guard: Option<&Arc<PartitionGuard>>,
+) -> Result<(), ExecutionError> {
+    let Some(guard) = guard else {
+        return Ok(());
+    };
+    guard.unlock();
+    guard.confirm(&context.store).await
+}
 
 /// What is written to one row.
 #[derive(Clone)]
@@ -68,11 +98,9 @@ pub struct HeaderWrite {
 pub struct WriteSet {
     pub rows: Vec<RowWrite>,
     pub headers: Vec<HeaderWrite>,
-    /// Requests that it joins beside the first.
-    pub(crate) joined: usize,
     /// What this request has already made of counters, for those that it changes more than once.
     pub(crate) counters: Counters,
-    /// Held until the outcome of the write is known.
+    /// The locks under which it is computed. Those that are shared are held until the outcome of the write is known.
     pub(crate) guard: Option<Arc<PartitionGuard>>,
 }
 
@@ -139,7 +167,7 @@ impl WriteSet {
         together: WriteAtomicity,
     ) -> Result<(), ExecutionError> {
         if self.is_empty() {
-            return Ok(());
+            return confirm(context, self.guard.as_ref()).await;
         }
         if let Some(cluster) = context.cluster() {
             return commit::commit(context, cluster, self, together).await;
@@ -147,13 +175,21 @@ impl WriteSet {
         self.sample(&context.figures.sampling);
         self.note_headers(context).await?;
         let durable = self.is_durable(&context.schema.load());
-        let hold = self.hold();
+        let guard = self.guard.clone();
+        let mut indexed = self.indexed_ops(context).await?;
+        let turn = publish(context, guard.as_ref(), &mut indexed.rows).await?;
         let batch = WriteBatch {
-            ops: self.indexed_ops(context).await?.into_ops(),
-            hold,
+            ops: indexed.into_ops(),
+            hold: guard.map(|guard| guard as _),
             tablets: None,
+            turn: turn.map(|turn| turn as _),
         };
         Ok(context.store.write(batch, durable).await?)
+    }
+
+    /// What it is computed from: the store, and what is pending of the partitions that are locked.
+    pub(crate) fn view<'v>(&'v self, context: &'v ExecutionContext) -> ReadView<'v> {
+        ReadView::under(context, self.guard.as_ref())
     }
 
     /// Makes known that partitions of these tables may have headers, before the first one is written.
@@ -200,16 +236,6 @@ impl WriteSet {
             part.rows.push(write);
         }
         parts.into_values().collect()
-    }
-
-    /// What the store is to keep until the outcome of the write is known.
-    pub(crate) fn hold(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.guard.clone().map(|guard| guard as _)
-    }
-
-    /// The tablets that it may be written to, if not to whatever is open.
-    pub(crate) fn open_tablets(&self) -> Option<OpenTablets> {
-        self.guard.as_ref()?.tablets()
     }
 
     /// The merge operands of the headers and the rows.

@@ -16,7 +16,7 @@ impl WriteSet {
             return;
         }
         let record = |table: Uuid, key: &[u8], bytes: u64| {
-            sampling.record(interest, SamplerKind::Writes, table, key, 1 + self.joined as u64);
+            sampling.record(interest, SamplerKind::Writes, table, key, 1);
             sampling.record(interest, SamplerKind::WriteSize, table, key, bytes);
         };
         if let ([write], []) = (self.rows.as_slice(), self.headers.as_slice()) {

@@ -1,0 +1,170 @@
+//! The way of a write from the locks of its partitions into the log; see [`super::pending`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus_cql::error::CqlError;
+use helenus_row::ByteRange;
+use helenus_tablet::{Op, Store, WritePlace, WriteTurn};
+
+use super::locks::{AloneLocks, PartitionGuard};
+use super::pending::PendingWrite;
+use crate::failure::ExecutionError;
+
+impl PartitionGuard {
+    /// True if a partition is locked alone.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone.is_some()
+    }
+
+    /// True if writes to the partitions that are locked alone were pending when they were locked.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.alone.as_ref().is_some_and(|locks| !locks.follows.is_empty())
+    }
+
+    /// What is pending of the row at `key`, if its partition is locked alone.
+    pub(super) fn pending_operand(&self, key: &[u8]) -> Option<Bytes> {
+        let locks = self.alone.as_ref().filter(|locks| !locks.follows.is_empty())?;
+        locks
+            .stripes
+            .iter()
+            .find_map(|(_, stripe)| stripe.pending.operand(key))
+    }
+
+    /// The pending operands of rows of one partition, in ascending order.
+    pub(super) fn pending_operands(&self, range: &ByteRange) -> Vec<(Bytes, Bytes)> {
+        let Some(locks) = self.alone.as_ref().filter(|locks| !locks.follows.is_empty()) else {
+            return Vec::new();
+        };
+        let stripes = locks
+            .stripes
+            .iter()
+            .map(|(_, stripe)| stripe.pending.operands(range));
+        // A partition has one stripe.
+        stripes
+            .into_iter()
+            .find(|found| !found.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// Shows operands to those who lock their partitions next. `None` if no partition is locked alone.
+    ///
+    /// # Errors
+    /// An operand is damaged.
+    pub(crate) fn publish(&self, ops: &[Op]) -> Result<Option<Arc<PendingTurn>>, CqlError> {
+        let Some(locks) = &self.alone else {
+            return Ok(None);
+        };
+        let mut turn = PendingTurn {
+            locks: locks.clone(),
+            write: PendingWrite::new(),
+            keys: Vec::with_capacity(ops.len()),
+        };
+        for op in ops {
+            if let Some(place) = locks.place_of(op)
+                && let Some((_, stripe)) = locks.stripes.get(place)
+            {
+                // An operand that cannot be merged leaves the others to be removed.
+                turn.keys.push((place, op.key.clone()));
+                stripe.pending.add(&turn.write, &op.key, &op.operand)?;
+            }
+        }
+        Ok(Some(Arc::new(turn)))
+    }
+
+    /// Lets others lock the partitions that are locked alone. Nothing more is read or published under these locks.
+    pub(crate) fn unlock(&self) {
+        if let Some(locks) = &self.alone {
+            locks.unlock();
+        }
+    }
+
+    /// Waits until what has been read under these locks is durable.
+    ///
+    /// # Errors
+    /// Some of it is not, or may not be.
+    pub(crate) async fn confirm(&self, store: &Store) -> Result<(), ExecutionError> {
+        let Some(locks) = &self.alone else {
+            return Ok(());
+        };
+        locks.await_queued().await;
+        match locks.place() {
+            Some(place) => Ok(store.confirm(place).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until no write to the partitions that are locked alone is pending, so that reads of the store see all there is.
+    pub(crate) async fn await_pending(&self) {
+        for write in self.alone.iter().flat_map(|locks| &locks.follows) {
+            write.await_end().await;
+        }
+    }
+}
+
+impl AloneLocks {
+    fn unlock(&self) {
+        let held = std::mem::take(&mut *self.held.lock());
+        drop(held);
+    }
+
+    /// Waits until each write that was pending has been queued, or never will be.
+    async fn await_queued(&self) {
+        for write in &self.follows {
+            write.await_queued().await;
+        }
+    }
+
+    /// The place of the writes that were pending. `None` if there were none.
+    fn place(&self) -> Option<WritePlace> {
+        let places = self.follows.iter().map(|write| write.place());
+        places.reduce(WritePlace::of_both)
+    }
+}
+
+/// The turn of a published write. It is no longer pending once the turn is dropped.
+pub(crate) struct PendingTurn {
+    locks: Arc<AloneLocks>,
+    write: Arc<PendingWrite>,
+    /// The keys that it changes, each with the place of its stripe among those locked.
+    keys: Vec<(usize, Bytes)>,
+}
+
+impl PendingTurn {
+    /// Lets others lock the partitions before this write is queued, which is then to follow soon.
+    pub(crate) fn unlock(&self) {
+        self.locks.unlock();
+    }
+
+    /// Waits until the writes that this one follows from are queued.
+    pub(crate) async fn await_turn(&self) {
+        if self.locks.follows.iter().any(|write| write.is_coming()) {
+            self.unlock();
+            self.locks.await_queued().await;
+        }
+    }
+}
+
+impl WriteTurn for PendingTurn {
+    fn follows(&self) -> Option<WritePlace> {
+        self.locks.place()
+    }
+
+    fn queued(&self, place: WritePlace) {
+        self.write.queued(place);
+    }
+
+    fn passed(&self) {
+        self.unlock();
+    }
+}
+
+impl Drop for PendingTurn {
+    fn drop(&mut self) {
+        for (place, (_, stripe)) in self.locks.stripes.iter().enumerate() {
+            let keys = self.keys.iter().filter(|(of, _)| *of == place);
+            stripe.pending.remove(&self.write, keys.map(|(_, key)| key));
+        }
+        self.write.end();
+    }
+}
