@@ -20,6 +20,8 @@ class FaultyProxy:
         self.rule = lambda method, path: None
         # Takes a failed condition for success, as a store seems to do that does not know conditions.
         self.ignore_conditions = False
+        # The method and path of each request, by connection.
+        self.connections = []
         self.host, self.port = "127.0.0.1", helenus.free_port()
         proxy = self
 
@@ -30,6 +32,8 @@ class FaultyProxy:
             def setup(self):
                 super().setup()
                 self.server_side = http.client.HTTPConnection(*proxy.upstream, timeout=30)
+                self.requests = []
+                proxy.connections.append(self.requests)
 
             def finish(self):
                 self.server_side.close()
@@ -40,6 +44,7 @@ class FaultyProxy:
 
             def handle_any(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.requests.append((self.command, self.path))
                 fault = proxy.rule(self.command, self.path)
                 if fault and fault[0] == "refuse":
                     return self.refuse(fault[1])

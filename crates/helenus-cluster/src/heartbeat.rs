@@ -82,6 +82,11 @@ pub(crate) fn name_of(member: Member) -> String {
     format!("{NAME}.{PREFIX}.{}.{}", member.host_id, member.incarnation)
 }
 
+/// True for the name of a heartbeat, which holds the lease of a node.
+pub fn is_heartbeat(name: &str) -> bool {
+    member_of(name).is_some()
+}
+
 pub(crate) fn member_of(name: &str) -> Option<Member> {
     let rest = name.strip_prefix(NAME)?.strip_prefix('.')?;
     let (host_id, incarnation) = rest.strip_prefix(PREFIX)?.strip_prefix('.')?.split_once('.')?;

@@ -32,6 +32,7 @@ pub use environment::{
     Clock, Document, Documents, Expect, Listed, Removal, TabletHost, TabletLoad, TabletSpec,
 };
 pub use error::{ClusterError, DocumentError, HostError};
+pub use heartbeat::is_heartbeat;
 pub use ids::{Epoch, HostId, Incarnation, LeaseTerm, Member, TabletId, TokenRange, Version};
 pub use loads::loads;
 pub use node::NodeDescription;

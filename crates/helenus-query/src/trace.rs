@@ -31,12 +31,23 @@ pub struct StatementWork {
     pub lock_ns: u64,
     pub live_rows: u64,
     pub tombstones: u64,
-    /// Waiting for the node that owns what the request is about.
+    /// Waiting for the node that owns what the request is about, or for a node to own it.
     pub owner_ns: u64,
+    /// The end of the latest of these waits. Those of a request's parts overlap, and count once.
+    pub owner_until: Option<Instant>,
     /// That node, if it is another one.
     pub owner: Option<Uuid>,
     /// The id of the table that the request was about last.
     pub table: Option<Uuid>,
+}
+
+impl StatementWork {
+    /// Adds a wait for an owner. Waits are added in the order in which they end.
+    fn add_owner_wait(&mut self, began: Instant, ended: Instant) {
+        let began = self.owner_until.map_or(began, |until| until.max(began));
+        self.owner_ns += nanos(ended.saturating_duration_since(began));
+        self.owner_until = Some(ended);
+    }
 }
 
 /// What a request has done so far. While the request is polled it lies in the thread, where those who do the work find it.
@@ -54,6 +65,7 @@ thread_local! {
             live_rows: 0,
             tombstones: 0,
             owner_ns: 0,
+            owner_until: None,
             owner: None,
             table: None,
         })
@@ -105,12 +117,20 @@ pub(crate) fn rows_read() -> (u64, u64) {
     CURRENT.with_borrow(|work| (work.live_rows, work.tombstones))
 }
 
-/// Counts time spent in waiting for the answer of the node that owns what the request is about, and remembers which one that was.
-pub(crate) fn waited_for_owner(owner: Uuid, time: Duration) {
-    count(|work| {
-        work.owner_ns += nanos(time);
-        work.owner = Some(owner);
-    });
+/// Takes back what was counted since `before`, for a read that has to be done again.
+pub(crate) fn forget_rows(before: (u64, u64)) {
+    count(|work| (work.live_rows, work.tombstones) = before);
+}
+
+/// Counts a wait that began at `began` for the answer of the node that owns what the request is about, and remembers that node.
+pub(crate) fn waited_for_owner(owner: Uuid, began: Instant) {
+    waited_to_be_owned(began);
+    count(|work| work.owner = Some(owner));
+}
+
+/// Counts a wait that began at `began` for a node to own, and serve, what the request is about.
+pub(crate) fn waited_to_be_owned(began: Instant) {
+    count(|work| work.add_owner_wait(began, Instant::now()));
 }
 
 /// Notes which table a request is about.

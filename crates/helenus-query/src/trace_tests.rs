@@ -73,3 +73,14 @@ fn traces_that_are_kept_can_be_changed() {
     traces.change(Uuid::from_u128(2), |_| panic!("there is no such trace"));
     assert!(traces.all().iter().all(|trace| trace.events.is_empty()));
 }
+
+#[test]
+fn waits_for_owners_that_overlap_count_once() {
+    let began = Instant::now();
+    let at = |ms| began + Duration::from_millis(ms);
+    let mut work = StatementWork::default();
+    for (from, to) in [(0, 10), (0, 12), (5, 12), (20, 25)] {
+        work.add_owner_wait(at(from), at(to));
+    }
+    assert_eq!(work.owner_ns, 17_000_000);
+}

@@ -32,6 +32,7 @@ use crate::analysis::{BatchStatement, Prepared};
 use crate::figures::internode::{OutboundQueue, OutboundTraffic};
 use crate::request::QueryOptions;
 use crate::response::Outcome;
+use crate::trace;
 
 pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
@@ -284,7 +285,10 @@ impl Backoff {
         if Instant::now() + self.wait >= self.deadline {
             return false;
         }
-        if !cluster.changed(self.seen, self.wait).await {
+        let began = std::time::Instant::now();
+        let takes_part = cluster.changed(self.seen, self.wait).await;
+        trace::waited_to_be_owned(began);
+        if !takes_part {
             self.deadline = self.deadline.min(Instant::now() + LEFT_PATIENCE);
         }
         let changes = cluster.changes();

@@ -64,6 +64,11 @@ impl Timing {
         }
     }
 
+    /// The statement has to run again: what it has read until now will be read again.
+    pub fn forget(self) {
+        trace::forget_rows(self.read_before);
+    }
+
     /// A BATCH message has run.
     pub fn end_batch(self, context: &ExecutionContext, side: Side, batch: &PlannedBatch) {
         self.enter(context, side, StatementKind::Batch, tables(batch.modifications()));

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use futures::future::try_join_all;
-use helenus_cluster::{CLUSTER_DOCUMENT, Document, DocumentError, Documents, Expect, Listed, Version};
+use helenus_cluster::{
+    CLUSTER_DOCUMENT, Document, DocumentError, Documents, Expect, Listed, Version, is_heartbeat,
+};
 use helenus_query::engine::SHARED_DOCUMENTS;
 use helenus_tablet::{MetaExpect, Store, StoreError};
 use metrics::{Counter, counter};
@@ -122,7 +124,11 @@ fn failed(error: StoreError) -> DocumentError {
 impl Documents for StoreDocuments {
     async fn get(&self, name: &str) -> Result<Option<Document>, DocumentError> {
         self.requests.get.increment(1);
-        let found = self.store.meta_get(name).await.map_err(failed)?;
+        let found = match is_heartbeat(name) {
+            true => self.store.lease_get(name).await,
+            false => self.store.meta_get(name).await,
+        };
+        let found = found.map_err(failed)?;
         Ok(found.map(|document| Document {
             version: document.version,
             content: document.content.to_vec(),
@@ -135,7 +141,11 @@ impl Documents for StoreDocuments {
             Expect::Absent => MetaExpect::Absent,
             Expect::Version(version) => MetaExpect::Version(version),
         };
-        self.store.meta_put(name, content, expect).await.map_err(failed)
+        let put = match is_heartbeat(name) {
+            true => self.store.lease_put(name, content, expect).await,
+            false => self.store.meta_put(name, content, expect).await,
+        };
+        put.map_err(failed)
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Listed>, DocumentError> {

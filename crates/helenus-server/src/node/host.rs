@@ -19,14 +19,18 @@ pub struct StoreHost {
     members: Arc<ClusterClient>,
     /// What each tablet had done when its load was last asked for.
     counted: Mutex<HashMap<u32, (u64, Instant)>>,
+    /// The runtime of requests. The agent's own renews the lease, and must not be kept busy.
+    serving: tokio::runtime::Handle,
 }
 
 impl StoreHost {
+    /// Call it from the runtime that serves requests.
     pub fn new(engine: Arc<Engine>, members: Arc<ClusterClient>) -> StoreHost {
         StoreHost {
             engine,
             members,
             counted: Mutex::default(),
+            serving: tokio::runtime::Handle::current(),
         }
     }
 }
@@ -61,7 +65,7 @@ impl TabletHost for StoreHost {
         let store = self.engine.store();
         // What was agreed while this node did not take part.
         let (engine, this) = (self.engine.clone(), self.engine.clone());
-        let loading = tokio::spawn(async move { engine.load_newest().await });
+        let loading = self.serving.spawn(async move { engine.load_newest().await });
         let loaded = async move {
             let unavailable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
             let loaded = loading.await.map_err(|error| unavailable(&error))?;
@@ -72,7 +76,11 @@ impl TabletHost for StoreHost {
         opening.await.map_err(failed)?;
         self.members.has_opened();
         let took_ms = began.elapsed().as_millis();
-        let unfinished = self.engine.recover_batches(range(tokens)).await.map_err(failed)?;
+        let engine = self.engine.clone();
+        let recovering = self
+            .serving
+            .spawn(async move { engine.recover_batches(range(tokens)).await });
+        let unfinished = recovering.await.map_err(failed)?.map_err(failed)?;
         // All that this node has read so far, for whatever tablet.
         let read_bytes = store.stats().bucket.map_or(0, |bucket| bucket.read_bytes);
         tracing::info!(%tablet, %tokens, took_ms, unfinished, read_bytes, "tablet open");

@@ -47,6 +47,8 @@ pub(crate) struct Bucket {
     pub setting: &'static str,
     /// Its paths are below the URL's prefix.
     pub store: Arc<dyn ObjectStore>,
+    /// A client with connections of its own, for what must not queue behind other requests: the leases of nodes.
+    pub urgent: Arc<dyn ObjectStore>,
     pub requests: Arc<Requests>,
     pub checksums: Arc<ManifestChecksums>,
 }
@@ -67,15 +69,19 @@ impl Bucket {
         let client = |retries| client_of(setting, url, endpoint, retries);
         let (store, once) = (client(RETRIES)?, client(0)?);
         let checksums = Arc::<ManifestChecksums>::default();
-        Ok(Bucket {
-            url: url.clone(),
-            setting,
-            store: Arc::new(MeteredObjectStore::new(
+        let metered = |store, once| {
+            Arc::new(MeteredObjectStore::new(
                 store,
                 once,
                 requests.clone(),
                 checksums.clone(),
-            )),
+            ))
+        };
+        Ok(Bucket {
+            url: url.clone(),
+            setting,
+            store: metered(store, once),
+            urgent: metered(client(RETRIES)?, client(0)?),
             requests,
             checksums,
         })
@@ -92,15 +98,17 @@ impl Bucket {
         let files = LocalFileSystem::new_with_prefix(&root).map_err(|error| refused(chain(&error)))?;
         let files: Arc<dyn ObjectStore> = Arc::new(files.with_fsync(fsync));
         let checksums = Arc::<ManifestChecksums>::default();
+        let store = Arc::new(MeteredObjectStore::new(
+            files.clone(),
+            files,
+            requests.clone(),
+            checksums.clone(),
+        ));
         Ok(Bucket {
             url,
             setting: "log_store",
-            store: Arc::new(MeteredObjectStore::new(
-                files.clone(),
-                files,
-                requests.clone(),
-                checksums.clone(),
-            )),
+            urgent: store.clone(),
+            store,
             requests,
             checksums,
         })

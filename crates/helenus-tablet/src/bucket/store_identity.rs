@@ -268,6 +268,7 @@ mod tests {
         location_of(&Bucket {
             url,
             setting: "store",
+            urgent: store.clone(),
             store,
             requests: Arc::default(),
             checksums: Arc::default(),

@@ -337,6 +337,30 @@ impl Store {
         self.meta.put(name, content, expect).await
     }
 
+    /// Reads a small document that holds a lease. In a bucket, such documents use connections that nothing else uses, so that they are not
+    /// delayed by reads of logs and tables.
+    pub async fn lease_get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
+        self.leases().get(name).await
+    }
+
+    /// Replaces a small document that holds a lease, as [`Store::meta_put`] does.
+    pub async fn lease_put(
+        &self,
+        name: &str,
+        content: &[u8],
+        expect: MetaExpect,
+    ) -> Result<MetaVersion, StoreError> {
+        self.check_writable()?;
+        self.leases().put(name, content, expect).await
+    }
+
+    fn leases(&self) -> &Meta {
+        match &self.kind {
+            StoreKind::Remote(remote) => &remote.leases,
+            StoreKind::Local(_) | StoreKind::Pinned(_) => &self.meta,
+        }
+    }
+
     /// How the bucket tells that version of a small document, if it is the last one that was read or written here.
     pub fn meta_stamp(&self, name: &str, version: MetaVersion) -> Option<MetaStamp> {
         self.meta.stamp(name, version)

@@ -71,7 +71,6 @@ impl Request<'_> {
                 ..self.options.clone()
             }),
         };
-        let timing = Timing::begin();
         match self.work {
             RequestWork::Statement { planned, values } => {
                 let origin = Some(Origin {
@@ -80,20 +79,33 @@ impl Request<'_> {
                     options: &options,
                 });
                 let (direct, client) = (self.direct, self.client);
-                let ran = run_here(context, direct, client, planned, values, &options, origin).await;
-                timing.end(context, Side::Local, planned, &self.source);
-                ran
+                run_here(context, direct, client, planned, values, &options, origin).await
             }
-            RequestWork::Batch(batch) => {
-                let ran = run_batch_message(context, batch, &options).await;
-                timing.end_batch(context, Side::Local, batch);
-                ran
-            }
+            RequestWork::Batch(batch) => run_batch_message(context, batch, &options).await,
         }
     }
 
-    /// Runs it here, and answers only what is surely not old.
+    /// Runs it here, and answers only what is surely not old. A try that has to be repeated counts neither as a statement nor as a read.
     pub async fn serve(
+        &self,
+        context: &Arc<ExecutionContext>,
+        cluster: &dyn Cluster,
+        place: &Place,
+        deadline: Instant,
+    ) -> Result<Outcome, ExecutionError> {
+        let timing = Timing::begin();
+        let served = self.try_to_serve(context, cluster, place, deadline).await;
+        match (&served, self.work) {
+            (Err(ExecutionError::NotOwned), _) => timing.forget(),
+            (_, RequestWork::Statement { planned, .. }) => {
+                timing.end(context, Side::Local, planned, &self.source);
+            }
+            (_, RequestWork::Batch(batch)) => timing.end_batch(context, Side::Local, batch),
+        }
+        served
+    }
+
+    async fn try_to_serve(
         &self,
         context: &Arc<ExecutionContext>,
         cluster: &dyn Cluster,
@@ -245,7 +257,7 @@ async fn forward(
     };
     let asked = std::time::Instant::now();
     let answer = cluster.execute(node, &forwarded, deadline).await;
-    trace::waited_for_owner(node, asked.elapsed());
+    trace::waited_for_owner(node, asked);
     match answer {
         Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,

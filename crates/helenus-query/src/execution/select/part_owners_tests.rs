@@ -37,6 +37,8 @@ struct Halves {
     reply: Reply,
     parts: AtomicUsize,
     scans: AtomicUsize,
+    /// How many more times this node has lost its lease when a read ends.
+    lost_leases: AtomicUsize,
 }
 
 impl Halves {
@@ -115,7 +117,11 @@ impl Cluster for Halves {
     }
 
     fn may_serve_since(&self, _: LeaseTerm) -> bool {
-        true
+        let fewer = |lost: usize| lost.checked_sub(1);
+        let lost = self
+            .lost_leases
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        lost.is_err()
     }
 
     fn changes(&self) -> u64 {
@@ -234,6 +240,7 @@ impl Joined {
             reply,
             parts: AtomicUsize::default(),
             scans: AtomicUsize::default(),
+            lost_leases: AtomicUsize::default(),
         });
         let _ = cluster.engine.set(engine.clone());
         engine.join(cluster.clone());
@@ -436,4 +443,17 @@ fn only_what_may_pass_is_tried_in_another_way() {
     for lasting in [invalid, warned, read_timeout(Consistency::One)] {
         assert!(!is_passing(&lasting), "{lasting:?}");
     }
+}
+
+#[tokio::test]
+async fn a_read_that_is_repeated_counts_its_rows_once() {
+    let joined = Joined::with(1, Box::new(|answer| answer)).await;
+    // A key of this node's half.
+    let key = (0..200_i32).find(|key| helenus_row::murmur3_token(&key.to_be_bytes()) < 0);
+    let text = format!("SELECT w FROM ks.t WHERE k = {}", key.expect("a key"));
+    joined.cluster.lost_leases.store(3, Ordering::Relaxed);
+    let before = crate::trace::rows_read();
+    assert_eq!(run(&joined.engine, &text).await.expect("a row").len(), 1);
+    assert_eq!(joined.cluster.lost_leases.load(Ordering::Relaxed), 0);
+    assert_eq!(crate::trace::rows_read().0 - before.0, 1);
 }

@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use object_store::ObjectStore;
+use object_store::path::Path;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
@@ -62,6 +63,7 @@ use crate::database::Databases;
 use crate::error::StoreError;
 use crate::log::stats::LogStats;
 use crate::log::topic::TopicLogs;
+use crate::metadata::documents::Meta;
 use crate::metadata::format::Format;
 use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
@@ -89,6 +91,8 @@ pub(crate) struct Remote {
     /// Of the tables of the store.
     origins: Arc<Origins>,
     store: Arc<dyn ObjectStore>,
+    /// The documents that hold the leases of nodes, over connections of their own.
+    pub(super) leases: Meta,
     /// Where the log lies, if not in the store.
     log_store: Option<Arc<dyn ObjectStore>>,
     /// The topic of the log, if it lies in one.
@@ -144,6 +148,7 @@ impl Remote {
             databases,
             origins: Arc::default(),
             store,
+            leases: Meta::new(bucket.urgent.clone(), Path::default(), None),
             log_store,
             topic: None,
             requests: bucket.requests.clone(),
