@@ -229,4 +229,6 @@ mod compact_tests;
 #[cfg(test)]
 pub(crate) mod dml_tests;
 #[cfg(test)]
+mod pending_tests;
+#[cfg(test)]
 mod view_tests;
