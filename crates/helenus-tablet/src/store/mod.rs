@@ -339,11 +339,13 @@ impl Store {
 
     /// Reads a small document that holds a lease. In a bucket, such documents use connections that nothing else uses, so that they are not
     /// delayed by reads of logs and tables.
+    #[boxed]
     pub async fn lease_get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
         self.leases().get(name).await
     }
 
     /// Replaces a small document that holds a lease, as [`Store::meta_put`] does.
+    #[boxed]
     pub async fn lease_put(
         &self,
         name: &str,
