@@ -1,6 +1,7 @@
 """Times of the past: read, branched from and put back, any second of a window."""
 
 import re
+import threading
 import time
 
 import pytest
@@ -127,6 +128,32 @@ def test_metrics_tell_what_the_past_takes_and_how_far_back_it_goes(tmp_path):
         assert found["helenus_past_moments"] >= 1 and 0 < found["helenus_past_reach_seconds"] < 600, found
     finally:
         node.close()
+
+
+def test_times_that_many_clients_read_at_once_are_opened_once(node):
+    session = node.connect()
+    session.execute(KEYSPACE.format("s"))
+    insert = create(session)
+    begun(node)
+    moments, found = [], {}
+    for n in range(24):
+        session.execute(insert, (1, 3, f"value {n}"))
+        moments.append(now())
+
+    def read(client):
+        # Each begins with another time.
+        turned = moments[client:] + moments[:client]
+        found[client] = [session.execute(f"SELECT v FROM s.t AS OF {at} WHERE k = 1").one().v for at in turned]
+
+    clients = [threading.Thread(target=read, args=(client,)) for client in range(12)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    values = [f"value {n}" for n in range(24)]
+    assert found == {client: values[client:] + values[:client] for client in range(12)}
+    opened = re.search(r"helenus_past_times_opened_total (\d+)", node.http("/metrics")[1])
+    assert int(opened[1]) == len(moments)
 
 
 def test_a_table_has_the_columns_of_then_and_one_that_is_dropped_can_be_read(node):

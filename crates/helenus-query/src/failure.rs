@@ -91,6 +91,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
         | StoreError::MetaConflict(_)
         | StoreError::TooLarge { .. }
         | StoreError::PastTooLarge { .. }
+        | StoreError::PastUncertain { .. }
         | StoreError::FileGone(_)
         | StoreError::Unavailable(_) => CqlError::Server(message),
     }

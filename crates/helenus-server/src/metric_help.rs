@@ -89,6 +89,10 @@ const GAUGES: &[(&str, &str)] = &[
         "How far back times shall be readable",
     ),
     (
+        "helenus_past_times_opened_total",
+        "Times of the past that were opened for reads; those of requests that found one open are not counted",
+    ),
+    (
         "helenus_read_only_age_seconds",
         "Time since which a node that only reads has read nothing new from the bucket",
     ),

@@ -235,6 +235,7 @@ pub(crate) fn record_past(figures: &PastFigures, reach: Duration, window: Durati
     gauge!("helenus_past_moments").set(figures.moments as f64);
     gauge!("helenus_past_log_bytes").set(figures.log_bytes as f64);
     gauge!("helenus_past_reach_seconds").set(reach.as_secs_f64());
+    counter!("helenus_past_times_opened_total").absolute(figures.times_opened);
 }
 
 /// Sets the gauges and counters of the store. Tablets are summed up: their number is not the reader's concern.

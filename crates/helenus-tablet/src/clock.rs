@@ -19,6 +19,13 @@ pub struct CommitTime {
     pub ahead_ms: u32,
 }
 
+impl CommitTime {
+    /// Time by the machine's clock, in ms.
+    pub fn machine_ms(&self) -> i64 {
+        self.clock_ms.saturating_sub(i64::from(self.ahead_ms))
+    }
+}
+
 impl From<i64> for CommitTime {
     /// The time of both clocks.
     fn from(clock_ms: i64) -> CommitTime {
@@ -36,6 +43,8 @@ pub(crate) struct StoreClock {
     floor_ms: AtomicI64,
     /// The highest stamp that was found stored.
     found_ms: AtomicI64,
+    /// The latest time of the machine's clock that a commit had since it was last asked for, in ms.
+    latest_commit_ms: AtomicI64,
     /// The newest write timestamp that was given, in microseconds: this clock is kept beyond it.
     stamps_us: OnceLock<Arc<AtomicI64>>,
 }
@@ -46,6 +55,7 @@ impl StoreClock {
             inner: inner.unwrap_or_else(|| Arc::new(DefaultSystemClock::new())),
             floor_ms: AtomicI64::new(i64::MIN),
             found_ms: AtomicI64::new(i64::MIN),
+            latest_commit_ms: AtomicI64::new(i64::MIN),
             stamps_us: OnceLock::new(),
         }
     }
@@ -84,10 +94,24 @@ impl StoreClock {
     pub fn commit_time(&self) -> CommitTime {
         let clock_ms = self.now_ms();
         let ahead_ms = clock_ms.saturating_sub(self.machine_ms()).max(0);
-        CommitTime {
+        let time = CommitTime {
             clock_ms,
             ahead_ms: u32::try_from(ahead_ms).unwrap_or(u32::MAX),
-        }
+        };
+        self.note_commit(time);
+        time
+    }
+
+    /// Notes the time of a commit, also of one that was found in a log.
+    pub fn note_commit(&self, time: CommitTime) {
+        self.latest_commit_ms
+            .fetch_max(time.machine_ms(), Ordering::AcqRel);
+    }
+
+    /// Returns the latest time of the machine's clock that a commit had since the last call, in ms. `None` without a commit.
+    pub fn take_latest_commit_ms(&self) -> Option<i64> {
+        let latest_ms = self.latest_commit_ms.swap(i64::MIN, Ordering::AcqRel);
+        (latest_ms != i64::MIN).then_some(latest_ms)
     }
 
     /// What the machine's clock shows, by which reads tell what has expired.
@@ -146,6 +170,18 @@ mod tests {
         clock.raise(ahead_ms);
         assert!(clock.now_ms() >= ahead_ms);
         assert!(clock.machine_ms() < ahead_ms);
+    }
+
+    #[test]
+    fn latest_commit_is_by_the_machines_clock() {
+        let clock = StoreClock::new(None);
+        assert_eq!(clock.take_latest_commit_ms(), None);
+        clock.raise(clock.machine_ms() + 60_000);
+        let before_ms = clock.machine_ms();
+        clock.commit_time();
+        let latest_ms = clock.take_latest_commit_ms().unwrap();
+        assert!((before_ms..=clock.machine_ms()).contains(&latest_ms));
+        assert_eq!(clock.take_latest_commit_ms(), None);
     }
 
     #[test]

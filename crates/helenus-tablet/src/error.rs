@@ -67,6 +67,9 @@ pub enum StoreError {
     /// The logs have more from a moment to a time of the past than a reader of it may hold in memory.
     #[error("the logs have more than {limit} bytes for that time")]
     PastTooLarge { limit: u64 },
+    /// A clock was set back, so that the logs have that time of the past twice.
+    #[error("the clock of a node was set back: the times from {from_ms} to {to_ms} ms are in its log twice")]
+    PastUncertain { from_ms: i64, to_ms: i64 },
     /// Reading or writing failed for another reason; may succeed when tried again.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),

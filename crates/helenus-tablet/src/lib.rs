@@ -76,7 +76,7 @@ pub use backup::document::{
 pub use backup::key::BackupKey;
 pub use backup::location::{BackupLocation, Listed, refuse_unless_empty};
 pub use backup::retention::Keep;
-pub use backup::verification::{BackupProblem, VerifiedBackups};
+pub use backup::verification::{BackupChecks, BackupProblem, VerifiedBackups, VerifiedTimes, manifest_of};
 pub use bucket::availability::why_unavailable;
 #[doc(hidden)]
 pub use bucket::connection::set_memory_store;
@@ -97,6 +97,7 @@ pub use error::StoreError;
 pub use failure_streak::FailureStreak;
 pub use history::HistoryPosition;
 pub use history::archive::TrimmedHistory;
+pub use history::span::{HistoryUntil, SetBack};
 pub use log::stats::LogStats;
 pub use log::{WritePlace, WriteTurn};
 pub use machine::{machine_memory_bytes, resident_memory_bytes};

@@ -10,3 +10,14 @@ pub struct Op {
     pub key: Bytes,
     pub operand: Bytes,
 }
+
+/// What an operation takes in memory beside its bytes.
+const OVERHEAD_BYTES: usize = 96;
+
+impl Op {
+    /// Bytes that operations take in memory.
+    pub fn bytes_of(ops: &[Op]) -> u64 {
+        let bytes = |op: &Op| OVERHEAD_BYTES + op.key.len() + op.operand.len();
+        ops.iter().map(bytes).sum::<usize>() as u64
+    }
+}

@@ -12,6 +12,7 @@ pub(crate) mod guardrails;
 pub mod history;
 pub(crate) mod identity;
 mod moment;
+mod open_times;
 mod past;
 pub(crate) mod prepared;
 mod read_only;
@@ -243,6 +244,7 @@ impl Engine {
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
+                past_memory: None,
                 limits: ArcSwap::from_pointee(config.limits),
             };
             let context = Arc::new(context);
@@ -360,7 +362,7 @@ impl Engine {
         Box::pin(async move {
             let keyspace = options.keyspace(client);
             let parsed = trace::parsing(|| self.parse(text))?;
-            self.see_past(keyspace, &parsed).await?;
+            let _past = self.see_past(keyspace, &parsed).await?;
             let _epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
             let planned = trace::parsing(|| self.plan(keyspace, &parsed))?;
             if planned.markers.bind(&options.values).is_err() {

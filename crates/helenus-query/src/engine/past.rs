@@ -12,9 +12,9 @@ use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
 use quick_cache::sync::Cache;
-use tokio::sync::Mutex;
 
 use super::Engine;
+use super::open_times::{NotOpened, OpenTimes, Opened, OpenedTime, Share};
 use crate::analysis::plan::PastKey;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
@@ -34,23 +34,18 @@ struct Past {
 
 /// Snapshots that are kept open.
 const SNAPSHOTS_MAX: usize = 16;
-/// Times that are kept open; what the logs have of them lies in memory.
-const TIMES_MAX: usize = 4;
 
 /// What was read last of the past.
 pub(super) struct Pasts {
     snapshots: Cache<PastKey, Past>,
-    times: Cache<PastKey, Arc<ExecutionContext>>,
-    /// Held while a time is opened.
-    opening: Mutex<()>,
+    times: OpenTimes,
 }
 
 impl Default for Pasts {
     fn default() -> Pasts {
         Pasts {
             snapshots: Cache::new(SNAPSHOTS_MAX),
-            times: Cache::new(TIMES_MAX),
-            opening: Mutex::default(),
+            times: OpenTimes::default(),
         }
     }
 }
@@ -70,10 +65,15 @@ impl Pasts {
         self.snapshots.retain(|_, past| is_there(past));
     }
 
+    /// The number of times that were opened.
+    pub fn times_opened(&self) -> u64 {
+        self.times.opened()
+    }
+
     /// Forgets times whose files may be gone.
     pub fn forget_times_before(&self, first_ms: i64) {
         let is_old = |key: &PastKey| matches!(key, PastKey::Time { time_ms, .. } if *time_ms < first_ms);
-        self.times.retain(|key, _| !is_old(key));
+        self.times.close(is_old);
     }
 }
 
@@ -193,24 +193,35 @@ impl Engine {
         time_ms: i64,
         keyspace: &str,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
-        if let Some(context) = self.pasts.times.get(key) {
-            return Ok(context);
-        }
-        let _opening = self.pasts.opening.lock().await;
-        if let Some(context) = self.pasts.times.get(key) {
-            return Ok(context);
-        }
-        let of = self.schema_then(time_ms).await?;
-        let of_then = Keyspace::clone(of.schema.require_keyspace(keyspace)?);
-        let then = self.then(of, std::slice::from_ref(&of_then)).await?;
-        let schema = schema_of(&self.schema(), &Arc::new(of_then))?;
-        let clock = Arc::new(StoppedClock::at_ms(time_ms));
-        let context = Arc::new(self.context.of_past(then.store, schema, clock));
-        self.pasts.times.insert(key.clone(), context.clone());
-        Ok(context)
+        let open = |share| self.open_time(share, time_ms, keyspace).boxed();
+        self.pasts.times.get_or_open(key, open).boxed().await
     }
 
-    /// Opens the time that a statement is about, for [`plan`], which can't wait.
+    async fn open_time(&self, share: Share, time_ms: i64, keyspace: &str) -> Opened {
+        let all = self.context.store.past_bytes_max();
+        let all = all.map_err(|error| NotOpened::Failed(store_error(error)))?;
+        let opening = async {
+            let of = self.schema_then(time_ms).await?;
+            let of_then = Keyspace::clone(of.schema.require_keyspace(keyspace)?);
+            let then = self.then_within(of, std::slice::from_ref(&of_then), share.bytes(all));
+            let Some(then) = then.await? else {
+                return Ok(None);
+            };
+            let schema = schema_of(&self.schema(), &Arc::new(of_then))?;
+            Ok::<_, CqlError>(Some((then, schema)))
+        };
+        match opening.await.map_err(NotOpened::Failed)? {
+            Some((then, schema)) => {
+                let clock = Arc::new(StoppedClock::at_ms(time_ms));
+                let held = then.bytes();
+                let context = self.context.of_past(then.store, schema, clock);
+                Ok(OpenedTime { context, held, all })
+            }
+            None => Err(NotOpened::TooLarge(self.too_much_before(time_ms, all).await)),
+        }
+    }
+
+    /// Opens the time that a statement is about, for [`plan`], which can't wait. The time stays open as long as the result is held.
     ///
     /// # Errors
     /// It can't be read.
@@ -218,12 +229,12 @@ impl Engine {
         &self,
         keyspace: Option<&str>,
         parsed: &ast::ParsedStatement,
-    ) -> Result<(), CqlError> {
+    ) -> Result<Option<Arc<ExecutionContext>>, CqlError> {
         let Some((ast::AsOf::Time(literal), table)) = about(parsed) else {
-            return Ok(());
+            return Ok(None);
         };
         let key = time_key(literal, keyspace_of(table, keyspace)?)?;
-        self.past(&key).boxed().await.map(|_| ())
+        self.past(&key).boxed().await.map(Some)
     }
 
     /// The same for a text that is about to be prepared. What is wrong with it is told then.
@@ -233,7 +244,7 @@ impl Engine {
     #[boxed]
     pub async fn see_past_of(&self, keyspace: Option<&str>, text: &str) -> Result<(), CqlError> {
         match helenus_cql::parser::parse_statement(text) {
-            Ok(parsed) => self.see_past(keyspace, &parsed).await,
+            Ok(parsed) => self.see_past(keyspace, &parsed).await.map(|_| ()),
             Err(_) => Ok(()),
         }
     }

@@ -28,21 +28,39 @@ const TIME_SNAPSHOT_TTL: Duration = Duration::from_secs(3600);
 /// How often tablets are looked for that are pinned and belong to no snapshot.
 const UNPIN_INTERVAL: Duration = Duration::from_secs(3600);
 
+/// The moment of a snapshot.
+pub(super) struct TakenMoment {
+    /// How far the logs were. Empty if that is not known, or the moment is one of the past.
+    pub positions: Vec<HistoryPosition>,
+    pub tablets: Arc<[PinnedTablet]>,
+    /// The version of the schema whose tables are those of the moment.
+    pub schema_version: Uuid,
+    /// The document that keeps the tablets pinned ([`Engine::trim_released`]). `None` if the snapshot does.
+    pub hold: Option<String>,
+}
+
 impl Engine {
-    /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing. Says how far the logs were
-    /// then, if it is of now and that is known.
+    /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing.
     ///
     /// # Errors
     /// There are no such tables, there is such a snapshot, or the node is read-only ([`CqlError::Invalid`]); or there was no moment of all nodes, or it
     /// can't be written down, and then there is none.
     #[boxed]
-    pub async fn take_snapshot(&self, take: &Take) -> Result<Vec<HistoryPosition>, CqlError> {
+    pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
+        self.take_moment(take, false).await.map(|_| ())
+    }
+
+    /// Takes a snapshot of tables in use, for a backup too. With `holds_all`, the moment stays pinned even if there is no table.
+    ///
+    /// # Errors
+    /// Those of [`Engine::take_snapshot`].
+    pub(super) async fn take_moment(&self, take: &Take, holds_all: bool) -> Result<TakenMoment, CqlError> {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
         }
         // Nothing that is not written down yet may be let go meanwhile.
         let _taking = self.pinning.lock().await;
-        let (keyspaces, taken_ms, pinned, positions) = {
+        let (keyspaces, taken_ms, pinned, positions, schema_version) = {
             // The tables are those of the moment that is pinned.
             let _changing = self.ddl.lock().await;
             let schema = self.schema();
@@ -56,17 +74,34 @@ impl Engine {
                     let keyspaces = checked(&schema).map_err(CqlError::invalid)?;
                     let taken_ms = self.now_ms();
                     let Moment { tablets, positions } = self.pin(take.skip_flush).await?;
-                    (keyspaces, taken_ms, tablets.into(), positions)
+                    let pinned: Arc<[PinnedTablet]> = tablets.into();
+                    (keyspaces, taken_ms, pinned, positions, schema.version)
                 }
                 Some(literal) => {
                     let time_ms = time_of(literal)?;
                     let of = self.schema_then(time_ms).await?;
                     let keyspaces = checked(&of.schema).map_err(CqlError::invalid)?;
                     let then = self.then(of, &keyspaces).await?;
-                    (keyspaces, time_ms, self.pin_then(&then).await?, Vec::new())
+                    let pinned = self.pin_then(&then).await?;
+                    (keyspaces, time_ms, pinned, Vec::new(), schema.version)
                 }
             }
         };
+        let mut moment = TakenMoment {
+            positions,
+            tablets: pinned.clone(),
+            schema_version,
+            hold: None,
+        };
+        if holds_all && keyspaces.is_empty() {
+            match self.keep_released(vec![pinned.clone()]).await {
+                Ok(hold) => moment.hold = Some(hold),
+                Err(error) => {
+                    self.unpin().await;
+                    return Err(error);
+                }
+            }
+        }
         let taken = ddl::change(self, |before| {
             let taken = snapshots::take(before, take, &keyspaces, &pinned, taken_ms);
             Ok(Some((taken.map_err(CqlError::invalid)?, ())))
@@ -74,7 +109,7 @@ impl Engine {
         match taken.await {
             Ok(_) => {
                 tracing::info!(snapshot = take.tag, "a snapshot was taken");
-                Ok(positions)
+                Ok(moment)
             }
             Err(error) => {
                 self.unpin().await;
@@ -107,7 +142,15 @@ impl Engine {
         let _taking = self.pinning.lock().await;
         let today = self.schema();
         self.forget_pasts(&today);
-        let kept: BTreeSet<Uuid> = pinned_by(&today).map(|of| of.checkpoint).collect();
+        let released = match self.pinned_by_released().await {
+            Ok(released) => released,
+            Err(error) => {
+                tracing::warn!(%error, "tablets that nobody needs stay, since it is not known what the history needs");
+                return;
+            }
+        };
+        let kept = pinned_by(&today).chain(&released);
+        let kept: BTreeSet<Uuid> = kept.map(|of| of.checkpoint).collect();
         let gone = pinned_by(before).filter(|of| !kept.contains(&of.checkpoint));
         let gone: BTreeMap<Uuid, &PinnedTablet> = gone.map(|of| (of.checkpoint, of)).collect();
         let gone: Vec<PinnedTablet> = gone.into_values().cloned().collect();

@@ -164,7 +164,9 @@ async fn keep_and_let_go(days: i64) {
             assert_eq!(sum(&engine, &table).await, *shown, "hour {taken}");
         }
         engine.take_base().await.expect("a moment is kept");
-        keeper::trim(&engine, WINDOW).await.expect("what is old goes");
+        keeper::trim(&engine, WINDOW, engine.now_ms())
+            .await
+            .expect("what is old goes");
         // One from before the window, and those in it.
         let kept = engine.history_report().await.expect("a report");
         assert!((1..=4).contains(&kept.bases), "day {day}: {kept:?}");

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::{
@@ -63,6 +63,8 @@ pub struct ExecutionContext {
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
     /// One for each part of a whole-table aggregate that may be read at a time.
     pub(crate) scan_permits: Arc<Semaphore>,
+    /// The memory that an open time of the past takes. `None` of today.
+    pub(crate) past_memory: Option<OwnedSemaphorePermit>,
 }
 
 impl ExecutionContext {
@@ -107,6 +109,7 @@ impl ExecutionContext {
             cluster: OnceLock::new(),
             virtual_tables: Box::new(NoVirtualTables),
             scan_permits: self.scan_permits.clone(),
+            past_memory: None,
         }
     }
 

@@ -39,6 +39,8 @@ pub struct BackupOrder<'o> {
     pub tablets: &'o [PinnedTablet],
     /// The moments of the origins of tables, whose files belong to the backup too.
     pub origins: Vec<Arc<[PinnedTablet]>>,
+    /// The moments of origins that tables have had since the backup before, by which times between the two are restored.
+    pub former_origins: Vec<Arc<[PinnedTablet]>>,
     pub content: BackupContent,
     /// Which older backups are removed afterwards.
     pub keep: Keep,
@@ -106,15 +108,16 @@ impl Store {
             name: name.to_owned(),
             ..BackupReport::default()
         };
-        let origins = order.origins.iter().map(|pinned| pinned.as_ref());
-        let moments: Vec<&[PinnedTablet]> = [order.tablets].into_iter().chain(origins).collect();
-        let copier = Arc::new(copier);
-        let mut files = copier.clone().copy_all(&moments, &mut report).await?;
         let before = listed
             .documents
             .iter()
             .rev()
             .find_map(|before| before.content.history.as_ref());
+        let former = order.former_origins.iter().filter(|_| before.is_some());
+        let origins = order.origins.iter().chain(former).map(|pinned| pinned.as_ref());
+        let moments: Vec<&[PinnedTablet]> = [order.tablets].into_iter().chain(origins).collect();
+        let copier = Arc::new(copier);
+        let mut files = copier.clone().copy_all(&moments, &mut report).await?;
         if let (Some(_), Some(before)) = (&order.content.history, before) {
             let logs = self.history_to_copy(&before.positions).await?;
             files.extend(copier.copy_history(name, logs, &mut report).await?);

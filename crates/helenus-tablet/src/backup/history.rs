@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, SecondsFormat};
 use object_store::path::Path;
 use uuid::Uuid;
 
-use super::document::BackupDocument;
+use super::document::{BackupDocument, BackupHistory};
 use super::location::BackupLocation;
 use crate::boxed;
 use crate::error::StoreError;
-use crate::history::span::{Span, SpanOps};
+use crate::history::span::{HistoryUntil, Span, SpanOps};
 use crate::history::{self, HistoryPosition, Segments, archive};
 use crate::operation::Op;
 use crate::store::Store;
@@ -38,7 +39,7 @@ impl Store {
     /// What the logs in backups have of some tables that is not before these positions and was committed up to that time.
     ///
     /// # Errors
-    /// A part is missing or damaged.
+    /// A part is missing or damaged; or a log has that time twice ([`StoreError::PastUncertain`]).
     #[boxed]
     pub async fn ops_of_backups(
         &self,
@@ -58,21 +59,79 @@ impl Store {
         }
         let mut ops = Vec::new();
         for (log, paths) in files {
-            let span = Span::new(log, positions, until_ms);
-            let mut parts: Vec<Segments> = Vec::new();
-            for path in paths {
-                parts.push(archive::read(location.objects.as_ref(), &Path::from(path)).await?);
-            }
-            // Of two that begin alike, the one that ends later has what the other has.
-            parts.sort_by_key(|part| (part.first, part.last, part.frames.len()));
-            let mut of_log = SpanOps::new(&span);
-            for part in parts {
-                of_log.add(part, &wants)?;
-            }
-            ops.extend(of_log.found);
+            let span = Span::new(log, positions, &HistoryUntil::time(until_ms));
+            ops.extend(read_log(location, paths, &span, &wants).await?.found);
         }
         Ok(ops)
     }
+}
+
+/// Reads the parts of a log that backups have.
+async fn read_log<'s>(
+    location: &BackupLocation,
+    paths: BTreeSet<&str>,
+    span: &'s Span,
+    wants: &impl Fn(&Op) -> bool,
+) -> Result<SpanOps<'s>, StoreError> {
+    let mut parts: Vec<Segments> = Vec::new();
+    for path in paths {
+        parts.push(archive::read(location.objects.as_ref(), &Path::from(path)).await?);
+    }
+    // Of two that begin alike, the one that ends later has what the other has.
+    parts.sort_by_key(|part| (part.first, part.last, part.frames.len()));
+    let mut of_log = SpanOps::new(span);
+    for part in parts {
+        of_log.add(part, wants)?;
+    }
+    Ok(of_log)
+}
+
+/// Says what the logs of a backup lack of the time since the one before, or why a part of that time is uncertain.
+///
+/// # Errors
+/// In words.
+pub(super) async fn check_logs(
+    location: &BackupLocation,
+    before: &BackupHistory,
+    backup: &BackupDocument,
+    history: &BackupHistory,
+) -> Result<(), String> {
+    let mut files: BTreeMap<Uuid, BTreeSet<&str>> = BTreeMap::new();
+    for file in &backup.files {
+        if let Some(log) = log_of(&file.path) {
+            files.entry(log).or_default().insert(&file.path);
+        }
+    }
+    for position in &history.positions {
+        files.entry(position.log).or_default();
+    }
+    for (log, paths) in files {
+        let span = Span::new(log, &before.positions, &HistoryUntil::time(i64::MAX));
+        let read = read_log(location, paths, &span, &|_| false).await;
+        let read = read.map_err(|error| error.to_string())?;
+        let position = history.positions.iter().find(|position| position.log == log);
+        // The last object of a log that has ended is a fence, which is not kept.
+        if let Some(end) = position
+            && end.segment != u64::MAX
+            && read.reached() + 1 < end.segment
+        {
+            return Err(format!(
+                "segments {} to {} of log {log} are in no backup",
+                read.reached() + 1,
+                end.segment
+            ));
+        }
+        if let Some((from_ms, to_ms)) = read.steps_back.first() {
+            let [from, to] = [from_ms, to_ms].map(|time_ms| {
+                let time = DateTime::from_timestamp_millis(*time_ms).unwrap_or_default();
+                time.to_rfc3339_opts(SecondsFormat::Millis, true)
+            });
+            return Err(format!(
+                "the clock of a node was set back, so that the times from {from} to {to} are uncertain"
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

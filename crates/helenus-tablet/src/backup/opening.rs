@@ -17,7 +17,8 @@ use crate::tablet::origins::TableOrigin;
 use crate::tablet::pin::PinnedTablet;
 
 impl Store {
-    /// The tablets of a backup as a store, which can only be read, with the origins that its tables had. It takes its memory and its threads from this one.
+    /// The tablets of a backup as a store, which can only be read, with the origins that its tables had. The files of the origins may be those of `later`
+    /// backups. It takes its memory and its threads from this one.
     ///
     /// # Errors
     /// A manifest is missing or damaged. Blocks of SSTables have checksums of their own, by which they are read.
@@ -25,6 +26,7 @@ impl Store {
         self: &Arc<Self>,
         location: &BackupLocation,
         backup: &BackupDocument,
+        later: &[BackupDocument],
         origins: Vec<(u32, Arc<TableOrigin>)>,
     ) -> Result<Arc<Store>, StoreError> {
         let tablets: Vec<PinnedTablet> = backup.tablets.iter().map(PinnedTablet::from).collect();
@@ -35,7 +37,7 @@ impl Store {
             .map(|tablet| (tablet.checkpoint, tablet))
             .collect();
         for tablet in all.into_values() {
-            check_manifest(location, backup, tablet).await?;
+            check_manifest(location, backup, later, tablet).await?;
         }
         let files = TabletFiles {
             objects: location.objects.clone(),
@@ -50,10 +52,12 @@ impl Store {
 async fn check_manifest(
     location: &BackupLocation,
     backup: &BackupDocument,
+    later: &[BackupDocument],
     tablet: &PinnedTablet,
 ) -> Result<(), StoreError> {
     let path: Path = manifest_path(tablet.id, tablet.manifest);
-    let file = backup.files.iter().find(|file| file.path == path.as_ref());
+    let mut files = [backup].into_iter().chain(later).flat_map(|of| &of.files);
+    let file = files.find(|file| file.path == path.as_ref());
     let content = location.read(&path).await?;
     let problem = match (content, file) {
         (None, _) => "it is missing",

@@ -9,9 +9,12 @@ use object_store::{Error, ObjectStoreExt};
 use super::copying::FILES;
 use super::digest::digest;
 use super::document::{BackupDocument, BackupFile};
+use super::history::check_logs;
 use super::location::BackupLocation;
 use super::stored_files::stored_files;
 use crate::error::{StoreError, chain};
+use crate::metadata::slatedb_layout::{manifest_path, tablet_of_manifest};
+use crate::tablet::pin::PinnedTablet;
 
 /// What is wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,17 +34,42 @@ pub struct VerifiedBackups {
     pub bytes: u64,
     /// By path.
     pub problems: Vec<BackupProblem>,
+    /// From each backup of a store that keeps its past to the next, from old to new.
+    pub times: Vec<VerifiedTimes>,
+}
+
+/// The times between two backups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedTimes {
+    /// The moments of the two, in milliseconds since the Unix epoch.
+    pub from_ms: i64,
+    pub to_ms: i64,
+    /// Why they can't all be restored. `None` if they can.
+    pub problem: Option<String>,
+}
+
+/// Checks of what only the crates above understand. Both say in words what is wrong.
+pub struct BackupChecks {
+    /// Of a backup, beside its files.
+    pub backup: fn(&BackupDocument) -> Result<(), String>,
+    /// Of the times between two backups, beside the logs and the contents of files.
+    pub times: fn(&[BackupDocument; 2]) -> Result<(), String>,
+}
+
+/// The path of the manifest that lists the SSTables of a tablet.
+pub fn manifest_of(tablet: &PinnedTablet) -> String {
+    manifest_path(tablet.id, tablet.manifest).to_string()
 }
 
 impl BackupLocation {
-    /// Verifies one backup or all of them. `check` looks at what a document has beside files, and says what is wrong with it.
+    /// Verifies one backup, or all of them and the times between them.
     ///
     /// # Errors
     /// There is no such backup, or the place can't be read at all.
     pub async fn verify(
         &self,
         name: Option<&str>,
-        check: impl Fn(&BackupDocument) -> Result<(), String>,
+        checks: &BackupChecks,
     ) -> Result<VerifiedBackups, StoreError> {
         let mut verified = VerifiedBackups::default();
         let documents = match name {
@@ -65,7 +93,7 @@ impl BackupLocation {
         }
         verified.backups = names(&documents);
         for document in &documents {
-            if let Err(what) = check(document) {
+            if let Err(what) = (checks.backup)(document) {
                 verified.problems.push(problem_of(
                     document,
                     &format!("backups/{}.json", document.name),
@@ -76,6 +104,12 @@ impl BackupLocation {
         self.verify_files(&documents, &mut verified).await;
         for document in &documents {
             self.verify_tablets(document, &mut verified).await;
+        }
+        for pair in documents.windows(2) {
+            if let [begin, end] = pair {
+                let times = self.verify_times(begin, end, checks, &verified.problems).await;
+                verified.times.extend(times);
+            }
         }
         verified.problems.sort();
         Ok(verified)
@@ -122,6 +156,35 @@ impl BackupLocation {
         }
     }
 
+    /// Looks at the times between two backups; `None` if they are not promised.
+    async fn verify_times(
+        &self,
+        begin: &BackupDocument,
+        end: &BackupDocument,
+        checks: &BackupChecks,
+        problems: &[BackupProblem],
+    ) -> Option<VerifiedTimes> {
+        let (before, history) = (begin.content.history.as_ref()?, end.content.history.as_ref()?);
+        let is_bad = |problem: &&BackupProblem| {
+            problem
+                .backups
+                .iter()
+                .any(|name| [&begin.name, &end.name].contains(&name))
+        };
+        let checked = async {
+            if let Some(problem) = problems.iter().find(is_bad) {
+                return Err(format!("{}: {}", problem.path, problem.what));
+            }
+            (checks.times)(&[begin.clone(), end.clone()])?;
+            check_logs(self, before, end, history).await
+        };
+        Some(VerifiedTimes {
+            from_ms: begin.content.taken_ms,
+            to_ms: end.content.taken_ms,
+            problem: checked.await.err(),
+        })
+    }
+
     /// Looks whether the manifests can be read, and whether the backup has the SSTables that they name.
     async fn verify_tablets(&self, document: &BackupDocument, verified: &mut VerifiedBackups) {
         let has: BTreeSet<&str> = document.files.iter().map(|file| file.path.as_str()).collect();
@@ -130,12 +193,17 @@ impl BackupLocation {
             .iter()
             .map(|problem| problem.path.clone())
             .collect();
-        for tablet in &document.tablets {
-            let manifest = crate::metadata::slatedb_layout::manifest_path(tablet.id, tablet.manifest);
+        // Those of origins too.
+        let files = document.files.iter().map(|file| Path::from(file.path.as_str()));
+        let of_files = files.filter_map(|path| tablet_of_manifest(&path));
+        let of_tablets = document.tablets.iter().map(|tablet| (tablet.id, tablet.manifest));
+        let tablets: BTreeSet<(u32, u64)> = of_tablets.chain(of_files).collect();
+        for (id, number) in tablets {
+            let manifest = manifest_path(id, number);
             if bad.contains(manifest.as_ref()) {
                 continue;
             }
-            let what = match stored_files(&self.objects, tablet.id, tablet.manifest).await {
+            let what = match stored_files(&self.objects, id, number).await {
                 Ok(stored) => {
                     let mut lost = stored.tables.iter().filter(|path| !has.contains(path.as_ref()));
                     lost.next()

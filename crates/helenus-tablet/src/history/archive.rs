@@ -103,15 +103,19 @@ pub(crate) async fn read(objects: &dyn ObjectStore, path: &Path) -> Result<Segme
     })
 }
 
-/// Deletes the chunks whose last frame is from before that time.
-pub(crate) async fn delete_before(
+/// Deletes the chunks that `is_old` says, by their log and their last segment.
+pub(crate) async fn delete(
     objects: &Arc<dyn ObjectStore>,
-    before_ms: i64,
+    is_old: impl Fn(Uuid, u64) -> bool,
 ) -> Result<TrimmedHistory, StoreError> {
     let found = list(objects.as_ref(), None).await?;
+    let is_old = |name: &ChunkName, path: &Path| {
+        let log = ChunkName::log(path);
+        log.is_some_and(|log| is_old(log, name.last))
+    };
     let (old, kept): (Vec<_>, Vec<_>) = found
         .into_iter()
-        .partition(|(name, _)| name.latest_ms < before_ms);
+        .partition(|(name, object)| is_old(name, &object.location));
     let trimmed = TrimmedHistory {
         deleted: old.len(),
         kept_bytes: total_bytes(&kept),

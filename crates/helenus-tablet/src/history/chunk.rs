@@ -51,6 +51,11 @@ impl ChunkName {
         ))
     }
 
+    /// The log of a chunk.
+    pub fn log(path: &Path) -> Option<Uuid> {
+        path.parts().rev().nth(1)?.as_ref().parse().ok()
+    }
+
     pub fn parse(path: &Path) -> Option<ChunkName> {
         let mut parts = path.filename()?.split('-');
         let mut number = || parts.next()?.parse().ok();

@@ -45,6 +45,15 @@ impl HistoryPosition {
         }
     }
 
+    /// Behind all that a log can have.
+    pub(crate) fn end(log: Uuid) -> HistoryPosition {
+        HistoryPosition {
+            log,
+            segment: u64::MAX,
+            offset: u64::MAX,
+        }
+    }
+
     pub(crate) fn at(&self) -> LogPosition {
         LogPosition {
             segment: self.segment,

@@ -138,9 +138,17 @@ impl FrameHeader {
         Some((header, bytes.get(FRAME_HEADER_LEN..end)?))
     }
 
+    /// Time of the commit.
+    pub fn time(&self) -> CommitTime {
+        CommitTime {
+            clock_ms: self.time_ms,
+            ahead_ms: self.ahead_ms,
+        }
+    }
+
     /// Time of the commit by the machine's clock, in ms.
     pub fn machine_ms(&self) -> i64 {
-        self.time_ms.saturating_sub(i64::from(self.ahead_ms))
+        self.time().machine_ms()
     }
 
     /// Whether a frame may begin here, before its checksum is looked at.

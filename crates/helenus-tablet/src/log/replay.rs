@@ -10,6 +10,7 @@ use super::frame::{
 };
 use super::ledger::SegmentInfo;
 use super::segment::{Folder, segment_path};
+use crate::clock::CommitTime;
 use crate::disk::durable_file::missing;
 use crate::error::StoreError;
 
@@ -39,7 +40,7 @@ pub(crate) fn replay(
     folder: &Path,
     expected: ExpectedLog,
     tablet_of: &dyn Fn(i64) -> Option<u32>,
-    sink: &mut dyn FnMut(i64, Record) -> Result<(), StoreError>,
+    sink: &mut dyn FnMut(CommitTime, Record) -> Result<(), StoreError>,
 ) -> Result<Replayed, StoreError> {
     let ExpectedLog { first, reached } = expected;
     let newest = Folder::newest_spare(folder)?.max(reached.segment);
@@ -97,7 +98,7 @@ pub(crate) fn replay(
                         info.add(tablet, record.lsn);
                     }
                 }
-                sink(frame.time_ms, record)?;
+                sink(frame.time(), record)?;
             }
         }
         replayed.newest = (header.number, segment.offset);

@@ -27,6 +27,15 @@ pub(crate) fn manifest_path(id: u32, number: u64) -> Path {
         .join(format!("{number:020}.manifest"))
 }
 
+/// The tablet and the number of the manifest that lies there; `None` if it is another file.
+pub(crate) fn tablet_of_manifest(path: &Path) -> Option<(u32, u64)> {
+    let mut parts = path.parts();
+    let (_, id, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let (name, id) = (parts.next()?, id.as_ref().parse().ok()?);
+    let number = name.as_ref().strip_suffix(".manifest")?.parse().ok()?;
+    (manifest_path(id, number) == *path).then_some((id, number))
+}
+
 /// Where an SSTable lies that the tablet with that folder has written.
 pub(crate) fn table_path(root: &Path, id: SsTableId) -> Path {
     root.clone().join("compacted").join(format!("{}.sst", id.value()))

@@ -14,7 +14,7 @@ use super::{Store, StoreKind};
 use crate::boxed;
 use crate::error::{StoreError, chain};
 use crate::history::archive::TrimmedHistory;
-use crate::history::span::{SET_BACK_MAX_MS, Span, SpanOps};
+use crate::history::span::{HistoryUntil, Span, SpanOps};
 use crate::history::{self, Frame, HistoryPosition, Segments, archive};
 use crate::log::LogPosition;
 use crate::log::object::{Group, LogObjects};
@@ -33,8 +33,6 @@ const CHUNK_SEGMENTS: u64 = 4096;
 const ATTEMPTS: u32 = 3;
 /// What may be read of the logs for a time: this, or the memory of memtables if that is more.
 const PAST_BYTES_MIN: u64 = 256 << 20;
-/// What an operand takes in memory beside its bytes.
-const OP_BYTES: usize = 96;
 
 /// Consecutive segments of a log, where they are to be read.
 struct LogPart {
@@ -77,7 +75,15 @@ impl Store {
     #[boxed]
     pub async fn history_positions(&self) -> Result<Vec<HistoryPosition>, StoreError> {
         match &self.kind {
-            StoreKind::Remote(remote) => remote.log_positions().await,
+            StoreKind::Remote(remote) => {
+                let mut positions = remote.log_positions().await?;
+                let there: BTreeSet<Uuid> = positions.iter().map(|position| position.log).collect();
+                let kept = archive::logs(self.files()?.objects.as_ref()).await?;
+                // Of a log that has lain elsewhere, chunks are all that there is.
+                let gone = kept.into_iter().filter(|log| !there.contains(log));
+                positions.extend(gone.map(HistoryPosition::end));
+                Ok(positions)
+            }
             StoreKind::Local(_) | StoreKind::Pinned(_) => Ok(Vec::new()),
         }
     }
@@ -94,19 +100,20 @@ impl Store {
     /// is not among the positions has begun after them.
     ///
     /// # Errors
-    /// A part is missing or damaged; or it is more than `limit` bytes ([`StoreError::PastTooLarge`]).
+    /// A part is missing or damaged; it is more than `limit` bytes ([`StoreError::PastTooLarge`]); or a log has that time twice
+    /// ([`StoreError::PastUncertain`]).
     #[boxed]
     pub async fn history_since(
         &self,
         positions: &[HistoryPosition],
-        until_ms: i64,
+        until: &HistoryUntil,
         tables: &BTreeSet<u32>,
         limit: u64,
     ) -> Result<Vec<Op>, StoreError> {
         let mut found = Vec::new();
         let mut room = limit;
         let logs = self.logs_of_history().await?.into_iter();
-        let spans: Vec<Span> = logs.map(|log| Span::new(log, positions, until_ms)).collect();
+        let spans: Vec<Span> = logs.map(|log| Span::new(log, positions, until)).collect();
         let listing: Vec<_> = spans.iter().map(|span| self.parts_of_log(span, true)).collect();
         // Each process has had a log of its own.
         let listed = futures::stream::iter(listing).buffered(LISTS);
@@ -117,6 +124,7 @@ impl Store {
                 match self.ops_of_log(span, parts, tables, room).await {
                     Ok(found) => break found,
                     Err(StoreError::PastTooLarge { .. }) => return Err(StoreError::PastTooLarge { limit }),
+                    Err(error @ StoreError::PastUncertain { .. }) => return Err(error),
                     // A segment may be cut off the log between the look at it and the reading, and is in a chunk then.
                     Err(error) if failures >= ATTEMPTS => return Err(error),
                     Err(_) => {
@@ -125,7 +133,7 @@ impl Store {
                     }
                 }
             };
-            room = room.saturating_sub(bytes_of(&of_log));
+            room = room.saturating_sub(Op::bytes_of(&of_log));
             found.extend(of_log);
         }
         Ok(found)
@@ -153,8 +161,7 @@ impl Store {
         let wants = |op: &Op| tables.contains(&databases.model.table_of(&op.key));
         let mut ops = SpanOps::new(span);
         let parts = parts.into_iter();
-        let parts =
-            parts.take_while(|part| part.earliest_ms <= span.until_ms.saturating_add(SET_BACK_MAX_MS));
+        let parts = parts.take_while(|part| !span.is_beyond(part.first, part.earliest_ms));
         let reading: Vec<_> = parts.map(|part| self.read_part(span.log, part)).collect();
         let mut parts = futures::stream::iter(reading).buffered(READS);
         let (mut bytes, mut seen) = (0, 0);
@@ -162,7 +169,7 @@ impl Store {
             for segments in read? {
                 ops.add(segments, &wants)?;
             }
-            bytes += bytes_of(&ops.found[seen..]);
+            bytes += Op::bytes_of(&ops.found[seen..]);
             seen = ops.found.len();
             if bytes > room {
                 return Err(StoreError::PastTooLarge { limit: room });
@@ -184,9 +191,7 @@ impl Store {
             false => 0,
         };
         // A folder is not listed in the order of names.
-        let until_ms = self
-            .is_shared()
-            .then(|| span.until_ms.saturating_add(SET_BACK_MAX_MS));
+        let until_ms = span.latest_ms().filter(|_| self.is_shared());
         // Before the chunks are listed: what is deleted meanwhile is in one.
         let listed = self.segments_in_log(log, from).await?;
         let mut chunks = archive::chunks(objects.as_ref(), log, first, until_ms).await?;
@@ -291,7 +296,7 @@ impl Store {
     ) -> Result<Vec<LogToCopy>, StoreError> {
         let mut logs = Vec::new();
         for log in self.logs_of_history().await? {
-            let span = Span::new(log, positions, i64::MAX);
+            let span = Span::new(log, positions, &HistoryUntil::time(i64::MAX));
             let mut to_copy = LogToCopy {
                 log,
                 chunks: Vec::new(),
@@ -310,13 +315,25 @@ impl Store {
         Ok(logs)
     }
 
-    /// Deletes what is kept of logs from before that time.
+    /// Deletes what is kept of logs from before these positions. A log without a position stays: it has begun after them.
     ///
     /// # Errors
     /// The store can't be written to.
     #[boxed]
-    pub async fn trim_history(&self, before_ms: i64) -> Result<TrimmedHistory, StoreError> {
-        archive::delete_before(&self.files()?.objects, before_ms).await
+    pub async fn trim_history(&self, positions: &[HistoryPosition]) -> Result<TrimmedHistory, StoreError> {
+        let is_old = |log: Uuid, last: u64| {
+            let position = positions.iter().find(|position| position.log == log);
+            position.is_some_and(|position| last < position.segment)
+        };
+        archive::delete(&self.files()?.objects, is_old).await
+    }
+
+    /// Deletes all that is kept of logs.
+    ///
+    /// # Errors
+    /// The store can't be written to.
+    pub async fn remove_history(&self) -> Result<TrimmedHistory, StoreError> {
+        archive::delete(&self.files()?.objects, |_, _| true).await
     }
 
     /// The bytes of what is kept of logs.
@@ -382,12 +399,6 @@ impl Store {
             Err(error) => Err(failed(&error)),
         }
     }
-}
-
-/// What operations take in memory.
-fn bytes_of(ops: &[Op]) -> u64 {
-    let bytes = |op: &Op| OP_BYTES + op.key.len() + op.operand.len();
-    ops.iter().map(bytes).sum::<usize>() as u64
 }
 
 fn document(folder: &str, name: &str) -> Path {

@@ -151,6 +151,12 @@ impl Store {
         self.clock().found_ms().saturating_mul(1000)
     }
 
+    /// Returns the latest time of the machine's clock that a commit had since the last call, in ms: of this process, or of a log that it has replayed. `None`
+    /// without a commit.
+    pub fn take_latest_commit_ms(&self) -> Option<i64> {
+        self.clock().take_latest_commit_ms()
+    }
+
     fn clock(&self) -> &StoreClock {
         match &self.kind {
             StoreKind::Local(local) => &local.clock,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use helenus_tablet::{HistoryPosition, PinnedTablet, Store, StoreConfig, StoreError};
+use helenus_tablet::{HistoryPosition, HistoryUntil, PinnedTablet, Store, StoreConfig, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -98,7 +98,7 @@ impl Known {
         let tables = BTreeSet::from([0]);
         let limit = store.past_bytes_max()?;
         let found = store
-            .history_since(&base.positions, time_ms, &tables, limit)
+            .history_since(&base.positions, &HistoryUntil::time(time_ms), &tables, limit)
             .await?;
         let then = store.open_pinned(&base.tablets).await?;
         then.add_to_pinned(found)?;
@@ -174,12 +174,14 @@ async fn a_folder_shows_every_time_whatever_was_flushed_cut_off_and_restarted() 
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     known.check(&store).await;
-    // What is older than some time goes, and is missed by name.
-    let (last_ms, _) = known.times.last().cloned().unwrap();
+    // What is older than the last moment goes, and is missed by name.
     assert!(store.history_bytes().await.unwrap() > 0);
-    store.trim_history(last_ms + 1).await.unwrap();
+    let last = known.bases.last().unwrap();
+    store.trim_history(&last.positions).await.unwrap();
     let error = known.read(&store, known.bases[0].time_ms).await.err();
     assert!(error.is_none_or(|error| error.to_string().contains("has not kept")));
+    known.bases.drain(..known.bases.len() - 1);
+    known.check(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +195,8 @@ async fn more_of_the_logs_than_may_lie_in_memory_is_refused() {
     }
     let (positions, tables) = (&known.bases[0].positions, BTreeSet::from([0]));
     let until_ms = now_ms().await;
-    let read = |limit: u64| store.history_since(positions, until_ms, &tables, limit);
+    let until = HistoryUntil::time(until_ms);
+    let read = |limit: u64| store.history_since(positions, &until, &tables, limit);
     assert_eq!(read(500_000).await.unwrap().len(), 20);
     let refused = read(200_000).await;
     assert!(

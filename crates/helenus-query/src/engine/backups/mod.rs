@@ -4,6 +4,7 @@
 //! under a tag of the node's, and is cleared at the end, or when the node is started again.
 
 mod restoring;
+mod times;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,20 +14,22 @@ use std::time::Duration;
 use helenus_cql::error::CqlError;
 use helenus_row::murmur3_token;
 use helenus_tablet::{
-    BackupContent, BackupDocument, BackupHistory, BackupKey, BackupLocation, BackupOrder, BackupReport,
-    HistoryPosition, Keep, PinnedTablet, StoreError, TableOrigin, check_backup_name,
+    BackupContent, BackupDocument, BackupHistory, BackupKey, BackupLocation, BackupOrder, BackupReport, Keep,
+    PinnedTablet, StoreError, check_backup_name,
 };
 use serde::Deserialize;
 
 use super::Engine;
 use super::ddl::schema_store::read_whole;
-use super::snapshots::{Clear, Take};
+use super::history::released::moments_of;
+use super::snapshots::{Clear, Take, TakenMoment};
 use crate::boxed;
 use crate::failure::store_error;
 use crate::schema::names::is_system_name;
 use crate::schema::{Keyspace, Schema, documents};
 
 pub use restoring::{RestoreBackup, RestoredBackup, RestoredKeyspace};
+pub use times::check_times;
 
 /// How long the snapshot stays of a node that never comes back.
 const SNAPSHOT_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -99,13 +102,18 @@ impl Engine {
             skip_flush: false,
             as_of: None,
         };
-        let positions = self.take_snapshot(&take).await?;
-        let written = self.write_backup(wanted, &take.tag, &location, settings, positions);
+        // Times after it are reached from its tablets, whatever tables there are.
+        let taken = self.take_moment(&take, self.history.is_on()).await?;
+        let written = self.write_backup(wanted, &take.tag, &location, settings, &taken);
         let written = written.await;
         let cleared = self.clear_left_backups().await;
+        let released = match &taken.hold {
+            Some(hold) => self.trim_released(i64::MIN, Some(hold)).await,
+            None => Ok(()),
+        };
         let report = written?;
         // Otherwise the next one clears it.
-        if let Err(error) = cleared {
+        if let Err(error) = cleared.and(released) {
             tracing::warn!(%error, "the snapshot of a backup could not be cleared");
         }
         tracing::info!(
@@ -157,25 +165,40 @@ impl Engine {
         tag: &str,
         location: &BackupLocation,
         settings: BTreeMap<String, String>,
-        positions: Vec<HistoryPosition>,
+        taken: &TakenMoment,
     ) -> Result<BackupReport, CqlError> {
         let moment = moment(&self.schema(), tag, self.now_ms());
+        let is_kept = self.history.is_on();
         let schema = documents::encode(&moment.schema)?;
         let schema = serde_json::from_slice(&schema);
-        let history = match self.history.is_on() && !positions.is_empty() {
+        let history = match is_kept && !taken.positions.is_empty() {
             true => Some(BackupHistory {
-                positions,
-                schema_version: moment.schema.version,
+                positions: taken.positions.clone(),
+                schema_version: taken.schema_version,
                 schema_changes: self.schema_changes().await?,
             }),
             false => None,
+        };
+        let former_origins = match is_kept {
+            true => self
+                .released()
+                .await?
+                .into_iter()
+                .flat_map(|of| of.moments)
+                .collect(),
+            false => Vec::new(),
+        };
+        let tablets: &[PinnedTablet] = match moment.tablets.is_empty() && is_kept {
+            true => &taken.tablets,
+            false => &moment.tablets,
         };
         let order = BackupOrder {
             location,
             node: self.node.host_id,
             name: wanted.name.as_deref(),
-            tablets: &moment.tablets,
-            origins: origins_of(&moment.schema),
+            tablets,
+            origins: moments_of(&moment.schema).into_values().collect(),
+            former_origins,
             content: BackupContent {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 taken_ms: moment.taken_ms,
@@ -253,16 +276,6 @@ fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
         schema,
         tablets: pinned.unwrap_or_default(),
     }
-}
-
-/// The moments of the origins that tables have, each once.
-fn origins_of(schema: &Schema) -> Vec<Arc<[PinnedTablet]>> {
-    let origins = schema.branches().filter_map(|table| table.origin.as_deref());
-    let moments = origins.flat_map(TableOrigin::moments);
-    let by_id: BTreeMap<_, _> = moments
-        .filter_map(|moment| Some((moment.first()?.checkpoint, moment.clone())))
-        .collect();
-    by_id.into_values().collect()
 }
 
 /// The schema of a backup.

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
 use helenus_row::TableId;
-use helenus_tablet::{BackupDocument, BackupLocation, Store};
+use helenus_tablet::{BackupDocument, BackupLocation, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::{backup_error, key, schema_of};
+use super::{backup_error, key, schema_of, times};
 use crate::engine::ddl::snapshots::{Restoring, begin_copy};
-use crate::engine::history::then::numbers_of_tables;
-use crate::engine::history::timeline::schema_after;
+use crate::engine::history::then::{numbers_of_tables, uncertain};
 use crate::engine::past::time_of;
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
@@ -93,7 +92,10 @@ impl Engine {
             Some(_) if wanted.name.is_some() => {
                 return Err(CqlError::invalid("name a backup or a time, not both"));
             }
-            Some(literal) => self.open_source_then(&location, time_of(literal)?).await?,
+            Some(literal) => {
+                self.open_source_then(&location, time_of(literal)?, wanted)
+                    .await?
+            }
         };
         let keyspaces = wanted_keyspaces(&source, wanted)?;
         // What is written to restored tables is younger than what they have.
@@ -121,7 +123,7 @@ impl Engine {
         let schema = schema_of(&document)?;
         let store = &self.context.store;
         let opened = store
-            .open_backup(location, &document, ddl::origins(&schema))
+            .open_backup(location, &document, &[], ddl::origins(&schema))
             .await;
         Ok(Source {
             store: opened.map_err(backup_error)?,
@@ -134,7 +136,12 @@ impl Engine {
     }
 
     /// Opens the last backup before a time, with what later ones have of the logs until then.
-    async fn open_source_then(&self, location: &BackupLocation, time_ms: i64) -> Result<Source, CqlError> {
+    async fn open_source_then(
+        &self,
+        location: &BackupLocation,
+        time_ms: i64,
+        wanted: &RestoreBackup,
+    ) -> Result<Source, CqlError> {
         let listed = location.list().await.map_err(backup_error)?;
         let later = later_backups(&listed.documents, time_ms).map_err(CqlError::invalid)?;
         let Some(((begin, history), last)) = later.first().and_then(|first| {
@@ -143,19 +150,26 @@ impl Engine {
         }) else {
             return Err(CqlError::invalid("that time can't be restored"));
         };
-        let changes = later
-            .iter()
-            .skip(1)
-            .filter_map(|backup| backup.content.history.as_ref());
-        let changes = changes.flat_map(|history| &history.schema_changes);
-        let schema = schema_after(schema_of(begin)?, history.schema_version, changes, time_ms)?;
-        let keyspaces: Vec<Arc<Keyspace>> = schema.keyspaces.values().cloned().collect();
-        let numbers = numbers_of_tables(keyspaces.iter().map(Arc::as_ref));
+        if begin.tablets.is_empty() {
+            return Err(CqlError::invalid(format!(
+                "backup {} has no tablets, so that no time after it can be restored: it was written before there was a table, by an older helenus",
+                begin.name
+            )));
+        }
+        let schema = times::schema_between(&later, time_ms)?;
+        let is_wanted =
+            |keyspace: &&Arc<Keyspace>| wanted.keyspace.as_ref().is_none_or(|name| *name == keyspace.name);
+        let keyspaces: Vec<&Arc<Keyspace>> = schema.keyspaces.values().filter(is_wanted).collect();
+        let numbers = numbers_of_tables(keyspaces.iter().map(|keyspace| keyspace.as_ref()));
+        // What other keyspaces need may be missing.
+        let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
+        let origins = tables.flat_map(|table| table.origins()).collect();
         let store = &self.context.store;
-        let opened = store.open_backup(location, begin, ddl::origins(&schema)).await;
+        let after = later.get(1..).unwrap_or_default();
+        let opened = store.open_backup(location, begin, after, origins).await;
         let opened = opened.map_err(backup_error)?;
         let ops = store.ops_of_backups(location, &later, &history.positions, time_ms, &numbers);
-        let ops = ops.await.map_err(backup_error)?;
+        let ops = ops.await.map_err(|error| uncertain_or(error, time_ms))?;
         opened.add_to_pinned(ops).map_err(store_error)?;
         self.complete_batches_then(&opened, schema.clone(), time_ms)
             .await?;
@@ -262,6 +276,14 @@ fn with_roles(schema: &Schema, then: &Roles) -> Option<Schema> {
         access: Arc::new(roles),
         ..schema.clone()
     })
+}
+
+/// The refusal of a time that a clock has shown twice, or what has failed.
+fn uncertain_or(error: StoreError, time_ms: i64) -> CqlError {
+    match error {
+        StoreError::PastUncertain { from_ms, to_ms } => uncertain(time_ms, from_ms, to_ms),
+        other => backup_error(other),
+    }
 }
 
 /// The last backup before a time, and those after it until one that was written later than that time.

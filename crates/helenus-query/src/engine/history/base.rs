@@ -1,11 +1,14 @@
 //! Moments that are pinned from time to time, from which times of the past are reached: documents `history/bases/<milliseconds>`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
 use helenus_tablet::{HistoryPosition, PinnedTablet};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::clock_watch::Run;
+use super::eras::BaseTimes;
 
 use crate::cluster::Moment;
 use crate::engine::Engine;
@@ -19,7 +22,16 @@ const FORMAT: u32 = 1;
 /// A moment of all tablets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Base {
+    /// Greater than that of each base before. 0 if an older binary has taken it.
+    pub number: u64,
+    /// Time before the moment. `None` if an older binary has taken it.
+    pub began_ms: Option<i64>,
+    /// Time after the moment, by which the base is named.
     pub taken_ms: i64,
+    /// What clocks have shown since the base before. Empty if an older binary has taken it.
+    pub shown: Vec<Run>,
+    /// A version of the schema that is written down whole, and had been replaced by none before the moment began. `None` if an older binary has taken it.
+    pub schema: Option<Uuid>,
     pub tablets: Vec<PinnedTablet>,
     /// How far the logs are whose writes are in it.
     pub positions: Vec<HistoryPosition>,
@@ -31,6 +43,14 @@ struct BaseDoc {
     taken_ms: i64,
     tablets: Vec<PinnedDoc>,
     positions: Vec<HistoryPosition>,
+    #[serde(default)]
+    number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began_ms: Option<i64>,
+    #[serde(default)]
+    shown: Vec<Run>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schema: Option<Uuid>,
 }
 
 impl Base {
@@ -44,8 +64,21 @@ impl Base {
             taken_ms: self.taken_ms,
             tablets: self.tablets.iter().map(PinnedDoc::from).collect(),
             positions: self.positions.clone(),
+            number: self.number,
+            began_ms: self.began_ms,
+            shown: self.shown.clone(),
+            schema: self.schema,
         };
         serde_json::to_vec(&document).map_err(|error| CqlError::Server(error.to_string()))
+    }
+
+    /// What is known of its times.
+    pub(super) fn times(&self) -> BaseTimes {
+        BaseTimes {
+            began_ms: self.began_ms,
+            taken_ms: self.taken_ms,
+            shown: self.shown.clone(),
+        }
     }
 
     fn decode(bytes: &[u8]) -> Result<Base, String> {
@@ -55,6 +88,10 @@ impl Base {
                 taken_ms: document.taken_ms,
                 tablets: document.tablets.into_iter().map(PinnedTablet::from).collect(),
                 positions: document.positions,
+                number: document.number,
+                began_ms: document.began_ms,
+                shown: document.shown,
+                schema: document.schema,
             }),
             false => Err(format!(
                 "it is of format {}, and this binary understands up to {FORMAT}: use a newer helenus",
@@ -65,30 +102,31 @@ impl Base {
 }
 
 impl Engine {
-    /// The bases that there are, by the time of their moment. Those that are known already are not read again.
+    /// The bases that there are, in the order of their moments. Those that are known already are not read again.
     ///
     /// # Errors
     /// The store can't be read, or one of them is damaged.
-    pub(crate) async fn bases(&self) -> Result<BTreeMap<i64, Arc<Base>>, CqlError> {
+    pub(crate) async fn bases(&self) -> Result<Vec<Arc<Base>>, CqlError> {
         let store = &self.context.store;
         let mut bases = self.history.bases.lock().await;
         let names = store.list_history(FOLDER).await.map_err(store_error)?;
-        let mut there = BTreeMap::new();
+        let mut there = Vec::new();
         for name in names {
             let Ok(taken_ms) = name.parse::<i64>() else {
                 continue;
             };
-            if let Some(known) = bases.get(&taken_ms) {
-                there.insert(taken_ms, known.clone());
+            if let Some(known) = bases.iter().find(|known| known.taken_ms == taken_ms) {
+                there.push(known.clone());
                 continue;
             }
             if let Some(bytes) = store.get_history(FOLDER, &name).await.map_err(store_error)? {
                 let base = Base::decode(&bytes).map_err(|why| {
                     CqlError::Server(format!("history/{FOLDER}/{name} can't be understood: {why}"))
                 })?;
-                there.insert(taken_ms, Arc::new(base));
+                there.push(Arc::new(base));
             }
         }
+        there.sort_by_key(|base| (base.number, base.taken_ms));
         bases.clone_from(&there);
         Ok(there)
     }
@@ -98,12 +136,22 @@ impl Engine {
     /// # Errors
     /// There was no moment of all nodes, or it can't be written down: then nothing stays pinned.
     pub(in crate::engine) async fn take_base(&self) -> Result<(), CqlError> {
+        let schema = self.note_whole_schema(true).await?;
         // Nothing that is not written down yet may be let go meanwhile.
         let _pinning = self.pinning.lock().await;
+        let began_ms = self.now_ms();
         let Moment { tablets, positions } = self.pin_for_history().await?;
+        let bases = self.bases().await?;
+        let last = bases.last();
+        // What was committed before it is in it.
+        let now_ms = self.now_ms();
+        let is_named = |taken_ms: &i64| bases.iter().any(|base| base.taken_ms == *taken_ms);
         let base = Base {
-            // What was committed before it is in it.
-            taken_ms: self.now_ms(),
+            number: last.map_or(1, |last| last.number + 1),
+            began_ms: Some(began_ms),
+            taken_ms: (now_ms..).find(|taken_ms| !is_named(taken_ms)).unwrap_or(now_ms),
+            shown: self.clock_runs(last.map(|last| last.taken_ms)),
+            schema: Some(schema),
             tablets,
             positions,
         };
@@ -123,11 +171,8 @@ impl Engine {
             taken_ms = base.taken_ms,
             "a moment was kept for times of the past"
         );
-        self.history
-            .bases
-            .lock()
-            .await
-            .insert(base.taken_ms, Arc::new(base));
+        self.history.clock.lock().restart(base.taken_ms);
+        self.history.bases.lock().await.push(Arc::new(base));
         Ok(())
     }
 
@@ -141,7 +186,9 @@ impl Engine {
             .delete_history(FOLDER, &Base::name(base.taken_ms))
             .await
             .map_err(store_error)?;
-        self.history.bases.lock().await.remove(&base.taken_ms);
+        let mut bases = self.history.bases.lock().await;
+        bases.retain(|other| other.taken_ms != base.taken_ms);
+        drop(bases);
         store.unpin(&base.tablets).await.map_err(store_error)
     }
 }
@@ -149,14 +196,24 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use helenus_tablet::TokenRange;
-    use uuid::Uuid;
 
     use super::*;
 
     #[test]
+    fn a_base_of_an_older_binary_can_be_read() {
+        let base = Base::decode(br#"{"format":1,"taken_ms":5,"tablets":[],"positions":[]}"#).unwrap();
+        assert_eq!((base.number, base.taken_ms, base.schema), (0, 5, None));
+        assert!(base.shown.is_empty() && base.began_ms.is_none());
+    }
+
+    #[test]
     fn a_base_reads_back_as_it_was_written_and_a_newer_one_is_refused() {
         let base = Base {
+            number: 4,
+            began_ms: Some(1_763_999_999_990),
             taken_ms: 1_764_000_000_000,
+            shown: vec![Run::new(1_763_999_000_000, 1_764_000_000_000)],
+            schema: Some(Uuid::from_u128(8)),
             tablets: vec![PinnedTablet {
                 id: 3,
                 tokens: TokenRange {
@@ -173,6 +230,9 @@ mod tests {
             }],
         };
         let bytes = base.encode().unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let times = r#""number":4,"began_ms":1763999999990,"shown":[{"first_ms":1763999000000,"last_ms":1764000000000}]"#;
+        assert!(text.contains(times), "{text}");
         assert_eq!(Base::decode(&bytes), Ok(base));
         let newer = String::from_utf8(bytes)
             .unwrap()

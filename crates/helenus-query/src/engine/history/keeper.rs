@@ -7,7 +7,8 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::FailureStreak;
 use uuid::Uuid;
 
-use super::{PastFigures, SKEW_MS};
+use super::PastFigures;
+use super::eras::first_needed;
 use crate::engine::Engine;
 use crate::failure::store_error;
 
@@ -27,6 +28,9 @@ const NEWEST_BASES: usize = 100;
 const OLDER_BASES: i64 = 1000;
 const BASE_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const BASE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
+/// Nothing is removed by a clock that was set forward, or a node that was started, less than this part of the window ago, or that time.
+const SETTLED_PART: u32 = 4;
+const SETTLED_MAX: Duration = Duration::from_secs(600);
 
 /// What the keeper remembers.
 struct Keeper {
@@ -61,18 +65,21 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
         );
         loop {
             let Some(engine) = engine.upgrade() else { return };
-            match engine.is_housekeeper() {
-                true => {
-                    let kept = keeper.run(&engine).await;
-                    keeping.note(&kept);
-                    *engine.history.failure.lock() = kept.err().map(|error| error.to_string());
-                }
+            let was_set_back = engine.watch_clock();
+            let kept = match engine.is_housekeeper() {
+                true => keeper.run(&engine, was_set_back).await,
                 false => {
                     keeper.last = None;
                     *engine.history.figures.lock() = PastFigures::default();
-                    *engine.history.failure.lock() = None;
+                    match was_set_back {
+                        // No other node knows of this node's clock.
+                        true => engine.take_base().await,
+                        false => Ok(()),
+                    }
                 }
-            }
+            };
+            keeping.note(&kept);
+            *engine.history.failure.lock() = kept.err().map(|error| error.to_string());
             drop(engine);
             tokio::time::sleep(INTERVAL).await;
         }
@@ -80,10 +87,9 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
 }
 
 impl Keeper {
-    async fn run(&mut self, engine: &Engine) -> Result<(), CqlError> {
+    async fn run(&mut self, engine: &Engine, was_set_back: bool) -> Result<(), CqlError> {
         let written = engine.store_stats().log.bytes;
-        if self.is_due(engine, written) {
-            engine.note_whole_schema(true).await?;
+        if was_set_back || self.is_due(engine, written) {
             // Before it is taken, so that one that fails is not tried at once.
             self.last = Some((Instant::now(), written));
             engine.take_base().await?;
@@ -96,7 +102,11 @@ impl Keeper {
         let interval = (self.window / TRIM_PART).clamp(TRIM_INTERVAL_MIN, TRIM_INTERVAL_MAX);
         if self.trimmed.elapsed() >= interval {
             self.trimmed = Instant::now();
-            trim(engine, self.window).await?;
+            let lasting = (self.window / SETTLED_PART).min(SETTLED_MAX);
+            let settled_ms = engine.history.clock.lock().settled_ms(lasting);
+            if let Some(now_ms) = settled_ms {
+                trim(engine, self.window, now_ms).await?;
+            }
         }
         Ok(())
     }
@@ -117,51 +127,51 @@ impl Keeper {
     }
 }
 
-/// Removes what no time within the window needs, and bases that are near to others.
+/// Removes what no time within the window before `now_ms` needs, and bases that are near to others.
 ///
 /// # Errors
 /// The store can't be read or written to.
-pub(in crate::engine) async fn trim(engine: &Engine, window: Duration) -> Result<(), CqlError> {
+pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i64) -> Result<(), CqlError> {
     let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
-    let cutoff_ms = engine.now_ms().saturating_sub(window_ms);
+    let cutoff_ms = now_ms.saturating_sub(window_ms);
     let mut bases = engine.bases().await?;
-    let times: Vec<i64> = bases.keys().copied().collect();
-    for at in too_near(&times, window_ms / OLDER_BASES) {
-        // What is gone is not the last one before the window either.
-        if let Some(base) = bases.remove(&at) {
-            engine.remove_base(&base).await?;
-        }
+    let times: Vec<i64> = bases.iter().map(|base| base.taken_ms).collect();
+    let near = too_near(&times, window_ms / OLDER_BASES);
+    // What is gone is not the last one before the window either.
+    for base in bases.extract_if(.., |base| near.contains(&base.taken_ms)) {
+        engine.remove_base(&base).await?;
     }
-    // The last one before is needed. Without one nothing is too old.
-    let first_ms = bases.range(..=cutoff_ms).next_back().map(|(at, _)| *at);
-    if let Some(first_ms) = first_ms {
-        let needed = bases.split_off(&first_ms);
-        for base in bases.values() {
-            engine.remove_base(base).await?;
-        }
-        bases = needed;
-        engine.trim_timeline(first_ms).await?;
-        engine.pasts.forget_times_before(first_ms);
+    let times: Vec<i64> = bases.iter().map(|base| base.taken_ms).collect();
+    let old = first_needed(&times, cutoff_ms, now_ms);
+    for base in bases.drain(..old) {
+        engine.remove_base(&base).await?;
     }
-    let before_ms = first_ms.map_or(i64::MIN, |first_ms| first_ms.saturating_sub(SKEW_MS));
-    let trimmed = engine.context.store.trim_history(before_ms).await;
+    let Some(first) = bases.first() else { return Ok(()) };
+    engine.trim_timeline(&bases).await?;
+    let earliest_ms = bases.iter().map(|base| base.taken_ms).min();
+    engine
+        .trim_released(earliest_ms.unwrap_or(i64::MIN), None)
+        .await?;
+    engine.pasts.forget_times_before(first.taken_ms);
+    let trimmed = engine.context.store.trim_history(&first.positions).await;
     *engine.history.figures.lock() = PastFigures {
         moments: bases.len(),
-        earliest_ms: bases.keys().next().copied(),
+        earliest_ms: Some(first.taken_ms),
         log_bytes: trimmed.map_err(store_error)?.kept_bytes,
+        ..PastFigures::default()
     };
     Ok(())
 }
 
-/// Of the times of bases, in their order, those that can go: what remains before the newest is an interval apart at least. The first
-/// remains.
+/// The times of bases, which are given in their order, that can go: those that remain before the newest are an interval apart at least. The first
+/// remains, and those between which a clock was set back.
 fn too_near(times: &[i64], interval_ms: i64) -> Vec<i64> {
     let older = &times[..times.len().saturating_sub(NEWEST_BASES)];
     let mut last_ms: Option<i64> = None;
     let mut near = Vec::new();
     for &at in older {
         match last_ms {
-            Some(last_ms) if at.saturating_sub(last_ms) < interval_ms => near.push(at),
+            Some(last_ms) if (0..interval_ms).contains(&at.saturating_sub(last_ms)) => near.push(at),
             _ => last_ms = Some(at),
         }
     }
@@ -188,16 +198,12 @@ async fn remove_all(engine: &Weak<Engine>) {
 /// # Errors
 /// The store can't be read or written to.
 pub(in crate::engine) async fn remove(engine: &Engine) -> Result<(), CqlError> {
-    for base in engine.bases().await?.values() {
-        engine.remove_base(base).await?;
+    for base in engine.bases().await? {
+        engine.remove_base(&base).await?;
     }
     engine.remove_timeline().await?;
-    let trimmed = engine
-        .context
-        .store
-        .trim_history(i64::MAX)
-        .await
-        .map_err(store_error)?;
+    engine.trim_released(i64::MAX, None).await?;
+    let trimmed = engine.context.store.remove_history().await.map_err(store_error)?;
     if trimmed.deleted > 0 {
         tracing::info!(
             parts = trimmed.deleted,

@@ -4,16 +4,21 @@
 //! time is the last base before it, and what the logs have from there until that time ([`then`]). The schema of a time is known from
 //! the changes that are written down as they are made ([`timeline`]). The keeper ([`keeper`]) makes bases and removes what is older than the window.
 //!
+//! The order of what was written is that of the logs, and of the numbers of bases. Clocks only say where to cut, and what they have shown is watched
+//! ([`clock_watch`]): one that was set wrong makes the times uncertain that it has shown, and no others ([`eras`]).
+//!
 //! In a cluster the times of commits are those of the clocks of the nodes: a time of the past is as exact as these agree.
 
 mod base;
+mod clock_watch;
+mod eras;
 pub(super) mod keeper;
+pub(super) mod released;
 pub(super) mod then;
 pub(super) mod timeline;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
 use helenus_tablet::PinnedTablet;
@@ -24,6 +29,7 @@ use super::Engine;
 use crate::boxed;
 use crate::failure::store_error;
 use base::Base;
+use clock_watch::{ClockWatch, Run};
 
 /// By how much clocks of nodes may differ.
 const SKEW_MS: i64 = 60_000;
@@ -32,8 +38,11 @@ const SKEW_MS: i64 = 60_000;
 pub(crate) struct History {
     /// How far back it can be read; none if nothing is kept.
     window: Option<Duration>,
-    /// By the time of their moment, as they were read last.
-    bases: Mutex<BTreeMap<i64, Arc<Base>>>,
+    /// In their order, as they were read last.
+    bases: Mutex<Vec<Arc<Base>>>,
+    /// What this node's clock has shown, and since when it is watched.
+    clock: parking_lot::Mutex<ClockWatch>,
+    since: Instant,
     /// As the keeper found them last.
     figures: parking_lot::Mutex<PastFigures>,
     /// Why the keeper failed the last time. `None` if it did not.
@@ -49,6 +58,8 @@ pub struct PastFigures {
     pub earliest_ms: Option<i64>,
     /// Bytes of the logs of former times.
     pub log_bytes: u64,
+    /// Times that this node has opened for reads.
+    pub times_opened: u64,
 }
 
 /// What is kept of the past, and what it takes.
@@ -62,7 +73,7 @@ pub struct HistoryReport {
     pub bases: usize,
     /// Bytes of the logs of former times.
     pub log_bytes: u64,
-    /// Bytes of SSTables that only these moments still need.
+    /// Bytes of SSTables that only the past still needs.
     pub table_bytes: u64,
 }
 
@@ -71,6 +82,8 @@ impl History {
         History {
             window,
             bases: Mutex::default(),
+            clock: parking_lot::Mutex::default(),
+            since: Instant::now(),
             figures: parking_lot::Mutex::default(),
             failure: parking_lot::Mutex::default(),
         }
@@ -84,7 +97,10 @@ impl History {
 impl Engine {
     /// What is kept of the past, and how far back it can be read; `None` if no past is kept.
     pub fn past_figures(&self) -> Option<(PastFigures, Duration)> {
-        let figures = *self.history.figures.lock();
+        let figures = PastFigures {
+            times_opened: self.pasts.times_opened(),
+            ..*self.history.figures.lock()
+        };
         let reach_ms = figures
             .earliest_ms
             .map_or(0, |first_ms| self.now_ms().saturating_sub(first_ms));
@@ -102,16 +118,33 @@ impl Engine {
         self.history.failure.lock().clone()
     }
 
-    /// The tablets that bases have pinned, those of other nodes too.
+    /// Looks at this node's clock; true if it was set back since the last base.
+    fn watch_clock(&self) -> bool {
+        // Before the clock is read, which no commit so far is later than.
+        let latest_ms = self.context.store.take_latest_commit_ms();
+        let history = &self.history;
+        let mut clock = history.clock.lock();
+        if clock.read(history.since.elapsed(), self.now_ms(), latest_ms) {
+            tracing::warn!("the clock was set back: times of the past that it has shown twice can't be read");
+        }
+        clock.was_set_back
+    }
+
+    /// What clocks have shown since the base that was taken at that time, in the order of time.
+    fn clock_runs(&self, taken_ms: Option<i64>) -> Vec<Run> {
+        self.watch_clock();
+        let clock = self.history.clock.lock();
+        clock.runs_since(taken_ms, self.now_ms())
+    }
+
+    /// The tablets that bases have pinned, and those of origins that no table has any more; those of other nodes too.
     ///
     /// # Errors
     /// The store can't be read; then it is not known what may be let go.
     pub(super) async fn pinned_by_history(&self) -> Result<Vec<PinnedTablet>, CqlError> {
         let bases = self.bases().await?;
-        Ok(bases
-            .values()
-            .flat_map(|base| base.tablets.iter().cloned())
-            .collect())
+        let of_bases = bases.iter().flat_map(|base| base.tablets.iter().cloned());
+        Ok(of_bases.chain(self.pinned_by_released().await?).collect())
     }
 
     /// What is kept of the past, and what it takes.
@@ -125,17 +158,14 @@ impl Engine {
         let snapshots = super::snapshots::pinned_by(&self.schema())
             .cloned()
             .collect::<Vec<_>>();
-        let of_bases: Vec<PinnedTablet> = bases
-            .values()
-            .flat_map(|base| base.tablets.iter().cloned())
-            .collect();
+        let of_history = self.pinned_by_history().await?;
         Ok(HistoryReport {
             window_ms: self.history.window.map(|window| window.as_millis() as u64),
-            earliest_ms: bases.keys().next().copied(),
+            earliest_ms: bases.first().map(|base| base.taken_ms),
             bases: bases.len(),
             log_bytes: store.history_bytes().await.map_err(store_error)?,
             table_bytes: store
-                .bytes_of_pinned(&of_bases, &snapshots)
+                .bytes_of_pinned(&of_history, &snapshots)
                 .await
                 .map_err(store_error)?,
         })

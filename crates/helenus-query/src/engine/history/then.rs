@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
-use helenus_tablet::{Op, PinnedTablet, Store, StoreError};
+use helenus_tablet::{HistoryUntil, Op, PinnedTablet, Store, StoreError};
 
 use super::base::Base;
+use super::eras::{BaseTimes, NoPlace, Place, locate};
 use crate::clock::StoppedClock;
 use crate::engine::Engine;
 use crate::execution::writes::{batch_log, batch_recovery};
@@ -21,7 +22,7 @@ const SETTLED_AFTER_MS: u64 = 1000;
 
 /// The schema of a time that can be read.
 pub(in crate::engine) struct SchemaThen {
-    time_ms: i64,
+    until: HistoryUntil,
     base: Arc<Base>,
     /// Without the keyspaces that are computed.
     pub schema: Schema,
@@ -36,23 +37,28 @@ pub(in crate::engine) struct Then {
     ops: Vec<Op>,
 }
 
+impl Then {
+    /// Bytes of what the logs have of it, which lies in memory.
+    pub fn bytes(&self) -> u64 {
+        Op::bytes_of(&self.ops)
+    }
+}
+
 impl Engine {
     /// The schema of a time.
     ///
     /// # Errors
     /// The past is not kept, or not as long ([`CqlError::Invalid`]); or the store can't be read.
     pub(in crate::engine) async fn schema_then(&self, time_ms: i64) -> Result<SchemaThen, CqlError> {
-        let base = self.base_of(time_ms).await?;
+        self.check_time(time_ms)?;
         if self.context.store.is_shared() {
             let ago_ms = self.now_ms().saturating_sub(time_ms).max(0);
             let left_ms = SETTLED_AFTER_MS.saturating_sub(ago_ms.unsigned_abs());
             tokio::time::sleep(Duration::from_millis(left_ms)).await;
         }
-        Ok(SchemaThen {
-            time_ms,
-            base,
-            schema: self.schema_at(time_ms).await?,
-        })
+        let (base, until) = self.place_of(time_ms).await?;
+        let schema = self.schema_at(&base, time_ms, until.set_back).await?;
+        Ok(SchemaThen { until, base, schema })
     }
 
     /// The tables of keyspaces at a time, with their indexes and views.
@@ -64,22 +70,38 @@ impl Engine {
         of: SchemaThen,
         keyspaces: &[Keyspace],
     ) -> Result<Then, CqlError> {
+        let limit = self.context.store.past_bytes_max().map_err(store_error)?;
+        let time_ms = of.until.time_ms;
+        match self.then_within(of, keyspaces, limit).await? {
+            Some(then) => Ok(then),
+            None => Err(self.too_much_before(time_ms, limit).await),
+        }
+    }
+
+    /// The tables of keyspaces at a time, with their indexes and views. `None` if more than `limit` bytes were written to them between the base and
+    /// that time.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub(in crate::engine) async fn then_within(
+        &self,
+        of: SchemaThen,
+        keyspaces: &[Keyspace],
+        limit: u64,
+    ) -> Result<Option<Then>, CqlError> {
         let store = &self.context.store;
-        let SchemaThen {
-            time_ms,
-            base,
-            schema,
-        } = of;
+        let SchemaThen { until, base, schema } = of;
+        let time_ms = until.time_ms;
         let numbers = numbers_of_tables(keyspaces.iter());
         let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
         let origins = tables.flat_map(|table| table.origins()).collect();
-        let limit = store.past_bytes_max().map_err(store_error)?;
         let found = store
-            .history_since(&base.positions, time_ms, &numbers, limit)
+            .history_since(&base.positions, &until, &numbers, limit)
             .await;
         let mut ops = match found {
-            Err(StoreError::PastTooLarge { .. }) => {
-                return Err(self.too_much_before(time_ms, &base, limit).await);
+            Err(StoreError::PastTooLarge { .. }) => return Ok(None),
+            Err(StoreError::PastUncertain { from_ms, to_ms }) => {
+                return Err(uncertain(time_ms, from_ms, to_ms));
             }
             found => found.map_err(store_error)?,
         };
@@ -94,20 +116,20 @@ impl Engine {
             let is_of_these = |op: &Op| table_of(&op.key).is_some_and(|number| numbers.contains(&number.0));
             ops.extend(under_way.into_iter().filter(is_of_these));
         }
-        Ok(Then {
+        Ok(Some(Then {
             store: opened,
             base,
             ops,
-        })
+        }))
     }
 
     /// The refusal of a time, with those around it that can be read.
-    async fn too_much_before(&self, time_ms: i64, base: &Base, limit: u64) -> CqlError {
-        let later = match self.bases().await {
-            Ok(bases) => bases.range(time_ms..).next().map(|(at, _)| *at),
-            Err(_) => None,
-        };
-        let near = [Some(base.taken_ms), later];
+    pub(in crate::engine) async fn too_much_before(&self, time_ms: i64, limit: u64) -> CqlError {
+        let bases = self.bases().await.unwrap_or_default();
+        let times = bases.iter().map(|base| base.taken_ms);
+        let before = times.clone().filter(|taken_ms| *taken_ms <= time_ms).max();
+        let later = times.filter(|taken_ms| *taken_ms > time_ms).min();
+        let near = [before, later];
         let near = near.into_iter().flatten().map(timestamp::to_cql_text);
         CqlError::invalid(format!(
             "AS OF {}: more than {} MiB were written to these tables since the moment that is kept before that time, which is more than may \
@@ -161,8 +183,8 @@ impl Engine {
         Ok(pinned.into())
     }
 
-    /// The last base before a time.
-    async fn base_of(&self, time_ms: i64) -> Result<Arc<Base>, CqlError> {
+    /// Refuses a time that is still to come, and every time if none is kept.
+    fn check_time(&self, time_ms: i64) -> Result<(), CqlError> {
         if time_ms > self.now_ms() {
             return Err(CqlError::invalid("AS OF a time that is still to come"));
         }
@@ -171,19 +193,49 @@ impl Engine {
                 "AS OF a time needs the setting point_in_time_window, which is off; AS OF SNAPSHOT reads a snapshot",
             ));
         }
-        let bases = self.bases().await?;
-        if let Some((_, base)) = bases.range(..=time_ms).next_back() {
-            return Ok(base.clone());
-        }
-        let time = timestamp::to_cql_text(time_ms);
-        Err(CqlError::invalid(match bases.keys().next() {
-            Some(first_ms) => format!(
-                "AS OF {time}: the past can be read from {} on",
-                timestamp::to_cql_text(*first_ms)
-            ),
-            None => format!("AS OF {time}: nothing is kept of the past yet"),
-        }))
+        Ok(())
     }
+
+    /// The last base before a time, and where the logs are cut after it.
+    async fn place_of(&self, time_ms: i64) -> Result<(Arc<Base>, HistoryUntil), CqlError> {
+        let time = timestamp::to_cql_text(time_ms);
+        let bases = self.bases().await?;
+        let Some(last) = bases.last() else {
+            return Err(CqlError::invalid(format!(
+                "AS OF {time}: nothing is kept of the past yet"
+            )));
+        };
+        let times: Vec<BaseTimes> = bases.iter().map(|base| base.times()).collect();
+        match locate(&times, &self.clock_runs(Some(last.taken_ms)), time_ms) {
+            Ok(Place {
+                base,
+                set_back,
+                before,
+            }) => {
+                let base = bases.get(base).unwrap_or(last).clone();
+                let before = before.and_then(|at| bases.get(at));
+                let until = HistoryUntil {
+                    time_ms,
+                    set_back,
+                    before: before.map(|base| base.positions.clone()),
+                };
+                Ok((base, until))
+            }
+            Err(NoPlace::Uncertain(of)) => Err(uncertain(time_ms, of.first_ms, of.last_ms)),
+            Err(NoPlace::TooOld) => Err(CqlError::invalid(format!(
+                "AS OF {time}: the past can be read from {} on",
+                timestamp::to_cql_text(bases.first().unwrap_or(last).taken_ms)
+            ))),
+        }
+    }
+}
+
+/// The refusal of a time that a clock has shown twice.
+pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> CqlError {
+    let [time, from, to] = [time_ms, from_ms, to_ms].map(timestamp::to_cql_text);
+    CqlError::invalid(format!(
+        "AS OF {time}: a clock was set back, so that the times from {from} to {to} are uncertain; take a time before or after them, or a snapshot"
+    ))
 }
 
 /// The numbers of the tables of keyspaces, of their indexes and of the batch log.

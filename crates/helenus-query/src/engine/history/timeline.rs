@@ -1,15 +1,21 @@
 //! The schemas of the past: documents `history/schema/<milliseconds>-<version>.<kind>`.
 //!
+//! The order of the versions is that in which changes lead from one to the next. Times only say where to stop, since a clock may have been set back.
+//!
 //! A change is written down by the node that makes it, as the lines of the journal that lead from one version of the schema to the next
 //! ([`crate::schema::documents::journal`]). Now and then the schema is written whole. A change that a node could not write down, since it ended, is
 //! in the next whole one.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
 use helenus_cql::error::CqlError;
-use helenus_tablet::BackupSchemaChange;
+use helenus_tablet::{BackupSchemaChange, SetBack};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::SKEW_MS;
+use super::base::Base;
 use crate::analysis::restrictions::view_filter::link;
 use crate::engine::Engine;
 use crate::engine::ddl::schema_store::read_whole;
@@ -76,6 +82,9 @@ impl Engine {
         if !self.history.is_on() {
             return;
         }
+        if let Err(error) = self.note_released(before, after).await {
+            tracing::warn!(%error, "times of the past at which a branch was there that is gone may not be readable");
+        }
         if let Err(error) = self.write_change(before, after).await {
             tracing::warn!(%error, "a change of the schema is not in the history of the schema yet");
         }
@@ -111,11 +120,11 @@ impl Engine {
         Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
     }
 
-    /// Writes the schema whole, unless that was the last thing that was written down; also if it is not known at all, when `is_due` is false.
+    /// Writes the schema whole, unless it is written down already: whole if `is_due`, and in any way otherwise. Returns its version.
     ///
     /// # Errors
     /// The store can't be read or written to.
-    pub(super) async fn note_whole_schema(&self, is_due: bool) -> Result<(), CqlError> {
+    pub(super) async fn note_whole_schema(&self, is_due: bool) -> Result<Uuid, CqlError> {
         let schema = self.schema();
         let names = self.timeline().await?;
         let mut known = names.iter().filter(|name| name.version == schema.version);
@@ -124,7 +133,7 @@ impl Engine {
             false => known.next().is_some(),
         };
         if is_known {
-            return Ok(());
+            return Ok(schema.version);
         }
         let name = Name {
             time_ms: self.now_ms(),
@@ -132,30 +141,66 @@ impl Engine {
             kind: Kind::Whole,
         };
         let content = documents::encode(&schema)?;
-        self.put(name, content).await
+        self.put(name, content).await?;
+        Ok(schema.version)
     }
 
-    /// The schema of a time, without the keyspaces that are computed.
+    /// The schema of a time after a base, without the keyspaces that are computed.
     ///
     /// # Errors
     /// It is not known, or the store can't be read.
-    pub(super) async fn schema_at(&self, time_ms: i64) -> Result<Schema, CqlError> {
+    pub(super) async fn schema_at(
+        &self,
+        base: &Base,
+        time_ms: i64,
+        set_back: SetBack,
+    ) -> Result<Schema, CqlError> {
         let names = self.timeline().await?;
-        let whole = names
-            .iter()
-            .rev()
-            .find(|name| name.kind == Kind::Whole && name.time_ms <= time_ms);
+        let mut wholes = names.iter().rev().filter(|name| name.kind == Kind::Whole);
+        let whole = match base.schema {
+            Some(version) => wholes.find(|name| name.version == version),
+            None => wholes.find(|name| name.time_ms <= time_ms),
+        };
         let whole = whole.ok_or_else(|| CqlError::invalid("the schema of that time is not known"))?;
         let mut schema = read_whole(&self.read(*whole).await?)?;
         schema.version = whole.version;
-        let changes = names.iter().filter(|name| {
-            let is_near = name.time_ms >= whole.time_ms - SKEW_MS && name.time_ms <= time_ms;
-            name.kind == Kind::Change && is_near
-        });
-        for name in changes {
-            let change = serde_json::from_slice(&self.read(*name).await?).map_err(damaged)?;
-            follow(&mut schema, name.version, &change)?;
+        let since_ms = base.schema.map_or(whole.time_ms, |_| base.taken_ms) - SKEW_MS;
+        let is_wanted = |name: &&Name| {
+            let is_near = name.time_ms >= since_ms && name.time_ms <= time_ms;
+            name.kind == Kind::Change && (is_near || matches!(set_back, SetBack::Before { .. }))
+        };
+        let mut changes = HashMap::new();
+        for name in names.iter().filter(is_wanted) {
+            let document: ChangeDoc = serde_json::from_slice(&self.read(*name).await?).map_err(damaged)?;
+            let change = Change {
+                time_ms: name.time_ms,
+                version: name.version,
+                document,
+            };
+            changes.insert(change.document.before, change);
         }
+        let mut chain = in_order(schema.version, &mut changes);
+        let known: BTreeSet<Uuid> = chain.iter().map(|change| change.version).collect();
+        let known_ms = chain
+            .iter()
+            .map(|change| change.time_ms)
+            .max()
+            .unwrap_or(i64::MIN);
+        // What a node could not write down is in the next one that is written whole.
+        let is_beyond = |name: &&Name| {
+            let is_later = name.time_ms > known_ms.max(base.taken_ms) && name.time_ms <= time_ms;
+            is_later && name.version != whole.version && !known.contains(&name.version)
+        };
+        let next = names.iter().filter(|name| name.kind == Kind::Whole);
+        match next.filter(|name| is_beyond(name)).next_back() {
+            Some(next) if set_back == SetBack::Nowhere => {
+                schema = read_whole(&self.read(*next).await?)?;
+                schema.version = next.version;
+                chain = in_order(next.version, &mut changes);
+            }
+            _ => {}
+        }
+        apply_until(&mut schema, &chain, time_ms, set_back)?;
         link(&mut schema)?;
         Ok(schema)
     }
@@ -195,19 +240,33 @@ impl Engine {
         found.ok_or_else(|| damaged(format!("history/{FOLDER}/{name} is gone")))
     }
 
-    /// Removes what no time from that one on needs.
+    /// Removes what no time after one of these bases needs.
     ///
     /// # Errors
     /// The store can't be read or written to.
-    pub(super) async fn trim_timeline(&self, from_ms: i64) -> Result<(), CqlError> {
+    pub(super) async fn trim_timeline(&self, bases: &[Arc<Base>]) -> Result<(), CqlError> {
         let names = self.timeline().await?;
-        let needed = names
-            .iter()
-            .rposition(|name| name.kind == Kind::Whole && name.time_ms <= from_ms);
-        let Some(first_ms) = needed.and_then(|at| names.get(at)).map(|name| name.time_ms) else {
+        let Some(from_ms) = bases.iter().map(|base| base.taken_ms).min() else {
             return Ok(());
         };
-        for name in names.iter().filter(|name| name.time_ms < first_ms - SKEW_MS) {
+        let named: BTreeSet<Uuid> = bases.iter().filter_map(|base| base.schema).collect();
+        let is_whole = |name: &&Name| name.kind == Kind::Whole;
+        // A base of an older binary names none: it needs the last one before it, and what follows that.
+        let first_ms = match bases.iter().all(|base| base.schema.is_some()) {
+            true => Some(from_ms),
+            false => names
+                .iter()
+                .filter(is_whole)
+                .map(|name| name.time_ms)
+                .rfind(|time_ms| *time_ms <= from_ms),
+        };
+        let Some(first_ms) = first_ms else {
+            return Ok(());
+        };
+        let is_needed = |name: &&Name| {
+            name.time_ms >= first_ms - SKEW_MS || (is_whole(name) && named.contains(&name.version))
+        };
+        for name in names.iter().filter(|name| !is_needed(name)) {
             let deleted = self.context.store.delete_history(FOLDER, &name.to_string()).await;
             deleted.map_err(store_error)?;
         }
@@ -227,41 +286,159 @@ impl Engine {
     }
 }
 
-/// Does to a schema what led from it to another version; nothing if the change is of another schema.
-fn follow(schema: &mut Schema, version: Uuid, change: &ChangeDoc) -> Result<(), CqlError> {
-    if change.before != schema.version {
-        return Ok(());
+/// A change of the schema, and when it was made.
+struct Change {
+    time_ms: i64,
+    /// The version that it led to.
+    version: Uuid,
+    document: ChangeDoc,
+}
+
+/// Takes the changes that lead from a version to the next, and so on, out of those by the version before.
+fn in_order(mut version: Uuid, changes: &mut HashMap<Uuid, Change>) -> Vec<Change> {
+    let mut chain = Vec::new();
+    while let Some(change) = changes.remove(&version) {
+        version = change.version;
+        chain.push(change);
     }
-    for line in &change.lines {
+    chain
+}
+
+fn apply_change(schema: &mut Schema, change: &Change) -> Result<(), CqlError> {
+    for line in &change.document.lines {
         apply(schema, line, hidden_table)?;
     }
-    schema.version = version;
-    schema.next_table_number = change.next_table_number;
+    schema.version = change.version;
+    schema.next_table_number = change.document.next_table_number;
     Ok(())
 }
 
-/// The schema of a time after a backup, whose schema is given, by the changes that later backups have.
-///
-/// # Errors
-/// A change is damaged, or a newer binary has written it.
-pub(in crate::engine) fn schema_after<'c>(
-    mut schema: Schema,
-    version: Uuid,
-    changes: impl Iterator<Item = &'c BackupSchemaChange>,
+/// Does to a schema what led from it to the last version that was made by that time.
+fn apply_until(
+    schema: &mut Schema,
+    chain: &[Change],
     time_ms: i64,
-) -> Result<Schema, CqlError> {
-    schema.version = version;
-    for change in changes.filter(|change| change.time_ms <= time_ms) {
-        let document: ChangeDoc = serde_json::from_value(change.change.clone()).map_err(damaged)?;
-        follow(&mut schema, change.version, &document)?;
+    set_back: SetBack,
+) -> Result<(), CqlError> {
+    for change in chain.iter().take(made_by(chain, time_ms, set_back)) {
+        apply_change(schema, change)?;
     }
-    link(&mut schema)?;
-    Ok(schema)
+    Ok(())
+}
+
+/// How many of these changes, which are in order, were made by that time.
+fn made_by(chain: &[Change], time_ms: i64, set_back: SetBack) -> usize {
+    let is_made = |change: &Change| change.time_ms <= time_ms;
+    let first_later = match set_back {
+        SetBack::Nowhere => return chain.iter().rposition(is_made).map_or(0, |last| last + 1),
+        SetBack::Before { from_ms } => chain
+            .iter()
+            .position(|change| change.time_ms > time_ms && change.time_ms < from_ms),
+        SetBack::After => {
+            let mut latest_ms = i64::MIN;
+            chain.iter().position(|change| {
+                let is_step = change.time_ms < latest_ms;
+                latest_ms = latest_ms.max(change.time_ms);
+                is_step || !is_made(change)
+            })
+        }
+    };
+    first_later.unwrap_or(chain.len())
+}
+
+/// The changes that backups have, in the order in which they lead from one version to the next.
+pub(in crate::engine) struct ChangesOfBackups {
+    chain: Vec<Change>,
+    /// True if the changes lead to the version of the last backup.
+    pub are_complete: bool,
+}
+
+impl ChangesOfBackups {
+    /// The changes from one version to another.
+    ///
+    /// # Errors
+    /// A change is damaged.
+    pub fn between<'c>(
+        from: Uuid,
+        changes: impl Iterator<Item = &'c BackupSchemaChange>,
+        to: Uuid,
+    ) -> Result<ChangesOfBackups, CqlError> {
+        let read = |change: &BackupSchemaChange| {
+            let document: ChangeDoc = serde_json::from_value(change.change.clone()).map_err(damaged)?;
+            let before = document.before;
+            let change = Change {
+                time_ms: change.time_ms,
+                version: change.version,
+                document,
+            };
+            Ok((before, change))
+        };
+        let mut changes = changes.map(read).collect::<Result<HashMap<_, _>, CqlError>>()?;
+        let mut chain = in_order(from, &mut changes);
+        // Later ones may have been written down while the last backup was written.
+        let end = chain.iter().position(|change| change.version == to);
+        chain.truncate(end.map_or(chain.len(), |end| end + 1));
+        Ok(ChangesOfBackups {
+            chain,
+            are_complete: from == to || end.is_some(),
+        })
+    }
+
+    /// Does to the schema of the first version what was done by that time. False if a change may be missing.
+    ///
+    /// # Errors
+    /// A change is damaged, or a newer binary has written it.
+    pub fn apply_until(self, schema: &mut Schema, time_ms: i64) -> Result<bool, CqlError> {
+        let is_known = self.are_complete || self.chain.iter().any(|change| change.time_ms > time_ms);
+        apply_until(schema, &self.chain, time_ms, SetBack::Nowhere)?;
+        link(schema)?;
+        Ok(is_known)
+    }
+
+    /// Hands each version to `look`, from the first on.
+    ///
+    /// # Errors
+    /// A change is damaged, or a newer binary has written it.
+    pub fn walk(self, schema: &mut Schema, mut look: impl FnMut(&Schema)) -> Result<(), CqlError> {
+        look(schema);
+        for change in self.chain {
+            apply_change(schema, &change)?;
+            look(schema);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_by_a_clock_that_was_set_back_are_in_the_order_of_versions() {
+        let chain: Vec<Change> = [(10, 1), (5_000, 2), (20, 3), (30, 4)]
+            .map(|(time_ms, version)| Change {
+                time_ms,
+                version: Uuid::from_u128(version),
+                document: ChangeDoc {
+                    before: Uuid::from_u128(version - 1),
+                    next_table_number: 0,
+                    lines: Vec::new(),
+                },
+            })
+            .into();
+        let before = |time_ms| made_by(&chain, time_ms, SetBack::Before { from_ms: 4_000 });
+        assert_eq!([before(15), before(25), before(40)], [2, 3, 4]);
+        let after = |time_ms| made_by(&chain, time_ms, SetBack::After);
+        assert_eq!([after(5), after(15), after(5_000)], [0, 1, 2]);
+        let mut by_version = chain
+            .into_iter()
+            .rev()
+            .map(|change| (change.document.before, change))
+            .collect();
+        let order = in_order(Uuid::from_u128(1), &mut by_version);
+        let times: Vec<i64> = order.iter().map(|change| change.time_ms).collect();
+        assert_eq!(times, [5_000, 20, 30]);
+    }
 
     #[test]
     fn names_of_documents_read_back_and_stand_in_the_order_of_time() {

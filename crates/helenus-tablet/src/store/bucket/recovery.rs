@@ -111,6 +111,7 @@ async fn replay(tablet: Arc<Tablet>, objects: Arc<LogObjects>, after: u64) -> Re
         let mut last = after;
         for (_, group) in objects.iter() {
             tablet.clock.raise(group.time_ms);
+            tablet.clock.note_commit(group.machine_ms.into());
             let mut part: Vec<(u64, Op)> = Vec::new();
             for record in group.records.iter().filter(|record| record.lsn > after) {
                 let own = record

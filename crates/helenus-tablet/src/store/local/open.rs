@@ -14,7 +14,7 @@ use slatedb_common::metrics::DefaultMetricsRecorder;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::cache::row_cache::RowCache;
-use crate::clock::StoreClock;
+use crate::clock::{CommitTime, StoreClock};
 use crate::compaction::{CompactionHistory, CompactionState};
 use crate::config::StoreConfig;
 use crate::data_model::DataModel;
@@ -323,9 +323,10 @@ impl StoreOpener {
         let expected = self.metadata.expected();
         tokio::task::spawn_blocking(move || {
             let flushed: Vec<u64> = tablets.iter().map(|tablet| tablet.flushed_lsn()).collect();
-            let mut sink = |time_ms, Record { lsn, ops }| {
+            let mut sink = |time: CommitTime, Record { lsn, ops }| {
                 // The clock must not go back behind the stored times.
-                clock.raise(time_ms);
+                clock.raise(time.clock_ms);
+                clock.note_commit(time);
                 let parts = parts(&tablets, lsn, ops)?;
                 for ((part, tablet), flushed) in parts.into_iter().zip(&tablets).zip(&flushed) {
                     if part.is_empty() || lsn <= *flushed || tablet.stage.is_stopped() {

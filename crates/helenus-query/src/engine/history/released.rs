@@ -1,0 +1,163 @@
+//! Origins that tables have had within the window and have no more: documents `history/released/<milliseconds>-<id>`.
+//!
+//! A time reads a table with the origin of then, and so does a restore of that time from backups. So a change of the schema after which no table
+//! has an origin any more writes that down, and its tablets stay pinned until the window is past.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use helenus_cql::error::CqlError;
+use helenus_tablet::{PinnedTablet, TableOrigin};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::engine::Engine;
+use crate::engine::snapshots::pinned_by;
+use crate::failure::store_error;
+use crate::schema::Schema;
+use crate::schema::documents::PinnedDoc;
+
+const FOLDER: &str = "released";
+
+/// All tablets as they were at one moment.
+type PinnedMoment = Arc<[PinnedTablet]>;
+
+#[derive(Serialize, Deserialize)]
+struct ReleasedDoc {
+    moments: Vec<Vec<PinnedDoc>>,
+}
+
+/// What a document has.
+pub(in crate::engine) struct Released {
+    name: String,
+    time_ms: i64,
+    pub moments: Vec<PinnedMoment>,
+}
+
+impl Released {
+    fn pinned(&self) -> impl Iterator<Item = &PinnedTablet> {
+        self.moments.iter().flat_map(|moment| moment.iter())
+    }
+}
+
+/// The moments of the origins of a schema's tables, those of snapshots too, by the least of their checkpoints.
+pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMoment> {
+    let origins = schema.branches().filter_map(|table| table.origin.as_deref());
+    let moments = origins.flat_map(TableOrigin::moments);
+    let by_id = moments.filter_map(|moment| {
+        let id = moment.iter().map(|tablet| tablet.checkpoint).min()?;
+        Some((id, moment.clone()))
+    });
+    by_id.collect()
+}
+
+impl Engine {
+    /// Writes down the origins that a change of the schema has left without a table.
+    ///
+    /// # Errors
+    /// The store can't be written to.
+    pub(super) async fn note_released(&self, before: &Schema, after: &Schema) -> Result<(), CqlError> {
+        let mut gone = moments_of(before);
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let there = moments_of(after);
+        gone.retain(|id, _| !there.contains_key(id));
+        match gone.is_empty() {
+            true => Ok(()),
+            false => self.keep_released(gone.into_values().collect()).await.map(|_| ()),
+        }
+    }
+
+    /// Keeps pinned tablets as long as the window; returns the name of the document that says so.
+    ///
+    /// # Errors
+    /// The store can't be written to.
+    pub(in crate::engine) async fn keep_released(
+        &self,
+        moments: Vec<PinnedMoment>,
+    ) -> Result<String, CqlError> {
+        let document = ReleasedDoc {
+            moments: moments
+                .iter()
+                .map(|moment| moment.iter().map(PinnedDoc::from).collect())
+                .collect(),
+        };
+        let name = format!("{:013}-{}", self.now_ms().max(0), Uuid::new_v4().simple());
+        let content = serde_json::to_vec(&document).map_err(|error| CqlError::Server(error.to_string()))?;
+        let put = self.context.store.put_history(FOLDER, &name, content).await;
+        put.map_err(store_error)?;
+        Ok(name)
+    }
+
+    /// What is kept of origins that no table has any more.
+    ///
+    /// # Errors
+    /// The store can't be read, or a document is damaged.
+    pub(in crate::engine) async fn released(&self) -> Result<Vec<Released>, CqlError> {
+        let store = &self.context.store;
+        let mut released = Vec::new();
+        for name in store.list_history(FOLDER).await.map_err(store_error)? {
+            let time = name.split_once('-').map(|(time, _)| time.parse());
+            let (Some(Ok(time_ms)), Some(content)) =
+                (time, store.get_history(FOLDER, &name).await.map_err(store_error)?)
+            else {
+                continue;
+            };
+            let document: ReleasedDoc = serde_json::from_slice(&content).map_err(|why| {
+                CqlError::Server(format!("history/{FOLDER}/{name} can't be understood: {why}"))
+            })?;
+            let moment = |moment: Vec<PinnedDoc>| moment.into_iter().map(PinnedTablet::from).collect();
+            released.push(Released {
+                name,
+                time_ms,
+                moments: document.moments.into_iter().map(moment).collect(),
+            });
+        }
+        Ok(released)
+    }
+
+    /// The tablets that stay pinned for origins that no table has any more.
+    ///
+    /// # Errors
+    /// Those of [`Engine::released`].
+    pub(in crate::engine) async fn pinned_by_released(&self) -> Result<Vec<PinnedTablet>, CqlError> {
+        let released = self.released().await?;
+        Ok(released.iter().flat_map(Released::pinned).cloned().collect())
+    }
+
+    /// Unpins what was released before that time, and what a document of that name keeps.
+    ///
+    /// # Errors
+    /// The store can't be read or written to.
+    pub(in crate::engine) async fn trim_released(
+        &self,
+        before_ms: i64,
+        name: Option<&str>,
+    ) -> Result<(), CqlError> {
+        let released = self.released().await?;
+        let is_old = |of: &Released| of.time_ms < before_ms || Some(of.name.as_str()) == name;
+        let (old, needed): (Vec<Released>, Vec<Released>) = released.into_iter().partition(is_old);
+        if old.is_empty() {
+            return Ok(());
+        }
+        // Nothing that is not written down yet may be unpinned meanwhile.
+        let _pinning = self.pinning.lock().await;
+        let store = &self.context.store;
+        for document in &old {
+            let deleted = store.delete_history(FOLDER, &document.name).await;
+            deleted.map_err(store_error)?;
+        }
+        let schema = self.schema();
+        let of_others = needed.iter().flat_map(Released::pinned);
+        let kept = pinned_by(&schema).chain(of_others);
+        let kept: BTreeSet<Uuid> = kept.map(|of| of.checkpoint).collect();
+        let gone = old.iter().flat_map(Released::pinned);
+        let gone: BTreeMap<Uuid, &PinnedTablet> = gone
+            .filter(|of| !kept.contains(&of.checkpoint))
+            .map(|of| (of.checkpoint, of))
+            .collect();
+        let gone: Vec<PinnedTablet> = gone.into_values().cloned().collect();
+        store.unpin(&gone).await.map_err(store_error)
+    }
+}

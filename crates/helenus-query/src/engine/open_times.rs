@@ -1,0 +1,231 @@
+//! Times of the past that are kept open, within a bound on what they hold of the logs.
+//!
+//! A time is opened once for all that wait for it, and several are opened side by side, each within a share of the bound. One that needs more is
+//! opened again, alone. What an open time holds is counted until the last reader of it has ended. For another one, the time that was used least
+//! recently is closed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use futures::future::BoxFuture;
+use helenus_cql::error::CqlError;
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::analysis::plan::PastKey;
+use crate::storage::ExecutionContext;
+
+/// Parts of the bound that open times hold.
+const UNITS: u32 = 1024;
+/// Times that are opened side by side. Each may need an eighth of the bound, so that all of them need half of it beside what is open.
+const OPENINGS: u32 = 4;
+const SHARE_PART: u64 = 8;
+/// A time counts as this at least, for its open tablets.
+const UNITS_MIN: u32 = UNITS / 256;
+
+/// A time that is open, or being opened.
+#[derive(Clone)]
+struct Entry {
+    key: PastKey,
+    opened: Arc<OnceCell<Arc<ExecutionContext>>>,
+}
+
+#[derive(Default)]
+struct Entries {
+    /// The one that was used last comes last.
+    kept: Vec<Entry>,
+    /// Times that were closed while they were read.
+    closed: Vec<(PastKey, Weak<ExecutionContext>)>,
+}
+
+/// The times that are kept open, of all keyspaces.
+pub(super) struct OpenTimes {
+    units: Arc<Semaphore>,
+    openings: Semaphore,
+    entries: Mutex<Entries>,
+    opened: AtomicU64,
+}
+
+/// What an opening may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    Part,
+    All,
+}
+
+/// A time that was opened, and the bytes that it holds of the bound.
+pub(super) struct OpenedTime {
+    pub context: ExecutionContext,
+    pub held: u64,
+    pub all: u64,
+}
+
+/// Why an opening did not succeed.
+pub(super) enum NotOpened {
+    /// It needs more than its share.
+    TooLarge(CqlError),
+    Failed(CqlError),
+}
+
+impl NotOpened {
+    fn into_error(self) -> CqlError {
+        match self {
+            NotOpened::TooLarge(error) | NotOpened::Failed(error) => error,
+        }
+    }
+}
+
+/// The outcome of an opening.
+pub(super) type Opened = Result<OpenedTime, NotOpened>;
+
+impl Share {
+    /// The bytes that may be held, of that many in all.
+    pub fn bytes(self, all: u64) -> u64 {
+        match self {
+            Share::Part => all / SHARE_PART,
+            Share::All => all,
+        }
+    }
+}
+
+impl Entries {
+    /// A time that is kept, which is used now.
+    fn find(&mut self, key: &PastKey) -> Option<Entry> {
+        let at = self.kept.iter().position(|entry| entry.key == *key)?;
+        let entry = self.kept.remove(at);
+        self.kept.push(entry.clone());
+        Some(entry)
+    }
+
+    /// A time that was closed and is still read. It is not kept again: another one waits for its room.
+    fn read(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
+        let mut closed = self.closed.iter().filter(|(closed, _)| closed == key);
+        closed.find_map(|(_, read)| read.upgrade())
+    }
+
+    /// Takes the open time that was used least recently, one without a reader first.
+    fn take_least(&mut self) -> Option<Entry> {
+        let readers = |entry: &Entry| entry.opened.get().map(|opened| Arc::strong_count(opened) - 1);
+        let least = self.kept.iter().position(|entry| readers(entry) == Some(0));
+        let least = least.or_else(|| self.kept.iter().position(|entry| entry.opened.initialized()));
+        let entry = self.kept.remove(least?);
+        self.closed.retain(|(_, read)| read.strong_count() > 0);
+        if let Some(opened) = entry.opened.get() {
+            self.closed.push((entry.key.clone(), Arc::downgrade(opened)));
+        }
+        Some(entry)
+    }
+}
+
+impl Default for OpenTimes {
+    fn default() -> OpenTimes {
+        OpenTimes {
+            units: Arc::new(Semaphore::new(UNITS as usize)),
+            openings: Semaphore::new(OPENINGS as usize),
+            entries: Mutex::default(),
+            opened: AtomicU64::default(),
+        }
+    }
+}
+
+impl OpenTimes {
+    /// The number of times that were opened.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// A time that is open.
+    pub fn get(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
+        let mut entries = self.entries.lock();
+        match entries.find(key) {
+            Some(entry) => entry.opened.get().cloned(),
+            None => entries.read(key),
+        }
+    }
+
+    /// Closes the times that `is_old` says. Their readers go on.
+    pub fn close(&self, is_old: impl Fn(&PastKey) -> bool) {
+        let mut entries = self.entries.lock();
+        entries.kept.retain(|entry| !is_old(&entry.key));
+        entries.closed.retain(|(key, _)| !is_old(key));
+    }
+
+    /// A time, which is opened with `open` unless it is open, or another request opens it.
+    ///
+    /// # Errors
+    /// Those of `open`, with all of the bound.
+    pub async fn get_or_open<'o>(
+        &self,
+        key: &PastKey,
+        open: impl Fn(Share) -> BoxFuture<'o, Opened>,
+    ) -> Result<Arc<ExecutionContext>, CqlError> {
+        let entry = {
+            let mut entries = self.entries.lock();
+            match (entries.find(key), entries.read(key)) {
+                (Some(entry), _) => entry,
+                (None, Some(read)) => return Ok(read),
+                (None, None) => {
+                    let entry = Entry {
+                        key: key.clone(),
+                        opened: Arc::default(),
+                    };
+                    entries.kept.push(entry.clone());
+                    entry
+                }
+            }
+        };
+        let opening = || self.open(&open);
+        let opened = entry.opened.get_or_try_init(opening).await.cloned();
+        if opened.is_err() {
+            let is_failed =
+                |other: &Entry| Arc::ptr_eq(&other.opened, &entry.opened) && !other.opened.initialized();
+            self.entries.lock().kept.retain(|other| !is_failed(other));
+        }
+        opened
+    }
+
+    async fn open<'o>(
+        &self,
+        open: impl Fn(Share) -> BoxFuture<'o, Opened>,
+    ) -> Result<Arc<ExecutionContext>, CqlError> {
+        let ended = |_| CqlError::Server("no time of the past can be opened any more".to_owned());
+        let mut place = self.openings.acquire().await.map_err(ended)?;
+        let mut opened = open(Share::Part).await;
+        if let Err(NotOpened::TooLarge(_)) = opened {
+            drop(place);
+            place = self.openings.acquire_many(OPENINGS).await.map_err(ended)?;
+            opened = open(Share::All).await;
+        }
+        let OpenedTime {
+            mut context,
+            held,
+            all,
+        } = opened.map_err(NotOpened::into_error)?;
+        let unit = (all / u64::from(UNITS)).max(1);
+        let units = u32::try_from(held.div_ceil(unit)).unwrap_or(UNITS);
+        self.make_room(units.clamp(UNITS_MIN, UNITS));
+        let permit = self
+            .units
+            .clone()
+            .acquire_many_owned(units.clamp(UNITS_MIN, UNITS));
+        context.past_memory = Some(permit.await.map_err(ended)?);
+        drop(place);
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(context))
+    }
+
+    /// Closes times until so many units are free, or will be when the readers of closed ones have ended.
+    fn make_room(&self, units: u32) {
+        while self.units.available_permits() < units as usize {
+            let least = self.entries.lock().take_least();
+            // Dropped without the lock, since that closes files.
+            if least.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "open_times_tests.rs"]
+mod tests;
