@@ -21,6 +21,8 @@ pub mod index;
 pub mod java_order;
 pub mod limits;
 #[cfg(test)]
+mod past_masks_tests;
+#[cfg(test)]
 mod plan_tests;
 pub(crate) mod properties;
 pub mod request;

@@ -8,6 +8,7 @@ pub(crate) mod definition_check;
 pub mod functions;
 pub(crate) mod mask;
 pub(crate) mod modification;
+pub(crate) mod past_masks;
 pub mod plan;
 pub(crate) mod planned_batch;
 pub(crate) mod prepared;

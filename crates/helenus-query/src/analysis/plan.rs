@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use helenus_cql::ast;
 use helenus_cql::error::{CqlError, WriteType};
 use helenus_cql::types::CqlType;
+use uuid::Uuid;
 
 use super::PlanContext;
 use super::modification::{BatchPlan, ModificationPlan};
 use super::select::SelectPlan;
 use crate::request::{Markers, User};
 use crate::response::ResultMetadata;
-use crate::schema::Schema;
 use crate::schema::roles::{Resource, is_about_roles};
+use crate::schema::{Schema, Table};
 
 /// A statement ready to run, many times over.
 #[derive(Debug)]
@@ -79,6 +80,16 @@ pub enum PastKey {
     },
 }
 
+/// A read of an earlier time.
+#[derive(Clone, Debug)]
+pub struct PastRead {
+    pub key: PastKey,
+    /// [`Keyspace::id`](crate::schema::Keyspace::id) of the keyspace at that time.
+    pub keyspace_id: Option<Uuid>,
+    /// The table that is read as it was, or of a view the base table.
+    pub base: Arc<Table>,
+}
+
 /// A plan and what PREPARE tells about it. What every request looks at comes first.
 #[derive(Debug)]
 #[repr(C)]
@@ -95,8 +106,8 @@ pub struct Planned {
     pub executed: Vec<Resource>,
     /// The same for those who may not see what masks hide, if it selects masked columns.
     pub masked: Option<Arc<Planned>>,
-    /// What of the past it reads, if it is not about today.
-    pub past: Option<PastKey>,
+    /// The earlier time that it reads. `None` if it is about today.
+    pub past: Option<PastRead>,
     /// The user that was allowed to run it last.
     allowed: AtomicU64,
 }

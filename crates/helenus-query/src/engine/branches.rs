@@ -79,11 +79,13 @@ impl Engine {
                 let of = self.schema_then(time_of(literal)?).await?;
                 let keyspace = Keyspace::clone(of.schema.require_keyspace(copy.origin(&ctx)?)?);
                 let Source { keyspace, .. } = copy.source(&ctx, Some(keyspace))?;
+                copy.permitted(&ctx, &keyspace)?;
                 let then = self.then(of, std::slice::from_ref(&keyspace)).await?;
                 (keyspace, self.pin_then(&then).await?, true)
             }
             None => {
                 let Source { keyspace, pinned } = copy.source(&ctx, None)?;
+                copy.permitted(&ctx, &keyspace)?;
                 match pinned {
                     Some(pinned) => (keyspace, pinned, false),
                     None => (keyspace, self.pin(false).await?.tablets.into(), true),
@@ -94,6 +96,7 @@ impl Engine {
             loop {
                 let before = self.schema();
                 let ctx = DdlContext::new(self, &before, user, keyspace);
+                let source = copy.permitted(&ctx, &source)?;
                 let branch = copy.make(&ctx, &source, &pinned)?;
                 if let Some(made) = self.write_branch(&ctx, client, statement, branch).await? {
                     return Ok(Some(made));

@@ -558,7 +558,7 @@ impl Engine {
             None => Vec::new(),
         };
         let past = match &planned.past {
-            Some(past) => Some(self.past(past).boxed().await?),
+            Some(past) => Some(self.past(&past.key).boxed().await?),
             None => None,
         };
         let (planned, options) = self.masked_for(client, planned, options);

@@ -2,7 +2,8 @@
 //!
 //! The statement is planned against the tables of then, and run at the time of then: what has expired since is there. Rows of tables in use
 //! are read from pinned tablets, and of a time with what the logs have since these were pinned ([`super::history`]); rows that TRUNCATE, DROP or a restore have
-//! left behind lie in the tablets of today. Who asks needs the permissions of today.
+//! left behind lie in the tablets of today. Masks are those of then and of today ([`crate::analysis::past_masks`]), permissions those of today
+//! on the table that is read, not on one that has its name by now ([`super::access::past`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use quick_cache::sync::Cache;
 
 use super::Engine;
 use super::open_times::{NotOpened, OpenTimes, Opened, OpenedTime, Share};
-use crate::analysis::plan::PastKey;
+use crate::analysis::past_masks::masked_as_today;
+use crate::analysis::plan::{PastKey, PastRead, Plan};
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
 use crate::boxed;
@@ -101,11 +103,12 @@ pub(super) fn plan(
         return analysis::plan(today, keyspace, parsed);
     };
     let named = keyspace_of(table, keyspace)?;
+    let name = table.name.as_str();
     let (key, schema) = match as_of {
         ast::AsOf::Snapshot(tag) => {
             let snapshot = today.require_snapshot(tag, named)?;
-            let key = snapshot_key(snapshot);
-            (key, Arc::new(schema_of(today, &snapshot.keyspace)?))
+            let then = masked_as_today(today, &snapshot.keyspace, Some(name));
+            (snapshot_key(snapshot), schema_of(today, &then)?)
         }
         ast::AsOf::Time(literal) => {
             let key = time_key(literal, named)?;
@@ -113,12 +116,26 @@ pub(super) fn plan(
             let opened = opened.ok_or_else(|| {
                 CqlError::Server(format!("AS OF {literal} is not open any more: try again"))
             })?;
-            (key, opened.schema())
+            let opened = opened.schema();
+            let then = masked_as_today(today, opened.require_keyspace(named)?, Some(name));
+            (key, alone(today, then))
         }
     };
     let mut planned = analysis::plan(&schema, keyspace, parsed)?;
-    planned.past = Some(key);
+    planned.past = read_by(&planned.plan, &schema, key);
     Ok(planned)
+}
+
+fn read_by(plan: &Plan, then: &Schema, key: PastKey) -> Option<PastRead> {
+    let Plan::Select(plan) = plan else { return None };
+    let table = plan.table();
+    let view = table.view.as_ref();
+    let base = view.and_then(|view| then.table(&table.keyspace, &view.base_table));
+    Some(PastRead {
+        key,
+        keyspace_id: then.keyspace(&table.keyspace).and_then(|keyspace| keyspace.id),
+        base: base.unwrap_or(table).clone(),
+    })
 }
 
 /// # Errors
@@ -250,11 +267,20 @@ impl Engine {
     }
 }
 
-/// The schema of then: a keyspace alone.
+/// Returns today's schema with nothing but a keyspace of then.
+fn alone(today: &Schema, keyspace: Arc<Keyspace>) -> Schema {
+    Schema {
+        keyspaces: BTreeMap::from([(keyspace.name.clone(), keyspace)]),
+        snapshots: Arc::default(),
+        access: today.access.clone(),
+        journal: today.journal.clone(),
+        ..*today
+    }
+}
+
+/// The schema of then: a keyspace alone, whose views and base tables may not know each other yet.
 fn schema_of(today: &Schema, keyspace: &Arc<Keyspace>) -> Result<Schema, CqlError> {
-    let mut schema = today.clone();
-    schema.keyspaces = BTreeMap::from([(keyspace.name.clone(), keyspace.clone())]);
-    schema.snapshots = Arc::default();
+    let mut schema = alone(today, keyspace.clone());
     let views = keyspace.tables.values().filter(|table| table.is_view());
     let views: Vec<Arc<Table>> = views.cloned().collect();
     link_views(&mut schema, views)?;

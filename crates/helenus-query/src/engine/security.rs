@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use helenus_cql::ast::Permission;
 use helenus_cql::error::CqlError;
+use uuid::Uuid;
 
 use super::Engine;
 use super::access::{self, Credentials, RoleContext};
+use crate::analysis::plan::PastRead;
 use crate::analysis::{Plan, Planned};
 use crate::boxed;
 use crate::request::{ClientState, QueryOptions, User};
@@ -38,7 +40,7 @@ impl Engine {
         self.schema().access.role(user).is_some_and(|role| role.can_login)
     }
 
-    /// True if a user may read a table, or is a superuser where none is named. Everybody may where there are no permissions.
+    /// True if a user may read a table, or is a superuser where none is named. Every user may where there are no permissions.
     pub fn may_read(&self, user: Option<&User>, table: Option<(&str, &str)>) -> bool {
         if !self.control.authorizes {
             return true;
@@ -51,6 +53,16 @@ impl Engine {
             }
             None => access.is_superuser(user),
         }
+    }
+
+    /// True if a user may read the table of that name and id. A table that was dropped since takes what a table without a name takes.
+    pub fn may_read_same(&self, user: Option<&User>, table: Option<(&str, &str)>, id: Option<Uuid>) -> bool {
+        let schema = self.schema();
+        let is_there = |(keyspace, name): &(&str, &str)| {
+            let today = schema.table(keyspace, name).map(|table| table.id);
+            today.is_some() && today == id
+        };
+        self.may_read(user, table.filter(is_there))
     }
 
     /// Ends the connections of those who may not stay.
@@ -102,7 +114,7 @@ impl Engine {
         let Some(masked) = planned
             .masked
             .as_ref()
-            .filter(|masked| self.hides(client, masked))
+            .filter(|masked| self.hides(client, masked, planned.past.as_ref()))
         else {
             return (planned, Cow::Borrowed(options));
         };
@@ -114,17 +126,17 @@ impl Engine {
     }
 
     /// True if masks hide something that a plan reads from a client.
-    fn hides(&self, client: &ClientState, masked: &Planned) -> bool {
+    fn hides(&self, client: &ClientState, masked: &Planned, past: Option<&PastRead>) -> bool {
         let Plan::Select(plan) = &masked.plan else {
             return false;
         };
         if !self.control.authorizes || !self.masks_columns() {
             return false;
         }
-        let table = plan.table();
-        let on = Resource::table(&table.keyspace, &table.name);
+        let schema = self.schema();
+        let on = access::past::on_table(&schema, past, plan.table());
         let user = client.user.as_deref().map_or("", |user| user.name.as_str());
-        !self.schema().access.may(user, Permission::Unmask, &on)
+        !schema.access.may(user, Permission::Unmask, &on)
     }
 
     /// Refuses a statement that the client may not run.

@@ -10,6 +10,7 @@ use helenus_tablet::{HistoryPosition, PinnedTablet, TableOrigin};
 use uuid::Uuid;
 
 use super::Engine;
+use super::access;
 use super::adoption;
 use super::ddl::{self, difference, snapshots};
 use super::past::time_of;
@@ -278,7 +279,8 @@ impl Engine {
         let ttl = self.limits().auto_snapshot.ttl;
         let restore = |schema: &_| {
             let restored = snapshots::restore(schema, wanted, now_ms, ttl);
-            let (next, restored) = restored.map_err(CqlError::invalid)?;
+            let (mut next, restored) = restored.map_err(CqlError::invalid)?;
+            next.access = Arc::new(access::kept(schema, &next));
             let events = difference::events(schema, &next);
             Ok(Some((next, (restored, events))))
         };

@@ -187,6 +187,7 @@ pub fn hidden_table(
         keyspace: base.keyspace.clone(),
         name: format!("{}.{name}", base.name),
         id,
+        incarnation: None,
         number,
         kind: TableKind::Index,
         compact: None,

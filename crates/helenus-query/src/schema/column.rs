@@ -47,6 +47,24 @@ pub struct ColumnMask {
 }
 
 impl ColumnMask {
+    /// The mask that shows null, whatever the type of the column.
+    pub fn null() -> ColumnMask {
+        ColumnMask {
+            keyspace: "system".to_owned(),
+            name: "mask_null".to_owned(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// The mask of a column that is dropped. It may outlive functions and types of users; a mask that needs some becomes one that shows null.
+    pub fn without_users_parts(&self) -> ColumnMask {
+        let is_native = |(ty, _): &(CqlType, _)| matches!(ty, CqlType::Native(_));
+        match self.keyspace == "system" && self.arguments.iter().all(is_native) {
+            true => self.clone(),
+            false => ColumnMask::null(),
+        }
+    }
+
     /// The qualified name.
     pub fn function_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
@@ -85,4 +103,6 @@ pub struct DroppedColumn {
     pub id: Option<ColumnId>,
     /// What was written up to then is gone.
     pub dropped_time_us: i64,
+    /// The mask that the column had when it was dropped: it holds for the values of earlier times.
+    pub mask: Option<Arc<ColumnMask>>,
 }

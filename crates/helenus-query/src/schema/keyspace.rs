@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::types::UserType;
+use uuid::Uuid;
 
 use super::{Index, Table, UserAggregate, UserFunction};
 
@@ -11,6 +12,9 @@ use super::{Index, Table, UserAggregate, UserFunction};
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     pub name: String,
+    /// Tells the keyspace apart from those that had its name before and after. `None` if a version without such ids has created it, and
+    /// for keyspaces of the server.
+    pub id: Option<Uuid>,
     pub replication: Replication,
     /// When false, writes are acknowledged from memory.
     pub durable_writes: bool,

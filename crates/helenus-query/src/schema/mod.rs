@@ -102,6 +102,30 @@ impl Schema {
         })
     }
 
+    /// The table as it is today; or, if it was dropped, as its newest snapshot has it. With the keyspace that it is in. `None` if neither is there.
+    pub(crate) fn last_known(&self, table: &Table) -> Option<(&Arc<Keyspace>, &Arc<Table>)> {
+        let has_table = |keyspace: &Keyspace| {
+            let known = keyspace.tables.get(&table.name);
+            known.is_some_and(|known| known.is_same_as(table))
+        };
+        let today = self.keyspace(&table.keyspace).filter(|of| has_table(of));
+        let newest = || {
+            let snapshots = self.snapshots.values();
+            let of_keyspace = snapshots.filter(|snapshot| snapshot.keyspace.name == table.keyspace);
+            let with_table = of_keyspace.filter(|snapshot| has_table(&snapshot.keyspace));
+            with_table
+                .max_by_key(|snapshot| snapshot.taken_ms)
+                .map(|snapshot| &snapshot.keyspace)
+        };
+        let keyspace = today.or_else(newest)?;
+        Some((keyspace, keyspace.tables.get(&table.name)?))
+    }
+
+    /// True if the keyspace of that name is the one that had that id at an earlier time.
+    pub(crate) fn is_same_keyspace(&self, name: &str, id: Option<Uuid>) -> bool {
+        self.keyspace(name).is_some_and(|keyspace| keyspace.id == id)
+    }
+
     /// The indexes and views that lack rows which were there before them.
     pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();

@@ -60,6 +60,8 @@ pub struct Table {
     pub name: String,
     /// The id that drivers and tools see; a new one for every CREATE.
     pub id: Uuid,
+    /// Tells the table apart from earlier ones, if the statement that created it chose the id. `None` if the id is of the table alone.
+    pub incarnation: Option<Uuid>,
     pub options: TableOptions,
     /// The id that the next added column takes.
     pub next_column_id: ColumnId,
@@ -80,6 +82,7 @@ pub struct TableBuilder {
     pub keyspace: String,
     pub name: String,
     pub id: Uuid,
+    pub incarnation: Option<Uuid>,
     pub number: TableId,
     pub kind: TableKind,
     pub compact: Option<Compact>,
@@ -131,6 +134,7 @@ impl TableBuilder {
             keyspace: self.keyspace,
             name: self.name,
             id: self.id,
+            incarnation: self.incarnation,
             number: self.number,
             kind: self.kind,
             compact: self.compact,
@@ -170,6 +174,7 @@ impl Table {
             keyspace: self.keyspace.clone(),
             name: self.name.clone(),
             id: self.id,
+            incarnation: self.incarnation,
             number: self.number,
             kind: self.kind,
             compact: self.compact,
@@ -204,6 +209,11 @@ impl Table {
 
     pub fn regular_columns(&self) -> &[Arc<Column>] {
         &self.columns[self.partition_key_count + self.clustering_count + self.static_count..]
+    }
+
+    /// True if both are the same table, perhaps at different times. Tables that were created one after the other under one name are not.
+    pub fn is_same_as(&self, other: &Table) -> bool {
+        self.id == other.id && self.incarnation == other.incarnation
     }
 
     /// True if a column has a mask.

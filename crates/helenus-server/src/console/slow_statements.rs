@@ -18,7 +18,8 @@ pub(super) async fn show(
     let user = caller.user();
     let may_see = |request: &KeptRequest| {
         let table = (!request.table.is_empty()).then_some((&*request.keyspace, &*request.table));
-        console.reporter.engine.may_read(user.as_deref(), table)
+        let engine = &console.reporter.engine;
+        engine.may_read_same(user.as_deref(), table, request.work.statement.table)
     };
     let kept = console.reporter.slow_requests.kept();
     let shown: Vec<Value> = kept

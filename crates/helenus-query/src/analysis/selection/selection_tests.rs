@@ -120,6 +120,7 @@ fn table() -> Table {
         keyspace: KEYSPACE.to_owned(),
         name: "t".to_owned(),
         id: Uuid::nil(),
+        incarnation: None,
         number: TableId(1),
         kind: TableKind::Stored,
         compact: None,
@@ -139,6 +140,7 @@ fn table() -> Table {
 fn schema(table: &Arc<Table>) -> Schema {
     let keyspace = Keyspace {
         name: KEYSPACE.to_owned(),
+        id: None,
         replication: Replication::new("SimpleStrategy".to_owned(), BTreeMap::new()),
         durable_writes: true,
         is_virtual: false,

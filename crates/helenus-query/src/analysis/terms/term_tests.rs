@@ -91,6 +91,7 @@ fn nested_type(name: &str) -> CqlType {
 fn schema() -> Schema {
     let keyspace = Keyspace {
         name: KEYSPACE.to_owned(),
+        id: None,
         replication: Replication::new("SimpleStrategy".to_owned(), BTreeMap::new()),
         durable_writes: true,
         is_virtual: false,

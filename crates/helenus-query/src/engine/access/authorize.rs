@@ -5,15 +5,14 @@ use std::sync::Arc;
 use helenus_cql::ast::{self, Permission, RoleOptions, Statement};
 use helenus_cql::error::CqlError;
 
-use super::{RoleContext, grant, service_level};
+use super::ensure::{RequiredPermission, check, ensure};
+use super::{RoleContext, grant, past, service_level};
 use crate::analysis::modification::ModificationPlan;
+use crate::analysis::plan::PastRead;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::{Plan, Planned};
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
-
-/// A permission that a statement needs.
-type RequiredPermission = (Permission, Resource);
 
 /// Refuses a statement that its user may not run. One that was allowed is allowed to the same user until the schema changes, which its
 /// plan goes with.
@@ -35,12 +34,16 @@ pub(crate) fn authorize(
     };
     match &planned.plan {
         Plan::Select(plan) => {
-            let read = plan.table();
-            check(
-                ctx,
-                vec![(Permission::Select, needed_of_reading(ctx.schema, read))],
-            )?;
-            may_restrict(ctx, plan)?;
+            let past = planned.past.as_ref();
+            match past {
+                None => ensure(
+                    ctx,
+                    Permission::Select,
+                    &needed_of_reading(ctx.schema, plan.table()),
+                )?,
+                Some(read) => past::authorize_read(ctx, read)?,
+            }
+            may_restrict(ctx, plan, past)?;
         }
         Plan::Modification(plan) => check(ctx, needs_of_writing(ctx.schema, plan))?,
         Plan::Batch(plan) => {
@@ -53,45 +56,13 @@ pub(crate) fn authorize(
             check(ctx, needs_of_changing(ctx, &plan.statement)?)?;
         }
     }
-    let executing = |function: &Resource| (Permission::Execute, function.clone());
+    let executing = |function: &Resource| {
+        let on = past::on_function(ctx.schema, planned.past.as_ref(), function);
+        (Permission::Execute, on)
+    };
     check(ctx, planned.executed.iter().map(executing).collect())?;
     planned.allow(user);
     Ok(())
-}
-
-/// `ClientState.ensurePermission`
-fn check(ctx: &RoleContext<'_>, needs: Vec<RequiredPermission>) -> Result<(), CqlError> {
-    needs
-        .into_iter()
-        .try_for_each(|(permission, on)| ensure(ctx, permission, &on))
-}
-
-fn ensure(ctx: &RoleContext<'_>, permission: Permission, on: &Resource) -> Result<(), CqlError> {
-    let user = ctx.user.unwrap_or_default();
-    let is_given = is_readable(permission, on) || on.is_built_in();
-    match is_given || ctx.schema.access.may(user, permission, on) {
-        true => Ok(()),
-        false => Err(CqlError::Unauthorized(format!(
-            "User {user} has no {} permission on {on} or any of its parents",
-            permission.name()
-        ))),
-    }
-}
-
-/// Tables that everybody may read who has logged in, since drivers and tools do.
-fn is_readable(permission: Permission, on: &Resource) -> bool {
-    let Resource::Table { keyspace, table } = on else {
-        return false;
-    };
-    permission == Permission::Select
-        && match keyspace.as_str() {
-            "system" => matches!(
-                table.as_str(),
-                "local" | "peers" | "peers_v2" | "size_estimates" | "table_estimates"
-            ),
-            "system_schema" | "system_virtual_schema" | "system_traces" => true,
-            _ => false,
-        }
 }
 
 fn on_table(permission: Permission, table: &Table) -> RequiredPermission {
@@ -107,13 +78,13 @@ fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
 }
 
 /// Who may neither see what masks hide nor search for it names no masked column in WHERE, nor orders by one.
-fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan) -> Result<(), CqlError> {
+fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, past: Option<&PastRead>) -> Result<(), CqlError> {
     let table = plan.table();
     if !table.is_masked() {
         return Ok(());
     }
     let user = ctx.user.unwrap_or_default();
-    let on = Resource::table(&table.keyspace, &table.name);
+    let on = past::on_table(ctx.schema, past, table);
     let may = |permission| ctx.schema.access.may(user, permission, &on);
     if may(Permission::Unmask) || may(Permission::SelectMasked) {
         return Ok(());
@@ -192,21 +163,19 @@ fn needs_of_changing(
         |permission, name: &ast::Ident| vec![(permission, Resource::Keyspace(name.as_str().to_owned()))];
     Ok(match statement {
         Statement::CreateKeyspace(_) => vec![(Permission::Create, Resource::AllKeyspaces)],
-        Statement::CopyKeyspace(statement) => copying(
-            schema,
+        // What is copied may be another table than the one of its name: `past::authorize_copy` decides when it is known.
+        Statement::CopyKeyspace(statement) => vec![
             (Permission::Create, Resource::AllKeyspaces),
-            statement.origin.as_str(),
-            None,
-        ),
-        Statement::CopyTable(statement) => copying(
-            schema,
             (
-                Permission::Create,
-                Resource::AllTables(keyspace_of(statement.table.keyspace.as_ref())),
+                Permission::Select,
+                Resource::AllTables(statement.origin.as_str().to_owned()),
             ),
-            &keyspace_of(statement.origin.keyspace.as_ref()),
-            Some(statement.origin.name.as_str()),
-        ),
+        ],
+        Statement::CopyTable(statement) => {
+            let mut needs = on_all_tables(Permission::Create, &statement.table);
+            needs.extend(on(Permission::Select, &statement.origin));
+            needs
+        }
         Statement::AlterKeyspace(statement) => on_keyspace(Permission::Alter, &statement.name),
         Statement::DropKeyspace(statement) => on_keyspace(Permission::Drop, &statement.name),
         Statement::CreateTable(statement) => on_all_tables(Permission::Create, &statement.table),
@@ -280,29 +249,6 @@ fn needs_of_changing(
         Statement::Truncate(name) => on(Permission::Modify, name),
         _ => Vec::new(),
     })
-}
-
-/// Who copies a keyspace or a table reads it, and sees in the copy what masks hide.
-fn copying(
-    schema: &Schema,
-    making: RequiredPermission,
-    keyspace: &str,
-    table: Option<&str>,
-) -> Vec<RequiredPermission> {
-    let on = match table {
-        Some(table) => Resource::table(keyspace, table),
-        None => Resource::AllTables(keyspace.to_owned()),
-    };
-    let of_today = schema.keyspaces.get(keyspace).into_iter();
-    let of_snapshots = schema.snapshots.values().map(|snapshot| &snapshot.keyspace);
-    let keyspaces = of_today.chain(of_snapshots.filter(|of| of.name == keyspace));
-    let mut tables = keyspaces.flat_map(|of| of.tables.values());
-    let is_masked = tables.any(|of| of.is_masked() && table.is_none_or(|table| of.name == table));
-    let unmask = is_masked.then(|| (Permission::Unmask, on.clone()));
-    [making, (Permission::Select, on)]
-        .into_iter()
-        .chain(unmask)
-        .collect()
 }
 
 /// A function or an aggregate that is made, or made anew.

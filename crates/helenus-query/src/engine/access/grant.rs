@@ -207,10 +207,10 @@ pub(crate) fn created(
     }
 }
 
-/// The roles without permissions on what is no longer there.
-pub(crate) fn dropped(schema: &Schema) -> Roles {
-    schema.access.with_each(|role| {
-        let is_left = |on: &Resource| on.exists(schema);
+/// Returns the roles without permissions on what is gone after a change, or is another thing under its name.
+pub(crate) fn kept(before: &Schema, after: &Schema) -> Roles {
+    after.access.with_each(|role| {
+        let is_left = |on: &Resource| on.exists(after) && on.is_same(before, after);
         let is_changed = !role.permissions.keys().all(is_left);
         is_changed.then(|| {
             let mut role = role.clone();

@@ -5,10 +5,12 @@
 
 pub(crate) mod authorize;
 pub(crate) mod credentials;
+pub(crate) mod ensure;
 pub(crate) mod grant;
 pub(crate) mod list;
 pub(crate) mod login_limiter;
 pub(crate) mod password;
+pub(crate) mod past;
 pub(crate) mod role;
 pub(crate) mod service_level;
 pub(crate) mod service_level_lists;
@@ -17,7 +19,7 @@ pub use credentials::Credentials;
 pub(crate) use credentials::PasswordAuthenticator;
 
 pub(crate) use authorize::authorize;
-pub(crate) use grant::{created, dropped};
+pub(crate) use grant::{created, kept};
 pub(crate) use list::list;
 pub(crate) use role::{apply, validate, with_hash};
 

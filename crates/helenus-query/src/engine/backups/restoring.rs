@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use helenus_cql::ast::Permission;
 use helenus_cql::error::CqlError;
 use helenus_cql::value::timestamp;
 use helenus_row::TableId;
@@ -16,7 +17,7 @@ use crate::engine::past::time_of;
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
 use crate::failure::store_error;
-use crate::schema::roles::Roles;
+use crate::schema::roles::{Role, Roles};
 use crate::schema::{Keyspace, Schema, Snapshot};
 use crate::storage::agreement::add_header_table;
 
@@ -113,7 +114,7 @@ impl Engine {
             restored.keyspaces.push(done);
         }
         if wanted.roles {
-            restored.roles = self.restore_roles(&source.schema.access).await?;
+            restored.roles = self.restore_roles(&source.schema).await?;
         }
         Ok(restored)
     }
@@ -253,25 +254,38 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts roles back in the place of those of the same names; their names.
-    async fn restore_roles(&self, then: &Roles) -> Result<Vec<String>, CqlError> {
+    /// Puts the roles of a schema back in the place of those of the same names; their names.
+    async fn restore_roles(&self, then: &Schema) -> Result<Vec<String>, CqlError> {
         ddl::change(self, |schema| {
             Ok(with_roles(schema, then).map(|schema| (schema, ())))
         })
         .await?;
-        let names: Vec<String> = then.roles.keys().cloned().collect();
+        let names: Vec<String> = then.access.roles.keys().cloned().collect();
         tracing::info!(roles = names.join(" "), "roles were put back");
         Ok(names)
     }
 }
 
-/// The schema with the roles of a backup; none if it has them.
-fn with_roles(schema: &Schema, then: &Roles) -> Option<Schema> {
+/// Returns the schema with the roles of a backup, or `None` if it has them. Permissions on a table or keyspace that is another one today are left
+/// out.
+fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
     let mut roles = Roles::clone(&schema.access);
-    let of_then = |(name, of): (&String, &Arc<_>)| (name.clone(), Arc::clone(of));
-    roles.roles.extend(then.roles.iter().map(of_then));
-    roles.identities.extend(then.identities.clone());
-    roles.service_levels.extend(then.service_levels.clone());
+    let then_roles = &then.access;
+    let of_then = |(name, of): (&String, &Arc<Role>)| {
+        let mut role = Role::clone(of);
+        role.permissions.retain(|on, permissions| {
+            let is_same = on.is_system_data() || on.is_same(then, schema);
+            if !is_same {
+                let permissions = permissions.iter().map(Permission::name).collect::<Vec<_>>();
+                tracing::warn!(role = %name, permissions = permissions.join(" "), %on, "permissions were not put back: this is not what the backup has under that name");
+            }
+            is_same
+        });
+        (name.clone(), Arc::new(role))
+    };
+    roles.roles.extend(then_roles.roles.iter().map(of_then));
+    roles.identities.extend(then_roles.identities.clone());
+    roles.service_levels.extend(then_roles.service_levels.clone());
     (roles != *schema.access).then(|| Schema {
         access: Arc::new(roles),
         ..schema.clone()

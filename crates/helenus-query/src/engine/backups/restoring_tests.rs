@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::engine::backups::BackUp;
+use crate::engine::ddl::in_memory::InMemorySchema;
 use crate::execution::modification::dml_tests::Session;
-use crate::schema::roles::Role;
+use crate::schema::roles::Resource;
 
 const FILL: [&str; 5] = [
     "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))",
@@ -97,12 +98,14 @@ fn roles_take_the_place_of_those_of_their_names() {
         roles: BTreeMap::from([role("ann", false), role("bob", false)]),
         ..Roles::default()
     };
-    let then = Roles {
+    let ann = Roles {
         roles: BTreeMap::from([role("ann", true)]),
         ..Roles::default()
     };
     let none = br#"{"format":1,"next_table_number":1,"keyspaces":[]}"#;
     let mut schema = crate::engine::ddl::schema_store::read_whole(none).unwrap();
+    let mut then = schema.clone();
+    then.access = Arc::new(ann);
     schema.access = Arc::new(today);
     let after = with_roles(&schema, &then).unwrap();
     let can_login: Vec<bool> = after.access.roles.values().map(|role| role.can_login).collect();
@@ -111,4 +114,45 @@ fn roles_take_the_place_of_those_of_their_names() {
         with_roles(&after, &then).is_none(),
         "nothing is written for nothing"
     );
+}
+
+#[test]
+fn restored_roles_keep_permissions_on_the_same_things() {
+    let mut then = InMemorySchema::new("ks");
+    for statement in [
+        "CREATE TABLE t (k int PRIMARY KEY)",
+        "CREATE TABLE u (k int PRIMARY KEY)",
+    ] {
+        then.apply(statement).unwrap();
+    }
+    let mut today = InMemorySchema {
+        schema: then.schema.clone(),
+        ..then
+    };
+    let mut then = then.schema;
+    for statement in [
+        "DROP TABLE u",
+        "CREATE TABLE u (k int PRIMARY KEY)",
+        "CREATE KEYSPACE other WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    ] {
+        today.apply(statement).unwrap();
+    }
+    let keyspace = |name: &str| Resource::Keyspace(name.to_owned());
+    let same = [keyspace("ks"), Resource::AllKeyspaces, Resource::table("ks", "t")];
+    let another = [
+        keyspace("other"),
+        Resource::table("ks", "u"),
+        Resource::table("ks", "gone"),
+    ];
+    let mut ann = Role {
+        name: "ann".to_owned(),
+        ..Role::default()
+    };
+    for on in same.iter().chain(&another) {
+        ann.permissions.insert(on.clone(), on.applicable());
+    }
+    then.access = Arc::new(Roles::default().with_role(ann));
+    let after = with_roles(&today.schema, &then).unwrap();
+    let left: BTreeSet<Resource> = after.access.roles["ann"].permissions.keys().cloned().collect();
+    assert_eq!(left, BTreeSet::from(same));
 }

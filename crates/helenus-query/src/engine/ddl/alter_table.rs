@@ -303,6 +303,10 @@ fn drop_columns(
                 kind: column.kind,
                 id: Some(column.id),
                 dropped_time_us: timestamp_us.unwrap_or(ctx.now_us),
+                mask: column
+                    .mask
+                    .as_deref()
+                    .map(|mask| Arc::new(mask.without_users_parts())),
             },
         );
     }

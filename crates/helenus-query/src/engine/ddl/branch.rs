@@ -15,7 +15,9 @@ use super::renumber::{branched, numbers_of};
 use super::snapshots::{bring_functions, bring_types, put_in};
 use super::table::{already_exists, check_name};
 use super::{Change, DdlContext};
+use crate::analysis::past_masks::masked_as_today;
 use crate::analysis::restrictions::view_filter::link_views;
+use crate::engine::access::past::authorize_copy;
 use crate::index::definition::default_name;
 use crate::index::entries::hidden_table;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -134,6 +136,17 @@ impl<'a> Copy<'a> {
         Ok(Source { keyspace, pinned })
     }
 
+    /// Returns what is copied with the masks of today, if the client may copy it.
+    ///
+    /// # Errors
+    /// Cassandra's of permissions.
+    pub fn permitted(self, ctx: &DdlContext<'_>, source: &Keyspace) -> Result<Arc<Keyspace>, CqlError> {
+        let masked = masked_as_today(ctx.schema, &Arc::new(source.clone()), None);
+        let is_whole = matches!(self, Copy::Keyspace(_));
+        authorize_copy(&ctx.roles(), &masked, is_whole)?;
+        Ok(masked)
+    }
+
     /// The schema with the branch, whose rows lie in these tablets.
     ///
     /// # Errors
@@ -211,6 +224,7 @@ fn keyspace(
     check_new(ctx, &statement.name)?;
     let name = statement.name.as_str();
     let mut keyspace = renamed(source, name, hidden_table).map_err(damaged)?;
+    keyspace.id = Some(Uuid::new_v4());
     let warnings = options(ctx, &mut keyspace, &statement.properties)?;
     let mut schema = ctx.schema.clone();
     let mut numbers = Vec::new();

@@ -65,7 +65,7 @@ impl InMemorySchema {
             keyspace: self.keyspace.as_deref(),
             user: None,
             control: AccessControl::default(),
-            masks_columns: false,
+            masks_columns: true,
             auto_snapshot: self.auto_snapshot,
             now_us: self.now_us,
         }

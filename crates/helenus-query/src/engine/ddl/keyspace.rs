@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
+use uuid::Uuid;
 
 use super::{Applied, Change, DdlContext, Effect, snapshots, system_keyspace, unchanged};
 use crate::properties::{self, Options};
@@ -87,6 +88,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateKeyspace) -> Applied 
     let warnings = factor_warning(ctx, name, &replication);
     let keyspace = Keyspace {
         name: name.to_owned(),
+        id: Some(Uuid::new_v4()),
         replication,
         durable_writes: durable_writes?.unwrap_or(true),
         is_virtual: false,

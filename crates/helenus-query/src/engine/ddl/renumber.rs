@@ -60,6 +60,7 @@ pub(super) fn branched(
     let mut builder = table.to_builder();
     builder.number = schema.take_table_number();
     builder.id = Uuid::new_v4();
+    builder.incarnation = None;
     builder.origin = origin(table);
     builder.adopts_origin = false;
     change(&mut builder);

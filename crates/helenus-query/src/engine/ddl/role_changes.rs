@@ -30,7 +30,7 @@ pub(crate) fn apply(
 
 /// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
 pub(crate) fn after(ctx: &DdlContext<'_>, after: &Schema, statement: &ast::Statement) -> Roles {
-    let access = access::dropped(after);
+    let access = access::kept(ctx.schema, after);
     let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {
         return access;
     };

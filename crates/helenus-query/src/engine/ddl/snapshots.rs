@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
 use super::renumber::{branched, numbers_of, renumbered};
+use crate::analysis::past_masks::masked_as_today;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};
@@ -105,7 +106,8 @@ pub struct Restored {
     pub replaced: Option<String>,
 }
 
-/// The schema with tables put back as they are in a snapshot: with the rows, columns, options, indexes and views of then. Tables of these names
+/// The schema with tables put back as they are in a snapshot: with the rows, columns, options, indexes and views of then, and masks of then and
+/// of today. Tables of these names
 /// that are there become a snapshot themselves, so that this can be undone too. What is put back is in its snapshot no more.
 ///
 /// # Errors
@@ -116,7 +118,8 @@ pub(crate) fn restore(
     now_ms: i64,
     ttl: Option<Duration>,
 ) -> Result<(Schema, Restored), String> {
-    let snapshot = find(before, wanted)?.clone();
+    let found = find(before, wanted)?;
+    let snapshot = as_today(before, found);
     let selected = select(&snapshot, wanted.table.as_deref())?;
     let bases: Vec<&Arc<Table>> = selected.iter().filter(|table| !table.is_view()).collect();
     let is_whole = selected.len() == snapshot.keyspace.tables.len();
@@ -142,7 +145,7 @@ pub(crate) fn restore(
     }
     schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
     link_views(&mut schema, views).map_err(|error| error.to_string())?;
-    schema.shrink_snapshot(&snapshot, &selected);
+    schema.shrink_snapshot(found, &selected);
     let replaced = before.keyspace(&head.name).filter(|_| !there.is_empty());
     let replaced = replaced.map(|keyspace| {
         let name = match bases.as_slice() {
@@ -158,6 +161,14 @@ pub(crate) fn restore(
         replaced,
     };
     Ok((schema, restored))
+}
+
+/// Returns a snapshot whose tables have the masks of today.
+fn as_today(today: &Schema, snapshot: &Snapshot) -> Snapshot {
+    Snapshot {
+        keyspace: masked_as_today(today, &snapshot.keyspace, None),
+        ..snapshot.clone()
+    }
 }
 
 fn find<'s>(schema: &'s Schema, wanted: &'s Restore) -> Result<&'s Arc<Snapshot>, String> {
@@ -487,6 +498,7 @@ pub(crate) fn begin_adoption(
     let renew = |schema: &mut Schema, table: &Table| {
         let change = |builder: &mut TableBuilder| {
             builder.id = table.id;
+            builder.incarnation = table.incarnation;
             builder.adopts_origin = true;
         };
         let name = |_: &TableBuilder, index: &Index| index.name.clone();
@@ -518,6 +530,7 @@ fn begin_restore(
     now_ms: i64,
     renew: impl Fn(&mut Schema, &Table) -> Result<Table, CqlError>,
 ) -> Result<(Schema, Restoring), String> {
+    let snapshot = &as_today(before, snapshot);
     let selected = select(snapshot, table)?;
     let mut schema = before.clone();
     let mut numbers = Vec::new();

@@ -60,7 +60,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         true => Some(compact_storage::complete(&mut columns)?),
         false => None,
     };
-    let id = new_id(&statement.properties)?;
+    let (id, incarnation) = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
     // A view's name is looked at when the table is known to be right, where Cassandra fails halfway.
     if taken.is_some() {
@@ -71,6 +71,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
         keyspace: keyspace_name.to_owned(),
         name: name.to_owned(),
         id,
+        incarnation,
         number: schema.take_table_number(),
         kind: TableKind::Stored,
         compact,
@@ -105,11 +106,14 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     )))
 }
 
-/// The id of a new table or view: the one that is given, or its own.
-pub(crate) fn new_id(given: &ast::Properties) -> Result<Uuid, CqlError> {
+/// Returns the id of a new table or view, and its incarnation. An id that the statement chooses may be that of a table that was dropped.
+pub(crate) fn new_id(given: &ast::Properties) -> Result<(Uuid, Option<Uuid>), CqlError> {
     match properties::text(given, "id")? {
-        Some(text) => Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned())),
-        None => Ok(Uuid::new_v4()),
+        Some(text) => {
+            let id = Uuid::parse_str(text).map_err(|_| CqlError::Config("Invalid table id".to_owned()))?;
+            Ok((id, Some(Uuid::new_v4())))
+        }
+        None => Ok((Uuid::new_v4(), None)),
     }
 }
 

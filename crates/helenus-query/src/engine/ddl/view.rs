@@ -81,13 +81,14 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     };
     shape.check()?;
     let view_options = without_ttl(table_options::of_new(&statement.properties)?, TTL_ON_CREATE)?;
-    let id = new_id(&statement.properties)?;
+    let (id, incarnation) = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
     let mut schema = ctx.schema.clone();
     let builder = TableBuilder {
         keyspace: keyspace_name.to_owned(),
         name: name.to_owned(),
         id,
+        incarnation,
         number: schema.take_table_number(),
         kind: TableKind::View,
         compact: None,

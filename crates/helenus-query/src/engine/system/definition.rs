@@ -119,6 +119,7 @@ fn read(keyspace: &SystemKeyspace, more: &str) -> Result<Keyspace, CqlError> {
     };
     Ok(Keyspace {
         name: keyspace.name.to_owned(),
+        id: None,
         replication: Replication::new(class.to_owned(), options),
         durable_writes: true,
         is_virtual: true,
@@ -179,6 +180,7 @@ fn table(keyspace: &str, statement: &ast::CreateTable) -> Result<Table, CqlError
         keyspace: keyspace.to_owned(),
         name: statement.table.name.0.clone(),
         id,
+        incarnation: None,
         number: TableId(0),
         kind: TableKind::Virtual,
         compact: None,

@@ -177,7 +177,8 @@ fn line(table: &Table) -> Line {
 }
 
 fn within(before: &Keyspace, after: &Keyspace, lines: &mut Vec<Line>) {
-    let is_same = before.types == after.types
+    let is_same = before.id == after.id
+        && before.types == after.types
         && before.functions == after.functions
         && before.aggregates == after.aggregates
         && before.replication == after.replication

@@ -39,6 +39,8 @@ struct SchemaDoc {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct KeyspaceDoc {
     name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<Uuid>,
     class: String,
     options: BTreeMap<String, String>,
     durable_writes: bool,
@@ -99,6 +101,8 @@ enum TypeDoc {
 pub(crate) struct TableDoc {
     name: String,
     id: Uuid,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incarnation: Option<Uuid>,
     number: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compact: Option<CompactDoc>,
@@ -175,6 +179,8 @@ struct DroppedColumnDoc {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
     dropped_time_us: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mask: Option<MaskDoc>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -288,6 +294,7 @@ pub(crate) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
     };
     KeyspaceDoc {
         name: keyspace.name.clone(),
+        id: keyspace.id,
         class: keyspace.replication.class.clone(),
         options: keyspace.replication.options.clone(),
         durable_writes: keyspace.durable_writes,
@@ -350,6 +357,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         kind: column.kind.into(),
         id: column.id.map(|id| id.0),
         dropped_time_us: column.dropped_time_us,
+        mask: column.mask.as_deref().map(mask_doc),
     };
     let index = |index: &Arc<Index>| IndexDoc {
         name: index.name.clone(),
@@ -374,6 +382,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
     TableDoc {
         name: table.name.clone(),
         id: table.id,
+        incarnation: table.incarnation,
         number: table.number.0,
         compact: table.compact.map(CompactDoc::from),
         next_column_id: table.next_column_id.0,

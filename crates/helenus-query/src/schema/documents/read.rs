@@ -113,6 +113,7 @@ pub(crate) fn read_keyspace(document: KeyspaceDoc, entry_table: EntryTable) -> R
         tables,
         functions,
         aggregates,
+        id: document.id,
         name: document.name,
     })
 }
@@ -202,6 +203,10 @@ fn read_table(
             kind: column.kind.into(),
             id: column.id.map(ColumnId),
             dropped_time_us: column.dropped_time_us,
+            mask: match &column.mask {
+                Some(mask) => Some(Arc::new(read_mask(mask, types)?)),
+                None => None,
+            },
         };
         dropped_columns.insert(column.name.clone(), dropped);
     }
@@ -209,6 +214,7 @@ fn read_table(
         keyspace: keyspace.to_owned(),
         name: document.name.clone(),
         id: document.id,
+        incarnation: document.incarnation,
         number: TableId(document.number),
         kind: match &document.view {
             Some(_) => TableKind::View,

@@ -141,6 +141,30 @@ impl Resource {
         permissions.iter().collect()
     }
 
+    /// True if the thing of that name is the same in both schemas: not one that was created after the other was dropped.
+    pub fn is_same(&self, before: &Schema, after: &Schema) -> bool {
+        let is_same_keyspace = |name: &str| {
+            let id = before.keyspace(name).map(|keyspace| keyspace.id);
+            id.is_some_and(|id| after.is_same_keyspace(name, id))
+        };
+        match self {
+            Resource::AllKeyspaces
+            | Resource::AllRoles
+            | Resource::Role(_)
+            | Resource::AllFunctions
+            | Resource::AllMBeans
+            | Resource::MBean(_) => true,
+            Resource::Keyspace(keyspace)
+            | Resource::AllTables(keyspace)
+            | Resource::AllFunctionsIn(keyspace) => is_same_keyspace(keyspace),
+            Resource::Function(function) => is_same_keyspace(&function.keyspace) && function.exists(before),
+            Resource::Table { keyspace, table } => {
+                let tables = before.table(keyspace, table).zip(after.table(keyspace, table));
+                tables.is_some_and(|(before, after)| before.is_same_as(after))
+            }
+        }
+    }
+
     pub fn exists(&self, schema: &Schema) -> bool {
         match self {
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMBeans => {

@@ -1,0 +1,158 @@
+//! Masks on tables of an earlier time: a column is masked if it was masked then, or is masked today.
+//!
+//! Columns are found by their ids, so a key column keeps its mask under an earlier name. A column that was dropped has the mask that it had
+//! last. A table that was dropped has the masks of its newest snapshot.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helenus_cql::types::CqlType;
+use helenus_row::ColumnId;
+
+use crate::schema::{Column, ColumnMask, Keyspace, Schema, Table, UserFunction, View, signature};
+
+/// A mask of today, as far as the values of an earlier time can be masked by it.
+struct MaskOfToday {
+    mask: Arc<ColumnMask>,
+    /// The function that it calls, if that is a user's.
+    function: Option<Arc<UserFunction>>,
+}
+
+impl MaskOfToday {
+    /// True if the column has another mask, or the keyspace has not that function.
+    fn is_new(&self, keyspace: &Keyspace, table: &Table, column: ColumnId) -> bool {
+        let column = table.column_by_id(column).map(|(_, column)| column);
+        let is_known = |function: &Arc<UserFunction>| {
+            let functions = &keyspace.functions;
+            functions.get(&function.signature()) == Some(function)
+        };
+        column.is_some_and(|column| column.mask.as_ref() != Some(&self.mask))
+            || !self.function.iter().all(is_known)
+    }
+}
+
+type MasksOfToday = BTreeMap<ColumnId, MaskOfToday>;
+
+/// Returns a keyspace of an earlier time with the masks of today. With `only`, the tables of that name and its base table alone get them.
+pub(crate) fn masked_as_today(today: &Schema, then: &Arc<Keyspace>, only: Option<&str>) -> Arc<Keyspace> {
+    let mut masked = Cow::Borrowed(then.as_ref());
+    let view_of = |name: &str| then.tables.get(name).and_then(|table| table.view.as_deref());
+    let base = only.and_then(view_of).map(|view| view.base_table.as_str());
+    let is_wanted = |table: &&Arc<Table>| {
+        only.is_none_or(|only| only == table.name || base.is_some_and(|base| base == table.name))
+    };
+    let (views, bases): (Vec<_>, Vec<_>) = then
+        .tables
+        .values()
+        .filter(is_wanted)
+        .partition(|table| table.is_view());
+    for table in bases {
+        hide(&mut masked, table, masks_of_today(today, table));
+    }
+    for table in views {
+        let mut masks = masks_of_today(today, table);
+        if let Some(view) = &table.view {
+            add_masks_of_base(&masked, table, view, &mut masks);
+        }
+        hide(&mut masked, table, masks);
+    }
+    match masked {
+        Cow::Borrowed(_) => then.clone(),
+        Cow::Owned(masked) => Arc::new(masked),
+    }
+}
+
+/// Gives columns of a table their masks of today, and the keyspace the functions that these call.
+fn hide(keyspace: &mut Cow<'_, Keyspace>, table: &Arc<Table>, mut masks: MasksOfToday) {
+    masks.retain(|column, of_today| of_today.is_new(keyspace, table, *column));
+    if masks.is_empty() {
+        return;
+    }
+    let mut builder = table.to_builder();
+    for column in &mut builder.columns {
+        let Some(MaskOfToday { mask, function }) = masks.get(&column.id) else {
+            continue;
+        };
+        column.mask = Some(mask.clone());
+        if let Some(function) = function {
+            let functions = &mut keyspace.to_mut().functions;
+            functions.insert(function.signature(), function.clone());
+        }
+    }
+    let table = Arc::new(builder.build());
+    keyspace.to_mut().tables.insert(table.name.clone(), table);
+}
+
+fn masks_of_today(today: &Schema, then: &Table) -> MasksOfToday {
+    let Some((keyspace, known)) = today.last_known(then) else {
+        return MasksOfToday::new();
+    };
+    let masks = then.columns.iter().filter_map(|column| {
+        let (mask, ty) = mask_of_today(known, then, column)?;
+        Some((column.id, applicable(keyspace, mask, ty, column)))
+    });
+    masks.collect()
+}
+
+/// Returns the mask of a column as the table has it last, and the type that the mask is for.
+fn mask_of_today<'t>(
+    known: &'t Table,
+    then: &Table,
+    column: &Column,
+) -> Option<(&'t Arc<ColumnMask>, &'t CqlType)> {
+    let current = known.column_by_id(column.id).map(|(_, column)| column);
+    if let Some((mask, ty)) = current.and_then(|column| Some((column.mask.as_ref()?, &column.ty))) {
+        return Some((mask, ty));
+    }
+    // A column that was dropped and added again has the same id.
+    let mut dropped = known.dropped_columns.values();
+    let dropped = dropped.find(|dropped| dropped.id == Some(column.id))?;
+    let before = then.dropped_columns.get(&dropped.name);
+    match before.is_some_and(|before| before.dropped_time_us == dropped.dropped_time_us) {
+        true => None,
+        false => Some((dropped.mask.as_ref()?, &dropped.ty)),
+    }
+}
+
+/// Returns a mask that hides the values of an earlier time: the one of today, or null where a user type or a function has changed since.
+fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, then: &Column) -> MaskOfToday {
+    let null = || MaskOfToday {
+        mask: Arc::new(ColumnMask::null()),
+        function: None,
+    };
+    if *ty != then.ty {
+        return null();
+    }
+    if mask.keyspace == "system" {
+        return MaskOfToday {
+            mask: mask.clone(),
+            function: None,
+        };
+    }
+    let types = std::iter::once(ty).chain(mask.arguments.iter().map(|(ty, _)| ty));
+    let function = keyspace.functions.get(&signature(&mask.name, types));
+    match function.filter(|function| function.returns == *ty) {
+        Some(function) => MaskOfToday {
+            mask: mask.clone(),
+            function: Some(function.clone()),
+        },
+        None => null(),
+    }
+}
+
+/// Adds the masks of the base table's columns, which a view has under the same names.
+fn add_masks_of_base(keyspace: &Keyspace, table: &Table, view: &View, masks: &mut MasksOfToday) {
+    let Some(base) = keyspace.tables.get(&view.base_table) else {
+        return;
+    };
+    for column in &table.columns {
+        let of_base = base.column(&column.name).map(|(_, column)| column);
+        let mask = of_base.and_then(|column| column.mask.clone());
+        if let Some(mask) = mask.filter(|mask| column.mask.as_ref() != Some(mask)) {
+            masks
+                .entry(column.id)
+                .or_insert(MaskOfToday { mask, function: None });
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Whether a role has a permission on a thing.
+
+use helenus_cql::ast::Permission;
+use helenus_cql::error::CqlError;
+
+use super::RoleContext;
+use crate::schema::roles::Resource;
+
+/// A permission that a statement needs.
+pub(super) type RequiredPermission = (Permission, Resource);
+
+/// `ClientState.ensurePermission`
+pub(super) fn check(ctx: &RoleContext<'_>, needs: Vec<RequiredPermission>) -> Result<(), CqlError> {
+    needs
+        .into_iter()
+        .try_for_each(|(permission, on)| ensure(ctx, permission, &on))
+}
+
+pub(super) fn ensure(ctx: &RoleContext<'_>, permission: Permission, on: &Resource) -> Result<(), CqlError> {
+    let user = ctx.user.unwrap_or_default();
+    let is_given = is_readable(permission, on) || on.is_built_in();
+    match is_given || ctx.schema.access.may(user, permission, on) {
+        true => Ok(()),
+        false => Err(CqlError::Unauthorized(format!(
+            "User {user} has no {} permission on {on} or any of its parents",
+            permission.name()
+        ))),
+    }
+}
+
+/// Tables that everybody may read who has logged in, since drivers and tools do.
+fn is_readable(permission: Permission, on: &Resource) -> bool {
+    let Resource::Table { keyspace, table } = on else {
+        return false;
+    };
+    permission == Permission::Select
+        && match keyspace.as_str() {
+            "system" => matches!(
+                table.as_str(),
+                "local" | "peers" | "peers_v2" | "size_estimates" | "table_estimates"
+            ),
+            "system_schema" | "system_virtual_schema" | "system_traces" => true,
+            _ => false,
+        }
+}

@@ -1,0 +1,106 @@
+//! Permissions on tables of an earlier time. They belong to the table that it was, not to its name: permissions of today on a table that was
+//! created under the same name since do not count.
+
+use helenus_cql::ast::Permission;
+use helenus_cql::error::CqlError;
+use uuid::Uuid;
+
+use super::RoleContext;
+use super::ensure::ensure;
+use crate::analysis::plan::PastRead;
+use crate::schema::roles::Resource;
+use crate::schema::{Keyspace, Schema, Table};
+
+/// Returns the resource whose permissions of today count for a table, as it is today or as it was. With another table under the name of the
+/// keyspace's, those of the keyspace count; with another keyspace under its name, those of all keyspaces.
+pub(crate) fn on_table(today: &Schema, past: Option<&PastRead>, table: &Table) -> Resource {
+    match past {
+        None => Resource::table(&table.keyspace, &table.name),
+        Some(past) => on_table_of(today, past.keyspace_id, table),
+    }
+}
+
+fn on_table_of(today: &Schema, keyspace_id: Option<Uuid>, then: &Table) -> Resource {
+    let table = today.table(&then.keyspace, &then.name);
+    match table.is_some_and(|table| table.is_same_as(then)) {
+        true => Resource::table(&then.keyspace, &then.name),
+        false => on_all_tables(today, &then.keyspace, keyspace_id),
+    }
+}
+
+fn on_all_tables(today: &Schema, keyspace: &str, id: Option<Uuid>) -> Resource {
+    match today.is_same_keyspace(keyspace, id) {
+        true => Resource::AllTables(keyspace.to_owned()),
+        false => Resource::AllKeyspaces,
+    }
+}
+
+/// Returns the resource whose permissions of today count for a function that a statement calls.
+pub(crate) fn on_function(today: &Schema, past: Option<&PastRead>, function: &Resource) -> Resource {
+    match past {
+        Some(past) if !today.is_same_keyspace(&past.base.keyspace, past.keyspace_id) => {
+            Resource::AllFunctions
+        }
+        _ => function.clone(),
+    }
+}
+
+/// Refuses to copy tables that the client may not read, or of which masks hide something from it. `source` has the tables that are copied,
+/// with the masks of today.
+///
+/// # Errors
+/// Cassandra's.
+pub(crate) fn authorize_copy(
+    ctx: &RoleContext<'_>,
+    source: &Keyspace,
+    is_whole: bool,
+) -> Result<(), CqlError> {
+    if !ctx.control.authorizes {
+        return Ok(());
+    }
+    let ensure_both = |on: &Resource, by_name: &Resource, is_masked: bool| {
+        ensure_past(ctx, Permission::Select, on, by_name)?;
+        match is_masked {
+            true => ensure_past(ctx, Permission::Unmask, on, by_name),
+            false => Ok(()),
+        }
+    };
+    let mut tables = source.tables.values();
+    match is_whole {
+        true => {
+            let on = on_all_tables(ctx.schema, &source.name, source.id);
+            let by_name = Resource::AllTables(source.name.clone());
+            ensure_both(&on, &by_name, tables.any(|table| table.is_masked()))
+        }
+        false => tables.try_for_each(|table| {
+            let on = on_table_of(ctx.schema, source.id, table);
+            let by_name = Resource::table(&table.keyspace, &table.name);
+            ensure_both(&on, &by_name, table.is_masked())
+        }),
+    }
+}
+
+/// Refuses a client without SELECT on the table that a statement reads as it was.
+///
+/// # Errors
+/// Cassandra's.
+pub(crate) fn authorize_read(ctx: &RoleContext<'_>, read: &PastRead) -> Result<(), CqlError> {
+    let on = on_table_of(ctx.schema, read.keyspace_id, &read.base);
+    let by_name = Resource::table(&read.base.keyspace, &read.base.name);
+    ensure_past(ctx, Permission::Select, &on, &by_name)
+}
+
+/// Refuses a client without a permission, and explains why it takes one on more than what is named.
+fn ensure_past(
+    ctx: &RoleContext<'_>,
+    permission: Permission,
+    on: &Resource,
+    by_name: &Resource,
+) -> Result<(), CqlError> {
+    match ensure(ctx, permission, on) {
+        Err(CqlError::Unauthorized(message)) if on != by_name => Err(CqlError::Unauthorized(format!(
+            "{message}; permissions on {by_name} of today do not count for what had that name before"
+        ))),
+        ensured => ensured,
+    }
+}

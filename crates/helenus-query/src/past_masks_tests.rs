@@ -1,0 +1,158 @@
+//! Masks of today on tables as they were ([`crate::analysis::past_masks`]).
+
+use std::sync::Arc;
+
+use crate::analysis::past_masks::masked_as_today;
+use crate::engine::ddl::in_memory::InMemorySchema;
+use crate::limits::AutoSnapshot;
+use crate::schema::Keyspace;
+
+/// A keyspace `ks` with a table `t` without masks, and a view of it.
+fn schema() -> InMemorySchema {
+    let mut schema = InMemorySchema::new("ks");
+    schema.auto_snapshot = AutoSnapshot {
+        is_on: true,
+        ttl: None,
+    };
+    run(
+        &mut schema,
+        &[
+            "CREATE TYPE point (x int)",
+            "CREATE TABLE t (k int, c text, v text, p frozen<point>, PRIMARY KEY (k, c))",
+        ],
+    );
+    schema
+}
+
+fn run(schema: &mut InMemorySchema, statements: &[&str]) {
+    for statement in statements {
+        schema
+            .apply(statement)
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
+fn now(schema: &InMemorySchema) -> Arc<Keyspace> {
+    schema.schema.keyspace("ks").unwrap().clone()
+}
+
+/// The masks of a table of then, as `column function`.
+fn masks(schema: &InMemorySchema, then: &Arc<Keyspace>, table: &str) -> Vec<String> {
+    let masked = masked_as_today(&schema.schema, then, Some(table));
+    let columns = masked.tables[table].columns.iter();
+    let shown = columns.filter_map(|column| Some(format!("{} {}", column.name, column.mask.as_ref()?.name)));
+    shown.collect()
+}
+
+#[test]
+fn nothing_changes_without_masks() {
+    let mut schema = schema();
+    let then = now(&schema);
+    run(&mut schema, &["ALTER TABLE t ADD w int"]);
+    assert!(Arc::ptr_eq(&masked_as_today(&schema.schema, &then, None), &then));
+}
+
+#[test]
+fn masks_of_then_and_of_today_hold() {
+    let mut schema = schema();
+    run(&mut schema, &["ALTER TABLE t ALTER v MASKED WITH DEFAULT"]);
+    let then = now(&schema);
+    run(
+        &mut schema,
+        &[
+            "ALTER TABLE t ALTER v DROP MASKED",
+            "ALTER TABLE t ALTER c MASKED WITH mask_replace('x')",
+        ],
+    );
+    assert_eq!(masks(&schema, &then, "t"), ["c mask_replace", "v mask_default"]);
+    run(&mut schema, &["ALTER TABLE t ALTER v MASKED WITH mask_null()"]);
+    assert_eq!(masks(&schema, &then, "t"), ["c mask_replace", "v mask_null"]);
+}
+
+#[test]
+fn a_renamed_key_is_masked_under_its_earlier_name() {
+    let mut schema = schema();
+    let then = now(&schema);
+    run(
+        &mut schema,
+        &[
+            "ALTER TABLE t RENAME c TO d",
+            "ALTER TABLE t ALTER d MASKED WITH DEFAULT",
+            "ALTER TABLE t ADD c text",
+        ],
+    );
+    assert_eq!(masks(&schema, &then, "t"), ["c mask_default"]);
+}
+
+#[test]
+fn a_dropped_column_keeps_its_last_mask() {
+    let mut schema = schema();
+    let then = now(&schema);
+    run(
+        &mut schema,
+        &[
+            "ALTER TABLE t ALTER v MASKED WITH DEFAULT",
+            "ALTER TABLE t DROP v",
+        ],
+    );
+    assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
+    // The column that is added again is another one, and only that one is there later.
+    run(&mut schema, &["ALTER TABLE t ADD v text"]);
+    assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
+    let later = now(&schema);
+    assert!(masks(&schema, &later, "t").is_empty());
+}
+
+#[test]
+fn a_dropped_table_has_the_masks_of_its_newest_snapshot() {
+    let mut schema = schema();
+    let then = now(&schema);
+    run(
+        &mut schema,
+        &["ALTER TABLE t ALTER v MASKED WITH DEFAULT", "DROP TABLE t"],
+    );
+    assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
+    // Neither a namesake's masks nor their absence count.
+    run(
+        &mut schema,
+        &["CREATE TABLE t (k int, c text MASKED WITH DEFAULT, v text, PRIMARY KEY (k, c))"],
+    );
+    assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
+}
+
+#[test]
+fn a_view_has_the_masks_of_its_base() {
+    const VIEW: &str = "CREATE MATERIALIZED VIEW tv AS SELECT * FROM t WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k)";
+    let mut schema = schema();
+    run(&mut schema, &[VIEW]);
+    let then = now(&schema);
+    run(
+        &mut schema,
+        &[
+            "DROP MATERIALIZED VIEW tv",
+            "ALTER TABLE t ALTER v MASKED WITH DEFAULT",
+        ],
+    );
+    assert_eq!(masks(&schema, &then, "tv"), ["v mask_default"]);
+}
+
+#[test]
+fn a_mask_that_can_not_be_applied_shows_null() {
+    const FUNCTION: &str = "CREATE FUNCTION hide (v text) CALLED ON NULL INPUT RETURNS text LANGUAGE java AS 'return \"hidden\";'";
+    let mut schema = schema();
+    let then = now(&schema);
+    run(
+        &mut schema,
+        &[
+            FUNCTION,
+            "ALTER TYPE point ADD y int",
+            "ALTER TABLE t ALTER p MASKED WITH DEFAULT",
+            "ALTER TABLE t ALTER v MASKED WITH hide()",
+        ],
+    );
+    assert_eq!(masks(&schema, &then, "t"), ["p mask_null", "v hide"]);
+    let masked = masked_as_today(&schema.schema, &then, None);
+    assert_eq!(masked.functions.len(), 1, "the function comes with the mask");
+    run(&mut schema, &["ALTER TABLE t DROP v", "DROP FUNCTION hide"]);
+    assert_eq!(masks(&schema, &then, "t"), ["p mask_null", "v mask_null"]);
+}
