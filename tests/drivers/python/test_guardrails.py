@@ -158,12 +158,3 @@ def test_superusers_are_exempt(tmp_path):
         for cluster in clusters:
             cluster.shutdown()
         node.close()
-
-
-def test_table_options_without_effect(session, keyspace):
-    told = warnings(session, f"CREATE TABLE {keyspace}.options (p int PRIMARY KEY) WITH compression = {{'class': 'ZstdCompressor'}} "
-                             "AND gc_grace_seconds = 10 AND caching = {'keys': 'ALL', 'rows_per_partition': 'NONE'}")
-    assert len(told) == 1 and told[0].startswith(f"The option compression of {keyspace}.options has no effect in Helenus")
-    told = warnings(session, f"ALTER TABLE {keyspace}.options WITH bloom_filter_fp_chance = 0.2 AND speculative_retry = 'NEVER'")
-    assert told[0].startswith(f"The options bloom_filter_fp_chance, speculative_retry of {keyspace}.options have no effect")
-    assert warnings(session, f"ALTER TABLE {keyspace}.options WITH default_time_to_live = 60") == []

@@ -8,6 +8,7 @@ pub use user::User;
 pub(crate) use user::Users;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
@@ -22,6 +23,19 @@ pub struct ClientState {
     pub keyspace: Option<String>,
     /// Who has logged in; none where nobody is asked to.
     pub user: Option<Arc<User>>,
+    /// Whether the client was warned of table options without the effect that it asked for.
+    pub is_warned_of_options: Once,
+}
+
+/// Something that is done once for a connection, whose states share it.
+#[derive(Clone, Debug, Default)]
+pub struct Once(Arc<AtomicBool>);
+
+impl Once {
+    /// Returns true at the first call, false afterwards.
+    pub fn is_first(&self) -> bool {
+        !self.0.swap(true, Ordering::Relaxed)
+    }
 }
 
 impl ClientState {

@@ -98,8 +98,8 @@ impl<B: Backend> Connection<B> {
             self.lifecycle.close();
         }
         self.session.client = Arc::new(ClientState {
-            keyspace: self.session.client.keyspace.clone(),
             user: Some(user),
+            ..ClientState::clone(&self.session.client)
         });
         self.session.state = self.session.state.authenticated();
         self.await_requests();

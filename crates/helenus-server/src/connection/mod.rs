@@ -297,7 +297,7 @@ impl<B: Backend> Connection<B> {
         if let Response::Result(QueryResult::SetKeyspace(keyspace)) = &message.response {
             self.session.client = Arc::new(ClientState {
                 keyspace: Some(keyspace.clone()),
-                user: self.session.client.user.clone(),
+                ..ClientState::clone(&self.session.client)
             });
             if let Some(connected) = &self.session.connected {
                 connected.uses(keyspace);

@@ -38,6 +38,7 @@ pub(super) async fn run(
     let client = ClientState {
         keyspace: field("keyspace").filter(|name| !name.is_empty()),
         user: caller.user(),
+        ..ClientState::default()
     };
     let options = QueryOptions {
         page_size: Some(ROWS_MAX),

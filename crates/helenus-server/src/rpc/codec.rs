@@ -291,7 +291,10 @@ impl ReceivedStatement {
         };
         Ok(ReceivedStatement {
             // The node that the client asked has seen to what it may do.
-            client: ClientState { keyspace, user: None },
+            client: ClientState {
+                keyspace,
+                ..ClientState::default()
+            },
             options,
             what,
         })

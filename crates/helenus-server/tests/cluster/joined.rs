@@ -71,7 +71,7 @@ impl Joined {
     async fn run(&self, text: &str) -> String {
         let client = ClientState {
             keyspace: Some("ks".to_owned()),
-            user: None,
+            ..ClientState::default()
         };
         match self.engine.query(&client, text, &QueryOptions::default()).await {
             Ok(outcome) => shown(&outcome),

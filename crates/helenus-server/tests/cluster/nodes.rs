@@ -183,7 +183,7 @@ impl Nodes {
     pub fn client() -> ClientState {
         ClientState {
             keyspace: Some("ks".to_owned()),
-            user: None,
+            ..ClientState::default()
         }
     }
 

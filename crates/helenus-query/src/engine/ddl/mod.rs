@@ -223,6 +223,9 @@ pub async fn execute(
         return Ok(Response::Void.with(warnings));
     };
     announce(engine, done.events);
+    let missed = options_warning(&engine.schema(), keyspace, statement);
+    // Applications create their tables one after the other.
+    warnings.extend(missed.filter(|_| client.is_warned_of_options.is_first()));
     Ok(Response::SchemaChange(event).with(warnings))
 }
 
@@ -235,16 +238,11 @@ pub(crate) fn data_centers(engine: &Engine) -> Vec<String> {
 
 fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     check_system_keyspace(ctx, statement)?;
-    let mut effect = apply_unwarned(ctx, statement)?;
-    if let Effect::Changed(change) = &mut effect {
-        let warning = options_warning(ctx, &change.schema, statement);
-        change.warnings.extend(warning);
-    }
-    Ok(effect)
+    apply_allowed(ctx, statement)
 }
 
-/// The warning for options of a table or view that was made or altered and that have no effect.
-fn options_warning(ctx: &DdlContext<'_>, changed: &Schema, statement: &ast::Statement) -> Option<String> {
+/// The warning for options of a table or view that was created or altered, which users would miss.
+fn options_warning(changed: &Schema, used: Option<&str>, statement: &ast::Statement) -> Option<String> {
     use ast::Statement;
     let (name, properties) = match statement {
         Statement::CreateTable(statement) => (&statement.table, &statement.properties),
@@ -256,12 +254,12 @@ fn options_warning(ctx: &DdlContext<'_>, changed: &Schema, statement: &ast::Stat
         },
         _ => return None,
     };
-    let keyspace = changed.keyspace(ctx.keyspace_of(name).ok()?)?;
-    let table = keyspace.tables.get(name.name.as_str())?;
+    let keyspace = name.keyspace.as_ref().map(ast::Ident::as_str).or(used)?;
+    let table = changed.table(keyspace, name.name.as_str())?;
     table_options::warning(&table.full_name(), properties, &table.options)
 }
 
-fn apply_unwarned(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
+fn apply_allowed(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     use ast::Statement;
     match statement {
         Statement::CreateKeyspace(statement) => keyspace::create(ctx, statement),

@@ -25,7 +25,7 @@ impl Session {
             engine,
             client: ClientState {
                 keyspace: Some("ks".to_owned()),
-                user: None,
+                ..ClientState::default()
             },
             _folder: folder,
         };

@@ -1,45 +1,32 @@
-//! The warning for options that are stored and shown, and have no effect here: storage is shared by all tables of a tablet, so its settings
-//! are the node's, and there are no replicas to repair or to ask twice.
+//! The warning for options that are stored and shown, and whose effect users would miss. Most options have no effect without any loss: storage is
+//! shared by all tables of a tablet, so its settings are the node's, and there are no replicas to repair or to ask twice. Every application's
+//! schema sets some of these, so they get no warning.
 
 use helenus_cql::ast::Properties;
 
-use super::registry::REGISTRY;
-use super::{TableOptions, partition_rate_limit};
+use super::TableOptions;
 
-/// The options that act, whatever their values are.
-const WITH_EFFECT: [&str; 6] = [
-    "allow_auto_snapshot",
-    "comment",
-    "default_time_to_live",
-    "gc_grace_seconds",
-    "memtable_flush_period_in_ms",
-    partition_rate_limit::NAME,
-];
+/// An option whose effect is missed.
+struct MissedOption {
+    name: &'static str,
+    is_wanted: fn(&TableOptions) -> bool,
+    loss: &'static str,
+}
 
-/// Warns of the options that a WITH clause sets to something else than Cassandra's default, and that have no effect. A schema that was
-/// written down by DESCRIBE names every option, nearly all with its default, so defaults are not worth a warning.
+const MISSED: [MissedOption; 1] = [MissedOption {
+    name: "cdc",
+    is_wanted: |options| options.cdc,
+    loss: "changes of the table are not captured",
+}];
+
+/// Returns the warning for a WITH clause that asks for an effect which is missing here.
 pub fn warning(table: &str, properties: &Properties, options: &TableOptions) -> Option<String> {
-    let mut defaults = TableOptions::default();
-    if options.is_leveled() {
-        defaults.bloom_filter_fp_chance = super::declared::FP_CHANCE_LEVELED;
-    }
-    let idle: Vec<&str> = REGISTRY
-        .iter()
-        .filter(|option| properties.get(option.name).is_some() && !WITH_EFFECT.contains(&option.name))
-        .filter(|option| (option.literal)(options) != (option.literal)(&defaults))
-        // Of caching one value acts.
-        .filter(|option| option.name != "caching" || options.is_cached())
-        .map(|option| option.name)
-        .collect();
-    let (noun, verb) = match idle.len() {
-        0 => return None,
-        1 => ("option", "has"),
-        _ => ("options", "have"),
-    };
+    let mut missed = MISSED.iter();
+    let missed =
+        missed.find(|option| properties.get(option.name).is_some() && (option.is_wanted)(options))?;
     Some(format!(
-        "The {noun} {} of {table} {verb} no effect in Helenus: stored and shown by DESCRIBE only, because \
-         storage is set for the whole node",
-        idle.join(", ")
+        "The option {} of {table} has no effect in Helenus: {}",
+        missed.name, missed.loss
     ))
 }
 
