@@ -8,8 +8,26 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use super::{compare, pack_list, pack_map, pack_set, read_elements, read_map};
+use super::pack::pack_nullable_list;
+use super::{
+    compare, is_empty_meaningless, pack_list, pack_map, pack_set, read_elements, read_map,
+    read_nullable_elements,
+};
 use crate::types::CqlType;
+
+/// Returns a value that is bound whole as Cassandra takes it: [`in_order`], and a list's elements of no bytes are null, unless their type
+/// knows such a value.
+pub fn as_bound(ty: &CqlType, bytes: &Bytes) -> Bytes {
+    let CqlType::List { element, .. } = ty else {
+        return in_order(ty, bytes);
+    };
+    match read_nullable_elements(bytes) {
+        Ok(elements) if is_empty_meaningless(element) && elements.contains(&Some(&[])) => {
+            pack_nullable_list(elements.into_iter().map(|one| one.filter(|one| !one.is_empty())))
+        }
+        _ => in_order(ty, bytes),
+    }
+}
 
 /// The bound collection with its sets and maps, and those within it, in the order of their elements and without duplicates. A value
 /// that is so already, and one that can't be read, stays as it is.
@@ -69,7 +87,7 @@ fn sorted_map(ty: &CqlType, key: &CqlType, value: &CqlType, bytes: &[u8]) -> Opt
 mod tests {
     use std::sync::Arc;
 
-    use super::in_order;
+    use super::{as_bound, in_order};
     use crate::types::CqlType;
     use crate::value::{pack_list, pack_map, pack_set};
 
@@ -107,6 +125,24 @@ mod tests {
             wrong.extend(value.as_ref());
         }
         assert_eq!(in_order(&map, &wrong.into()), expected);
+    }
+
+    #[test]
+    fn elements_of_no_bytes_in_bound_lists_are_null() {
+        let value = |bytes: &'static [u8]| Some(bytes);
+        let given = pack_list([b"".as_slice(), &int(1)]);
+        let bound = as_bound(&CqlType::list(CqlType::INT, true), &given);
+        assert_eq!(
+            crate::value::read_nullable_elements(&bound).unwrap(),
+            [None, value(&[0, 0, 0, 1])]
+        );
+        for kept in [
+            CqlType::list(CqlType::TEXT, true),
+            CqlType::set(CqlType::INT, true),
+            CqlType::list(CqlType::list(CqlType::INT, true), true),
+        ] {
+            assert_eq!(as_bound(&kept, &given), given, "{kept}");
+        }
     }
 
     #[test]

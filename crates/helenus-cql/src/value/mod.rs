@@ -39,7 +39,7 @@ pub use compare::compare;
 pub use decimal::Decimal;
 pub use decoded::CqlValue;
 pub use duration::Duration;
-pub use in_order::in_order;
+pub use in_order::{as_bound, in_order};
 pub use json::{from_json, to_json};
 pub use json_reader::{JsonError, read as parse_json};
 pub use literal::parse_literal;

@@ -2,7 +2,7 @@
 
 use super::decimal::NUMBER_BYTES_MAX;
 use super::pack::{Reader, Truncated, each_element, kind_name};
-use super::{custom, text, vint};
+use super::{custom, is_empty_meaningless, text, vint};
 use crate::types::{CqlType, NativeType, UserType};
 
 /// Checks that the bytes are a value of the type.
@@ -29,7 +29,8 @@ pub fn validate(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// As [`validate`] for a value that is bound whole: Cassandra reads its collections, so that their sizes must make sense.
+/// Checks a value that is bound whole, as [`validate`] does. Cassandra reads its collections, so that their sizes must make sense, and takes
+/// a list's elements of no bytes for nulls, unless their type knows such a value. A frozen list may hold nulls, another one may not.
 ///
 /// # Errors
 /// As [`validate`], and `The data cannot be deserialized as a list`.
@@ -44,6 +45,10 @@ pub fn validate_bound(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
         {
             Err(format!("The data cannot be deserialized as a {}", kind_name(ty)))
         }
+        CqlType::List { element, .. } => each_element(ty, bytes, |one| match one {
+            [] if is_empty_meaningless(element) => Err("Null value read when not allowed".to_owned()),
+            one => validate(element, one),
+        }),
         _ => validate(ty, bytes),
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use helenus_cql::types::CqlType;
 use helenus_cql::types::class_name::parse_class_name;
-use helenus_cql::value::compare;
+use helenus_cql::value::{compare, pack_list, pack_map, pack_tuple, pack_vector};
 use proptest::prelude::*;
 
 use super::*;
@@ -133,6 +133,59 @@ fn every_pair_sorts_as_compare_does() {
                     .bytes
                     .cmp(&encode(&ty, Order::Asc, b).bytes);
                 assert_eq!(order, compare(&ty, a, b), "{ty} {a:x?} {b:x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_no_bytes_round_trip_in_and_within_every_type() {
+    let natives = [
+        CqlType::INT,
+        CqlType::BIGINT,
+        CqlType::TEXT,
+        CqlType::BLOB,
+        CqlType::DECIMAL,
+        CqlType::BOOLEAN,
+        CqlType::INET,
+    ];
+    let by_name = [
+        "ascii",
+        "float",
+        "double",
+        "varint",
+        "uuid",
+        "timeuuid",
+        "timestamp",
+        "date",
+        "time",
+        "smallint",
+        "tinyint",
+    ];
+    for ty in natives.into_iter().chain(by_name.map(type_of)) {
+        let empty = Bytes::new();
+        let mut cases = vec![
+            (ty.clone(), empty.clone()),
+            (CqlType::list(ty.clone(), true), pack_list([&empty, &empty])),
+            (CqlType::set(ty.clone(), true), pack_list([&empty])),
+            (
+                CqlType::map(ty.clone(), ty.clone(), true),
+                pack_map(&ty, [(&empty, &empty)]),
+            ),
+            (
+                CqlType::tuple([ty.clone(), ty.clone()]),
+                pack_tuple([Some(&empty), Some(&empty)]),
+            ),
+        ];
+        if ty.fixed_len().is_none() {
+            cases.push((CqlType::vector(ty.clone(), 2), pack_vector(&ty, [&empty, &empty])));
+        }
+        for (ty, value) in cases {
+            for order in [Order::Asc, Order::Desc] {
+                let encoded = encode(&ty, order, &value);
+                assert!(encoded.canonical, "{ty}");
+                let decoded = layout(&[(ty.clone(), order)]).decode_clustering(&encoded.bytes);
+                assert_eq!(decoded.unwrap(), [value.clone()], "{ty}");
             }
         }
     }

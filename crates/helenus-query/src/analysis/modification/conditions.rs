@@ -405,7 +405,7 @@ fn orders_any(keys: &CqlType, mapped: &[u8]) -> bool {
     }
 }
 
-/// The values of a list that is bound for an IN.
+/// Returns the values of a list that is bound for an IN. One of no bytes is null, unless its type knows such a value.
 fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec<Option<Bytes>>, CqlError> {
     let list = match eval.values.get(index) {
         Some(BoundValue::Set(list)) => list,
@@ -413,8 +413,10 @@ fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec
         Some(BoundValue::Unset) | None => return invalid(UNSET.to_owned()),
     };
     let values = value::read_bound_list(element, list).map_err(CqlError::Invalid)?;
+    let is_value = |value: &&[u8]| !(value.is_empty() && value::is_empty_meaningless(element));
     let in_order = |value: &[u8]| value::in_order(element, &list.slice_ref(value));
-    Ok(values.into_iter().map(|value| value.map(in_order)).collect())
+    let values = values.into_iter().map(|value| value.filter(is_value));
+    Ok(values.map(|value| value.map(in_order)).collect())
 }
 
 fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlError> {
@@ -423,9 +425,10 @@ fn list_index(index: &Term, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlEr
         BoundValue::Null => return invalid("Invalid null value for list element access".to_owned()),
         BoundValue::Unset => return Ok(None),
     };
-    Ok(Some(
-        bytes.as_ref().try_into().map(i32::from_be_bytes).unwrap_or(0),
-    ))
+    match bytes.as_ref().try_into().map(i32::from_be_bytes) {
+        Ok(index) => Ok(Some(index)),
+        Err(_) => invalid("Invalid empty value for list element access".to_owned()),
+    }
 }
 
 fn refuse_negative(index: Option<i32>) -> Result<(), CqlError> {

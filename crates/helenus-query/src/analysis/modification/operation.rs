@@ -231,7 +231,12 @@ fn plan_subtract(
         }),
         CqlType::List { .. } => {
             check_collection(column, &what)?;
-            Ok(Action::DiscardValues(Term::prepare(ctx, term, receiver)?))
+            let mut values = Term::prepare(ctx, term, receiver)?;
+            // Nulls in a bound list are equal to no element. As a frozen list it may have some.
+            if let Term::Marker { ty, .. } = &mut values {
+                *ty = ty.freeze();
+            }
+            Ok(Action::DiscardValues(values))
         }
         CqlType::Set { .. } => {
             check_collection(column, &what)?;

@@ -138,7 +138,8 @@ impl PagingState {
     /// `Invalid value for the paging state`, if it is another's, or no key of the table is like that.
     pub fn of(self, table: &Table) -> Result<PagingState, CqlError> {
         let key = &self.partition_key;
-        let is_key = !key.is_empty()
+        // A view may have a partition whose key is empty.
+        let is_key = (table.is_view() || !key.is_empty())
             && key.len() <= usize::from(u16::MAX)
             && split_partition_key(key, table.partition_key_count).is_ok();
         let is_clustering = match &self.clustering {

@@ -155,7 +155,7 @@ fn bind_marker(index: usize, ty: &CqlType, ctx: &EvalContext<'_>) -> Result<Boun
         .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))?;
     if let BoundValue::Set(bytes) = bound {
         value::validate_bound(ty, bytes).map_err(CqlError::Invalid)?;
-        return Ok(BoundValue::Set(value::in_order(ty, bytes)));
+        return Ok(BoundValue::Set(value::as_bound(ty, bytes)));
     }
     Ok(bound.clone())
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_cql::value;
+use helenus_cql::value::read_nullable_elements;
 use helenus_row::packed::CellRef;
 use helenus_row::read::LiveColumn;
 use helenus_row::row::{Cell, ColumnData, Deletion, Expiry};
@@ -322,7 +323,8 @@ fn discard_values(
     let BoundValue::Set(discarded) = term.bind(&params.eval)? else {
         return Ok(());
     };
-    let discarded: HashSet<&[u8]> = elements(&column.ty, &discarded)?.into_iter().collect();
+    let discarded = read_nullable_elements(&discarded).map_err(CqlError::Invalid)?;
+    let discarded: HashSet<&[u8]> = discarded.into_iter().flatten().collect();
     let mut found = list_elements(column, params, existing, row)?;
     found.retain(|(_, element)| discarded.contains(element.as_ref()));
     let tombstone = |(path, _)| (path, params.tombstone());
