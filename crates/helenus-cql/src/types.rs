@@ -176,7 +176,8 @@ pub enum CqlType {
     },
     Vector {
         element: Arc<CqlType>,
-        dimension: u16,
+        /// From 1 to 2,147,483,647, as in Cassandra. So no memory may be taken by it, but only by bytes that are there.
+        dimension: u32,
     },
     /// Written as the name of its class, in quotes.
     Custom(Arc<CustomType>),
@@ -272,7 +273,7 @@ impl CqlType {
         CqlType::Tuple(elements.into())
     }
 
-    pub fn vector(element: CqlType, dimension: u16) -> CqlType {
+    pub fn vector(element: CqlType, dimension: u32) -> CqlType {
         CqlType::Vector {
             element: Arc::new(element),
             dimension,
@@ -347,7 +348,8 @@ impl CqlType {
             ) => None,
             CqlType::Native(native) => native.fixed_len(),
             CqlType::Vector { element, dimension } => {
-                element.fixed_len().map(|len| len * usize::from(*dimension))
+                let saturated = |len: usize| len.saturating_mul(*dimension as usize);
+                element.fixed_len().map(saturated)
             }
             CqlType::Custom(custom) if **custom == CustomType::LexicalUuid => Some(16),
             _ => None,
@@ -370,6 +372,22 @@ impl CqlType {
                 .fields
                 .iter()
                 .any(|field| field.ty.holds_dynamic_composite()),
+        }
+    }
+
+    /// True if the type is, or contains, a vector of more than 65,535 dimensions.
+    pub fn holds_wide_vector(&self) -> bool {
+        match self {
+            CqlType::Native(_) | CqlType::Custom(_) => false,
+            CqlType::Vector { element, dimension } => {
+                *dimension > u32::from(u16::MAX) || element.holds_wide_vector()
+            }
+            CqlType::List { element, .. } | CqlType::Set { element, .. } => element.holds_wide_vector(),
+            CqlType::Map { key, value, .. } => key.holds_wide_vector() || value.holds_wide_vector(),
+            CqlType::Tuple(elements) => elements.iter().any(CqlType::holds_wide_vector),
+            CqlType::Udt { definition, .. } => {
+                definition.fields.iter().any(|field| field.ty.holds_wide_vector())
+            }
         }
     }
 

@@ -174,7 +174,7 @@ fn column_type() -> impl Strategy<Value = CqlType> {
     prop_oneof![
         native(),
         nested.clone().prop_map(|element| CqlType::list(element, false)),
-        (native(), 1..2000u16).prop_map(|(element, dimension)| CqlType::vector(element, dimension)),
+        (native(), 1..200_000u32).prop_map(|(element, dimension)| CqlType::vector(element, dimension)),
         user_type,
     ]
 }

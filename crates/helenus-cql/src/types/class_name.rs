@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
             "VectorType" => {
                 let element = self.class(frozen, depth)?;
                 self.expect(',')?;
-                CqlType::vector(element, self.word().parse().ok()?)
+                CqlType::vector(element, self.dimension()?)
             }
             "CompositeType" => {
                 let mut types = vec![self.class(frozen, depth)?];
@@ -314,6 +314,12 @@ impl<'a> Parser<'a> {
         let (word, rest) = text.split_at(end);
         self.rest = rest;
         word
+    }
+
+    /// A vector's dimension.
+    fn dimension(&mut self) -> Option<u32> {
+        let dimension: i32 = self.word().parse().ok()?;
+        u32::try_from(dimension).ok().filter(|dimension| *dimension > 0)
     }
 
     fn expect(&mut self, wanted: char) -> Option<()> {

@@ -221,7 +221,7 @@ fn only_nulls(mut reader: Reader<'_>) -> bool {
     true
 }
 
-fn compare_vectors(element: &CqlType, dimension: u16, a: &[u8], b: &[u8]) -> Ordering {
+fn compare_vectors(element: &CqlType, dimension: u32, a: &[u8], b: &[u8]) -> Ordering {
     if a.is_empty() || b.is_empty() {
         return (!a.is_empty()).cmp(&!b.is_empty());
     }

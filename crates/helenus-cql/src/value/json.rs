@@ -357,7 +357,7 @@ fn nested_from_json(ty: &CqlType, parsed: &Parsed<'_>) -> Result<Bytes, String> 
         (CqlType::Udt { definition, .. }, Parsed::Map(map)) => udt_from_json(definition, map),
         (CqlType::Map { .. } | CqlType::Udt { .. }, other) => Err(other.unexpected("a map")),
         (CqlType::Vector { element, dimension }, Parsed::List(values)) => {
-            if values.len() != usize::from(*dimension) {
+            if values.len() != *dimension as usize {
                 return Err(format!(
                     "List had incorrect size: expected {dimension} but given {}; {}",
                     values.len(),

@@ -22,6 +22,7 @@ pub mod pack;
 pub mod text;
 pub mod time;
 pub mod timestamp;
+mod trailing_nulls;
 pub mod uuid;
 pub mod validate;
 pub mod vint;
@@ -48,6 +49,7 @@ pub use pack::{
     read_tuple, read_vector,
 };
 pub use text::{from_string, get_string, hex, to_cql_literal};
+pub use trailing_nulls::{may_have_trailing_nulls, without_trailing_nulls};
 pub use validate::{read_bound_list, validate, validate_bound};
 
 use crate::types::{CqlType, CustomType, NativeType};

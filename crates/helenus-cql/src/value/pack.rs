@@ -271,7 +271,7 @@ pub fn read_vector<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, S
     };
     let fixed_len = element.fixed_len();
     let mut reader = Reader::new(bytes);
-    let mut elements = Vec::with_capacity(usize::from(*dimension));
+    let mut elements = Vec::with_capacity(bytes.len().min(*dimension as usize));
     for _ in 0..*dimension {
         let value = reader.vector_element(fixed_len);
         elements.push(value.ok_or_else(|| format!("Not enough bytes to read a {ty}"))?);

@@ -216,13 +216,13 @@ fn validate_udt(definition: &UserType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-fn validate_vector(ty: &CqlType, element: &CqlType, dimension: u16, bytes: &[u8]) -> Result<(), String> {
+fn validate_vector(ty: &CqlType, element: &CqlType, dimension: u32, bytes: &[u8]) -> Result<(), String> {
     if bytes.is_empty() {
         return Err("Invalid empty vector value".to_owned());
     }
     let fixed_len = element.fixed_len();
     let short = || format!("Not enough bytes to read a {ty}");
-    if fixed_len.is_some_and(|len| bytes.len() < len * usize::from(dimension)) {
+    if fixed_len.is_some_and(|len| bytes.len() < len.saturating_mul(dimension as usize)) {
         return Err(short());
     }
     let mut reader = Reader::new(bytes);

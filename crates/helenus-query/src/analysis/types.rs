@@ -10,9 +10,6 @@ use crate::schema::Schema;
 /// How many types a type may be made of, as [`CqlType::expanded_count`] counts them.
 pub const TYPE_PARTS_MAX: usize = 10_000;
 
-/// Elements of a vector at most. Cassandra has no limit of its own.
-const VECTOR_DIMENSION_MAX: i32 = u16::MAX as i32;
-
 /// Resolves a type as written in a statement on `keyspace`. What collections nest must be frozen; a vector's elements are as
 /// they are written, even within `frozen<>`, and stored in one piece all the same.
 ///
@@ -67,20 +64,12 @@ fn resolve(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, 
         }
         TypeName::Vector { element, dimension } => {
             let element = resolve(schema, keyspace, element)?;
-            if *dimension <= 0 {
-                return Err(CqlError::invalid(
-                    "vectors may only have positive dimensions; given ".to_owned() + &dimension.to_string(),
-                ));
+            match u32::try_from(*dimension) {
+                Ok(positive) if positive > 0 => Ok(CqlType::vector(element, positive)),
+                _ => Err(CqlError::invalid(format!(
+                    "vectors may only have positive dimensions; given {dimension}"
+                ))),
             }
-            if *dimension > VECTOR_DIMENSION_MAX {
-                return Err(CqlError::invalid(format!(
-                    "vectors may only have dimensions of up to {VECTOR_DIMENSION_MAX}; given {dimension}"
-                )));
-            }
-            Ok(CqlType::vector(
-                element,
-                u16::try_from(*dimension).unwrap_or(u16::MAX),
-            ))
         }
         TypeName::UserType(qualified) => {
             let type_keyspace = qualified

@@ -16,7 +16,7 @@ use helenus_tablet::Op;
 
 use super::views::existing_row_op;
 use crate::failure::ExecutionError;
-use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index};
+use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index, without_old_entries};
 use crate::index::nearest::directories;
 use crate::rows::RowsWanted;
 use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
@@ -136,6 +136,13 @@ async fn build(
 ) -> Result<(), CqlError> {
     let base = &derivation.base;
     let begun = Instant::now();
+    // Nodes of older versions refuse this schema, so the build waits below until they are gone.
+    if let DerivedTable::Index(index) = &derivation.derived
+        && index.has_old_entries
+    {
+        let changed = |schema: &Schema| without_old_entries(schema, base, index);
+        schemas.update(&changed).await?;
+    }
     // Rows that are written from here on bring themselves in.
     crate::storage::agreement::await_old_writes(context).await?;
     let timestamp_us = context.clock.now_us() - BEFORE_WRITERS_US;

@@ -75,17 +75,41 @@ pub(crate) fn existing<'a>(
     }
 }
 
-/// The schema with the index complete. None if it is gone, or another has its name: it was dropped meanwhile.
+/// Returns the schema with the index complete. `None` if the index is gone, or another has its name: it was dropped meanwhile.
 pub(crate) fn with_complete_index(schema: &Schema, table: &Table, index: &Index) -> Option<Schema> {
+    with_changed(schema, table, index, |known| Index {
+        is_complete: true,
+        ..Index::clone(known)
+    })
+}
+
+/// Returns the schema in which entries of the index have the present form, whoever writes them. `None` if it says so already, or the index
+/// is gone.
+pub(crate) fn without_old_entries(schema: &Schema, table: &Table, index: &Index) -> Option<Schema> {
+    let current = schema.table(&table.keyspace, &table.name)?;
+    let mut indexes = current.indexes.iter();
+    let known = indexes.find(|known| known.table.number == index.table.number)?;
+    if !known.has_old_entries {
+        return None;
+    }
+    with_changed(schema, table, index, |known| Index {
+        has_old_entries: false,
+        ..Index::clone(known)
+    })
+}
+
+fn with_changed(
+    schema: &Schema,
+    table: &Table,
+    index: &Index,
+    change: impl FnOnce(&Index) -> Index,
+) -> Option<Schema> {
     let current = schema.table(&table.keyspace, &table.name)?;
     let mut builder = current.to_builder();
-    let built = builder
+    let known = builder
         .indexes
         .iter_mut()
         .find(|known| known.table.number == index.table.number)?;
-    *built = Arc::new(Index {
-        is_complete: true,
-        ..Index::clone(built)
-    });
+    *known = Arc::new(change(known));
     Some(schema.with_table(builder.build()))
 }

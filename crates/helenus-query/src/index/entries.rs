@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
-use helenus_cql::value::Decimal;
+use helenus_cql::value::{Decimal, without_trailing_nulls};
 use helenus_row::key::{compose_partition_key, ordered_token, ordered_value};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
@@ -97,8 +97,9 @@ pub fn held_key(index: &Index, column: &Column, key: &[u8]) -> Bytes {
     held(index, column, ty, key)
 }
 
-/// How an index holds a value: as it is, but decimals that are equal as one where Cassandra's index does, and where it is
-/// taken from a clustering key, which does not tell them apart. Composites of a map's entries hold all as it is.
+/// Returns a value as an index holds it. Nulls at the end of tuples and user types are cut off, so that a row is found whether it was
+/// written before or after a field was added. Equal decimals are one where Cassandra's index does that, and where the value is taken
+/// from a clustering key, which does not tell them apart.
 pub fn held_value(index: &Index, column: &Column, value: &[u8]) -> Bytes {
     let is_whole = matches!(index.target.kind, IndexTargetKind::Simple | IndexTargetKind::Full);
     let ty = match &column.ty {
@@ -118,16 +119,28 @@ fn held(index: &Index, column: &Column, ty: &CqlType, value: &[u8]) -> Bytes {
     };
     match decimal {
         Some(decimal) => decimal.strip_trailing_zeros().to_bytes(),
-        None => Bytes::copy_from_slice(value),
+        None => without_trailing_nulls(ty, value).into_owned().into(),
     }
 }
 
-/// The indexed value of a map's entry, for an index on entries.
+/// Returns the indexed value of a map's entry, for an index on entries. Nulls at the end of tuples and user types are cut off; equal
+/// decimals stay apart.
 ///
 /// # Errors
 /// If it is longer than a partition key may be.
-pub fn entry_value(key: &[u8], value: &[u8]) -> Result<Bytes, CqlError> {
-    compose_partition_key(&[key, value]).map_err(|error| CqlError::invalid(error.to_string()))
+pub fn entry_value(column: &Column, key: &[u8], value: &[u8]) -> Result<Bytes, CqlError> {
+    let composite = match &column.ty {
+        CqlType::Map {
+            key: key_type,
+            value: value_type,
+            ..
+        } => compose_partition_key(&[
+            without_trailing_nulls(key_type, key),
+            without_trailing_nulls(value_type, value),
+        ]),
+        _ => compose_partition_key(&[key, value]),
+    };
+    composite.map_err(|error| CqlError::invalid(error.to_string()))
 }
 
 /// The clustering values of the entry for a base row; `clustering` is the row's, which an index by partition leaves

@@ -146,7 +146,7 @@ fn looked_up(
         (Operand::Value(value), Operator::Eq | Operator::Contains) => held_value(index, column, value),
         (Operand::Value(key), Operator::ContainsKey) => held_key(index, column, key),
         // A value too long for a key is in no index.
-        (Operand::Entry { key, value }, Operator::Eq) => match entry_value(key, value) {
+        (Operand::Entry { key, value }, Operator::Eq) => match entry_value(column, key, value) {
             Ok(value) => value,
             Err(_) => return Ok(None),
         },

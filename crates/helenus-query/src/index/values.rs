@@ -107,7 +107,7 @@ pub(crate) fn cell_values(
                     IndexTargetKind::KeysAndValues if !kinds::of(index).holds_entry(path, cell.value) => {
                         continue;
                     }
-                    IndexTargetKind::KeysAndValues => entry_value(path, cell.value)?,
+                    IndexTargetKind::KeysAndValues => entry_value(column, path, cell.value)?,
                     _ if is_set => held_value(index, column, path),
                     _ => held_value(index, column, cell.value),
                 });

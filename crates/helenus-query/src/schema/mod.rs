@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
+use helenus_cql::types::CqlType;
 use uuid::Uuid;
 
 use roles::Roles;
@@ -191,6 +192,33 @@ impl Schema {
     pub fn has_posting_lists(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
         indexes.any(|index| index.has_posting_lists)
+    }
+
+    /// True if a vector has more dimensions than binaries before format 14 of the schema can read.
+    pub fn has_wide_vectors(&self) -> bool {
+        let columns = self.stored_tables().flat_map(|table| &table.columns);
+        let is_wide = |ty: &CqlType| ty.holds_wide_vector();
+        let of_keyspace = |keyspace: &Arc<Keyspace>| {
+            let mut fields = keyspace.types.values().flat_map(|ty| &ty.fields);
+            let mut functions = keyspace.functions.values();
+            let mut aggregates = keyspace.aggregates.values();
+            fields.any(|field| is_wide(&field.ty))
+                || functions.any(|function| {
+                    is_wide(&function.returns) || function.arguments.iter().any(|(_, ty)| is_wide(ty))
+                })
+                || aggregates
+                    .any(|aggregate| is_wide(&aggregate.returns) || aggregate.arg_types.iter().any(is_wide))
+        };
+        columns.map(|column| &column.ty).any(is_wide) || self.keyspaces.values().any(of_keyspace)
+    }
+
+    /// True if an index is on values whose tuples or user types may end with nulls.
+    pub fn has_indexes_without_trailing_nulls(&self) -> bool {
+        let mut tables = self.stored_tables();
+        tables.any(|table| {
+            let mut indexes = table.indexes.iter();
+            indexes.any(|index| index.target.may_have_trailing_nulls(table))
+        })
     }
 
     /// True if a column of a table or view is masked.

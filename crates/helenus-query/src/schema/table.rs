@@ -8,6 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_qualified;
 use helenus_cql::types::CqlType;
 use helenus_cql::value::compare::is_canonical;
+use helenus_cql::value::may_have_trailing_nulls;
 use helenus_row::{CellRules, ColumnId, KeyLayout, TableId};
 use helenus_tablet::TableOrigin;
 use uuid::Uuid;
@@ -331,6 +332,12 @@ impl IndexTarget {
         base.column(&self.column)
             .is_some_and(|(_, column)| is_text(&column.ty))
     }
+
+    /// True if tuples or user types in the column may end with nulls, which entries leave out.
+    pub fn may_have_trailing_nulls(&self, base: &Table) -> bool {
+        base.column(&self.column)
+            .is_some_and(|(_, column)| may_have_trailing_nulls(&column.ty))
+    }
 }
 
 /// Makes the hidden table of an index on a target of a base table, by the index's name and the hidden table's number and id.
@@ -354,6 +361,9 @@ pub struct Index {
     pub has_posting_lists: bool,
     /// False while it is being built on rows that were there before it; reads don't use it until then.
     pub is_complete: bool,
+    /// True if a binary wrote the entries that left nulls at the end of tuples and user types in them. Such an index is not complete: it is
+    /// built again, once the schema says that all nodes write entries of the present form.
+    pub has_old_entries: bool,
 }
 
 /// What makes a table a materialized view.

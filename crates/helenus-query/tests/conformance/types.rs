@@ -44,7 +44,7 @@ impl Type {
                     .collect(),
             },
             CqlType::Vector { element, dimension } => {
-                Type::Vector(Box::new(Type::told(element, true)), usize::from(*dimension))
+                Type::Vector(Box::new(Type::told(element, true)), *dimension as usize)
             }
         }
     }

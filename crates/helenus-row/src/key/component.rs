@@ -72,7 +72,7 @@ fn encode_body(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Result<bool, Ke
             encode_fields(definition.fields.iter().map(|field| &field.ty), value, out).ok_or_else(invalid)?
         }
         CqlType::Vector { element, dimension } => {
-            encode_vector(element, usize::from(*dimension), value, out).ok_or_else(invalid)?
+            encode_vector(element, *dimension, value, out).ok_or_else(invalid)?
         }
         CqlType::Custom(custom) => encode_custom(ty, custom, value, out).ok_or_else(invalid)?,
     }
@@ -297,7 +297,7 @@ fn decode_custom(
 }
 
 /// A vector: its elements, with tags unless their length is fixed; the dimension is the type's.
-fn encode_vector(element: &CqlType, dimension: usize, value: &[u8], out: &mut Vec<u8>) -> Encoded {
+fn encode_vector(element: &CqlType, dimension: u32, value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let mut rest = value;
     let mut canonical = true;
     for _ in 0..dimension {
@@ -324,7 +324,7 @@ fn encode_vector(element: &CqlType, dimension: usize, value: &[u8], out: &mut Ve
 
 fn decode_vector(
     element: &CqlType,
-    dimension: u16,
+    dimension: u32,
     reader: &mut MaskedReader<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), KeyError> {

@@ -10,6 +10,9 @@ use super::NativeFunction;
 
 const PADDING: u16 = b'*' as u16;
 
+/// Longest value that stands for the values of a type. A vector or tuple within others may come to far more.
+const MASKED_LEN_MAX: usize = 16 << 20;
+
 /// `mask_null`.
 pub fn null(ty: &CqlType) -> NativeFunction {
     NativeFunction::new("mask_null", [ty.clone()], ty.clone(), |_, _| Ok(None))
@@ -17,9 +20,13 @@ pub fn null(ty: &CqlType) -> NativeFunction {
 
 /// `mask_default`: a fixed value of the type.
 pub fn default(ty: &CqlType) -> NativeFunction {
-    let masked = masked_value(ty);
+    let masked = masked_value(ty, MASKED_LEN_MAX).ok_or_else(|| {
+        CqlError::invalid(format!(
+            "mask_default of {ty} would be longer than the {MASKED_LEN_MAX} bytes that are allowed: use mask_null"
+        ))
+    });
     NativeFunction::new("mask_default", [ty.clone()], ty.clone(), move |_, _| {
-        Ok(Some(masked.clone()))
+        masked.clone().map(Some)
     })
 }
 
@@ -30,24 +37,38 @@ pub fn replace(ty: &CqlType) -> NativeFunction {
     })
 }
 
-/// What stands for every value of a type (`AbstractType.getMaskedValue`).
-fn masked_value(ty: &CqlType) -> Bytes {
-    match ty {
+/// Returns the value that stands for every value of a type (`AbstractType.getMaskedValue`). `None` if it is longer than `len_max`.
+fn masked_value(ty: &CqlType, len_max: usize) -> Option<Bytes> {
+    let masked = match ty {
         CqlType::Native(native) => masked_scalar(*native).encode(ty),
         CqlType::Custom(_) => Bytes::new(),
         CqlType::List { .. } | CqlType::Set { .. } | CqlType::Map { .. } => pack_list::<Bytes>([]),
-        CqlType::Tuple(elements) => pack_tuple(elements.iter().map(|element| Some(masked_value(element)))),
-        CqlType::Udt { definition, .. } => pack_tuple(
-            definition
-                .fields
-                .iter()
-                .map(|field| Some(masked_value(&field.ty))),
-        ),
-        CqlType::Vector { element, dimension } => {
-            let masked = masked_value(element);
-            pack_vector(element, std::iter::repeat_n(masked, usize::from(*dimension)))
+        CqlType::Tuple(elements) => masked_fields(elements.iter(), len_max)?,
+        CqlType::Udt { definition, .. } => {
+            masked_fields(definition.fields.iter().map(|field| &field.ty), len_max)?
         }
+        CqlType::Vector { element, dimension } => {
+            let count = *dimension as usize;
+            let len_min = count.saturating_mul(element.fixed_len().unwrap_or(1));
+            if len_min > len_max {
+                return None;
+            }
+            let masked = masked_value(element, len_max / count)?;
+            pack_vector(element, std::iter::repeat_n(masked, count))
+        }
+    };
+    (masked.len() <= len_max).then_some(masked)
+}
+
+fn masked_fields<'t>(types: impl Iterator<Item = &'t CqlType>, len_max: usize) -> Option<Bytes> {
+    let mut left = len_max;
+    let mut fields = Vec::new();
+    for ty in types {
+        let masked = masked_value(ty, left)?;
+        left -= masked.len();
+        fields.push(Some(masked));
     }
+    Some(pack_tuple(fields))
 }
 
 fn masked_scalar(native: NativeType) -> CqlValue {
@@ -161,3 +182,7 @@ fn padding(name: &str, text: &str) -> Result<u16, CqlError> {
         ))),
     }
 }
+
+#[cfg(test)]
+#[path = "masking_tests.rs"]
+mod tests;

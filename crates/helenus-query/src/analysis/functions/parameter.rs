@@ -68,7 +68,7 @@ impl Parameter {
                 }
             }
             Parameter::FloatVector => match arg.list_literal_len() {
-                Some(len) => Some(CqlType::vector(CqlType::FLOAT, u16::try_from(len).ok()?)),
+                Some(len) => Some(CqlType::vector(CqlType::FLOAT, u32::try_from(len).ok()?)),
                 None => arg.compatible_type(ctx).or_else(|| receiver.cloned()),
             },
             Parameter::Optional(parameter) => parameter.infer(ctx, arg, receiver, others),

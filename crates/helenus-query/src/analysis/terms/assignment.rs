@@ -51,7 +51,7 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
         ast::Term::Literal(literal) => literal.kind.test_assignment(&literal.text, &receiver.ty),
         ast::Term::List(elements) => match &receiver.ty {
             CqlType::List { element, .. } => test_all(ctx, elements, &part(element)),
-            CqlType::Vector { element, dimension } if usize::from(*dimension) == elements.len() => {
+            CqlType::Vector { element, dimension } if *dimension as usize == elements.len() => {
                 test_all(ctx, elements, &part(element))
             }
             _ => Assignment::NotAssignable,

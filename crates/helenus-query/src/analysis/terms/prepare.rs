@@ -191,7 +191,7 @@ fn prepare_vector(
     let CqlType::Vector { element, dimension } = &receiver.ty else {
         return Err(not_of_kind("vector", receiver));
     };
-    if elements.len() != usize::from(*dimension) {
+    if elements.len() != *dimension as usize {
         return Err(CqlError::invalid(format!(
             "Invalid vector literal for {} of type {}; expected {} elements, but given {}",
             receiver.name,

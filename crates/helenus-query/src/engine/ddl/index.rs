@@ -11,7 +11,7 @@ use super::{Applied, Change, DdlContext, Effect, unchanged};
 use crate::index::definition::{check_options, default_name, index_kind, sai, sasi, target, target_option};
 use crate::index::entries::hidden_table;
 use crate::index::kinds;
-use crate::index::kinds::sasi::SASI_CLASS;
+use crate::index::kinds::sasi::is_sasi;
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::is_valid_name;
 use crate::schema::{DerivedTable, Index, IndexKind, IndexTarget, Table};
@@ -69,8 +69,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
             CqlError::Config(format!("Illegal index name {name}")).warned(sai::warnings(table, usize::MAX))
         );
     }
-    let is_sasi = options.get("class_name").is_some_and(|class| class == SASI_CLASS);
-    if is_sasi {
+    if options.get("class_name").is_some_and(|class| is_sasi(class)) {
         sasi::check(table, &target, &options)?;
     } else if kind == IndexKind::Custom {
         sai::check(table, &target, &options).map_err(|error| {
@@ -84,7 +83,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
 
 /// IF NOT EXISTS, and it does. What is said of SASI indexes is said all the same.
 fn is_there(statement: &ast::CreateIndex) -> Applied {
-    let is_sasi = statement.using.as_deref() == Some(SASI_CLASS);
+    let is_sasi = statement.using.as_deref().is_some_and(is_sasi);
     let warnings = is_sasi.then(|| sasi::USAGE_WARNING.to_owned());
     Ok(Effect::Unchanged(warnings.into_iter().collect()))
 }
@@ -109,6 +108,7 @@ fn add(
         has_posting_lists: false,
         table: Arc::new(hidden),
         is_complete: false,
+        has_old_entries: false,
     };
     let order = kinds::value_order(&index, table);
     let has_posting_lists = kinds::has_posting_lists(&index, table);

@@ -35,6 +35,7 @@ pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> 
         builder.indexes.push(Arc::new(Index {
             table: Arc::new(hidden),
             is_complete: index.is_complete || is_empty,
+            has_old_entries: index.has_old_entries && !is_empty,
             ..Index::clone(index)
         }));
     }

@@ -5,6 +5,7 @@ use helenus_tablet::StoreConfig;
 use super::*;
 use crate::engine::access::AccessControl;
 use crate::engine::ddl::{DdlContext, apply as run};
+use crate::index::building::{with_complete_index, without_old_entries};
 use crate::limits::AutoSnapshot;
 use crate::schema::roles::{Resource, Role, Roles, ServiceLevel};
 
@@ -394,4 +395,60 @@ async fn masks_are_kept_and_keep_older_binaries_out_until_they_are_gone() {
     );
     execute(&open.store, &masked, "ALTER TABLE t ALTER v DROP MASKED").await;
     assert_eq!(format(&open.store).await, 3);
+}
+
+#[tokio::test]
+async fn an_index_with_old_entries_is_built_again() {
+    let open = open().await;
+    let keyspace = with_keyspace(&open.store).await;
+    let typed = execute(&open.store, &keyspace, "CREATE TYPE ty (a int, b int)").await;
+    let create = "CREATE TABLE t (k int PRIMARY KEY, u frozen<ty>, v int)";
+    let table = execute(&open.store, &typed, create).await;
+    assert_eq!(format(&open.store).await, 3);
+    let by_number = execute(&open.store, &table, "CREATE INDEX iv ON t (v)").await;
+    assert_eq!(format(&open.store).await, 3);
+    let made = execute(&open.store, &by_number, "CREATE INDEX iu ON t (u)").await;
+    assert_eq!(format(&open.store).await, 14);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&made));
+    let whole = String::from_utf8(documents::encode(&made).unwrap()).unwrap();
+    let whole = whole.replace(r#""is_complete":false"#, r#""is_complete":true"#);
+    let states = |schema: &Schema| -> Vec<(bool, bool)> {
+        let indexes = schema.table("ks", "t").unwrap().indexes.iter();
+        indexes
+            .map(|index| (index.is_complete, index.has_old_entries))
+            .collect()
+    };
+    let read = |text: &str| {
+        let mut schema = keyspace.clone();
+        documents::read(text.as_bytes(), &mut schema, hidden_table).unwrap();
+        schema
+    };
+    assert_eq!(states(&read(&whole)), [(true, false), (true, false)]);
+    let older = read(&whole.replace(r#","omits_trailing_nulls":true"#, ""));
+    assert_eq!(states(&older), [(true, false), (false, true)]);
+    // Before it is built, the schema says that all write the present form.
+    let table = older.table("ks", "t").unwrap();
+    let agreed = without_old_entries(&older, table, &table.indexes[1]).unwrap();
+    check_lines(&older, &agreed);
+    assert_eq!(states(&agreed), [(true, false), (false, false)]);
+    assert!(without_old_entries(&agreed, table, &table.indexes[1]).is_none());
+    let built = with_complete_index(&agreed, table, &table.indexes[1]).unwrap();
+    assert_eq!(states(&built), [(true, false), (true, false)]);
+}
+
+#[tokio::test]
+async fn wide_vectors_keep_older_binaries_out() {
+    let open = open().await;
+    let keyspace = with_keyspace(&open.store).await;
+    let create = "CREATE TABLE t (k int PRIMARY KEY, v vector<float, 65535>)";
+    let narrow = execute(&open.store, &keyspace, create).await;
+    assert_eq!(format(&open.store).await, 3);
+    let add = "ALTER TABLE t ADD w frozen<map<int, vector<float, 65536>>>";
+    let wide = execute(&open.store, &narrow, add).await;
+    assert_eq!(format(&open.store).await, 14);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&wide));
+    // The line that an older binary cannot read is still there.
+    let dropped = execute(&open.store, &wide, "DROP TABLE t").await;
+    assert_eq!(format(&open.store).await, 14);
+    assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));
 }

@@ -10,7 +10,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
 
-use crate::index::kinds::sasi::SASI_CLASS;
+use crate::index::kinds::sasi::is_sasi;
 use crate::properties;
 use crate::schema::names::{NAME_LEN_MAX, is_valid_name};
 use crate::schema::{Column, ColumnKind, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table};
@@ -45,11 +45,12 @@ pub(crate) fn check_options(statement: &ast::CreateIndex) -> Result<(), CqlError
 /// The one thing that is indexed.
 pub(crate) fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, CqlError> {
     let is_sai = statement.using.as_deref().is_some_and(sai::is_sai);
+    let is_using_sasi = statement.using.as_deref().is_some_and(is_sasi);
     let targets = statement.targets.as_slice();
     let message = match targets {
         [target] => return check_target(table, target, is_sai),
         [] if is_sai => "Failed to retrieve target column for: ".to_owned(),
-        [] if statement.using.as_deref() == Some(SASI_CLASS) => {
+        [] if is_using_sasi => {
             return Err(CqlError::Config(
                 "failed to retrieve target column for: ".to_owned(),
             ));
@@ -61,7 +62,7 @@ pub(crate) fn target(table: &Table, statement: &ast::CreateIndex) -> Result<Inde
                 existing(table, target)?;
             }
             let columns: Vec<String> = targets.iter().map(|target| target.column.to_string()).collect();
-            if statement.using.as_deref() == Some(SASI_CLASS) {
+            if is_using_sasi {
                 return Err(CqlError::Config(format!(
                     "failed to retrieve target column for: {}",
                     columns.join(", ")
@@ -99,7 +100,7 @@ pub(crate) fn index_kind(
     let declared = properties::map(&statement.properties, "options")?;
     let class = statement.using.as_deref();
     match (statement.custom, class) {
-        (_, Some(class)) if sai::is_sai(class) || class == SASI_CLASS => {
+        (_, Some(class)) if sai::is_sai(class) || is_sasi(class) => {
             let mut options = declared.unwrap_or_default();
             options.insert("class_name".to_owned(), class.to_owned());
             Ok((IndexKind::Custom, options))

@@ -31,10 +31,16 @@ const VECTOR: [&str; 4] = [
     "similarity_function",
 ];
 
+/// The class that CREATE INDEX names. Its short names are taken in any case.
+const CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
+const SHORT_CLASSES: [&str; 2] = ["sai", "StorageAttachedIndex"];
+
 /// True for a class that is a storage-attached index.
 pub fn is_sai(class: &str) -> bool {
-    let short = class.rsplit('.').next().unwrap_or(class);
-    short.eq_ignore_ascii_case("sai") || short == "StorageAttachedIndex"
+    class == CLASS
+        || SHORT_CLASSES
+            .iter()
+            .any(|short| class.eq_ignore_ascii_case(short))
 }
 
 /// What is said of each such index on a vector, whichever of the table's indexes changes; of the first so many of them.

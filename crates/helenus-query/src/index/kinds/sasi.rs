@@ -9,8 +9,14 @@ use crate::index::analyzer::Analyzer;
 use crate::index::pattern::{LikeKind, TERM_LEN_END};
 use crate::schema::{Column, Index, IndexKind, is_text};
 
-/// The class that CREATE INDEX names.
-pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
+/// The class that CREATE INDEX names. Its short name is taken in any case.
+const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
+const SASI_SHORT_CLASS: &str = "SASIIndex";
+
+/// True for a class that is an SASI index.
+pub fn is_sasi(class: &str) -> bool {
+    class == SASI_CLASS || class.eq_ignore_ascii_case(SASI_SHORT_CLASS)
+}
 
 /// Which terms are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +92,7 @@ impl Kind for Sasi {
 impl Index {
     /// Whether it is an SASI index.
     pub fn is_sasi(&self) -> bool {
-        let is_sasi = |class: &String| class == SASI_CLASS;
-        self.kind == IndexKind::Custom && self.options.get("class_name").is_some_and(is_sasi)
+        self.kind == IndexKind::Custom && self.options.get("class_name").is_some_and(|class| is_sasi(class))
     }
 }
 
@@ -107,3 +112,7 @@ pub fn is_literal(column: &Column, option: Option<&str>) -> bool {
         None => is_text(&column.ty) && !column.is_reversed(),
     }
 }
+
+#[cfg(test)]
+#[path = "sasi_tests.rs"]
+mod tests;

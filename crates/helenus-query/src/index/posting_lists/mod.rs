@@ -116,7 +116,7 @@ pub fn indexed_vector(index: &Index, ty: &CqlType, value: &[u8]) -> Option<Vec<f
     };
     let measure = SimilarityFunction::of(index);
     let vector = floats(value);
-    let is_held = vector.len() == usize::from(*dimension) && measure.check(&vector).is_ok();
+    let is_held = vector.len() == *dimension as usize && measure.check(&vector).is_ok();
     is_held.then(|| prepared(measure, vector))
 }
 

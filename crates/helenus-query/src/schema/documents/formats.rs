@@ -4,11 +4,11 @@
 use crate::schema::Schema;
 
 /// The newest format of the document `schema`; raised when an older binary could not understand it.
-pub(crate) const JOURNAL: u32 = 13;
+pub(crate) const JOURNAL: u32 = 14;
 /// The format of a document with none of the [`FEATURES`]. Older ones are a base alone.
 pub(crate) const JOURNAL_LEAST: u32 = 3;
 /// The newest format of a base.
-pub(crate) const BASE: u32 = 11;
+pub(crate) const BASE: u32 = 12;
 const BASE_LEAST: u32 = 1;
 
 /// A part of a schema that not every format knows.
@@ -32,6 +32,8 @@ const FEATURES: &[Feature] = &[
     Feature { is_used: |schema| !schema.snapshots.is_empty(), journal: 11, base: 9 },
     Feature { is_used: |schema| schema.snapshots.values().any(|snapshot| snapshot.pinned.is_some()), journal: 12, base: 10 },
     Feature { is_used: Schema::has_origins, journal: 13, base: 11 },
+    Feature { is_used: Schema::has_indexes_without_trailing_nulls, journal: 14, base: 12 },
+    Feature { is_used: Schema::has_wide_vectors, journal: 14, base: 12 },
 ];
 
 fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {
@@ -57,8 +59,13 @@ const LINES: [(&str, u32); 5] = [
     (r#"{"drop_pinned_snapshot":"#, 12),
 ];
 
+/// What a line may hold anywhere that formats before this one do not know.
+const WITHIN_LINES: [(&str, u32); 1] = [(r#""wide_vector":"#, 14)];
+
 /// The first format whose binaries can read a line of the journal. What the line speaks of may be gone.
 pub(crate) fn of_line(line: &str) -> u32 {
-    let newer = LINES.iter().find(|(begin, _)| line.starts_with(begin));
-    newer.map_or(JOURNAL_LEAST, |(_, format)| *format)
+    let by_begin = LINES.iter().filter(|(begin, _)| line.starts_with(begin));
+    let by_part = WITHIN_LINES.iter().filter(|(part, _)| line.contains(part));
+    let formats = by_begin.chain(by_part).map(|(_, format)| *format);
+    formats.fold(JOURNAL_LEAST, u32::max)
 }

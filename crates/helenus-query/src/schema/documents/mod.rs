@@ -93,6 +93,8 @@ enum TypeDoc {
     /// By name, in the keyspace of the document.
     UserType(String, bool),
     Vector(Box<TypeDoc>, u16),
+    /// One of more dimensions.
+    WideVector(Box<TypeDoc>, u32),
     /// By the name of its class.
     Custom(String),
 }
@@ -199,6 +201,9 @@ struct IndexDoc {
     /// Whether its entries lie in posting lists, with the vectors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_posting_lists: bool,
+    /// Whether its entries leave out the nulls that tuples and user types end with. Entries of older binaries do not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    omits_trailing_nulls: bool,
     /// Of its entries, in the origins of the table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     origin_numbers: Vec<u32>,
@@ -229,7 +234,10 @@ impl From<&CqlType> for TypeDoc {
             CqlType::Map { key, value, frozen } => TypeDoc::Map(boxed(key), boxed(value), *frozen),
             CqlType::Tuple(elements) => TypeDoc::Tuple(elements.iter().map(TypeDoc::from).collect()),
             CqlType::Udt { definition, frozen } => TypeDoc::UserType(definition.name.clone(), *frozen),
-            CqlType::Vector { element, dimension } => TypeDoc::Vector(boxed(element), *dimension),
+            CqlType::Vector { element, dimension } => match u16::try_from(*dimension) {
+                Ok(dimension) => TypeDoc::Vector(boxed(element), dimension),
+                Err(_) => TypeDoc::WideVector(boxed(element), *dimension),
+            },
             CqlType::Custom(_) => TypeDoc::Custom(class_name(ty)),
         }
     }
@@ -370,6 +378,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
         is_complete: index.is_complete,
         is_ordered: index.order.is_some(),
         has_posting_lists: index.has_posting_lists,
+        omits_trailing_nulls: !index.has_old_entries && index.target.may_have_trailing_nulls(table),
         origin_numbers: index_numbers(index.table.origin.as_ref()),
     };
     let view = |view: &Arc<View>| ViewDoc {

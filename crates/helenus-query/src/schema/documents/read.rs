@@ -70,7 +70,10 @@ impl TypeReader<'_> {
                 definition: self.user_type(name, depth)?,
                 frozen: *frozen,
             },
-            TypeDoc::Vector(element, dimension) => CqlType::vector(self.ty(element, depth)?, *dimension),
+            TypeDoc::Vector(element, dimension) => {
+                CqlType::vector(self.ty(element, depth)?, u32::from(*dimension))
+            }
+            TypeDoc::WideVector(element, dimension) => CqlType::vector(self.ty(element, depth)?, *dimension),
             TypeDoc::Custom(name) => parse_class_name(name).ok_or_else(|| format!("no type {name}"))?,
         })
     }
@@ -283,6 +286,7 @@ fn read_index(
     .map_err(|error| error.to_string())?;
     table.origin = read_index_origin(&of.origins, &document.origin_numbers);
     let order = document.is_ordered.then(|| base.column(&target.column)).flatten();
+    let has_old_entries = target.may_have_trailing_nulls(base) && !document.omits_trailing_nulls;
     Ok(Index {
         name: document.name.clone(),
         kind: IndexKind::from_name(&document.kind).ok_or_else(|| unknown("kind"))?,
@@ -292,6 +296,7 @@ fn read_index(
         has_posting_lists: document.has_posting_lists,
         target,
         table: Arc::new(table),
-        is_complete: document.is_complete,
+        is_complete: document.is_complete && !has_old_entries,
+        has_old_entries,
     })
 }

@@ -85,7 +85,7 @@ impl SelectorTypeChecker<'_, '_, '_> {
     ) -> Result<Typed, CqlError> {
         let ty = match expected {
             Some(CqlType::Vector { element, dimension }) => {
-                if usize::from(*dimension) != items.len() {
+                if *dimension as usize != items.len() {
                     return Err(CqlError::invalid(format!(
                         "Unable to create a vector selector of type vector<{element}, {dimension}> from {} elements",
                         items.len()

@@ -1,0 +1,125 @@
+//! Tuples and user types without the nulls at their end.
+//!
+//! A value that was written before its type got a field ends early, and one that names the field as null has a null there. Both are equal
+//! ([`super::compare`]), so whatever looks values up by their bytes uses this one form of them.
+
+use std::borrow::Cow;
+
+use super::pack::Reader;
+use super::vint;
+use crate::types::CqlType;
+
+const NULL: [u8; 4] = (-1i32).to_be_bytes();
+
+/// True if values of the type may have nulls at the end of a tuple or user type, at any depth.
+pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(_) | CqlType::Custom(_) => false,
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            may_have_trailing_nulls(element)
+        }
+        CqlType::Map { key, value, .. } => may_have_trailing_nulls(key) || may_have_trailing_nulls(value),
+        CqlType::Tuple(_) | CqlType::Udt { .. } => true,
+    }
+}
+
+/// Returns the value with the nulls cut off that its tuples and user types end with, at any depth. One field always stays, since a value
+/// of no bytes is another one. Bytes that are no value of the type come back as they are.
+pub fn without_trailing_nulls<'v>(ty: &CqlType, value: &'v [u8]) -> Cow<'v, [u8]> {
+    if !may_have_trailing_nulls(ty) {
+        return Cow::Borrowed(value);
+    }
+    let mut out = Vec::with_capacity(value.len());
+    match write(ty, value, &mut out) {
+        Some(()) => Cow::Owned(out),
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// `None` if the bytes are no value of the type.
+fn write(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    if value.is_empty() || !may_have_trailing_nulls(ty) {
+        out.extend_from_slice(value);
+        return Some(());
+    }
+    match ty {
+        CqlType::Tuple(types) => write_fields(types.iter(), value, out),
+        CqlType::Udt { definition, .. } => {
+            write_fields(definition.fields.iter().map(|field| &field.ty), value, out)
+        }
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+            write_elements(&[element.as_ref()], value, out)
+        }
+        CqlType::Map {
+            key, value: mapped, ..
+        } => write_elements(&[key.as_ref(), mapped.as_ref()], value, out),
+        CqlType::Vector { element, dimension } => write_vector(element, *dimension, value, out),
+        CqlType::Native(_) | CqlType::Custom(_) => None,
+    }
+}
+
+fn write_fields<'t>(types: impl Iterator<Item = &'t CqlType>, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let start = out.len();
+    let mut end = start;
+    let mut reader = Reader::new(value);
+    for ty in types {
+        if reader.rest.is_empty() {
+            break;
+        }
+        let field = reader.value().ok()?;
+        write_with_length(ty, field, out)?;
+        if field.is_some() {
+            end = out.len();
+        }
+    }
+    if !reader.rest.is_empty() {
+        return None;
+    }
+    out.truncate(end);
+    if end == start {
+        out.extend_from_slice(&NULL);
+    }
+    Some(())
+}
+
+/// `types` are those of the elements in turn: two of a map.
+fn write_elements(types: &[&CqlType], value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let mut reader = Reader::new(value);
+    let count = reader.int()?;
+    out.extend_from_slice(&count.to_be_bytes());
+    for _ in 0..u32::try_from(count).ok()? {
+        for ty in types {
+            let element = reader.value().ok()?;
+            write_with_length(ty, element, out)?;
+        }
+    }
+    reader.rest.is_empty().then_some(())
+}
+
+fn write_vector(element: &CqlType, dimension: u32, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let mut reader = Reader::new(value);
+    for _ in 0..dimension {
+        let mut one = Vec::new();
+        write(element, reader.vector_element(None)?, &mut one)?;
+        vint::write_unsigned(out, one.len() as u64);
+        out.extend_from_slice(&one);
+    }
+    reader.rest.is_empty().then_some(())
+}
+
+fn write_with_length(ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) -> Option<()> {
+    let Some(value) = value else {
+        out.extend_from_slice(&NULL);
+        return Some(());
+    };
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    write(ty, value, out)?;
+    let len = i32::try_from(out.len() - at - 4).ok()?;
+    out.get_mut(at..at + 4)?.copy_from_slice(&len.to_be_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+#[path = "trailing_nulls_tests.rs"]
+mod tests;
