@@ -353,14 +353,23 @@ def test_copy_to_goes_on_after_an_interruption(terminal, session, numbers, tmp_p
     assert len(lines) == len(set(lines)) == 3000 + ROWS
 
 
-def test_copy_and_cqlsh_read_each_other(shell, session, full, target, tmp_path):
+@pytest.fixture
+def cqlsh_in(target):
+    """Runs a statement by cqlsh in a folder."""
     program = os.path.join(os.path.dirname(sys.executable), "cqlsh")
     if not os.path.exists(program):
         pytest.skip("cqlsh: skipped, it needs Python 3.11 or older")
 
-    def cqlsh(statement):
+    def run(folder, statement):
         subprocess.run([sys.executable, program, target.host, str(target.port), "--request-timeout=60", "-e", statement], check=True,
-                       capture_output=True, timeout=60, cwd=tmp_path, env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
+                       capture_output=True, timeout=60, cwd=folder, env={**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"})
+
+    return run
+
+
+def test_copy_and_cqlsh_read_each_other(cqlsh_in, shell, session, full, tmp_path):
+    def cqlsh(statement):
+        cqlsh_in(tmp_path, statement)
 
     # cqlsh writes a line break in a text as \\n, and does not read it back.
     session.execute(f"UPDATE {full} SET s = 'a \"b\", c' WHERE k = 2")
@@ -373,3 +382,26 @@ def test_copy_and_cqlsh_read_each_other(shell, session, full, target, tmp_path):
     assert emptied(session, full) == before
     cqlsh(f"COPY {columns} FROM 'ours.csv'")
     assert emptied(session, full) == before
+
+
+def test_copy_and_cqlsh_read_null_fields_of_each_other(cqlsh_in, shell, session, keyspace, tmp_path):
+    session.execute(f"CREATE TYPE {keyspace}.inner (x int, \"Mixed\" text)")
+    session.execute(f"CREATE TYPE {keyspace}.address (street text, zip int, at frozen<inner>, tags frozen<set<text>>)")
+    table = f"{keyspace}.people"
+    session.execute(f"CREATE TABLE {table} (k int PRIMARY KEY, a frozen<address>, l list<frozen<address>>, m map<text, frozen<inner>>)")
+    values = ["{street: 'Elm, 1', zip: 2, at: {x: 3, \"Mixed\": 'm'}, tags: {'a', 'b'}}", "{street: 'Elm'}", "{zip: 7, at: {x: 1}}",
+              "{at: {\"Mixed\": 'it''s'}}", "{tags: {'null'}}"]
+    for k, value in enumerate(values):
+        session.execute(f"INSERT INTO {table} (k, a, l, m) VALUES ({k}, {value}, [{value}], {{'p': {{x: 1}}, 'q': {{\"Mixed\": 'null'}}}})")
+    for null in ("", "nil"):
+        options = f"WITH HEADER = true AND NULL = '{null}'"
+        cqlsh_in(tmp_path, f"COPY {table} TO 'theirs.csv' {options}")
+        shell("-e", f"COPY {table} TO 'ours.csv' {options}")
+        before = emptied(session, table)
+        back = shell("-e", f"COPY {table} FROM 'theirs.csv' {options}")
+        assert back.stderr == "", back.stderr
+        assert emptied(session, table) == before
+        cqlsh_in(tmp_path, f"COPY {table} FROM 'ours.csv' {options}")
+        assert emptied(session, table) == before
+        shell("-e", f"COPY {table} FROM 'ours.csv' {options}")
+        assert {str(row) for row in session.execute(f"SELECT * FROM {table}")} == before

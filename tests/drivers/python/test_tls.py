@@ -165,6 +165,21 @@ def test_the_shell_encrypts(node, files, tmp_path):
     assert "invalid peer certificate" in shell(node, "--tls", "--tls-authority", other["authority"]).stderr
 
 
+def test_the_shell_shows_a_certificate(tmp_path, authority, files):
+    server = serve(tmp_path / "store", files, "authority").start()
+    trust = ("--tls", "--tls-authority", files["authority"])
+    own, other = authority.certificate("person"), Authority(tmp_path / "other").certificate("person")
+    for names in (("--tls-certificate", "--tls-key"), ("--usercert", "--userkey")):
+        shown = shell(server, *trust, names[0], own["certificate"], names[1], own["key"])
+        assert shown.returncode == 0 and "local" in shown.stdout, shown
+    assert shell(server, *trust).returncode != 0
+    assert shell(server, *trust, "--tls-certificate", other["certificate"], "--tls-key", other["key"]).returncode != 0
+    mixed = shell(server, *trust, "--tls-certificate", own["certificate"], "--tls-key", other["key"])
+    assert f"{other['key']} is not the key of {own['certificate']}" in mixed.stderr
+    assert "--tls-key" in shell(server, *trust, "--tls-certificate", own["certificate"]).stderr
+    server.close()
+
+
 @pytest.mark.parametrize("settings, said", [
     ({"tls_certificate": "node.pem"}, "TLS for clients needs both tls_certificate and tls_key"),
     ({"tls_optional": "true"}, "TLS for clients needs both tls_certificate and tls_key"),

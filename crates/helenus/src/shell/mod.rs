@@ -59,11 +59,32 @@ pub struct ShellArgs {
     #[arg(short, long, env = "HELENUS_PASSWORD", hide_env_values = true)]
     password: Option<String>,
     /// Encrypt, and check who the server is
-    #[arg(long)]
+    #[arg(long, alias = "ssl")]
     tls: bool,
     /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_authority: Option<PathBuf>,
+    /// The shell's own certificate for servers that ask for one (cqlsh's usercert), as a PEM file
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls",
+        requires = "tls_key",
+        alias = "usercert"
+    )]
+    tls_certificate: Option<PathBuf>,
+    /// The key of that certificate (cqlsh's userkey), as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", alias = "userkey")]
+    tls_key: Option<PathBuf>,
+}
+
+impl ShellArgs {
+    fn own_certificate(&self) -> Option<tls::OwnCertificate<'_>> {
+        Some(tls::OwnCertificate {
+            certificate: self.tls_certificate.as_deref()?,
+            key: self.tls_key.as_deref()?,
+        })
+    }
 }
 
 /// Runs the shell. The exit code tells if any statement failed.
@@ -87,7 +108,10 @@ fn run_session(args: ShellArgs) -> Result<ExitCode> {
         password: args.password.clone(),
     };
     let encryption = match args.tls {
-        true => Some(tls::client_config(args.tls_authority.as_deref())?),
+        true => Some(tls::client_config(
+            args.tls_authority.as_deref(),
+            args.own_certificate(),
+        )?),
         false => None,
     };
     let server = Server {

@@ -7,18 +7,45 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// How to encrypt for a server whose certificate hangs on those of a file, or of the system.
-pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
+/// The shell's own certificate, with those that signed it, and its key, as PEM files.
+#[derive(Clone, Copy)]
+pub struct OwnCertificate<'a> {
+    pub certificate: &'a Path,
+    pub key: &'a Path,
+}
+
+impl OwnCertificate<'_> {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+        let chain = certificates(self.certificate)?;
+        let key = PrivateKeyDer::from_pem_file(self.key)
+            .with_context(|| format!("no private key in {}", self.key.display()))?;
+        Ok((chain, key))
+    }
+}
+
+/// The certificates of a PEM file, of which there is at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let read =
+        CertificateDer::pem_file_iter(path).with_context(|| format!("can't read {}", path.display()))?;
+    let none = || format!("no certificate in {}", path.display());
+    let certificates = read.collect::<Result<Vec<_>, _>>().with_context(none)?;
+    if certificates.is_empty() {
+        bail!(none());
+    }
+    Ok(certificates)
+}
+
+/// Returns how to encrypt for a server. `authority` is the file of those who may have signed the server's certificate; `None` if these are
+/// whom the system trusts. `own` is `None` if the server asks for no certificate.
+pub fn client_config(authority: Option<&Path>, own: Option<OwnCertificate<'_>>) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     match authority {
         Some(path) => {
-            let read = CertificateDer::pem_file_iter(path)
-                .with_context(|| format!("can't read {}", path.display()))?;
-            for certificate in read {
-                roots.add(certificate.with_context(|| format!("no certificate in {}", path.display()))?)?;
+            for certificate in certificates(path)? {
+                roots.add(certificate)?;
             }
         }
         None => {
@@ -31,9 +58,17 @@ pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+        .with_root_certificates(roots);
+    Ok(Arc::new(match own {
+        Some(own) => {
+            let (chain, key) = own.read()?;
+            config.with_client_auth_cert(chain, key).with_context(|| {
+                let (key, certificate) = (own.key.display(), own.certificate.display());
+                format!("{key} is not the key of {certificate}")
+            })?
+        }
+        None => config.with_no_client_auth(),
+    }))
 }
 
 /// A connection to a server.

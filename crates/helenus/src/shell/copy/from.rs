@@ -146,7 +146,7 @@ impl Target {
         for (text, field) in record.iter().zip(&self.fields) {
             let Some((at, ty)) = field else { continue };
             if let Some(value) = values.get_mut(*at).filter(|_| text != null) {
-                *value = BoundValue::Set(from_text(ty, text)?);
+                *value = BoundValue::Set(from_text(ty, text, null)?);
             }
         }
         Ok(values)

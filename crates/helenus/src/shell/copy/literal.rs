@@ -6,12 +6,12 @@ use helenus_cql::value::{
     from_string, pack_list, pack_map, pack_set, pack_tuple, pack_vector, text::parse_hex,
 };
 
-/// The serialized value of a text.
-pub fn from_text(ty: &CqlType, text: &str) -> Result<Bytes, String> {
+/// Returns the serialized value of a text. `null` is the text that stands for null in fields of tuples and user types.
+pub fn from_text(ty: &CqlType, text: &str, null: &str) -> Result<Bytes, String> {
     if let CqlType::Native(native) = ty {
         return bare(*native, text);
     }
-    let mut reader = LiteralReader { rest: text };
+    let mut reader = LiteralReader { rest: text, null };
     let value = reader.value(ty)?.ok_or("null is no value of a column here")?;
     match reader.rest.trim() {
         "" => Ok(value),
@@ -39,10 +39,12 @@ fn bare(native: NativeType, text: &str) -> Result<Bytes, String> {
 /// Reads literals off the front of a text.
 struct LiteralReader<'t> {
     rest: &'t str,
+    /// The text that stands for null where it is not in quotes, as in cqlsh.
+    null: &'t str,
 }
 
 impl LiteralReader<'_> {
-    /// A value; none for `null`.
+    /// Reads a value. `None` for `null`, and for the text that stands for it.
     fn value(&mut self, ty: &CqlType) -> Result<Option<Bytes>, String> {
         self.rest = self.rest.trim_start();
         if self.takes_null() {
@@ -61,14 +63,21 @@ impl LiteralReader<'_> {
     }
 
     fn takes_null(&mut self) -> bool {
-        let (Some(word), Some(rest)) = (self.rest.get(..4), self.rest.get(4..)) else {
+        if self.rest.starts_with(['\'', '"', '[', '{', '(']) {
             return false;
-        };
-        let is_null = word.eq_ignore_ascii_case("null") && !rest.starts_with(|c: char| c.is_alphanumeric());
+        }
+        let (word, rest) = self.rest.split_at(self.word_len());
+        let is_null = word.trim().eq_ignore_ascii_case("null") || word.trim() == self.null;
         if is_null {
             self.rest = rest;
         }
         is_null
+    }
+
+    /// Bytes before the next sign.
+    fn word_len(&self) -> usize {
+        let next = self.rest.find([',', ':', ']', '}', ')']);
+        next.unwrap_or(self.rest.len())
     }
 
     fn takes(&mut self, sign: char) -> bool {
@@ -151,11 +160,7 @@ impl LiteralReader<'_> {
         match self.rest.chars().next() {
             Some(quote @ ('\'' | '"')) => self.quoted(quote),
             _ => {
-                let end = self
-                    .rest
-                    .find([',', ':', ']', '}', ')'])
-                    .unwrap_or(self.rest.len());
-                let (word, rest) = self.rest.split_at(end);
+                let (word, rest) = self.rest.split_at(self.word_len());
                 self.rest = rest;
                 Ok(word.trim().to_owned())
             }
@@ -211,11 +216,32 @@ mod tests {
             (&map, "{'a: b': ['x'], 'c': []}"),
             (&tuple, "(7, null)"),
         ] {
-            let bytes = from_text(ty, written).unwrap();
+            let bytes = from_text(ty, written, "").unwrap();
             assert_eq!(helenus_cql::value::to_cql_literal(ty, &bytes).unwrap(), written);
         }
-        assert!(from_text(&list, "['a'").is_err());
-        assert!(from_text(&list, "['a'] x").is_err());
-        assert!(from_text(&int, "").is_err());
+        assert!(from_text(&list, "['a'", "").is_err());
+        assert!(from_text(&list, "['a'] x", "").is_err());
+        assert!(from_text(&list, "[, 'a']", "").is_err());
+        assert!(from_text(&int, "", "").is_err());
+    }
+
+    #[test]
+    fn null_fields_have_the_text_for_null() {
+        let tuple = CqlType::Tuple(vec![CqlType::INT, CqlType::TEXT].into());
+        let null = from_text(&tuple, "(null, null)", "").unwrap();
+        for (written, text) in [
+            ("(, )", ""),
+            ("(NULL,-)", "-"),
+            ("(-, - )", "-"),
+            ("(N/A, N/A)", "N/A"),
+        ] {
+            assert_eq!(from_text(&tuple, written, text).unwrap(), null, "{written}");
+        }
+        let empty = from_text(&tuple, "(1, '')", "").unwrap();
+        assert_eq!(
+            empty,
+            pack_tuple([Some(1i32.to_be_bytes().as_slice()), Some(b"")])
+        );
+        assert!(from_text(&tuple, "(, )", "-").is_err());
     }
 }

@@ -5,6 +5,7 @@ mod literal;
 mod progress;
 mod resume;
 mod to;
+mod written;
 
 use anyhow::Result;
 

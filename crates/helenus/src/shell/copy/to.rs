@@ -9,10 +9,10 @@ use helenus_cql::frame::{QueryParameters, ResponseMessage};
 
 use super::progress::Progress;
 use super::resume::{self, Mark};
+use super::written::written;
 use super::{CopyError, about};
 use crate::shell::client::StatementError;
 use crate::shell::copy_statement::{CopyFile, CopyStatement, Options};
-use crate::shell::results::plain_text;
 use crate::shell::session::Session;
 
 /// Writes the table. True when all of it is written.
@@ -158,7 +158,7 @@ impl Export<'_> {
         }
         for row in rows.content.iter().take(taken as usize) {
             let cells = columns.iter().zip(&row).map(|(column, cell)| match cell {
-                Some(bytes) => escaped(plain_text(&column.ty, bytes), options),
+                Some(bytes) => escaped(written(&column.ty, bytes, &options.null), options),
                 None => options.null.clone(),
             });
             csv.write_record(cells).map_err(failed)?;
