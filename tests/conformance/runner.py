@@ -24,9 +24,10 @@ def one_line(text):
 
 
 def shown_warnings(answer):
-    """Without what the first PREPARE or EXECUTE after USE is told: which one that is, is a matter of what others have prepared;
-    and without the warning for table options that have no effect in Helenus."""
-    kept = [w for w in answer.warnings if not w.startswith("`USE <keyspace>`") and " no effect in Helenus: " not in w]
+    """The warnings, but not that of the first PREPARE or EXECUTE after USE (which one that is depends on what others have prepared),
+    that of table options without an effect in Helenus, and Cassandra's that views are experimental."""
+    left_out = ("`USE <keyspace>`", "Materialized views are experimental")
+    kept = [w for w in answer.warnings if not w.startswith(left_out) and " no effect in Helenus: " not in w]
     return [f"warning: {one_line(w)}" for w in kept]
 
 

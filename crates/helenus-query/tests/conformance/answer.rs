@@ -73,11 +73,13 @@ impl Shown<'_> {
         }
     }
 
-    /// Without what the first request after USE is told, which depends on what others have prepared, and without the warning for table
-    /// options that have no effect here.
+    /// Leaves out the warning of the first request after USE, which depends on what others have prepared, the one of table options without
+    /// an effect here, and Cassandra's that views are experimental.
     pub fn warnings(&self, warnings: &[String]) -> Vec<String> {
         let is_compared = |warning: &&String| {
-            !warning.starts_with("`USE <keyspace>`") && !warning.contains(" no effect in Helenus: ")
+            !warning.starts_with("`USE <keyspace>`")
+                && !warning.starts_with("Materialized views are experimental")
+                && !warning.contains(" no effect in Helenus: ")
         };
         let told = warnings
             .iter()

@@ -24,8 +24,6 @@ use crate::schema::{
 
 pub(crate) use base::with_base;
 
-const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
-
 const TTL_ON_CREATE: &str = "Cannot set default_time_to_live for a materialized view. Data in a materialized view always expire at \
                              the same time than the corresponding data in the parent table.";
 const TTL_ON_ALTER: &str = "Forbidden default_time_to_live detected for a materialized view. Data in a materialized view always \
@@ -58,7 +56,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
                 "Cannot create materialized view '{name}' - a table with the same name already exists"
             )));
         }
-        Some(_) if statement.if_not_exists => return Ok(Effect::Unchanged(vec![EXPERIMENTAL.to_owned()])),
+        Some(_) if statement.if_not_exists => return Ok(Effect::Unchanged(Vec::new())),
         Some(_) => return Err(already_exists(keyspace_name, name)),
         None => {}
     }
@@ -122,7 +120,6 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
         keyspace_name,
         SchemaTarget::Table(name.to_owned()),
     );
-    change.warnings.push(EXPERIMENTAL.to_owned());
     change.to_build = Some(DerivedTable::View(view).of(&with_view));
     Ok(Effect::Changed(change))
 }
