@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use crate::budget;
 use crate::error::Failure;
 use crate::strings;
 use crate::value::Value;
@@ -45,6 +46,11 @@ impl Buffer {
             mark: Cell::new(None),
             is_read_only,
         }
+    }
+
+    /// Number of the bytes between position and limit.
+    pub fn remaining_len(&self) -> usize {
+        self.limit.get().saturating_sub(self.position.get())
     }
 
     /// The bytes between position and limit: what the buffer stands for as a value.
@@ -179,6 +185,8 @@ pub(crate) fn call(
     let position = buffer.position.get();
     Ok(match (method, arguments) {
         ("compareTo", [Value::ByteBuffer(other)]) => {
+            budget::room(buffer.remaining_len() + other.remaining_len())?;
+            budget::walk_bytes(buffer.remaining_len())?;
             Some(Value::Int(compare(&buffer.remaining(), &other.remaining())))
         }
         ("remaining", []) => int(buffer.limit.get() - position),
@@ -208,7 +216,7 @@ pub(crate) fn call(
         ("isReadOnly", []) => Some(Value::Boolean(buffer.is_read_only)),
         ("hasArray", []) => Some(Value::Boolean(!buffer.is_read_only)),
         ("array", []) if buffer.is_read_only => return Err(thrown("java.nio.ReadOnlyBufferException")),
-        ("array", []) => Some(strings::bytes_array(&buffer.bytes.borrow())),
+        ("array", []) => Some(strings::bytes_array(&buffer.bytes.borrow())?),
         ("arrayOffset", []) => int(buffer.start),
         ("duplicate", []) => new(buffer.copy(buffer.is_read_only)),
         ("asReadOnlyBuffer", []) => new(buffer.copy(true)),
@@ -223,6 +231,7 @@ pub(crate) fn call(
             let from = buffer.place(None, len, "java.nio.BufferUnderflowException")?;
             let bytes = buffer.bytes.borrow();
             let bytes = bytes.get(from..from + len).unwrap_or_default();
+            budget::room_for(len)?;
             *array.values.borrow_mut() = bytes.iter().map(|byte| Value::Byte(*byte as i8)).collect();
             same()
         }
@@ -236,6 +245,7 @@ pub(crate) fn call(
         ("getDouble", index) => Some(Value::Double(f64::from_bits(buffer.read(index.first(), 8)?))),
         ("put", [Value::Array(array)]) => {
             let bytes = array.values.borrow();
+            budget::room_for(bytes.len())?;
             let bytes: Vec<u8> = bytes
                 .iter()
                 .map(|byte| byte.as_long().unwrap_or_default() as u8)
@@ -244,6 +254,8 @@ pub(crate) fn call(
             same()
         }
         ("put", [Value::ByteBuffer(other)]) => {
+            budget::room(other.remaining_len())?;
+            budget::walk_bytes(other.remaining_len())?;
             buffer.write(None, &other.remaining())?;
             other.position.set(other.limit.get());
             same()

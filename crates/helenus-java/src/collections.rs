@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::budget;
 use crate::error::Failure;
 use crate::limits::LEN_MAX;
 use crate::ordered::Ordered;
-use crate::value::{LookupResult, Value};
+use crate::value::{LookupResult, Value, copied};
 
 fn room(len: usize) -> Result<(), Failure> {
     match len < LEN_MAX {
@@ -25,7 +26,7 @@ fn iterator_of(values: Vec<Value>) -> Value {
 
 fn elements(of: &Value) -> Result<Vec<Value>, Failure> {
     match of.elements() {
-        Some(elements) => Ok(elements.clone()),
+        Some(elements) => copied(&elements),
         None if of.is_null() => Err(Failure::null_pointer()),
         None => Err(Failure::class_cast(&of.class_name(), "java.util.Collection")),
     }
@@ -48,7 +49,7 @@ fn collection(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -
             values.borrow_mut().clear();
             Some(Value::Null)
         }
-        ("iterator", []) => Some(iterator_of(values.borrow().clone())),
+        ("iterator", []) => Some(iterator_of(copied(&values.borrow())?)),
         ("removeAll" | "retainAll", [others]) => {
             let others = elements(others)?;
             let before = values.borrow().len();
@@ -121,7 +122,7 @@ pub(crate) fn list(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Valu
                 let message = format!("fromIndex({from}) > toIndex({to})");
                 return Err(Failure::thrown("java.lang.IllegalArgumentException", message));
             }
-            Some(Value::list(values.borrow()[begin..to as usize].to_vec()))
+            Some(Value::list(copied(&values.borrow()[begin..to as usize])?))
         }
         _ => collection(values, method, arguments)?,
     })
@@ -192,7 +193,8 @@ pub(crate) fn map(entries: &Ordered<(Value, Value)>, method: &str, arguments: &[
             _ => map(entries, "put", &[key.clone(), value.clone()])?,
         },
         ("putAll", [Value::Map(others)]) => {
-            for (key, value) in others.borrow().clone() {
+            let others = copied(&others.borrow())?;
+            for (key, value) in others {
                 map(entries, "put", &[key, value])?;
             }
             Some(Value::Null)
@@ -205,14 +207,21 @@ pub(crate) fn map(entries: &Ordered<(Value, Value)>, method: &str, arguments: &[
             entries.borrow_mut().clear();
             Some(Value::Null)
         }
-        ("keySet", []) => Some(Value::set(
-            entries.borrow().iter().map(|(key, _)| key.clone()).collect(),
-        )),
-        ("values", []) => Some(Value::list(
-            entries.borrow().iter().map(|(_, value)| value.clone()).collect(),
-        )),
+        ("keySet", []) => {
+            let entries = entries.borrow();
+            budget::room_for(entries.len())?;
+            Some(Value::set(entries.iter().map(|(key, _)| key.clone()).collect()))
+        }
+        ("values", []) => {
+            let entries = entries.borrow();
+            budget::room_for(entries.len())?;
+            Some(Value::list(
+                entries.iter().map(|(_, value)| value.clone()).collect(),
+            ))
+        }
         ("entrySet", []) => {
             let entries = entries.borrow();
+            budget::room_for(3 * entries.len())?;
             let entries = entries.iter().map(|entry| Value::Entry(Rc::new(entry.clone())));
             Some(Value::set(entries.collect()))
         }

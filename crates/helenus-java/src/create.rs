@@ -5,12 +5,13 @@ use std::rc::Rc;
 
 use helenus_cql::value::{Decimal, java};
 
+use crate::budget;
 use crate::classes::{is_throwable, whole_name};
 use crate::error::Failure;
 use crate::math::{boxes, longs};
 use crate::ordered::{Order, Ordered};
 use crate::statics::{self, number_format, unknown};
-use crate::value::{EvalResult, Value};
+use crate::value::{EvalResult, Value, copied};
 use crate::{strings, text};
 
 /// What `new` makes.
@@ -22,13 +23,16 @@ pub(crate) fn create(class: &str, arguments: &[Value]) -> EvalResult {
     match (class, arguments) {
         ("ArrayList" | "LinkedList", []) => Ok(Value::list(Vec::new())),
         ("ArrayList" | "LinkedList", [Value::Int(_)]) => Ok(Value::list(Vec::new())),
-        ("ArrayList" | "LinkedList", [of]) => Ok(Value::list(
-            of.elements().ok_or_else(Failure::null_pointer)?.clone(),
-        )),
+        ("ArrayList" | "LinkedList", [of]) => {
+            let elements = of.elements().ok_or_else(Failure::null_pointer)?;
+            copied(&elements).map(Value::list)
+        }
         ("HashSet" | "LinkedHashSet" | "TreeSet", of) => {
             let set = Ordered::new(Order::of_class(class));
             if let Some(values) = of.first().and_then(Value::elements) {
                 for value in values.iter() {
+                    budget::walk(1)?;
+                    budget::room_for(set.borrow().len())?;
                     if set.find(value).is_none() {
                         set.insert(value.clone())?;
                     }
@@ -39,21 +43,25 @@ pub(crate) fn create(class: &str, arguments: &[Value]) -> EvalResult {
         ("HashMap" | "LinkedHashMap" | "TreeMap", of) => {
             let map = Ordered::new(Order::of_class(class));
             if let Some(Value::Map(entries)) = of.first() {
-                entries
-                    .borrow()
-                    .iter()
-                    .try_for_each(|entry| map.insert(entry.clone()))?;
+                budget::room_for(2 * entries.borrow().len())?;
+                entries.borrow().iter().try_for_each(|entry| {
+                    budget::walk(1)?;
+                    map.insert(entry.clone())
+                })?;
             }
             Ok(Value::Map(Rc::new(map)))
         }
         ("StringBuilder" | "StringBuffer", []) => Ok(Value::StringBuilder(Rc::default())),
-        ("StringBuilder" | "StringBuffer", [Value::String(text)]) => Ok(Value::StringBuilder(Rc::new(
-            RefCell::new(text.as_ref().to_owned()),
-        ))),
+        ("StringBuilder" | "StringBuffer", [Value::String(text)]) => {
+            budget::room(text.len())?;
+            Ok(Value::StringBuilder(Rc::new(RefCell::new(
+                text.as_ref().to_owned(),
+            ))))
+        }
         ("StringBuilder" | "StringBuffer", [Value::Int(_)]) => Ok(Value::StringBuilder(Rc::default())),
         ("String", []) => Ok(Value::string("")),
         ("String", [value @ Value::String(_)]) => Ok(value.clone()),
-        ("String", [Value::Array(array)]) => Ok(strings::of_array(array)),
+        ("String", [Value::Array(array)]) => strings::of_array(array),
         ("Integer" | "Long" | "Short" | "Byte" | "Double" | "Float" | "Boolean", [_]) => {
             boxes(class, "valueOf", arguments)
         }

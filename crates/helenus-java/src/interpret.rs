@@ -1,23 +1,20 @@
 //! The interpreter of function bodies.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use crate::ast::{
     Body, Case, CaseLabel, Catch, Constant, Expr, ExprKind, Operator, Statement, StatementKind, Type,
 };
+use crate::budget;
 use crate::classes::is_exception;
 use crate::context::Context;
 use crate::conversion::{assigned, cast, is_instance};
 use crate::error::Failure;
 use crate::limits::{Limits, check_whole};
 use crate::number::{binary, unary};
-use crate::value::{Array, EvalResult, Value, parameter_type};
+use crate::value::{Array, EvalResult, Value, copied, parameter_type};
 use crate::{create, methods, statics};
 use helenus_cql::value::CqlValue;
-
-/// Steps between two looks at the clock.
-const STEPS: u32 = 1024;
 
 /// How a statement ended.
 enum Flow {
@@ -32,8 +29,6 @@ pub(crate) struct Frame<'a> {
     pub body: &'a Body,
     pub slots: Vec<Value>,
     pub context: &'a Context<'a>,
-    deadline: Instant,
-    steps: u32,
     pub limits: Limits,
 }
 
@@ -41,20 +36,13 @@ pub(crate) struct Frame<'a> {
 ///
 /// # Errors
 /// What it throws, or that the deadline has passed.
-pub(crate) fn run(
-    body: &Body,
-    arguments: Vec<Value>,
-    context: &Context<'_>,
-    deadline: Instant,
-) -> EvalResult<Option<CqlValue>> {
+pub(crate) fn run(body: &Body, arguments: Vec<Value>, context: &Context<'_>) -> EvalResult<Option<CqlValue>> {
     let mut slots = arguments;
     slots.resize(body.slots.len(), Value::Null);
     let mut frame = Frame {
         body,
         slots,
         context,
-        deadline,
-        steps: 0,
         limits: Limits::default(),
     };
     let result = match frame.all(&body.statements)? {
@@ -70,20 +58,7 @@ pub(crate) fn run(
 
 impl Frame<'_> {
     pub fn step(&mut self) -> EvalResult<()> {
-        self.steps_of(1)
-    }
-
-    /// Counts what takes as long as so many steps.
-    fn steps_of(&mut self, steps: u32) -> EvalResult<()> {
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps < STEPS {
-            return Ok(());
-        }
-        self.steps = 0;
-        match Instant::now() < self.deadline {
-            true => Ok(()),
-            false => Err(Failure::TimedOut),
-        }
+        budget::walk(1)
     }
 
     fn all(&mut self, statements: &[Statement]) -> EvalResult<Flow> {
@@ -162,9 +137,9 @@ impl Frame<'_> {
             }
             StatementKind::ForEach { slot, of, body } => {
                 let elements = match self.expr(of)? {
-                    Value::List(values) => values.borrow().clone(),
-                    Value::Set(values) => values.borrow().clone(),
-                    Value::Array(array) => array.values.borrow().clone(),
+                    Value::List(values) => copied(&values.borrow())?,
+                    Value::Set(values) => copied(&values.borrow())?,
+                    Value::Array(array) => copied(&array.values.borrow())?,
                     Value::Null => return Err(Failure::null_pointer()),
                     other => return Err(Failure::class_cast(&other.class_name(), "java.lang.Iterable")),
                 };
@@ -343,6 +318,7 @@ impl Frame<'_> {
                     check_whole(&a)?;
                     check_whole(&b)?;
                 }
+                budget::room(added_len(*operator, &a, &b))?;
                 let result = binary(*operator, &a, &b)
                     .map_err(|failure| self.because(failure, &[(left, &a), (right, &b)]))?;
                 self.limits.made(&result)?;
@@ -377,7 +353,7 @@ impl Frame<'_> {
                     return Err(self.asked_of_null(object, method, arguments.len()));
                 }
                 self.limits.calling(method, Some(&value), &arguments)?;
-                self.steps_of(effort(&value))?;
+                budget::walk(effort(&value))?;
                 let result = methods::call(&value, method, &arguments)?;
                 self.limits.made(&result)?;
                 Ok(result)
@@ -410,6 +386,7 @@ impl Frame<'_> {
                     .map(|element| assigned(element, &of))
                     .collect::<EvalResult<_>>()?;
                 let array = Value::Array(Rc::new(Array::new(of, elements)));
+                self.limits.made(&array)?;
                 self.limits.keep(&array);
                 Ok(array)
             }
@@ -420,8 +397,8 @@ impl Frame<'_> {
 }
 
 /// How many steps a method of a large value may take as long as.
-fn effort(object: &Value) -> u32 {
-    let steps = match object {
+fn effort(object: &Value) -> usize {
+    match object {
         Value::List(values) => values.borrow().len() / 16,
         Value::Set(values) => values.borrow().len() / 16,
         Value::Map(entries) => entries.borrow().len() / 16,
@@ -429,8 +406,20 @@ fn effort(object: &Value) -> u32 {
         Value::StringBuilder(text) => text.borrow().len() / 4096,
         Value::BigInteger(number) => number.bits() as usize / 256,
         _ => 0,
+    }
+}
+
+/// Bytes of the text that `+` makes of texts; 0 for other operators and values.
+fn added_len(operator: Operator, left: &Value, right: &Value) -> usize {
+    let len = |value: &Value| match value {
+        Value::String(text) => text.len(),
+        Value::StringBuilder(text) => text.borrow().len(),
+        _ => 0,
     };
-    u32::try_from(steps).unwrap_or(u32::MAX)
+    match operator {
+        Operator::Add => len(left) + len(right),
+        _ => 0,
+    }
 }
 
 pub(crate) fn element_type(array: &Type) -> Type {

@@ -6,6 +6,9 @@
 //! surroundings but `System`'s clocks and `Math.random`, and ends when its time or its memory is spent.
 
 mod ast;
+mod budget;
+#[cfg(test)]
+mod budget_tests;
 mod buffer;
 mod check;
 mod check_expression;
@@ -125,15 +128,22 @@ impl Function {
         types: &dyn Types,
         deadline: Instant,
     ) -> Result<Option<CqlValue>, Failure> {
-        let declared = self.signature.arguments.iter();
-        let arguments = declared.zip(arguments);
-        let arguments = arguments
-            .map(|((_, ty), value)| Value::of_parameter(ty, value))
-            .collect();
         let context = Context {
             signature: &self.signature,
             types,
         };
-        interpret::run(&self.body, arguments, &context, deadline).map_err(Failure::seen_outside)
+        let _running = budget::begin(deadline);
+        self.run(arguments, &context).map_err(Failure::seen_outside)
+    }
+
+    fn run(
+        &self,
+        arguments: Vec<Option<CqlValue>>,
+        context: &Context<'_>,
+    ) -> Result<Option<CqlValue>, Failure> {
+        let declared = self.signature.arguments.iter();
+        let arguments = declared.zip(arguments);
+        let arguments = arguments.map(|((_, ty), value)| Value::of_parameter(ty, value));
+        interpret::run(&self.body, arguments.collect::<Result<_, _>>()?, context)
     }
 }

@@ -1,4 +1,4 @@
-//! What a call may take: memory in all, elements and text at once, and how deep its collections nest.
+//! Limits of a call: elements and text at once, and how deep its collections nest.
 //!
 //! Values are counted by reference, so collections that hold each other are not given back by themselves, and a long chain of them would be
 //! given back by a recursion as deep. Therefore a call keeps those that something was put into, and empties them at its end.
@@ -7,11 +7,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::budget::{self, ELEMENT};
 use crate::error::Failure;
 use crate::value::Value;
-
-/// Bytes that a call may allocate in all, whether they are still in use or not.
-const ALLOCATED_MAX: usize = 256 << 20;
 
 /// Bytes of a text at most.
 pub(crate) const TEXT_MAX: usize = 16 << 20;
@@ -25,13 +23,9 @@ const VALUES_MAX: usize = 1 << 20;
 /// How deep values nest at most where all of them are looked at.
 const DEPTH_MAX: usize = 64;
 
-/// What an element of a collection takes, in bytes.
-const ELEMENT: usize = size_of::<Value>() + 16;
-
-/// What a call has taken so far.
+/// What must be taken apart at the end of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    allocated: usize,
     /// Collections that have something of their kind in them, or are in one, in the order in which that came about.
     nested: Vec<Value>,
     known: HashSet<usize>,
@@ -42,8 +36,9 @@ impl Limits {
     ///
     /// # Errors
     /// If all that the call may allocate is spent.
-    pub fn made(&mut self, value: &Value) -> Result<(), Failure> {
-        self.spend(fresh_size(value))
+    pub fn made(&self, value: &Value) -> Result<(), Failure> {
+        budget::check()?;
+        budget::spend(fresh_size(value))
     }
 
     /// Counts a call of a method before it is made.
@@ -60,7 +55,7 @@ impl Limits {
             "append" | "insert" | "addAll" | "putAll" => arguments.iter().map(size).sum(),
             _ => 0,
         };
-        self.spend(ELEMENT + copied)?;
+        budget::spend(ELEMENT + copied)?;
         if arguments.iter().any(|argument| !argument.is_plain()) {
             if arguments.iter().any(|value| matches!(value, Value::Iterator(_))) {
                 return Err(Failure::thrown(
@@ -85,14 +80,6 @@ impl Limits {
             && self.known.insert(address)
         {
             self.nested.push(value.clone());
-        }
-    }
-
-    fn spend(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.allocated = self.allocated.saturating_add(bytes);
-        match self.allocated <= ALLOCATED_MAX {
-            true => Ok(()),
-            false => Err(Failure::out_of_memory()),
         }
     }
 }
@@ -178,6 +165,7 @@ fn check_level(value: &Value, depth: usize, left: &mut usize) -> Result<(), Fail
         });
     }
     *left = left.checked_sub(1).ok_or_else(Failure::out_of_memory)?;
+    budget::walk(1)?;
     let mut inside = |value: &Value| check_level(value, depth + 1, left);
     match value {
         Value::List(values) => values.borrow().iter().try_for_each(inside),

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::ast::{AssignTarget, Expr, ExprKind, Operator, Type};
+use crate::budget;
 use crate::conversion::{assigned, zero};
 use crate::error::Failure;
 use crate::interpret::{Frame, element_type};
@@ -38,6 +39,7 @@ impl Frame<'_> {
         if len > LEN_MAX {
             return Err(Failure::out_of_memory());
         }
+        budget::room_for(len)?;
         let mut values = Vec::with_capacity(len);
         for _ in 0..len {
             self.step()?;

@@ -8,13 +8,14 @@ use helenus_cql::value::{Decimal, civil, uuid};
 use num_bigint::{BigInt, Sign};
 
 use crate::ast::Type;
+use crate::budget;
 use crate::classes::whole_name;
 use crate::error::Failure;
 use crate::limits::TEXT_MAX;
 use crate::number::convert;
 use crate::rounding::{self, RoundingMode};
 use crate::statics::order;
-use crate::value::{EvalResult, Value};
+use crate::value::{EvalResult, Value, copied};
 use crate::{buffer, collections, fields, strings, text};
 
 /// Calls a method of `object`.
@@ -264,9 +265,10 @@ fn local_date(days: i64, method: &str) -> Option<Value> {
 /// # Errors
 /// If the two can't be compared.
 pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> {
+    budget::walk(1)?;
     Ok(match (left, right) {
         (Value::Null, _) | (_, Value::Null) => return Err(Failure::null_pointer()),
-        (Value::String(a), Value::String(b)) => strings::compare(a, b).cmp(&0),
+        (Value::String(a), Value::String(b)) => strings::compare(a, b)?.cmp(&0),
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
         (Value::BigInteger(a), Value::BigInteger(b)) => a.cmp(b),
         (Value::BigDecimal(a), Value::BigDecimal(b)) => a.compare(b),
@@ -278,8 +280,11 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> 
             halves(*a).cmp(&halves(*b))
         }
         (Value::ByteBuffer(a), Value::ByteBuffer(b)) => {
-            let signed = |bytes: &[u8]| bytes.iter().map(|byte| *byte as i8).collect::<Vec<_>>();
-            signed(&a.remaining()).cmp(&signed(&b.remaining()))
+            budget::room(a.remaining_len() + b.remaining_len())?;
+            budget::walk_bytes(a.remaining_len().min(b.remaining_len()))?;
+            let (a, b) = (a.remaining(), b.remaining());
+            let signed = |byte: &u8| *byte as i8;
+            a.iter().map(signed).cmp(b.iter().map(signed))
         }
         _ => match (
             left.as_long(),
@@ -299,18 +304,42 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> 
 /// # Errors
 /// If two elements can't be compared.
 pub(crate) fn sort(values: &RefCell<Vec<Value>>) -> Result<(), Failure> {
-    let mut failed = None;
-    values.borrow_mut().sort_by(|left, right| {
-        compare(left, right).unwrap_or_else(|failure| {
-            failed.get_or_insert(failure);
-            Ordering::Equal
-        })
-    });
-    failed.map_or(Ok(()), Err)
+    let sorted = merge_sorted(copied(&values.borrow())?)?;
+    *values.borrow_mut() = sorted;
+    Ok(())
+}
+
+/// Sorts by merging, and stops at the first failure, which the sorts of the standard library can't.
+fn merge_sorted(mut values: Vec<Value>) -> Result<Vec<Value>, Failure> {
+    if values.len() < 2 {
+        // Java compares nothing then.
+        return Ok(values);
+    }
+    budget::walk(values.len() / 16)?;
+    let right = merge_sorted(values.split_off(values.len() / 2))?;
+    let left = merge_sorted(values)?;
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let takes_left = compare(a, b)? != Ordering::Greater;
+        merged.extend(if takes_left { left.next() } else { right.next() });
+    }
+    merged.extend(left);
+    merged.extend(right);
+    Ok(merged)
 }
 
 /// As `hashCode`, for what it is defined for; texts of others' values are hashed.
+///
+/// 0 if the call's time is over.
 pub(crate) fn hash(value: &Value) -> i32 {
+    let steps = match value {
+        Value::String(text) => budget::steps_of(text.len()),
+        _ => 1,
+    };
+    if budget::is_over(steps) {
+        return 0;
+    }
     let fold = |long: i64| (long ^ (long as u64 >> 32) as i64) as i32;
     match value {
         Value::Null => 0,

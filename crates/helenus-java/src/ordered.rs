@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::ops::Deref;
 
+use crate::budget;
 use crate::error::Failure;
 use crate::methods::{compare, hash};
 use crate::value::Value;
@@ -106,7 +107,9 @@ impl<T: Keyed> Ordered<T> {
             Order::Hash => {
                 if elements.len() + 1 > self.buckets.get() / 4 * 3 {
                     self.buckets.set(self.buckets.get() * 2);
-                    elements.sort_by_key(|element| self.bucket(element.key()));
+                    budget::room_for(elements.len())?;
+                    // Each key is hashed once: hashes of a call whose time is over are all the same.
+                    elements.sort_by_cached_key(|element| self.bucket(element.key()));
                 }
                 let bucket = self.bucket(key);
                 Ok(elements.partition_point(|other| self.bucket(other.key()) <= bucket))

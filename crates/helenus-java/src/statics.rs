@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use helenus_cql::value::{Decimal, civil, uuid};
 
 use crate::ast::Type;
+use crate::budget;
 use crate::error::Failure;
 use crate::limits::TEXT_MAX;
 use crate::math::{boxes, math};
 use crate::rounding::RoundingMode;
-use crate::value::{EvalResult, Value};
+use crate::value::{EvalResult, Value, copied};
 use crate::{strings, text};
 
 pub(crate) fn number_format(text: &str) -> Failure {
@@ -49,6 +50,7 @@ pub(crate) fn order(order: Ordering) -> Value {
 fn joined(separator: &str, values: &[Value]) -> EvalResult {
     let mut out = String::new();
     for (at, value) in values.iter().enumerate() {
+        budget::room(out.len())?;
         if at > 0 {
             out.push_str(separator);
         }
@@ -69,7 +71,7 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     let unknown = || unknown(class, method, arguments);
     match (class, method, arguments) {
         ("String", "valueOf" | "copyValueOf", [Value::Array(array)]) if array.of == Type::Char => {
-            Ok(strings::of_array(array))
+            strings::of_array(array)
         }
         ("String", "valueOf", [value]) => text::of(value).map(Value::string),
         ("String", "format", [Value::String(format), Value::Array(array)]) => {
@@ -146,14 +148,16 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
             if len > TEXT_MAX {
                 return Err(Failure::out_of_memory());
             }
+            budget::room(2 * len)?;
             Ok(Value::bytes(&vec![0; len]))
         }
         ("ByteBuffer", "wrap", [Value::Array(array)]) => {
             let bytes = array.values.borrow();
+            budget::room_for(bytes.len())?;
             let bytes = bytes.iter().map(|byte| byte.as_long().unwrap_or_default() as u8);
             Ok(Value::bytes(&bytes.collect::<Vec<u8>>()))
         }
-        ("Arrays", "asList", [Value::Array(array)]) => Ok(Value::list(array.values.borrow().clone())),
+        ("Arrays", "asList", [Value::Array(array)]) => copied(&array.values.borrow()).map(Value::list),
         ("Arrays", "asList", values) | ("List", "of", values) => Ok(Value::list(values.to_vec())),
         ("Set", "of", values) => Ok(Value::set(values.to_vec())),
         ("Map", "of", entries) if entries.len() % 2 == 0 => {
@@ -170,6 +174,7 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
         ("Collections", "singletonMap", [key, value]) => Ok(Value::map(vec![(key.clone(), value.clone())])),
         ("Collections", "sort", [Value::List(values)]) => crate::methods::sort(values).map(|()| Value::Null),
         ("Collections", "reverse", [Value::List(values)]) => {
+            budget::walk(values.borrow().len() / 16)?;
             values.borrow_mut().reverse();
             Ok(Value::Null)
         }
@@ -211,7 +216,7 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
             crate::methods::sort(&array.values).map(|()| Value::Null)
         }
         ("Arrays", "toString", [Value::Array(array)]) => {
-            text::of(&Value::list(array.values.borrow().clone())).map(Value::string)
+            text::of(&Value::list(copied(&array.values.borrow())?)).map(Value::string)
         }
         ("System", "currentTimeMillis", []) => {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
+use crate::budget::{self, ELEMENT};
 use crate::error::Failure;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::ast::Type;
-use crate::limits::TEXT_MAX;
+use crate::limits::{LEN_MAX, TEXT_MAX};
 use crate::text;
 use crate::value::{Array, LookupResult, Value};
 
@@ -16,29 +16,32 @@ fn out_of_bounds(message: String) -> Failure {
     Failure::thrown("java.lang.StringIndexOutOfBoundsException", message)
 }
 
-fn units(text: &str) -> Vec<u16> {
-    text.encode_utf16().collect()
+/// The number of its UTF-16 units.
+fn units_len(text: &str) -> i32 {
+    text.encode_utf16().count() as i32
 }
 
 /// The difference of the first units that differ, or of the lengths.
-pub(crate) fn compare(left: &str, right: &str) -> i32 {
-    let (left, right) = (units(left), units(right));
-    let differing = left.iter().zip(&right).find(|(left, right)| left != right);
-    match differing {
-        Some((left, right)) => i32::from(*left) - i32::from(*right),
-        None => left.len() as i32 - right.len() as i32,
-    }
+pub(crate) fn compare(left: &str, right: &str) -> Result<i32, Failure> {
+    budget::walk_bytes(left.len().min(right.len()))?;
+    let mut both = left.encode_utf16().zip(right.encode_utf16());
+    Ok(match both.find(|(left, right)| left != right) {
+        Some((left, right)) => i32::from(left) - i32::from(right),
+        None => units_len(left) - units_len(right),
+    })
 }
 
 /// The units from one position to another.
 fn slice(text: &str, from: i32, to: Option<i32>) -> Result<Vec<u16>, Failure> {
-    let units = units(text);
-    let len = units.len() as i32;
+    budget::walk_bytes(text.len())?;
+    let len = units_len(text);
     let to = to.unwrap_or(len);
     if from < 0 || to > len || from > to {
         return Err(out_of_bounds(format!("begin {from}, end {to}, length {len}")));
     }
-    Ok(units[from as usize..to as usize].to_vec())
+    let (from, to) = (from as usize, to as usize);
+    budget::room(4 * (to - from))?;
+    Ok(text.encode_utf16().skip(from).take(to - from).collect())
 }
 
 fn find(text: &str, wanted: &Value, from: i32, is_last: bool) -> Result<Option<Value>, Failure> {
@@ -73,10 +76,15 @@ fn byte_at(text: &str, unit: i32) -> usize {
     text.len()
 }
 
+/// Bytes of a compiled regular expression.
+const REGEX_MAX: usize = 2 << 20;
+
 /// A regular expression; of Java's, those that take time by the length of the text only are understood.
 fn regex(pattern: &str) -> Result<Regex, Failure> {
-    Regex::new(pattern)
-        .map_err(|error| Failure::thrown("java.util.regex.PatternSyntaxException", error.to_string()))
+    // Compiling takes long beside everything else that one step does.
+    budget::look()?;
+    let built = RegexBuilder::new(pattern).size_limit(REGEX_MAX).build();
+    built.map_err(|error| Failure::thrown("java.util.regex.PatternSyntaxException", error.to_string()))
 }
 
 /// Java's `$1` in a replacement, as the library writes it.
@@ -105,43 +113,78 @@ fn replacement(text: &str) -> String {
 /// Replaces the first match, or all of them.
 fn replace_matches(text: &str, pattern: &str, by: &str, is_first: bool) -> Result<Value, Failure> {
     let (regex, by) = (regex(pattern)?, replacement(by));
-    let count = if is_first {
-        1
-    } else {
-        regex.find_iter(text).count()
-    };
+    budget::walk_bytes(text.len())?;
+    let mut count = 1usize;
+    if !is_first {
+        count = 0;
+        for _ in regex.find_iter(text) {
+            budget::walk(1)?;
+            count += 1;
+        }
+    }
     // A replacement may hold the whole text once for each of its groups.
     let longest = by.len() + text.len() * by.matches("${").count();
     if count.saturating_mul(longest).saturating_add(text.len()) > TEXT_MAX {
         return Err(Failure::out_of_memory());
     }
-    let limit = usize::from(is_first);
-    Ok(Value::string(regex.replacen(text, limit, by.as_str())))
+    let mut out = String::new();
+    let mut copied = 0;
+    for captures in regex.captures_iter(text).take(count) {
+        budget::walk(4)?;
+        let Some(whole) = captures.get(0) else { continue };
+        out.push_str(&text[copied..whole.start()]);
+        captures.expand(&by, &mut out);
+        budget::room(2 * out.len())?;
+        copied = whole.end();
+    }
+    out.push_str(&text[copied..]);
+    Ok(Value::string(out))
 }
 
 /// `String.split`
 fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
     let regex = regex(separator)?;
-    let mut parts: Vec<&str> = match usize::try_from(limit) {
-        Ok(limit) if limit > 0 => regex.splitn(text, limit).collect(),
-        _ => regex.split(text).collect(),
-    };
-    // A match of nothing at the beginning parts nothing.
-    if !text.is_empty() && regex.find(text).is_some_and(|found| found.end() == 0) {
-        parts.remove(0);
+    let parts_max = usize::try_from(limit).ok().filter(|limit| *limit > 0);
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for found in regex.find_iter(text) {
+        if parts_max.is_some_and(|most| parts.len() + 1 >= most) {
+            break;
+        }
+        // A match of nothing at the beginning parts nothing.
+        if found.end() == 0 {
+            continue;
+        }
+        push_part(&mut parts, &text[from..found.start()])?;
+        from = found.end();
     }
-    if limit == 0 {
-        while parts.len() > 1 && parts.last() == Some(&"") {
+    let is_parted = !parts.is_empty();
+    push_part(&mut parts, &text[from..])?;
+    if limit == 0 && is_parted {
+        let is_empty = |part: &Value| matches!(part, Value::String(part) if part.is_empty());
+        while parts.last().is_some_and(is_empty) {
             parts.pop();
         }
     }
-    let parts = parts.into_iter().map(Value::string).collect();
     Ok(Value::Array(Rc::new(Array::new(Type::class("String"), parts))))
 }
 
-pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> LookupResult {
+/// Adds a part of a text to the others.
+fn push_part(parts: &mut Vec<Value>, part: &str) -> Result<(), Failure> {
+    if parts.len() >= LEN_MAX {
+        return Err(Failure::out_of_memory());
+    }
+    budget::walk(budget::steps_of(part.len()))?;
+    budget::room((parts.len() + 1) * ELEMENT)?;
+    budget::spend(part.len())?;
+    parts.push(Value::string(part));
+    Ok(())
+}
+
+pub(crate) fn call(text: &str, method: &str, arguments: &[Value]) -> LookupResult {
+    budget::walk_bytes(text.len())?;
     Ok(match (method, arguments) {
-        ("length", []) => Some(Value::Int(text.encode_utf16().count() as i32)),
+        ("length", []) => Some(Value::Int(units_len(text))),
         ("isEmpty", []) => Some(Value::Boolean(text.is_empty())),
         ("isBlank", []) => Some(Value::Boolean(text.trim().is_empty())),
         ("charAt", [index]) => {
@@ -160,20 +203,36 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Lookup
         ("indexOf", [wanted]) => find(text, wanted, 0, false)?,
         ("indexOf", [wanted, from]) => find(text, wanted, from.to_int()?, false)?,
         ("lastIndexOf", [wanted]) => find(text, wanted, 0, true)?,
+        ("contains", [Value::String(wanted)]) => Some(Value::Boolean(text.contains(wanted.as_ref()))),
         ("contains", [wanted]) => Some(Value::Boolean(text.contains(&text::of(wanted)?))),
         ("startsWith", [Value::String(start)]) => Some(Value::Boolean(text.starts_with(start.as_ref()))),
         ("endsWith", [Value::String(end)]) => Some(Value::Boolean(text.ends_with(end.as_ref()))),
-        ("concat", [Value::String(other)]) => Some(Value::string(format!("{text}{other}"))),
-        ("toUpperCase", _) => Some(Value::string(text.to_uppercase())),
-        ("toLowerCase", _) => Some(Value::string(text.to_lowercase())),
+        ("concat", [Value::String(other)]) => {
+            budget::room(2 * (text.len() + other.len()))?;
+            let joined = format!("{text}{other}");
+            text::check_len(&joined)?;
+            Some(Value::string(joined))
+        }
+        ("toUpperCase" | "toLowerCase", _) => {
+            // A letter may become three.
+            budget::room(6 * text.len())?;
+            Some(Value::string(match method {
+                "toUpperCase" => text.to_uppercase(),
+                _ => text.to_lowercase(),
+            }))
+        }
         ("trim", []) => Some(Value::string(text.trim_matches(|c| c <= ' '))),
         ("strip", []) => Some(Value::string(text.trim())),
         ("replace", [from, to]) => {
             let (from, to) = (text::of(from)?, text::of(to)?);
+            budget::walk_bytes(text.len())?;
             let added = text.matches(&from).count().saturating_mul(to.len());
             if added.saturating_add(text.len()) > TEXT_MAX {
                 return Err(Failure::out_of_memory());
             }
+            budget::room(2 * (added + text.len()))?;
+            // What is replaced is walked match by match.
+            budget::walk(text.matches(&from).count() / 16)?;
             Some(Value::string(text.replace(&from, &to)))
         }
         ("matches", [Value::String(pattern)]) => {
@@ -185,8 +244,9 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Lookup
         }
         ("split", [Value::String(separator)]) => Some(split(text, separator, 0)?),
         ("split", [Value::String(separator), limit]) => Some(split(text, separator, limit.to_int()?)?),
-        ("getBytes", []) => Some(bytes_array(text.as_bytes())),
+        ("getBytes", []) => Some(bytes_array(text.as_bytes())?),
         ("toCharArray", []) => {
+            budget::room_for(units_len(text) as usize)?;
             let units = text.encode_utf16().map(Value::Char).collect();
             Some(Value::Array(Rc::new(Array::new(Type::Char, units))))
         }
@@ -195,38 +255,51 @@ pub(crate) fn call(text: &Arc<str>, method: &str, arguments: &[Value]) -> Lookup
             if text.len().saturating_mul(count) > TEXT_MAX {
                 return Err(Failure::out_of_memory());
             }
+            budget::room(2 * text.len() * count)?;
             Some(Value::string(text.repeat(count)))
         }
-        ("compareTo", [Value::String(other)]) => Some(Value::Int(compare(text, other))),
+        ("compareTo", [Value::String(other)]) => Some(Value::Int(compare(text, other)?)),
         ("compareToIgnoreCase", [Value::String(other)]) => {
-            Some(Value::Int(compare(&text.to_lowercase(), &other.to_lowercase())))
+            budget::room(3 * (text.len() + other.len()))?;
+            Some(Value::Int(compare(&text.to_lowercase(), &other.to_lowercase())?))
         }
         ("equalsIgnoreCase", [Value::String(other)]) => {
+            budget::room(3 * (text.len() + other.len()))?;
+            budget::walk_bytes(other.len())?;
             Some(Value::Boolean(text.to_lowercase() == other.to_lowercase()))
         }
         ("equalsIgnoreCase", [_]) => Some(Value::Boolean(false)),
-        ("intern", []) => Some(Value::String(text.clone())),
+        ("intern", []) => Some(Value::string(text)),
         (_, [.., Value::Null]) => return Err(Failure::null_pointer()),
         _ => None,
     })
 }
 
 /// A `byte[]`.
-pub(crate) fn bytes_array(bytes: &[u8]) -> Value {
+///
+/// # Errors
+/// If it takes more memory than a call may, or too much time.
+pub(crate) fn bytes_array(bytes: &[u8]) -> Result<Value, Failure> {
+    budget::room_for(bytes.len())?;
     let bytes = bytes.iter().map(|byte| Value::Byte(*byte as i8)).collect();
-    Value::Array(Rc::new(Array::new(Type::Byte, bytes)))
+    Ok(Value::Array(Rc::new(Array::new(Type::Byte, bytes))))
 }
 
 /// The text of an array of `char`, or of `byte` in UTF-8.
-pub(crate) fn of_array(array: &Array) -> Value {
+///
+/// # Errors
+/// If it takes more memory than a call may, or too much time.
+pub(crate) fn of_array(array: &Array) -> Result<Value, Failure> {
     let values = array.values.borrow();
+    budget::room(6 * values.len())?;
+    budget::walk(values.len() / 16)?;
     let numbers = values.iter().map(|value| value.as_long().unwrap_or_default());
-    match array.of {
+    Ok(match array.of {
         Type::Char => from_units(&numbers.map(|unit| unit as u16).collect::<Vec<_>>()),
         _ => Value::string(String::from_utf8_lossy(
             &numbers.map(|byte| byte as u8).collect::<Vec<_>>(),
         )),
-    }
+    })
 }
 
 fn from_units(units: &[u16]) -> Value {
@@ -243,20 +316,29 @@ pub(crate) fn build(
     Ok(match (method, arguments) {
         ("append", [value]) => {
             let appended = text::of(value)?;
+            if text.borrow().len() + appended.len() > TEXT_MAX {
+                return Err(Failure::out_of_memory());
+            }
             text.borrow_mut().push_str(&appended);
-            text::check_len(&text.borrow())?;
             Some(object.clone())
         }
         ("insert", [at, value]) => {
-            let before = text.borrow().clone();
-            let at = at.to_int()?;
-            let (start, end) = (slice(&before, 0, Some(at))?, slice(&before, at, None)?);
             let inserted = text::of(value)?;
-            let (start, end) = (String::from_utf16_lossy(&start), String::from_utf16_lossy(&end));
-            *text.borrow_mut() = format!("{start}{inserted}{end}");
+            let at = at.to_int()?;
+            let joined = {
+                let before = text.borrow();
+                let (start, end) = (slice(&before, 0, Some(at))?, slice(&before, at, None)?);
+                budget::room(2 * before.len() + inserted.len())?;
+                let (start, end) = (String::from_utf16_lossy(&start), String::from_utf16_lossy(&end));
+                format!("{start}{inserted}{end}")
+            };
+            text::check_len(&joined)?;
+            *text.borrow_mut() = joined;
             Some(object.clone())
         }
         ("reverse", []) => {
+            budget::room(text.borrow().len())?;
+            budget::walk_bytes(text.borrow().len())?;
             let reversed: String = text.borrow().chars().rev().collect();
             *text.borrow_mut() = reversed;
             Some(object.clone())
@@ -266,9 +348,6 @@ pub(crate) fn build(
             *text.borrow_mut() = String::from_utf16_lossy(&cut);
             Some(Value::Null)
         }
-        _ => {
-            let shared: Arc<str> = Arc::from(text.borrow().as_str());
-            call(&shared, method, arguments)?
-        }
+        _ => call(&text.borrow(), method, arguments)?,
     })
 }

@@ -3,6 +3,7 @@
 use helenus_cql::types::CqlType;
 use helenus_cql::value::{civil, java, to_cql_literal, uuid};
 
+use crate::budget;
 use crate::classes::whole_name;
 use crate::error::Failure;
 use crate::limits::TEXT_MAX;
@@ -21,13 +22,14 @@ pub(crate) fn of(value: &Value) -> Result<String, Failure> {
 /// # Errors
 /// If the whole becomes too long.
 pub(crate) fn write(value: &Value, out: &mut String) -> Result<(), Failure> {
+    budget::walk(1)?;
     match value {
         Value::Null => out.push_str("null"),
         Value::Char(unit) => out.push_str(&String::from_utf16_lossy(&[*unit])),
         Value::Float(value) => out.push_str(&java::float_to_string(*value)),
         Value::Double(value) => out.push_str(&java::double_to_string(*value)),
-        Value::String(text) => out.push_str(text),
-        Value::StringBuilder(text) => out.push_str(&text.borrow()),
+        Value::String(text) => push(out, text)?,
+        Value::StringBuilder(text) => push(out, &text.borrow())?,
         Value::Uuid(value) => out.push_str(&uuid::to_text(*value)),
         Value::Date(millis) => out.push_str(&date_time(*millis.borrow())),
         Value::LocalDate(days) => out.push_str(&civil::date_text(*days)),
@@ -53,6 +55,20 @@ pub(crate) fn write(value: &Value, out: &mut String) -> Result<(), Failure> {
         plain => out.push_str(&plain_text(plain)),
     }
     check_len(out)
+}
+
+/// Appends a text.
+///
+/// # Errors
+/// If the whole becomes too long.
+fn push(out: &mut String, text: &str) -> Result<(), Failure> {
+    if out.len() + text.len() > TEXT_MAX {
+        return Err(Failure::out_of_memory());
+    }
+    budget::room(out.len() + text.len())?;
+    budget::walk_bytes(text.len())?;
+    out.push_str(text);
+    Ok(())
 }
 
 fn plain_text(value: &Value) -> String {

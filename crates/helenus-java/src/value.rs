@@ -10,6 +10,7 @@ use helenus_cql::value::{CqlValue, Decimal, Duration};
 use num_bigint::BigInt;
 
 use crate::ast::Type;
+use crate::budget::{self, ELEMENT};
 use crate::buffer::Buffer;
 use crate::classes::whole_name;
 use crate::error::Failure;
@@ -217,17 +218,27 @@ impl Value {
     }
 
     /// The value of a parameter.
-    pub fn of_parameter(ty: &CqlType, value: Option<CqlValue>) -> Value {
+    ///
+    /// # Errors
+    /// If it takes more memory than a call may, or too much time.
+    pub fn of_parameter(ty: &CqlType, value: Option<CqlValue>) -> EvalResult {
         match value {
-            Some(CqlValue::Timeuuid(value)) => Value::bytes(&value.to_be_bytes()),
+            Some(CqlValue::Timeuuid(value)) => Ok(Value::bytes(&value.to_be_bytes())),
             value => Value::from_cql(ty, value),
         }
     }
 
     /// The value of a CQL value.
-    pub fn from_cql(ty: &CqlType, value: Option<CqlValue>) -> Value {
-        let Some(value) = value else { return Value::Null };
-        match value {
+    ///
+    /// # Errors
+    /// As [`of_parameter`](Self::of_parameter).
+    pub fn from_cql(ty: &CqlType, value: Option<CqlValue>) -> EvalResult {
+        let Some(value) = value else {
+            return Ok(Value::Null);
+        };
+        budget::walk(1)?;
+        budget::spend(size_of_cql(&value))?;
+        Ok(match value {
             CqlValue::Empty => match ty {
                 CqlType::Native(NativeType::Ascii | NativeType::Text) => Value::string(""),
                 CqlType::Native(NativeType::Blob) => Value::bytes(&[]),
@@ -249,9 +260,9 @@ impl Value {
             CqlValue::Uuid(value) | CqlValue::Timeuuid(value) => Value::Uuid(value),
             CqlValue::Date(days) => Value::LocalDate(i64::from(days) - EPOCH_DAY),
             CqlValue::Timestamp(millis) => Value::date(millis),
-            CqlValue::List(values) | CqlValue::Vector(values) => Value::list(elements_from(ty, values)),
-            CqlValue::Set(values) => Value::set(elements_from(ty, values)),
-            CqlValue::Map(entries) => Value::map(entries_from(ty, entries)),
+            CqlValue::List(values) | CqlValue::Vector(values) => Value::list(elements_from(ty, values)?),
+            CqlValue::Set(values) => Value::set(elements_from(ty, values)?),
+            CqlValue::Map(entries) => Value::map(entries_from(ty, entries)?),
             CqlValue::Tuple(values) | CqlValue::Udt(values) => {
                 let fields = Fields::new(ty.clone());
                 for ((slot, ty), value) in fields
@@ -261,11 +272,11 @@ impl Value {
                     .zip(field_types(ty))
                     .zip(values)
                 {
-                    *slot = Value::from_cql(ty, value);
+                    *slot = Value::from_cql(ty, value)?;
                 }
                 Value::Fields(Rc::new(fields))
             }
-        }
+        })
     }
 
     /// The CQL value of a value.
@@ -276,6 +287,8 @@ impl Value {
         if self.is_null() {
             return Ok(None);
         }
+        budget::walk(1)?;
+        budget::room(into_size(&self))?;
         let class = self.class_name();
         let cast = || Failure::class_cast(&class, whole_name(java_type(ty, true).name()));
         let value = match (ty, self) {
@@ -390,8 +403,15 @@ impl Value {
         })
     }
 
-    /// As `Object.equals`.
+    /// As `Object.equals`. True at once if the call's time is over, so that searches end.
     pub fn equals(&self, other: &Value) -> bool {
+        let steps = match (self, other) {
+            (Value::String(a), Value::String(b)) if a.len() == b.len() => budget::steps_of(a.len()),
+            _ => 1,
+        };
+        if budget::is_over(steps) {
+            return true;
+        }
         match (self, other) {
             (Value::Null, Value::Null) => true,
             (Value::Boolean(a), Value::Boolean(b)) => a == b,
@@ -443,10 +463,43 @@ fn all_equal(a: &[Value], b: &[Value]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.equals(b))
 }
 
-fn elements_from(ty: &CqlType, values: Vec<CqlValue>) -> Vec<Value> {
+/// Copies elements.
+///
+/// # Errors
+/// If that takes more memory than a call may, or too much time.
+pub(crate) fn copied<T: Clone>(elements: &[T]) -> EvalResult<Vec<T>> {
+    budget::room_for(elements.len() * size_of::<T>().div_ceil(size_of::<Value>()))?;
+    Ok(elements.to_vec())
+}
+
+/// Bytes that the value of a CQL value takes, without its elements' own.
+fn size_of_cql(value: &CqlValue) -> usize {
+    match value {
+        CqlValue::Ascii(text) | CqlValue::Text(text) => text.len(),
+        CqlValue::Blob(bytes) => bytes.len(),
+        CqlValue::List(values) | CqlValue::Vector(values) | CqlValue::Set(values) => values.len() * ELEMENT,
+        CqlValue::Map(entries) => entries.len() * 2 * ELEMENT,
+        CqlValue::Tuple(values) | CqlValue::Udt(values) => values.len() * ELEMENT,
+        _ => 0,
+    }
+}
+
+/// Bytes that the CQL value of a value takes, without its elements' own.
+fn into_size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::ByteBuffer(buffer) => buffer.remaining_len(),
+        Value::List(values) => values.borrow().len() * size_of::<CqlValue>(),
+        Value::Set(values) => values.borrow().len() * size_of::<CqlValue>(),
+        Value::Map(entries) => entries.borrow().len() * 4 * size_of::<CqlValue>(),
+        _ => 0,
+    }
+}
+
+fn elements_from(ty: &CqlType, values: Vec<CqlValue>) -> EvalResult<Vec<Value>> {
     let (CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. }) = ty
     else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let values = values.into_iter();
     values
@@ -454,11 +507,11 @@ fn elements_from(ty: &CqlType, values: Vec<CqlValue>) -> Vec<Value> {
         .collect()
 }
 
-fn entries_from(ty: &CqlType, entries: Vec<(CqlValue, CqlValue)>) -> Vec<(Value, Value)> {
+fn entries_from(ty: &CqlType, entries: Vec<(CqlValue, CqlValue)>) -> EvalResult<Vec<(Value, Value)>> {
     let CqlType::Map { key, value, .. } = ty else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let entry = |(k, v)| (Value::from_cql(key, Some(k)), Value::from_cql(value, Some(v)));
+    let entry = |(k, v)| Ok((Value::from_cql(key, Some(k))?, Value::from_cql(value, Some(v))?));
     entries.into_iter().map(entry).collect()
 }
 
