@@ -116,7 +116,7 @@ impl fmt::Display for Type {
                 let arguments: Vec<String> = arguments.iter().map(Type::to_string).collect();
                 write!(f, "{name}<{}>", arguments.join(","))
             }
-            _ => f.write_str(self.name()),
+            _ => f.write_str(self.name().rsplit('.').next().unwrap_or_default()),
         }
     }
 }

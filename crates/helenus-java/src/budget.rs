@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use crate::error::Failure;
-use crate::value::Value;
 
 /// Bytes that a call may allocate in all, whether they are still in use or not.
 const ALLOCATED_MAX: usize = 256 << 20;
@@ -20,7 +19,7 @@ const STEPS: usize = 1024;
 const STEP_BYTES: usize = 64;
 
 /// Bytes of an element of a collection.
-pub(crate) const ELEMENT: usize = size_of::<Value>() + 16;
+pub(crate) const ELEMENT: usize = 64;
 
 #[derive(Debug)]
 struct Budget {

@@ -174,10 +174,11 @@ impl Checker<'_> {
         let StaticType::Type(ty) = self.expr(subject) else {
             return;
         };
-        if !matches!(
+        let is_number = matches!(
             ty.unboxed(),
             Some(Type::Byte | Type::Short | Type::Char | Type::Int)
-        ) {
+        );
+        if !is_number && ty.name() != "String" {
             let message = format!(
                 "Cannot switch on a value of type {ty}. Only convertible int values, strings or enum variables are permitted"
             );

@@ -2,10 +2,10 @@
 
 use crate::ast::{AssignTarget, Constant, Expr, ExprKind, Operator, Type, UnaryOperator};
 use crate::check::Checker;
+use crate::library;
 use crate::parser::UNKNOWN;
 use crate::signatures::{self, CONSTRUCTOR};
 use crate::static_type::{StaticType, both, result, shown, symbol};
-use crate::statics;
 use crate::types::{is_assignable, is_castable, is_kind_of, promoted};
 
 impl Checker<'_> {
@@ -108,7 +108,7 @@ impl Checker<'_> {
                 let arguments = self.arguments(arguments);
                 return self.method(line, &Type::class(class), method, false, &arguments);
             }
-            ExprKind::StaticField { class, field } => match statics::field(class, field) {
+            ExprKind::StaticField { class, field } => match library::field(class, field) {
                 Ok(value) => Type::class(value.simple_class()),
                 Err(_) => {
                     self.mistake(line, format!("{field} cannot be resolved or is not a field"));
@@ -158,6 +158,9 @@ impl Checker<'_> {
                 let message = format!("Cannot invoke {method}({shown}) on the primitive type {ty}");
                 self.mistake(line, message);
                 StaticType::Nothing
+            }
+            StaticType::Type(array @ Type::Array(_)) if method == "clone" && arguments.is_empty() => {
+                StaticType::Type(array)
             }
             StaticType::Type(Type::Array(_)) => {
                 self.method(line, &Type::class("Object"), method, true, arguments)

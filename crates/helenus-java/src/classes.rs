@@ -53,11 +53,37 @@ const NAMES: &[&str] = &[
     "java.net.NetworkInterface",
     "java.net.UnknownHostException",
     "java.nio.ByteBuffer",
+    "java.text.DateFormat",
+    "java.text.ParseException",
+    "java.text.SimpleDateFormat",
+    "java.time.DateTimeException",
+    "java.time.DayOfWeek",
+    "java.time.Duration",
+    "java.time.Instant",
+    "java.time.LocalDate",
+    "java.time.LocalDateTime",
+    "java.time.LocalTime",
+    "java.time.Month",
+    "java.time.Period",
+    "java.time.ZoneId",
+    "java.time.ZoneOffset",
+    "java.time.ZonedDateTime",
+    "java.time.format.DateTimeFormatter",
+    "java.time.format.DateTimeParseException",
+    "java.time.temporal.ChronoUnit",
+    "java.time.temporal.Temporal",
+    "java.time.temporal.TemporalAccessor",
+    "java.time.temporal.TemporalAmount",
+    "java.time.temporal.TemporalUnit",
+    "java.time.temporal.UnsupportedTemporalTypeException",
+    "java.time.zone.ZoneRulesException",
     "java.util.ArrayList",
     "java.util.Arrays",
+    "java.util.Calendar",
     "java.util.Collection",
     "java.util.Collections",
     "java.util.Date",
+    "java.util.GregorianCalendar",
     "java.util.HashMap",
     "java.util.HashSet",
     "java.util.Iterator",
@@ -65,6 +91,7 @@ const NAMES: &[&str] = &[
     "java.util.LinkedHashSet",
     "java.util.LinkedList",
     "java.util.List",
+    "java.util.Locale",
     "java.util.Map",
     "java.util.Map.Entry",
     "java.util.NoSuchElementException",
@@ -72,9 +99,11 @@ const NAMES: &[&str] = &[
     "java.util.Set",
     "java.util.SortedMap",
     "java.util.SortedSet",
+    "java.util.TimeZone",
     "java.util.TreeMap",
     "java.util.TreeSet",
     "java.util.UUID",
+    "java.util.concurrent.TimeUnit",
     "org.apache.cassandra.cql3.functions.UDFContext",
     "org.apache.cassandra.cql3.functions.types.Duration",
     "org.apache.cassandra.cql3.functions.types.LocalDate",
@@ -85,8 +114,13 @@ const NAMES: &[&str] = &[
 /// What the source that Cassandra makes around a body imports besides `java.util`.
 const IMPORTED: &[&str] = &["ByteBuffer", "TupleValue", "UDFContext", "UDTValue"];
 
+/// The name that a class goes by here: the last part of its own. Two of `java.time` are also called as classes of Cassandra's.
 fn last(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
+    match name {
+        "java.time.Duration" => "time.Duration",
+        "java.time.LocalDate" => "time.LocalDate",
+        _ => name.rsplit('.').next().unwrap_or(name),
+    }
 }
 
 /// The last part of the name of the class that is written so.
@@ -106,6 +140,29 @@ pub(crate) fn resolve(written: &str) -> Option<&'static str> {
 pub(crate) fn whole_name(class: &str) -> &str {
     let found = NAMES.iter().find(|name| last(name) == class);
     found.copied().unwrap_or(class)
+}
+
+/// Whether it is the name of a class of Java's own libraries, which functions in Cassandra may name.
+pub(crate) fn is_of_java(written: &str) -> bool {
+    let packages = [
+        "java.lang.",
+        "java.math.",
+        "java.nio.",
+        "java.text.",
+        "java.time.",
+        "java.util.",
+    ];
+    let rest = packages.iter().find_map(|package| written.strip_prefix(package));
+    let class = rest.and_then(|rest| rest.rsplit('.').next());
+    class.is_some_and(|class| class.starts_with(|first: char| first.is_ascii_uppercase()))
+}
+
+/// What is said of a class that is not known.
+pub(crate) fn unknown(written: &str) -> String {
+    match is_of_java(written) {
+        true => format!("{written} is not supported in functions"),
+        false => format!("{written} cannot be resolved to a type"),
+    }
 }
 
 /// Whether a static method may not be called although its class may be named.
@@ -140,6 +197,10 @@ pub(crate) fn is_exception(own: &str, wanted: &str) -> bool {
         "Exception" => !is_error && own != "Throwable",
         "RuntimeException" => !is_error && !is_checked(own),
         "IOException" => own == "UnknownHostException",
+        "DateTimeException" => matches!(
+            own,
+            "DateTimeParseException" | "UnsupportedTemporalTypeException" | "ZoneRulesException"
+        ),
         "IllegalArgumentException" => own == "NumberFormatException",
         "IndexOutOfBoundsException" => own.ends_with("IndexOutOfBoundsException"),
         _ => false,
@@ -154,6 +215,7 @@ pub(crate) fn is_checked(class: &str) -> bool {
             | "Exception"
             | "InterruptedException"
             | "IOException"
+            | "ParseException"
             | "Throwable"
             | "UnknownHostException"
     )

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::ast::Type;
 use crate::budget;
 use crate::error::Failure;
 use crate::limits::LEN_MAX;
 use crate::ordered::Ordered;
-use crate::value::{LookupResult, Value, copied};
+use crate::value::{Array, LookupResult, Value, copied};
 
 fn room(len: usize) -> Result<(), Failure> {
     match len < LEN_MAX {
@@ -48,6 +49,13 @@ fn collection(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -
         ("clear", []) => {
             values.borrow_mut().clear();
             Some(Value::Null)
+        }
+        ("toArray", into) => {
+            let of = match into {
+                [Value::Array(array)] => array.of.clone(),
+                _ => Type::class("Object"),
+            };
+            Some(Value::Array(Rc::new(Array::new(of, copied(&values.borrow())?))))
         }
         ("iterator", []) => Some(iterator_of(copied(&values.borrow())?)),
         ("removeAll" | "retainAll", [others]) => {

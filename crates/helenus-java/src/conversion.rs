@@ -4,6 +4,7 @@ use crate::ast::Type;
 use crate::classes::{is_exception, whole_name};
 use crate::error::Failure;
 use crate::number::convert;
+use crate::signatures;
 use crate::value::{EvalResult, Value};
 
 /// What a variable of that type holds after the value was assigned to it.
@@ -74,7 +75,8 @@ pub(crate) fn is_instance(value: &Value, class: &str) -> bool {
         "ArrayList" | "LinkedList" => matches!(value, Value::List(_)),
         "HashSet" | "LinkedHashSet" | "TreeSet" | "SortedSet" => matches!(value, Value::Set(_)),
         "HashMap" | "LinkedHashMap" | "TreeMap" | "SortedMap" => matches!(value, Value::Map(_)),
-        _ => matches!(value, Value::Exception(_)) && is_exception(own, class),
+        _ if matches!(value, Value::Exception(_)) => is_exception(own, class),
+        _ => signatures::as_class(&Type::class(own), class).is_some(),
     }
 }
 

@@ -10,10 +10,11 @@ use crate::classes::is_exception;
 use crate::context::Context;
 use crate::conversion::{assigned, cast, is_instance};
 use crate::error::Failure;
+use crate::library;
 use crate::limits::{Limits, check_whole};
 use crate::number::{binary, unary};
 use crate::value::{Array, EvalResult, Value, copied, parameter_type};
-use crate::{create, methods, statics};
+
 use helenus_cql::value::CqlValue;
 
 /// How a statement ended.
@@ -354,7 +355,7 @@ impl Frame<'_> {
                 }
                 self.limits.calling(method, Some(&value), &arguments)?;
                 budget::walk(effort(&value))?;
-                let result = methods::call(&value, method, &arguments)?;
+                let result = library::call(&value, method, &arguments)?;
                 self.limits.made(&result)?;
                 Ok(result)
             }
@@ -365,14 +366,14 @@ impl Frame<'_> {
             } => {
                 let arguments = self.arguments(arguments)?;
                 self.made(arguments, method, |arguments| {
-                    statics::call(class, method, arguments)
+                    library::call_static(class, method, arguments)
                 })
             }
-            ExprKind::StaticField { class, field } => statics::field(class, field),
+            ExprKind::StaticField { class, field } => library::field(class, field),
             ExprKind::New { class, arguments } => {
                 let arguments = self.arguments(arguments)?;
                 self.made(arguments, "new", |arguments| {
-                    create::create(class.name(), arguments)
+                    library::create(class.name(), arguments)
                 })
             }
             ExprKind::NewArray { ty, lengths } => {

@@ -5,6 +5,7 @@
 //! of Java without classes and lambdas, and the methods that `signatures.txt` lists. A function reads no file and nothing of its
 //! surroundings but `System`'s clocks and `Math.random`, and ends when its time or its memory is spent.
 
+mod arrays;
 mod ast;
 mod budget;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod function_tests;
 mod fuzz_tests;
 mod interpret;
 mod lexer;
+mod library;
 mod limits;
 mod lvalue;
 mod math;
@@ -45,6 +47,8 @@ mod static_type;
 mod statics;
 mod strings;
 mod text;
+mod time;
+mod time_library;
 mod types;
 mod value;
 

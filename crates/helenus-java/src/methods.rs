@@ -30,7 +30,10 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> EvalRes
         ("hashCode", []) => return Ok(Value::Int(hash(object))),
         ("getClass", []) => return Ok(Value::Class(Type::class(object.simple_class()))),
         ("compareTo" | "compareToIgnoreCase", [other])
-            if !matches!(object, Value::String(_) | Value::ByteBuffer(_)) =>
+            if !matches!(
+                object,
+                Value::String(_) | Value::ByteBuffer(_) | Value::Temporal(_)
+            ) =>
         {
             return compare(object, other).map(order);
         }
@@ -274,6 +277,11 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> 
         (Value::BigDecimal(a), Value::BigDecimal(b)) => a.compare(b),
         (Value::Date(a), Value::Date(b)) => a.borrow().cmp(&b.borrow()),
         (Value::LocalDate(a), Value::LocalDate(b)) => a.cmp(b),
+        (Value::Calendar(a), Value::Calendar(b)) => a.millis()?.cmp(&b.millis()?),
+        (Value::Temporal(a), Value::Temporal(b)) => match a.compare(b) {
+            Some(order) => order,
+            None => return Err(Failure::class_cast(&right.class_name(), &left.class_name())),
+        },
         // As two signed numbers.
         (Value::Uuid(a), Value::Uuid(b)) => {
             let halves = |value: u128| ((value >> 64) as i64, value as i64);

@@ -265,7 +265,12 @@ impl Parser {
 
     /// A type with its type arguments, or of arrays: `java.util.Map<String, Integer>`, `int[]`.
     pub fn type_name(&mut self) -> Parsed<Type> {
-        let mut ty = self.element_type()?;
+        let ty = self.element_type()?;
+        self.dimensions(ty)
+    }
+
+    /// Arrays of a type, as many deep as pairs of brackets follow.
+    pub fn dimensions(&mut self, mut ty: Type) -> Parsed<Type> {
         while self.is_symbol("[") && self.is_symbol_at(1, "]") {
             self.at += 2;
             ty = Type::array(ty);
@@ -293,7 +298,7 @@ impl Parser {
             Some(name) => name,
             None if written == VAR => VAR,
             None => {
-                self.note(line, format!("{written} cannot be resolved to a type"));
+                self.note(line, classes::unknown(&written));
                 UNKNOWN
             }
         };

@@ -163,8 +163,11 @@ impl Parser {
             if self.is_symbol("(") {
                 let arguments = self.arguments()?;
                 let Some(name) = classes::resolve(&class) else {
-                    let what = if class.contains('.') { " to a type" } else { "" };
-                    self.note(line, format!("{class} cannot be resolved{what}"));
+                    let message = match class.contains('.') {
+                        true => classes::unknown(&class),
+                        false => format!("{class} cannot be resolved"),
+                    };
+                    self.note(line, message);
                     return Ok(ExprKind::Meaningless);
                 };
                 if classes::is_forbidden(name, &last) {
@@ -188,7 +191,11 @@ impl Parser {
                 field: last,
             }),
             None => {
-                self.note(line, format!("{class}.{last} cannot be resolved to a type"));
+                let message = match classes::is_of_java(&class) {
+                    true => classes::unknown(&class),
+                    false => format!("{class}.{last} cannot be resolved to a type"),
+                };
+                self.note(line, message);
                 Ok(ExprKind::Meaningless)
             }
         }
@@ -200,7 +207,7 @@ impl Parser {
 
     fn class(&mut self, line: u32, written: &str) -> &'static str {
         classes::resolve(written).unwrap_or_else(|| {
-            self.note(line, format!("{written} cannot be resolved to a type"));
+            self.note(line, classes::unknown(written));
             UNKNOWN
         })
     }

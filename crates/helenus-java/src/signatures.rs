@@ -7,7 +7,10 @@ use crate::ast::Type;
 use crate::classes;
 
 /// A class by line: `class Name<Variables> : Superclass`, its methods as Java declares them, and its constructors, called `new`.
-const SIGNATURES: &str = include_str!("signatures.txt");
+const SIGNATURES: [&str; 2] = [
+    include_str!("signatures.txt"),
+    include_str!("signatures_time.txt"),
+];
 
 /// The name under which constructors stand.
 pub(crate) const CONSTRUCTOR: &str = "new";
@@ -46,7 +49,7 @@ fn classes() -> &'static HashMap<&'static str, Class> {
     static CLASSES: OnceLock<HashMap<&'static str, Class>> = OnceLock::new();
     CLASSES.get_or_init(|| {
         let mut classes = HashMap::new();
-        for block in SIGNATURES.split("\n\n") {
+        for block in SIGNATURES.iter().flat_map(|classes| classes.split("\n\n")) {
             let mut lines = block.trim().lines();
             let Some(head) = lines.next().and_then(|line| line.strip_prefix("class ")) else {
                 continue;
@@ -127,6 +130,9 @@ impl Bindings {
                 self.0.push((parameter.clone(), argument.boxed()));
             }
             return;
+        }
+        if let (Type::Array(parameter), Type::Array(argument)) = (parameter, argument) {
+            return self.bind(parameter, argument);
         }
         let argument = as_class(argument, parameter.name()).unwrap_or_else(|| argument.clone());
         for (parameter, argument) in parameter.arguments().iter().zip(argument.arguments()) {
@@ -256,7 +262,10 @@ mod tests {
 
     #[test]
     fn every_line_is_read() {
-        let lines = SIGNATURES.lines().filter(|line| !line.is_empty());
+        let lines = SIGNATURES
+            .iter()
+            .flat_map(|classes| classes.lines())
+            .filter(|line| !line.is_empty());
         let read: usize = classes().values().map(|class| class.methods.len() + 1).sum();
         assert_eq!(lines.count(), read);
         let known = |ty: &Type| ty.is_primitive() || is_variable(ty) || is_known(ty.name());

@@ -264,13 +264,15 @@ impl Parser {
         loop {
             let line = self.line();
             let name = self.name()?;
+            // `int a[]`
+            let ty = self.dimensions(ty.clone())?;
             // A variable is not seen in its own value.
             let value = match self.take_symbol("=") {
                 true if self.is_symbol("{") => Some(self.array_of(&ty)?),
                 true => Some(self.expression()?),
                 false => None,
             };
-            let slot = self.declare(&name, ty.clone())?;
+            let slot = self.declare(&name, ty)?;
             let kind = StatementKind::Local { slot, value };
             locals.push(Statement { line, kind });
             if !self.take_symbol(",") {

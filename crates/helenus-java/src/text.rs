@@ -85,6 +85,7 @@ fn plain_text(value: &Value) -> String {
         Value::ByteBuffer(buffer) => buffer.shown(),
         Value::Class(ty) => format!("class {}", whole_name(ty.name())),
         Value::RoundingMode(mode) => mode.name().to_owned(),
+        Value::Temporal(temporal) => temporal.shown(),
         Value::Exception(failure) => failure.to_string(),
         other => other.class_name(),
     }
@@ -186,7 +187,7 @@ fn date_time(millis: i64) -> String {
     ];
     let days = millis.div_euclid(86_400_000);
     let seconds = millis.rem_euclid(86_400_000) / 1000;
-    let (year, month, day) = civil::civil_from_days(days);
+    let (year, month, day) = crate::time::calendar::date_of(days);
     let weekday = DAYS[days.rem_euclid(7) as usize];
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!(

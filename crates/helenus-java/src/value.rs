@@ -16,6 +16,9 @@ use crate::classes::whole_name;
 use crate::error::Failure;
 use crate::ordered::Ordered;
 use crate::rounding::RoundingMode;
+use crate::time::calendar::Calendar;
+use crate::time::date_format::DateFormat;
+use crate::time::temporal::Temporal;
 
 /// The result of evaluating a part of a function.
 pub(crate) type EvalResult<T = Value> = Result<T, Failure>;
@@ -60,8 +63,15 @@ pub(crate) enum Value {
     Entry(Rc<(Value, Value)>),
     Class(Type),
     RoundingMode(RoundingMode),
+    /// Of `java.time`.
+    Temporal(Rc<Temporal>),
+    Calendar(Rc<Calendar>),
+    DateFormat(Rc<DateFormat>),
     Exception(Rc<Failure>),
 }
+
+/// An element of a collection takes no more than it is counted with.
+const _: () = assert!(size_of::<Value>() + 16 <= ELEMENT);
 
 /// An array, whose length stays.
 #[derive(Debug)]
@@ -194,6 +204,10 @@ impl Value {
 
     pub fn map(entries: Vec<(Value, Value)>) -> Value {
         Value::Map(Rc::new(Ordered::as_inserted(entries)))
+    }
+
+    pub fn temporal(temporal: Temporal) -> Value {
+        Value::Temporal(Rc::new(temporal))
     }
 
     pub fn date(millis: i64) -> Value {
@@ -369,6 +383,9 @@ impl Value {
             Value::Entry(_) => "Entry",
             Value::Class(_) => "Class",
             Value::RoundingMode(_) => "RoundingMode",
+            Value::Temporal(temporal) => temporal.class(),
+            Value::Calendar(_) => "GregorianCalendar",
+            Value::DateFormat(_) => "SimpleDateFormat",
             Value::Exception(failure) => match failure.as_ref() {
                 Failure::Thrown { class, .. } => class.rsplit('.').next().unwrap_or_default(),
                 Failure::TimedOut => "Error",
@@ -399,6 +416,8 @@ impl Value {
             (Value::Array(a), Value::Array(b)) => Rc::ptr_eq(a, b),
             (Value::Fields(a), Value::Fields(b)) => Rc::ptr_eq(a, b),
             (Value::Date(a), Value::Date(b)) => Rc::ptr_eq(a, b),
+            (Value::Calendar(a), Value::Calendar(b)) => Rc::ptr_eq(a, b),
+            (Value::DateFormat(a), Value::DateFormat(b)) => Rc::ptr_eq(a, b),
             _ => return None,
         })
     }
@@ -452,6 +471,11 @@ impl Value {
             (Value::Entry(a), Value::Entry(b)) => a.0.equals(&b.0) && a.1.equals(&b.1),
             (Value::Class(a), Value::Class(b)) => a == b,
             (Value::RoundingMode(a), Value::RoundingMode(b)) => a == b,
+            (Value::Temporal(a), Value::Temporal(b)) => a == b,
+            (Value::Calendar(a), Value::Calendar(b)) => {
+                matches!((a.millis(), b.millis()), (Ok(a), Ok(b)) if a == b)
+            }
+            (Value::DateFormat(a), Value::DateFormat(b)) => a.pattern() == b.pattern(),
             (Value::StringBuilder(a), Value::StringBuilder(b)) => Rc::ptr_eq(a, b),
             (Value::Exception(a), Value::Exception(b)) => Rc::ptr_eq(a, b),
             _ => false,

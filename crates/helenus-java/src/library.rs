@@ -1,0 +1,60 @@
+//! Methods, constants and constructors that functions may use: those of dates, times and arrays, and all others.
+
+use crate::value::{EvalResult, Value};
+use crate::{arrays, create, methods, statics, time_library};
+
+/// Calls a method of `object`.
+///
+/// # Errors
+/// What it throws, or that there is none like that.
+pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> EvalResult {
+    let found = match object {
+        Value::Date(millis) => time_library::date::call(millis, method, arguments)?,
+        Value::Temporal(temporal) => time_library::methods::call(temporal, method, arguments)?,
+        Value::Calendar(calendar) => time_library::legacy::calendar(calendar, method, arguments)?,
+        Value::DateFormat(format) => time_library::legacy::date_format(format, method, arguments)?,
+        Value::Array(array) if method == "clone" => Some(arrays::copy(array)?),
+        _ => None,
+    };
+    match found {
+        Some(result) => Ok(result),
+        None => methods::call(object, method, arguments),
+    }
+}
+
+/// Calls a static method.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn call_static(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
+    let found = match class {
+        "Arrays" | "System" => arrays::call(class, method, arguments)?,
+        _ => time_library::statics::call(class, method, arguments)?,
+    };
+    match found {
+        Some(result) => Ok(result),
+        None => statics::call(class, method, arguments),
+    }
+}
+
+/// A constant.
+///
+/// # Errors
+/// There is none like that.
+pub(crate) fn field(class: &str, name: &str) -> EvalResult {
+    match time_library::statics::field(class, name) {
+        Some(value) => Ok(value),
+        None => statics::field(class, name),
+    }
+}
+
+/// What `new` makes.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn create(class: &str, arguments: &[Value]) -> EvalResult {
+    match time_library::statics::create(class, arguments)? {
+        Some(result) => Ok(result),
+        None => create::create(class, arguments),
+    }
+}

@@ -1,0 +1,14 @@
+//! Values of `java.time`, and of the older `java.util.Calendar`, `java.util.TimeZone` and `java.text.SimpleDateFormat`, in the calendar and
+//! with the names of the United States, as a server without settings of its own has them. The default time zone is UTC. The methods
+//! that functions call are in [`crate::time_library`].
+
+pub(crate) mod calendar;
+pub(crate) mod civil;
+pub(crate) mod date_format;
+pub(crate) mod formatter;
+pub(crate) mod pattern;
+pub(crate) mod reader;
+pub(crate) mod shift;
+pub(crate) mod temporal;
+pub(crate) mod unit;
+pub(crate) mod zone;
