@@ -16,9 +16,14 @@ use crate::response::ColumnSpec;
 
 pub use helenus_tablet::trace::{Step, TraceRecorder, is_recording, step, step_at};
 
-/// Traces that are kept at most, and steps in all of them; older ones are forgotten.
+/// Maximum number of traces that are kept, and of their steps; older ones are forgotten.
 const KEPT_MAX: usize = 1024;
 const STEPS_MAX: usize = 50_000;
+/// Maximum bytes of the traces that are kept.
+const BYTES_MAX: usize = 32 << 20;
+/// Maximum bytes of a statement in a trace's parameters, and of all values bound to one.
+const PARAMETER_LEN_MAX: usize = 64 << 10;
+const VALUES_LEN_MAX: usize = 1 << 20;
 /// Bytes of a statement that a trace or the log shows.
 const SHOWN_MAX: usize = 1000;
 
@@ -143,8 +148,22 @@ pub fn shorten(statement: &str) -> &str {
     without_password(beginning(statement))
 }
 
+/// A statement as a trace's parameter, without a password.
+pub fn parameter(statement: &str) -> String {
+    let shown = without_password(statement);
+    match shown.len() > PARAMETER_LEN_MAX {
+        true => format!("{}...", cut(shown, PARAMETER_LEN_MAX)),
+        false => shown.to_owned(),
+    }
+}
+
 fn beginning(text: &str) -> &str {
-    let mut end = SHOWN_MAX.min(text.len());
+    cut(text, SHOWN_MAX)
+}
+
+/// The first characters of a text, at most so many bytes of them.
+fn cut(text: &str, len_max: usize) -> &str {
+    let mut end = len_max.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -165,12 +184,13 @@ pub fn without_password(statement: &str) -> &str {
 
 const PASSWORD: &str = "password";
 
-/// The values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on.
+/// The values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on. Values after the first megabyte are
+/// left out.
 pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, String)> {
     let Ok(values) = markers.bind(values) else {
         return Vec::new();
     };
-    let specs = markers.specs();
+    let mut left = VALUES_LEN_MAX;
     let shown = |(at, (spec, value)): (usize, (&ColumnSpec, &BoundValue))| {
         let value = match value {
             BoundValue::Set(bytes) => to_cql_literal(&spec.ty, bytes).unwrap_or_else(|error| error),
@@ -185,7 +205,13 @@ pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, 
         let name = format!("bound_var_{at}_{}", spec.name);
         (name, value)
     };
-    specs.iter().zip(values.iter()).enumerate().map(shown).collect()
+    let all = markers.iter().zip(values.iter()).enumerate().map(shown);
+    let fits = |(name, value): &(String, String)| {
+        let rest = left.checked_sub(name.len() + value.len());
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    all.take_while(fits).collect()
 }
 
 /// One traced request.
@@ -223,45 +249,111 @@ pub struct TraceEvent {
     pub thread: String,
 }
 
+impl Trace {
+    /// Bytes that it takes in memory.
+    fn bytes(&self) -> usize {
+        let parameter =
+            |(name, value): (&String, &String)| 2 * size_of::<String>() + name.len() + value.len();
+        let parameters: usize = self.parameters.iter().map(parameter).sum();
+        let events: usize = self.events.iter().map(TraceEvent::bytes).sum();
+        size_of::<Trace>() + parameters + events
+    }
+}
+
+impl TraceEvent {
+    fn bytes(&self) -> usize {
+        size_of::<TraceEvent>() + self.activity.len() + self.thread.len()
+    }
+}
+
 /// The traces of a node.
 #[derive(Debug, Default)]
 pub struct Traces {
-    kept: Mutex<VecDeque<Trace>>,
+    kept: Mutex<KeptTraces>,
+}
+
+#[derive(Debug, Default)]
+struct KeptTraces {
+    /// With the bytes of each.
+    traces: VecDeque<(Trace, usize)>,
+    bytes: usize,
+    steps: usize,
+}
+
+impl KeptTraces {
+    fn is_too_much(&self) -> bool {
+        let is_large = self.steps > STEPS_MAX || self.bytes > BYTES_MAX;
+        self.traces.len() > KEPT_MAX || (is_large && self.traces.len() > 1)
+    }
+
+    /// Counts the steps and bytes of traces that have been changed.
+    fn count_again(&mut self) {
+        (self.steps, self.bytes) = (0, 0);
+        for (trace, bytes) in &mut self.traces {
+            *bytes = trace.bytes();
+            self.bytes += *bytes;
+            self.steps += trace.events.len();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.is_too_much() {
+            if let Some((oldest, bytes)) = self.traces.pop_front() {
+                self.steps -= oldest.events.len();
+                self.bytes -= bytes;
+            }
+        }
+    }
 }
 
 impl Traces {
     pub fn record(&self, trace: Trace) {
         let mut kept = self.kept.lock();
-        kept.push_back(trace);
-        let mut steps: usize = kept.iter().map(|trace| trace.events.len()).sum();
-        while kept.len() > KEPT_MAX || (steps > STEPS_MAX && kept.len() > 1) {
-            steps -= kept.pop_front().map_or(0, |oldest| oldest.events.len());
-        }
+        let bytes = trace.bytes();
+        kept.steps += trace.events.len();
+        kept.bytes += bytes;
+        kept.traces.push_back((trace, bytes));
+        kept.forget_oldest();
     }
 
     /// Adds what happened after the answer was ready.
     pub fn add(&self, id: Uuid, event: TraceEvent) {
         let mut kept = self.kept.lock();
-        if let Some(trace) = kept.iter_mut().rev().find(|trace| trace.id == id) {
+        let added = event.bytes();
+        let mut traces = kept.traces.iter_mut().rev();
+        if let Some((trace, bytes)) = traces.find(|(trace, _)| trace.id == id) {
             trace.events.push(event);
+            *bytes += added;
+            kept.steps += 1;
+            kept.bytes += added;
+            kept.forget_oldest();
         }
     }
 
     /// Changes a trace, if it is kept.
     pub fn change(&self, id: Uuid, change: impl FnOnce(&mut Trace)) {
-        if let Some(trace) = self.kept.lock().iter_mut().find(|trace| trace.id == id) {
+        let mut kept = self.kept.lock();
+        if let Some((trace, _)) = kept.traces.iter_mut().find(|(trace, _)| trace.id == id) {
             change(trace);
+            kept.count_again();
         }
     }
 
     /// Changes every trace that is kept.
     pub fn change_all(&self, change: impl FnMut(&mut Trace)) {
-        self.kept.lock().iter_mut().for_each(change);
+        let mut kept = self.kept.lock();
+        kept.traces.iter_mut().map(|(trace, _)| trace).for_each(change);
+        kept.count_again();
     }
 
     /// The traces kept, oldest first.
     pub fn all(&self) -> Vec<Trace> {
-        self.kept.lock().iter().cloned().collect()
+        self.kept
+            .lock()
+            .traces
+            .iter()
+            .map(|(trace, _)| trace.clone())
+            .collect()
     }
 }
 

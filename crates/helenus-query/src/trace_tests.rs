@@ -34,6 +34,40 @@ fn the_latest_traces_are_kept() {
 }
 
 #[test]
+fn large_traces_push_out_older_ones() {
+    let traces = Traces::default();
+    let large = |number| {
+        let mut trace = trace(number, 1);
+        trace
+            .parameters
+            .insert("query".to_owned(), "x".repeat(BYTES_MAX / 4));
+        trace
+    };
+    (0..10).for_each(|number| traces.record(large(number)));
+    assert_eq!(traces.all().len(), 3);
+    let event = TraceEvent {
+        activity: "x".repeat(BYTES_MAX / 2),
+        ..trace(0, 1).events.remove(0)
+    };
+    traces.add(Uuid::from_u128(9), event);
+    assert_eq!(traces.all().len(), 1);
+    traces.change_all(|trace| trace.events.clear());
+    assert_eq!(traces.kept.lock().bytes, traces.all()[0].bytes());
+}
+
+#[test]
+fn long_statements_and_many_values_are_cut() {
+    let long = parameter(&"é".repeat(PARAMETER_LEN_MAX));
+    assert_eq!(long.len(), PARAMETER_LEN_MAX + 3);
+    let mut markers = Markers::new(vec![None; 2_000]);
+    let spec = ColumnSpec::new("ks", "t", "v", helenus_cql::types::CqlType::TEXT);
+    (0..2_000).for_each(|index| markers.set(index, spec.clone()));
+    let values = vec![BoundValue::Set("x".repeat(2_000).into()); 2_000];
+    let shown = bound_variables(&markers, &BoundValues::Positional(values));
+    assert!((900..1_100).contains(&shown.len()), "{}", shown.len());
+}
+
+#[test]
 fn steps_go_to_the_request_that_is_polled() {
     let (mut one, mut two) = (Work::default(), Work::default());
     let recording = TraceRecorder::begin(&mut one.store);

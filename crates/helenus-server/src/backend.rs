@@ -64,22 +64,13 @@ pub trait Backend: Send + Sync + 'static {
         options: &QueryOptions,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
-    /// Opens what of the past a statement is about that is to be prepared.
-    fn see_past(
-        &self,
-        _keyspace: Option<&str>,
-        _text: &str,
-    ) -> impl Future<Output = Result<(), CqlError>> + Send {
-        std::future::ready(Ok(()))
-    }
-
     /// Prepares a statement. The answer comes with warnings, which a connection is given once.
     fn prepare(
         &self,
         client: &ClientState,
         keyspace: Option<&str>,
         text: &str,
-    ) -> Result<(Prepared, Vec<String>), CqlError>;
+    ) -> impl Future<Output = Result<(Prepared, Vec<String>), CqlError>> + Send;
 
     /// The prepared statement of that id, or [`CqlError::Unprepared`].
     fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;

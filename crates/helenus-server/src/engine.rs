@@ -21,7 +21,9 @@ use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use crate::backend::Backend;
-use crate::metrics::{record_past, record_rate_limits, record_scan_parts, record_stale, record_store};
+use crate::metrics::{
+    record_past, record_prepared, record_rate_limits, record_scan_parts, record_stale, record_store,
+};
 
 /// The version of CQL of Cassandra 5.0.
 const CQL_VERSION: &str = "3.4.7";
@@ -64,17 +66,13 @@ impl Backend for Arc<Engine> {
         Engine::query(self, client, text, options).await
     }
 
-    async fn see_past(&self, keyspace: Option<&str>, text: &str) -> Result<(), CqlError> {
-        Engine::see_past_of(self, keyspace, text).await
-    }
-
-    fn prepare(
+    async fn prepare(
         &self,
         client: &ClientState,
         keyspace: Option<&str>,
         text: &str,
     ) -> Result<(Prepared, Vec<String>), CqlError> {
-        let (prepared, warnings) = Engine::prepare(self, client, keyspace, text)?;
+        let (prepared, warnings) = Engine::prepare(self, client, keyspace, text).await?;
         let planned = self.current_plan(&prepared)?;
         let result_metadata = planned.result.clone().unwrap_or_default();
         let answer = Prepared {
@@ -189,6 +187,7 @@ impl Backend for Arc<Engine> {
         record_stale(&self.stale);
         record_rate_limits(&self.figures.rate_limits);
         record_scan_parts(self.scan_parts_running());
+        record_prepared(&self.prepared_figures());
         if let (Some((figures, reach)), Some(window)) = (self.past_figures(), self.past_window()) {
             record_past(&figures, reach, window);
         }

@@ -93,6 +93,11 @@ const GAUGES: &[(&str, &str)] = &[
         "Times of the past that were opened for reads; those of requests that found one open are not counted",
     ),
     (
+        "helenus_prepared_statement_bytes",
+        "Bytes of the prepared statements that are kept, with their plans",
+    ),
+    ("helenus_prepared_statements", "Prepared statements that are kept"),
+    (
         "helenus_read_only_age_seconds",
         "Time since which a node that only reads has read nothing new from the bucket",
     ),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::Opcode;
+use helenus_query::engine::PreparedFigures;
 use helenus_query::engine::history::PastFigures;
 use helenus_query::figures::rate_limits::{RateLimitFigures, RateLimitKind};
 use helenus_query::index::stale_entry::StaleCounts;
@@ -225,6 +226,11 @@ pub(crate) fn record_rate_limits(figures: &RateLimitFigures) {
 }
 
 /// Sets the gauge of parts of reads of whole tables that are being read.
+pub(crate) fn record_prepared(figures: &PreparedFigures) {
+    gauge!("helenus_prepared_statements").set(figures.statements as f64);
+    gauge!("helenus_prepared_statement_bytes").set(figures.bytes as f64);
+}
+
 pub(crate) fn record_scan_parts(running: usize) {
     gauge!("helenus_scan_parts_running").set(running as f64);
 }

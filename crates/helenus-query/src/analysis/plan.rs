@@ -206,17 +206,19 @@ fn plan_as_seen(
             }))
         }
     };
-    let (markers, executed) = (ctx.markers, ctx.executed.into_inner());
+    let (mut markers, executed) = (ctx.markers, ctx.executed.into_inner());
     check_metadata(&markers, result.as_deref())?;
+    let partition_key_indexes = match partition_key_count {
+        0 => Vec::new(),
+        count => markers.partition_key_indexes(count),
+    };
+    markers.finish();
     Ok(Planned {
         executed,
         masked: None,
         past: None,
         allowed: AtomicU64::new(0),
-        partition_key_indexes: match partition_key_count {
-            0 => Vec::new(),
-            count => markers.partition_key_indexes(count),
-        },
+        partition_key_indexes,
         plan,
         markers,
         result,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use helenus_cql::ast;
 
 use super::Planned;
 use crate::request::BoundValue;
@@ -20,8 +19,29 @@ pub struct Prepared {
     pub keyspace: Option<String>,
     /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
     pub id: [u8; 16],
+    /// The statement. It is parsed again when the schema has changed: the syntax tree would take more memory than the plan.
     pub query: Arc<str>,
-    pub(crate) parsed: ast::ParsedStatement,
+    pub(crate) names: TableNames,
+}
+
+/// How a statement names its tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableNames {
+    /// It names none.
+    None,
+    /// All with their keyspace: it means the same in every keyspace.
+    Qualified,
+    /// One at least without its keyspace.
+    Unqualified {
+        /// The statement is a batch.
+        is_batch: bool,
+    },
+}
+
+impl TableNames {
+    pub fn are_qualified(self) -> bool {
+        self == TableNames::Qualified
+    }
 }
 
 impl Prepared {

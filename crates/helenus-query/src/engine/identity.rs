@@ -3,39 +3,44 @@
 use helenus_cql::ast;
 use md5::{Digest, Md5};
 
-/// True if the statement means the same in every keyspace.
-pub(crate) fn is_qualified(statement: &ast::Statement) -> bool {
-    let is_qualified = |name: &ast::QualifiedName| name.keyspace.is_some();
-    let is_batched_qualified = |modification: &ast::Modification| match modification {
-        ast::Modification::Insert(insert) => is_qualified(&insert.table),
-        ast::Modification::InsertJson(insert) => is_qualified(&insert.table),
-        ast::Modification::Update(update) => is_qualified(&update.table),
-        ast::Modification::Delete(delete) => is_qualified(&delete.table),
+use crate::analysis::prepared::TableNames;
+
+/// Finds out how a statement names its tables.
+pub(crate) fn table_names(statement: &ast::Statement) -> TableNames {
+    let table = match statement {
+        ast::Statement::Select(select) => &select.table,
+        ast::Statement::Insert(insert) => &insert.table,
+        ast::Statement::InsertJson(insert) => &insert.table,
+        ast::Statement::Update(update) => &update.table,
+        ast::Statement::Delete(delete) => &delete.table,
+        ast::Statement::Truncate(table) => table,
+        ast::Statement::Batch(batch) => {
+            let is_qualified = batch.statements.iter().map(modified).all(is_qualified);
+            return names(is_qualified, true);
+        }
+        _ => return TableNames::None,
     };
-    match statement {
-        ast::Statement::Select(select) => is_qualified(&select.table),
-        ast::Statement::Insert(insert) => is_qualified(&insert.table),
-        ast::Statement::InsertJson(insert) => is_qualified(&insert.table),
-        ast::Statement::Update(update) => is_qualified(&update.table),
-        ast::Statement::Delete(delete) => is_qualified(&delete.table),
-        ast::Statement::Truncate(table) => is_qualified(table),
-        ast::Statement::Batch(batch) => batch.statements.iter().all(is_batched_qualified),
-        _ => false,
+    names(is_qualified(table), false)
+}
+
+fn names(is_qualified: bool, is_batch: bool) -> TableNames {
+    match is_qualified {
+        true => TableNames::Qualified,
+        false => TableNames::Unqualified { is_batch },
     }
 }
 
-/// True for statements that name tables, with their keyspace or without.
-pub(crate) fn names_tables(statement: &ast::Statement) -> bool {
-    matches!(
-        statement,
-        ast::Statement::Select(_)
-            | ast::Statement::Insert(_)
-            | ast::Statement::InsertJson(_)
-            | ast::Statement::Update(_)
-            | ast::Statement::Delete(_)
-            | ast::Statement::Truncate(_)
-            | ast::Statement::Batch(_)
-    )
+fn is_qualified(name: &ast::QualifiedName) -> bool {
+    name.keyspace.is_some()
+}
+
+fn modified(modification: &ast::Modification) -> &ast::QualifiedName {
+    match modification {
+        ast::Modification::Insert(insert) => &insert.table,
+        ast::Modification::InsertJson(insert) => &insert.table,
+        ast::Modification::Update(update) => &update.table,
+        ast::Modification::Delete(delete) => &delete.table,
+    }
 }
 
 /// What Cassandra says of a statement that means another thing in another keyspace, prepared or run in the one that is `used`.

@@ -3,7 +3,7 @@ use helenus_cql::parser::parse_statement;
 use super::*;
 
 fn qualified(text: &str) -> bool {
-    is_qualified(&parse_statement(text).expect(text).statement)
+    table_names(&parse_statement(text).expect(text).statement).are_qualified()
 }
 
 #[test]

@@ -80,6 +80,7 @@ use system::SystemTables;
 pub use crate::analysis::Prepared;
 pub use crate::limits::{Limits, Timeouts, guardrails as guardrail_settings};
 pub use access::AccessControl;
+pub use prepared::{AllocationMeter, PreparedFigures};
 pub use serve::ServedScan;
 pub use system::settings::of_guardrails as guardrails_shown;
 
@@ -457,11 +458,22 @@ impl Engine {
     ) -> Result<(ast::ParsedStatement, Planned), CqlError> {
         trace::parsing(|| {
             let parsed = self.parse(text)?;
-            let planned = self.plan(keyspace, &parsed)?;
-            ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
-            planned.plan.validate()?;
+            let planned = self.plan_checked(client, keyspace, &parsed)?;
             Ok((parsed, planned))
         })
+    }
+
+    /// The plan of a statement that will be run later, or in a batch.
+    fn plan_checked(
+        &self,
+        client: &ClientState,
+        keyspace: Option<&str>,
+        parsed: &ast::ParsedStatement,
+    ) -> Result<Planned, CqlError> {
+        let planned = self.plan(keyspace, parsed)?;
+        ddl::check_prepare(self, client, keyspace, &parsed.statement)?;
+        planned.plan.validate()?;
+        Ok(planned)
     }
 
     /// The plan of a statement that is run once. Call it within [`trace::parsing`].
@@ -476,14 +488,21 @@ impl Engine {
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
         trace::step(|| format!("Parsing {}", trace::shorten(text)));
-        if text.len() > self.context.limits().statement_len_max {
-            return Err(CqlError::invalid(format!(
-                "Statement of {} bytes is longer than the limit of {} bytes",
-                text.len(),
-                self.context.limits().statement_len_max
-            )));
-        }
+        self.check_length(text)?;
         helenus_cql::parser::parse_statement(text)
+    }
+
+    /// # Errors
+    /// The statement is longer than the limit.
+    fn check_length(&self, text: &str) -> Result<(), CqlError> {
+        let most = self.context.limits().statement_len_max;
+        match text.len() > most {
+            true => Err(CqlError::invalid(format!(
+                "Statement of {} bytes is longer than the limit of {most} bytes",
+                text.len()
+            ))),
+            false => Ok(()),
+        }
     }
 
     async fn run(

@@ -20,7 +20,6 @@ use crate::analysis::past_masks::masked_as_today;
 use crate::analysis::plan::{PastKey, PastRead, Plan};
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
-use crate::boxed;
 use crate::clock::StoppedClock;
 use crate::failure::store_error;
 use crate::request::no_keyspace;
@@ -252,18 +251,6 @@ impl Engine {
         };
         let key = time_key(literal, keyspace_of(table, keyspace)?)?;
         self.past(&key).boxed().await.map(Some)
-    }
-
-    /// The same for a text that is about to be prepared. What is wrong with it is told then.
-    ///
-    /// # Errors
-    /// The past can't be read.
-    #[boxed]
-    pub async fn see_past_of(&self, keyspace: Option<&str>, text: &str) -> Result<(), CqlError> {
-        match helenus_cql::parser::parse_statement(text) {
-            Ok(parsed) => self.see_past(keyspace, &parsed).await.map(|_| ()),
-            Err(_) => Ok(()),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
@@ -11,13 +12,28 @@ use crate::request::BoundValue;
 use crate::response::ColumnSpec;
 
 /// The markers of a statement, in the order in which they stand (Cassandra's `VariableSpecifications`).
+///
+/// Specifications that are equal are kept once: a list of ten thousand markers has one, and four bytes for each marker.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Markers {
-    /// Filled in as terms are resolved.
-    specs: Vec<Option<ColumnSpec>>,
+    /// For each marker its place in `specs`; [`UNRESOLVED`] until its term is resolved.
+    places: Vec<u32>,
+    /// Distinct specifications.
+    specs: Vec<ColumnSpec>,
+    planning: Planning,
+}
+
+/// The place of a marker that is not resolved yet.
+const UNRESOLVED: u32 = u32::MAX;
+
+/// The knowledge that is needed only while the statement is planned.
+#[derive(Clone, Debug, Default)]
+struct Planning {
     /// Named markers have a name.
     names: Vec<Option<String>>,
+    /// Places of the specifications, by keyspace, table, name and type.
+    known: HashMap<(Arc<str>, Arc<str>, Arc<str>, CqlType), u32>,
     /// For each marker the place in the partition key that it alone gives, if the statement binds it by equality.
     partition_key_positions: Vec<Option<usize>>,
 }
@@ -26,51 +42,78 @@ impl Markers {
     pub fn new(names: Vec<Option<String>>) -> Markers {
         let count = names.len();
         Markers {
-            names,
-            specs: vec![None; count],
-            partition_key_positions: vec![None; count],
+            places: vec![UNRESOLVED; count],
+            specs: Vec::new(),
+            planning: Planning {
+                names,
+                known: HashMap::new(),
+                partition_key_positions: vec![None; count],
+            },
         }
     }
 
     /// Says what marker `index` stands for. A named marker keeps its own name in the specification.
     pub fn set(&mut self, index: usize, mut spec: ColumnSpec) {
-        if let Some(Some(name)) = self.names.get(index) {
+        if let Some(Some(name)) = self.planning.names.get(index) {
             spec.name = name.as_str().into();
         }
-        if let Some(slot) = self.specs.get_mut(index) {
-            *slot = Some(spec);
-        }
+        let Some(slot) = self.places.get_mut(index) else {
+            return;
+        };
+        let key = (
+            spec.keyspace.clone(),
+            spec.table.clone(),
+            spec.name.clone(),
+            spec.ty.clone(),
+        );
+        *slot = *self.planning.known.entry(key).or_insert_with(|| {
+            self.specs.push(spec);
+            u32::try_from(self.specs.len() - 1).unwrap_or(UNRESOLVED)
+        });
     }
 
     /// Says that marker `index` gives the value of the partition key column at `position`.
     pub fn set_partition_key(&mut self, index: usize, position: usize) {
-        if let Some(slot) = self.partition_key_positions.get_mut(index) {
+        if let Some(slot) = self.planning.partition_key_positions.get_mut(index) {
             *slot = Some(position);
         }
     }
 
+    /// Releases the memory that only planning needs. The statement is planned; [`Markers::set`] may not be called again.
+    pub fn finish(&mut self) {
+        self.planning = Planning::default();
+        self.specs.shrink_to_fit();
+    }
+
     pub fn len(&self) -> usize {
-        self.specs.len()
+        self.places.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.specs.is_empty()
+        self.places.is_empty()
     }
 
-    /// What each marker expects; all are resolved once a statement is planned.
+    /// Specifications in the order of the markers; all are resolved once a statement is planned.
+    pub fn iter(&self) -> impl Iterator<Item = &ColumnSpec> {
+        let spec = |place: &u32| self.specs.get(*place as usize);
+        self.places.iter().filter_map(spec)
+    }
+
+    /// Copies the specifications, in the order of the markers.
     pub fn specs(&self) -> Vec<ColumnSpec> {
-        self.specs.iter().flatten().cloned().collect()
+        self.iter().cloned().collect()
     }
 
     /// The types of the markers.
     pub fn types(&self) -> impl Iterator<Item = &CqlType> {
-        self.specs.iter().flatten().map(|spec| &spec.ty)
+        self.iter().map(|spec| &spec.ty)
     }
 
     /// For each partition key column the marker that gives it, if markers give all of them; else empty.
     pub fn partition_key_indexes(&self, partition_key_count: usize) -> Vec<u16> {
         let index_of = |position| {
             let index = self
+                .planning
                 .partition_key_positions
                 .iter()
                 .rposition(|at| *at == Some(position))?;
@@ -85,10 +128,10 @@ impl Markers {
     /// The values of a request in the order of the markers; borrowed where they come in that order.
     pub fn bind<'v>(&self, values: &'v BoundValues) -> Result<Cow<'v, [BoundValue]>, CqlError> {
         match values {
-            BoundValues::None if self.specs.is_empty() => Ok(Cow::Borrowed(&[])),
-            BoundValues::None => Err(wrong_count(self.specs.len(), 0)),
-            BoundValues::Positional(values) if values.len() == self.specs.len() => Ok(Cow::Borrowed(values)),
-            BoundValues::Positional(values) => Err(wrong_count(self.specs.len(), values.len())),
+            BoundValues::None if self.is_empty() => Ok(Cow::Borrowed(&[])),
+            BoundValues::None => Err(wrong_count(self.len(), 0)),
+            BoundValues::Positional(values) if values.len() == self.len() => Ok(Cow::Borrowed(values)),
+            BoundValues::Positional(values) => Err(wrong_count(self.len(), values.len())),
             BoundValues::Named(values) => {
                 // Of a name that is given twice the first value counts.
                 let by_name: HashMap<&str, &BoundValue> = values
@@ -97,10 +140,10 @@ impl Markers {
                     .map(|(name, value)| (name.as_str(), value))
                     .collect();
                 let of_spec = |spec: &ColumnSpec| by_name.get(&*spec.name).map(|value| (*value).clone());
-                let bound: Vec<BoundValue> = self.specs.iter().flatten().filter_map(of_spec).collect();
-                match bound.len() == self.specs.len() {
+                let bound: Vec<BoundValue> = self.iter().filter_map(of_spec).collect();
+                match bound.len() == self.len() {
                     true => Ok(Cow::Owned(bound)),
-                    false => Err(wrong_count(self.specs.len(), bound.len())),
+                    false => Err(wrong_count(self.len(), bound.len())),
                 }
             }
         }
@@ -112,3 +155,7 @@ fn wrong_count(expected: usize, got: usize) -> CqlError {
         "there were {expected} markers(?) in CQL but {got} bound variables"
     ))
 }
+
+#[cfg(test)]
+#[path = "markers_tests.rs"]
+mod tests;

@@ -282,20 +282,20 @@ impl<'c> Execution<'c> {
         pages.lines
     }
 
-    fn prepare(
+    async fn prepare(
         &self,
         text: &str,
         options: &QueryOptions,
     ) -> Result<(PreparedStatement, Vec<String>), CqlError> {
         self.check_keyspace(options)?;
         let keyspace = options.keyspace(&self.client);
-        let (prepared, warnings) = self.engine.prepare(&self.client, keyspace, text)?;
+        let (prepared, warnings) = self.engine.prepare(&self.client, keyspace, text).await?;
         let markers = self.engine.current_plan(&prepared)?.markers.specs();
         Ok((PreparedStatement { prepared, markers }, warnings))
     }
 
     async fn prepared(&mut self, step: &Step, options: &QueryOptions) {
-        let (statement, warnings) = match self.prepare(&step.sent, options) {
+        let (statement, warnings) = match self.prepare(&step.sent, options).await {
             Ok(prepared) => prepared,
             Err(error) => {
                 let lines = self.shown(step, false).error(error).lines;
@@ -388,7 +388,7 @@ impl<'c> Execution<'c> {
                     BatchStatement::Text(text.to_owned(), values)
                 }
                 Some(text) => {
-                    let (statement, _) = self.prepare(text, options)?;
+                    let (statement, _) = self.prepare(text, options).await?;
                     let values = values
                         .iter()
                         .enumerate()

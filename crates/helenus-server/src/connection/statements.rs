@@ -246,8 +246,7 @@ pub(super) async fn run_prepare<B: Backend>(
     let keyspace = prepare.keyspace.as_deref().or(client.keyspace.as_deref());
     let prepared = async {
         check_keyspace(&server, prepare.keyspace.as_deref())?;
-        server.backend.see_past(keyspace, &prepare.query).await?;
-        server.backend.prepare(&client, keyspace, &prepare.query)
+        server.backend.prepare(&client, keyspace, &prepare.query).await
     };
     let prepared = prepared.await;
     let once = |warnings: Vec<String>| {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::Consistency;
 use helenus_cql::frame::request::StatementRef;
 use helenus_cql::frame::{QueryParameters, Request};
-use helenus_query::trace::{Deleted, Step, Trace, TraceEvent, TraceRecorder, Work, without_password};
+use helenus_query::trace::{Deleted, Step, Trace, TraceEvent, TraceRecorder, Work, parameter};
 use uuid::Uuid;
 
 use crate::backend::Backend;
@@ -146,15 +146,12 @@ pub(super) fn describe<B: Backend>(server: &ServerState<B>, request: &Request) -
     let mut show = |name: &str, value: String| shown.insert(name.to_owned(), value);
     let (request, parameters) = match request {
         Request::Query(query) => {
-            show("query", without_password(&query.query).to_owned());
+            show("query", parameter(&query.query));
             ("Execute CQL3 query", Some(&query.parameters))
         }
         Request::Execute(execute) => {
             if let Ok(prepared) = server.backend.prepared(&execute.id) {
-                show(
-                    "query",
-                    without_password(server.backend.statement(&prepared)).to_owned(),
-                );
+                show("query", parameter(server.backend.statement(&prepared)));
                 let values = super::statements::values(execute.parameters.clone());
                 for (name, value) in server.backend.bound_variables(&prepared, &values) {
                     show(&name, value);
@@ -165,9 +162,9 @@ pub(super) fn describe<B: Backend>(server: &ServerState<B>, request: &Request) -
         Request::Batch(batch) => {
             for (at, statement) in batch.statements.iter().take(BATCH_SHOWN).enumerate() {
                 let text = match &statement.statement {
-                    StatementRef::Query(text) => without_password(text).to_owned(),
+                    StatementRef::Query(text) => parameter(text),
                     StatementRef::Prepared(id) => match server.backend.prepared(id) {
-                        Ok(prepared) => without_password(server.backend.statement(&prepared)).to_owned(),
+                        Ok(prepared) => parameter(server.backend.statement(&prepared)),
                         Err(_) => continue,
                     },
                 };
@@ -176,7 +173,7 @@ pub(super) fn describe<B: Backend>(server: &ServerState<B>, request: &Request) -
             ("Execute batch of CQL3 queries", Some(&batch.parameters))
         }
         Request::Prepare(prepare) => {
-            show("query", without_password(&prepare.query).to_owned());
+            show("query", parameter(&prepare.query));
             ("Preparing CQL3 query", None)
         }
         _ => (UNREAD, None),

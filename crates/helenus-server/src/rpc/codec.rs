@@ -208,7 +208,7 @@ impl ReceivedStatement {
     ///
     /// # Errors
     /// Cassandra's, for statements that make no sense in this node's schema.
-    pub fn read(engine: &Engine, request: ExecuteRequest) -> Result<ReceivedStatement, CqlError> {
+    pub async fn read(engine: &Engine, request: ExecuteRequest) -> Result<ReceivedStatement, CqlError> {
         let place = match &request.share {
             Some(share) => Place::Part(parts(share)),
             None => Place::Owner,
@@ -228,7 +228,8 @@ impl ReceivedStatement {
                         Some(known) => known,
                         None => {
                             engine
-                                .prepare(&ClientState::default(), keyspace.as_deref(), &query)?
+                                .prepare(&ClientState::default(), keyspace.as_deref(), &query)
+                                .await?
                                 .0
                         }
                     }),
@@ -251,7 +252,8 @@ impl ReceivedStatement {
                     read.push(match is_prepared() {
                         true => BatchStatement::Prepared(
                             engine
-                                .prepare(&ClientState::default(), keyspace.as_deref(), &text)?
+                                .prepare(&ClientState::default(), keyspace.as_deref(), &text)
+                                .await?
                                 .0,
                             values,
                         ),

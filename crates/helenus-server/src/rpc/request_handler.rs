@@ -79,7 +79,7 @@ impl RequestHandler {
         }
         let known = request.result_metadata_id.clone();
         let run = async {
-            let received = ReceivedStatement::read(&self.engine, request)?;
+            let received = ReceivedStatement::read(&self.engine, request).await?;
             let ReceivedStatement { client, options, .. } = &received;
             let source = received.source();
             self.engine.serve_statement(client, source, options).await
@@ -118,7 +118,7 @@ impl RequestHandler {
             scope::step_aside().await;
         }
         self.catch_up(statement.schema_version).await?;
-        let received = ReceivedStatement::read(&self.engine, statement)?;
+        let received = ReceivedStatement::read(&self.engine, statement).await?;
         let ReceivedStatement { client, options, .. } = &received;
         let source = received.source();
         self.engine.serve_part(client, source, options, tokens).await

@@ -204,7 +204,8 @@ impl Nodes {
     /// The same for a statement that is prepared on the node, with int values.
     pub async fn execute(&self, node: usize, text: &str, values: &[i32]) -> String {
         let engine = &self.engines[node % NODES];
-        let (prepared, _) = engine.prepare(&ClientState::default(), Some("ks"), text).unwrap();
+        let prepared = engine.prepare(&ClientState::default(), Some("ks"), text).await;
+        let (prepared, _) = prepared.unwrap();
         let set = |value: &i32| BoundValue::Set(Bytes::copy_from_slice(&value.to_be_bytes()));
         let options = QueryOptions {
             values: BoundValues::Positional(values.iter().map(set).collect()),

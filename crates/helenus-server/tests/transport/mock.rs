@@ -140,7 +140,7 @@ impl Backend for Mock {
         self.run(client, text, options).await
     }
 
-    fn prepare(
+    async fn prepare(
         &self,
         _client: &ClientState,
         _keyspace: Option<&str>,

@@ -1,5 +1,6 @@
 //! `helenus serve`: one node.
 
+mod allocations;
 mod audit_settings;
 mod cluster;
 mod config;

@@ -147,7 +147,8 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
         control: config.control,
         clock: Arc::new(SystemClock),
     };
-    Engine::open(engine_config)
-        .await
-        .map_err(|error| anyhow!("cannot open the store {url}: {error}"))
+    let opened = Engine::open(engine_config).await;
+    let engine = opened.map_err(|error| anyhow!("cannot open the store {url}: {error}"))?;
+    engine.measure_plans(super::allocations::of_thread);
+    Ok(engine)
 }

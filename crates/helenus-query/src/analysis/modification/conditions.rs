@@ -4,6 +4,8 @@
 mod explain;
 pub(crate) mod target;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use helenus_cql::ast::{self, Operator};
 use helenus_cql::error::CqlError;
@@ -14,7 +16,7 @@ use super::attributes::Attributes;
 use super::columns::existing;
 use super::operation::{field_spec, index_spec, key_spec, value_spec};
 use crate::analysis::assignable::part_spec;
-use crate::analysis::terms::Term;
+use crate::analysis::terms::{MarkerList, Term};
 use crate::analysis::{EvalContext, PlanContext, column_spec};
 use crate::request::BoundValue;
 use crate::response::ColumnSpec;
@@ -51,7 +53,19 @@ enum Part {
 enum Test {
     Compare(Operator, Term),
     InMarker { index: usize, element: CqlType },
-    InValues(Vec<Term>),
+    InValues(Box<[Term]>),
+    InMarkers(MarkerList),
+}
+
+impl Test {
+    /// The values of a list as written; none of other tests.
+    fn values(&self) -> Box<dyn Iterator<Item = Cow<'_, Term>> + '_> {
+        match self {
+            Test::InValues(terms) => Box::new(terms.iter().map(Cow::Borrowed)),
+            Test::InMarkers(list) => Box::new(list.terms().map(Cow::Owned)),
+            Test::Compare(..) | Test::InMarker { .. } => Box::new(std::iter::empty()),
+        }
+    }
 }
 
 impl Conditions {
@@ -114,7 +128,10 @@ impl ColumnCondition {
         }
         match &self.test {
             Test::Compare(_, term) => term.bind(eval).map(drop),
-            Test::InValues(terms) => terms.iter().try_for_each(|term| term.bind(eval).map(drop)),
+            Test::InValues(_) | Test::InMarkers(_) => {
+                let mut values = self.test.values();
+                values.try_for_each(|term| term.bind(eval).map(drop))
+            }
             Test::InMarker { index, element } => listed(*index, element, eval).map(drop),
         }
     }
@@ -226,7 +243,11 @@ fn plan_test(
         }
         ast::ConditionTest::In(ast::InValues::Values(terms)) => {
             let prepared = terms.iter().map(|term| Term::prepare(ctx, term, spec));
-            Ok(Test::InValues(prepared.collect::<Result<_, _>>()?))
+            let terms = prepared.collect::<Result<Vec<_>, _>>()?;
+            Ok(match MarkerList::of(terms.iter().map(std::slice::from_ref)) {
+                Some(list) => Test::InMarkers(list),
+                None => Test::InValues(terms.into_boxed_slice()),
+            })
         }
     }
 }
@@ -302,9 +323,9 @@ impl ColumnCondition {
                 }
                 Ok(any)
             }
-            Test::InValues(terms) => {
+            Test::InValues(_) | Test::InMarkers(_) => {
                 let mut any = false;
-                for term in terms {
+                for term in self.test.values() {
                     any |= match term.bind(eval)? {
                         BoundValue::Set(bound) => target.equals(Some(&bound))?,
                         BoundValue::Null => target.equals(None)?,

@@ -17,8 +17,9 @@ use crate::analysis::EvalContext;
 use crate::rows::{PartitionKey, RowsWanted};
 use crate::schema::Table;
 
-/// Combinations of IN values that one statement may ask for.
-const COMBINATIONS_MAX: usize = 65_535;
+/// Maximum number of combinations of the IN values of several columns. A few thousand bytes of text could ask for billions. The values
+/// of one column are not limited: they take no more memory than a multiple of the request.
+const COMBINATIONS_MAX: usize = 250_000;
 
 /// A serialized partition key is no longer than this (`FBUtilities.MAX_UNSIGNED_SHORT`).
 const KEY_LEN_MAX: usize = 65_535;
@@ -72,7 +73,8 @@ impl Combinations {
             row.extend_from_slice(tuple);
             return Ok(());
         }
-        if self.rows.len().saturating_mul(tuples.len()) > COMBINATIONS_MAX {
+        let is_product = self.rows.len() > 1 && tuples.len() > 1;
+        if is_product && self.rows.len().saturating_mul(tuples.len()) > COMBINATIONS_MAX {
             return Err(CqlError::invalid(format!(
                 "The combinations of the IN values are more than the maximum of {COMBINATIONS_MAX}"
             )));

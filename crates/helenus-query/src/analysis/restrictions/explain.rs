@@ -72,14 +72,14 @@ fn restriction_text(table: &Table, restriction: &Restriction) -> String {
     let first = columns.first().and_then(|column| ty(table, *column));
     match &restriction.test {
         Test::Eq(tuple) => format!("{left} = {}", tuple_text(table, columns, tuple)),
-        Test::In(InList::Values(tuples)) => {
-            let texts: Vec<String> = tuples
-                .iter()
-                .map(|tuple| tuple_text(table, columns, tuple))
+        Test::In(InList::Marker { index, .. }) => format!("{left} IN ?{index}"),
+        Test::In(list) => {
+            let texts: Vec<String> = list
+                .values()
+                .map(|tuple| tuple_text(table, columns, &tuple))
                 .collect();
             format!("{left} IN ({})", texts.join(", "))
         }
-        Test::In(InList::Marker { index, .. }) => format!("{left} IN ?{index}"),
         Test::Slice(slice) => slice_text(table, restriction, &left, slice),
         Test::Contains(contains) => contains_text(first, &left, contains),
         Test::Like(term) => format!("{left} LIKE {}", term.explain(first)),

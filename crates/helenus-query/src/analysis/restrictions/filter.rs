@@ -207,10 +207,10 @@ fn bind_list(
     ctx: &EvalContext<'_>,
 ) -> Result<Vec<Bytes>, CqlError> {
     let bound: Vec<Option<Bytes>> = match list {
-        InList::Values(tuples) => {
-            let mut bound = Vec::with_capacity(tuples.len());
-            for tuple in tuples {
-                match tuple {
+        InList::Values(_) | InList::Markers(_) | InList::MarkerTuples(_) => {
+            let mut bound = Vec::new();
+            for tuple in list.values() {
+                match &*tuple {
                     Tuple::Value(term) if matches!(term.bind(ctx)?, BoundValue::Unset) => {
                         bound.push(Some(Bytes::new()));
                     }

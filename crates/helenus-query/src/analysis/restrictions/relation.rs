@@ -110,7 +110,7 @@ fn in_or_eq(mut tuples: Vec<Tuple>) -> Test {
         (1, Some(only)) => Test::Eq(only),
         (_, last) => {
             tuples.extend(last);
-            Test::In(InList::Values(tuples))
+            Test::In(InList::of(tuples))
         }
     }
 }

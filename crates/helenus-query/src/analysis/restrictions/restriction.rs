@@ -1,6 +1,8 @@
 //! What one or more relations ask of one column, or of several clustering columns as a tuple
 //! (Cassandra's `SingleColumnRestriction` and `MultiColumnRestriction`).
 
+mod in_list;
+
 use bytes::Bytes;
 use helenus_cql::ast::Operator;
 use helenus_cql::error::CqlError;
@@ -13,6 +15,8 @@ use crate::analysis::terms::Term;
 use crate::index::choice::IndexUse;
 use crate::request::BoundValue;
 use crate::schema::Table;
+
+pub use in_list::InList;
 
 /// A restriction on one column or on consecutive clustering columns.
 #[derive(Clone, Debug)]
@@ -45,17 +49,6 @@ pub enum Tuple {
         index: usize,
         ty: CqlType,
         name: String,
-    },
-}
-
-/// The right side of IN.
-#[derive(Clone, Debug)]
-pub enum InList {
-    Values(Vec<Tuple>),
-    /// A marker for the list; the type is that of an element.
-    Marker {
-        index: usize,
-        element: CqlType,
     },
 }
 
@@ -226,61 +219,6 @@ pub fn column_name(table: &Table, column: usize) -> &str {
         .map_or("", |column| column.name.as_str())
 }
 
-impl InList {
-    /// The tuples for one request, in the order written. Nulls are refused.
-    pub fn bind(
-        &self,
-        table: &Table,
-        restriction: &Restriction,
-        ctx: &EvalContext<'_>,
-    ) -> Result<Vec<BoundTuple>, CqlError> {
-        let columns = &restriction.columns;
-        let tuples = match self {
-            InList::Values(tuples) => tuples
-                .iter()
-                .map(|tuple| tuple.bind(table, columns, ctx))
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(|first| fault(table, columns, tuples, ctx).unwrap_or(first))?,
-            InList::Marker { index, element } => match marker(ctx, *index)? {
-                BoundValue::Set(bytes) => read_list(&bytes, element, restriction.is_multi)?,
-                BoundValue::Null if restriction.is_multi => {
-                    return Err(CqlError::invalid("Invalid null value for IN restriction"));
-                }
-                BoundValue::Null => {
-                    return Err(CqlError::invalid(format!(
-                        "Invalid null value for column {}",
-                        first_name(table, columns)
-                    )));
-                }
-                BoundValue::Unset if restriction.is_multi => {
-                    return Err(CqlError::invalid(format!(
-                        "Invalid unset value for in({})",
-                        names(table, columns, ",")
-                    )));
-                }
-                BoundValue::Unset => return Err(unset_column(table, columns)),
-            },
-        };
-        Ok(tuples)
-    }
-}
-
-/// What is wrong with the values of one column, if not only that one is unset: Cassandra binds them all before it looks at
-/// them, and tells of nulls first.
-fn fault(table: &Table, columns: &[usize], tuples: &[Tuple], ctx: &EvalContext<'_>) -> Option<CqlError> {
-    let mut has_null = false;
-    for tuple in tuples {
-        let Tuple::Value(term) = tuple else {
-            return None;
-        };
-        match term.bind(ctx) {
-            Ok(value) => has_null |= matches!(value, BoundValue::Null),
-            Err(error) => return Some(error),
-        }
-    }
-    has_null.then(|| null_column(table, columns))
-}
-
 /// Column names, joined.
 pub fn names(table: &Table, columns: &[usize], separator: &str) -> String {
     columns
@@ -288,33 +226,6 @@ pub fn names(table: &Table, columns: &[usize], separator: &str) -> String {
         .map(|at| column_name(table, *at))
         .collect::<Vec<_>>()
         .join(separator)
-}
-
-/// The elements of a bound list, where an element may be null, or empty where that stands for nothing.
-fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<BoundTuple>, CqlError> {
-    let nothing = |value: &&[u8]| value.is_empty() && value::is_empty_meaningless(element);
-    let elements = value::read_bound_list(element, bytes).map_err(CqlError::Invalid)?;
-    let bound = |value: Option<&[u8]>| {
-        let Some(value) = value
-            .filter(|value| !nothing(value))
-            .map(|value| bytes.slice_ref(value))
-        else {
-            return Ok(vec![None]);
-        };
-        match is_multi {
-            true => split_tuple_of(element, &value),
-            false => Ok(vec![Some(value::in_order(element, &value))]),
-        }
-    };
-    elements.into_iter().map(bound).collect()
-}
-
-/// A list marker for one column may end up in a tuple restriction when it is merged with one.
-fn split_tuple_of(element: &CqlType, value: &Bytes) -> Result<BoundTuple, CqlError> {
-    match element {
-        CqlType::Tuple(_) => split_tuple(element, value),
-        _ => Ok(vec![Some(value.clone())]),
-    }
 }
 
 impl Restriction {

@@ -6,6 +6,7 @@
 pub(crate) mod assignment;
 #[cfg(test)]
 mod explain;
+pub(crate) mod marker_list;
 pub(crate) mod prepare;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ use crate::analysis::EvalContext;
 use crate::request::BoundValue;
 
 pub use assignment::{RawTerm, common_type, exact_term_type};
+pub use marker_list::MarkerList;
 
 /// A value or what computes one, of a known type.
 #[derive(Clone, Debug)]

@@ -34,8 +34,8 @@ impl ColumnCondition {
         match &self.test {
             Test::Compare(operator, term) => format!("{left} {} {}", operator.symbol(), term.explain(ty)),
             Test::InMarker { index, .. } => format!("{left} IN ?{index}"),
-            Test::InValues(terms) => {
-                let texts: Vec<String> = terms.iter().map(|term| term.explain(ty)).collect();
+            Test::InValues(_) | Test::InMarkers(_) => {
+                let texts: Vec<String> = self.test.values().map(|term| term.explain(ty)).collect();
                 format!("{left} IN ({})", texts.join(", "))
             }
         }
