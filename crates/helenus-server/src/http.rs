@@ -25,6 +25,7 @@ use crate::node_commands::NodeCommands;
 use crate::node_facts;
 use crate::node_report::NodeReporter;
 use crate::slow_report;
+use crate::stall::STALL_DURATION;
 use crate::starting_http::StartingHttp;
 use crate::table_report;
 
@@ -40,6 +41,10 @@ pub fn install_recorder() -> Result<PrometheusHandle, String> {
         .and_then(|builder| {
             let stages = Matcher::Full(STAGE_DURATION.to_owned());
             builder.set_buckets_for_metric(stages, &LATENCY_BUCKETS_S)
+        })
+        .and_then(|builder| {
+            let stalls = Matcher::Full(STALL_DURATION.to_owned());
+            builder.set_buckets_for_metric(stalls, &LATENCY_BUCKETS_S)
         })
         .and_then(PrometheusBuilder::install_recorder)
         .inspect(|_| {

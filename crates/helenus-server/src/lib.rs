@@ -42,6 +42,7 @@ mod slow_report;
 mod snapshot_commands;
 pub mod spans;
 mod stage_times;
+mod stall;
 pub mod starting_http;
 mod table_report;
 pub mod tls;

@@ -6,8 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use metrics::{counter, gauge};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+
+const RUNNING: &str = "helenus_long_requests_running";
+const MOVED: &str = "helenus_long_requests_total";
 
 /// Threads for requests that compute for long.
 pub(crate) struct LongRequestPool {
@@ -22,6 +26,8 @@ impl LongRequestPool {
     /// # Errors
     /// If the threads can't be started.
     pub fn start() -> std::io::Result<LongRequestPool> {
+        gauge!(RUNNING).increment(0.0);
+        counter!(MOVED).increment(0);
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
         let runtime = Builder::new_multi_thread()
             .worker_threads(cores.max(2))
@@ -35,11 +41,16 @@ impl LongRequestPool {
         })
     }
 
-    /// Runs something there.
+    /// Runs a request there.
     pub fn spawn<F>(&self, run: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
+        let shown = ShownLongRequest::new();
+        let run = async move {
+            let _shown = shown;
+            run.await
+        };
         match &self.runtime {
             Some(runtime) => runtime.spawn(run),
             None => tokio::spawn(run),
@@ -58,6 +69,23 @@ impl Drop for LongRequestPool {
             // Waiting for it is not allowed where sockets are served, and what it runs has nobody to answer to.
             runtime.shutdown_background();
         }
+    }
+}
+
+/// A long request in the metrics, until it is dropped.
+struct ShownLongRequest;
+
+impl ShownLongRequest {
+    fn new() -> ShownLongRequest {
+        gauge!(RUNNING).increment(1.0);
+        counter!(MOVED).increment(1);
+        ShownLongRequest
+    }
+}
+
+impl Drop for ShownLongRequest {
+    fn drop(&mut self) {
+        gauge!(RUNNING).decrement(1.0);
     }
 }
 

@@ -109,6 +109,10 @@ const GAUGES: &[(&str, &str)] = &[
         "helenus_request_in_flight_bytes",
         "Bytes of the requests that run",
     ),
+    (
+        "helenus_long_requests_running",
+        "Long requests that have not ended; they run on threads that serve no socket",
+    ),
     ("helenus_requests_running", "Requests that run"),
     (
         "helenus_requests_waiting",
@@ -256,6 +260,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("helenus_log_syncs_total", "Times that the log was synced"),
     ("helenus_log_written_bytes_total", "Bytes written to the log"),
     (
+        "helenus_long_requests_total",
+        "Requests that were moved to threads that serve no socket because they compute for long",
+    ),
+    (
         "helenus_rate_limited_total",
         "Requests that were refused because a partition or a role has exceeded its rate, by which of them",
     ),
@@ -327,6 +335,10 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     (
         "helenus_request_stage_seconds",
         "Where the time of requests goes, of one in 16",
+    ),
+    (
+        "helenus_stall_seconds",
+        "CPU time of tasks that computed for 25 ms or more at a stretch on a thread that serves sockets; its other connections waited",
     ),
 ];
 

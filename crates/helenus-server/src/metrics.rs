@@ -13,6 +13,7 @@ use helenus_tablet::StoreStats;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::stage_times::{RequestStage, StageTimes};
+use crate::stall;
 
 /// Kinds of requests that are timed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,7 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Metrics {
+        stall::register();
         Metrics {
             durations: RequestKind::ALL.map(|kind| histogram!(REQUEST_DURATION, "kind" => kind.name())),
             stages: RequestStage::ALL.map(|stage| histogram!(STAGE_DURATION, "stage" => stage.name())),

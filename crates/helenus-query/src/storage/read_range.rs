@@ -395,7 +395,7 @@ pub(super) fn may_begin_again(context: &ExecutionContext, restarts: &mut u8) -> 
 pub(super) async fn wait_for_tablets(context: &ExecutionContext) {
     match context.cluster() {
         Some(cluster) => drop(cluster.changed(cluster.changes(), MOVED_WAIT).await),
-        None => context.store.refreshed().await,
+        None => _ = context.store.refreshed().await,
     }
 }
 

@@ -24,6 +24,7 @@ use crate::long_requests::{LongRequestPool, RunningLongRequest};
 use crate::metrics::RequestKind;
 use crate::spans::SpanParent;
 use crate::stage_times::Arrival;
+use crate::stall;
 
 /// A request that held the thread for longer than this at a stretch goes on in a task of its own.
 const POLL_MAX: Duration = Duration::from_millis(1);
@@ -147,16 +148,18 @@ impl TrackedRequest {
     /// Goes on with it in a task of its own: aside if it has more to compute.
     fn run_apart(mut self, long_requests: &Arc<LongRequestPool>) -> TaskHandle {
         let is_left = self.scope.left();
-        let apart = |request| SpawnedRequest {
-            request,
-            long_requests: long_requests.clone(),
-            moved: None,
-            busy: RunningLongRequest::new(long_requests.clone()),
-        };
         if self.scope.has_more() {
             self.scope.go_aside();
         }
-        let task = match self.scope.is_aside() {
+        let is_aside = self.scope.is_aside();
+        let apart = |request| SpawnedRequest {
+            request,
+            long_requests: long_requests.clone(),
+            is_aside,
+            moved: None,
+            busy: RunningLongRequest::new(long_requests.clone()),
+        };
+        let task = match is_aside {
             true => long_requests.spawn(apart(self)),
             false => tokio::spawn(apart(self)),
         };
@@ -168,6 +171,8 @@ impl TrackedRequest {
 struct SpawnedRequest {
     request: TrackedRequest,
     long_requests: Arc<LongRequestPool>,
+    /// True on a thread that serves no socket.
+    is_aside: bool,
     /// Where the request has gone on, having had more to compute than it should here.
     moved: Option<TaskHandle>,
     busy: RunningLongRequest,
@@ -179,7 +184,11 @@ impl Future for SpawnedRequest {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         if this.moved.is_none() {
-            let polled = this.request.poll_at(Instant::now(), cx);
+            let mut poll = || this.request.poll_at(Instant::now(), cx);
+            let polled = match this.is_aside {
+                true => poll(),
+                false => stall::watch(poll),
+            };
             // What could go on if it were allowed to computes; everything else waits for something.
             let has_more = this.request.scope.has_more();
             let is_busy = polled.is_pending() && (has_more || !coop::has_budget_remaining());

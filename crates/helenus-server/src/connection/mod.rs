@@ -51,6 +51,7 @@ use self::timing::{TimeSlice, Timers};
 use crate::backend::Backend;
 use crate::server_state::{ServerState, Stopping};
 use crate::stage_times::Arrival;
+use crate::stall;
 use crate::tls::Stream;
 
 /// Bytes of answers that the client has not taken, above which it is not read any more.
@@ -155,7 +156,7 @@ impl<B: Backend> Connection<B> {
     /// Does what can be done now, for a slice of time. Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.slice = TimeSlice::default();
-        let served = self.serve_slice(cx);
+        let served = stall::watch(|| self.serve_slice(cx));
         self.tell_held();
         self.server.show_in_flight();
         served

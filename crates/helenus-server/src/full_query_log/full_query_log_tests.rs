@@ -7,6 +7,9 @@ use tokio::time::timeout;
 
 use super::*;
 
+/// Time limit of what must come to an end.
+const LIMIT: Duration = Duration::from_secs(30);
+
 fn entry(text: &str) -> Entry {
     Entry {
         start_ms: 1,
@@ -97,7 +100,7 @@ async fn a_full_queue_makes_requests_wait_or_drops_their_entries() {
     let brief = Duration::from_millis(50);
     let (running, received) = full(false);
     running.record(&entry("kept")).await;
-    timeout(brief, running.record(&entry("dropped"))).await.unwrap();
+    timeout(LIMIT, running.record(&entry("dropped"))).await.unwrap();
     assert_eq!(received.try_iter().count(), 1);
 
     let (running, received) = full(true);
@@ -106,14 +109,14 @@ async fn a_full_queue_makes_requests_wait_or_drops_their_entries() {
     let mut waiting = Box::pin(running.record(&second));
     assert!(timeout(brief, &mut waiting).await.is_err());
     drop(received.recv().unwrap());
-    timeout(Duration::from_secs(10), waiting).await.unwrap();
+    timeout(LIMIT, waiting).await.unwrap();
     assert_eq!(received.try_iter().count(), 1);
 
     let (running, received) = full(true);
     running.record(&entry("first")).await;
     let waiting = running.record(&second);
     running.room.close();
-    timeout(Duration::from_secs(10), waiting).await.unwrap();
+    timeout(LIMIT, waiting).await.unwrap();
     assert_eq!(received.try_iter().count(), 1);
 }
 
@@ -132,7 +135,7 @@ async fn requests_go_on_when_the_folder_is_lost() {
     let entry = entry("SELECT 1");
     for _ in 0..20 {
         let recorded = running.record(&entry);
-        timeout(Duration::from_secs(10), recorded).await.unwrap();
+        timeout(LIMIT, recorded).await.unwrap();
     }
     log.disable();
 }
@@ -187,6 +190,6 @@ async fn complete_segments_are_archived() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(Duration::from_secs(10), moved).await.unwrap();
+    timeout(LIMIT, moved).await.unwrap();
     assert_eq!(texts(&archived), ["SELECT 1"]);
 }

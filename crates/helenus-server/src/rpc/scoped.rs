@@ -14,6 +14,7 @@ use helenus_query::limits::scope::{self, Scope};
 use tonic::Status;
 
 use crate::long_requests::LongRequestPool;
+use crate::stall;
 
 /// The longest that a question without a deadline of its own may compute.
 pub(super) const LONGEST: Duration = Duration::from_secs(600);
@@ -78,9 +79,14 @@ impl<T> Future for Scoped<T> {
         let Some(mut running) = self.0.take() else {
             return Poll::Pending;
         };
+        let is_aside = running.scope.is_aside();
         running.scope.polled_at(Instant::now());
         running.scope.swap();
-        let polled = running.work.as_mut().poll(cx);
+        let mut poll = || running.work.as_mut().poll(cx);
+        let polled = match is_aside {
+            true => poll(),
+            false => stall::watch(poll),
+        };
         running.scope.swap();
         match polled {
             Poll::Ready(value) => {

@@ -165,13 +165,17 @@ impl Store {
         follower.ended.send_replace(round.number);
     }
 
-    /// Waits until a store that is only read has been brought up to date by a round that begins from now on, or a few seconds.
-    pub async fn refreshed(&self) {
-        let Some(follower) = self.follower() else { return };
+    /// Waits until a round that begins from now on has brought a read-only store up to date, for a few seconds at most. Returns true if a round
+    /// has done so. A store that is written is always up to date.
+    pub async fn refreshed(&self) -> bool {
+        let Some(follower) = self.follower() else {
+            return true;
+        };
         let next = follower.begun.load(Ordering::Acquire) + 1;
         let mut ended = follower.ended.subscribe();
         follower.due.notify_one();
-        let _ = tokio::time::timeout(REFRESH_WAIT, ended.wait_for(|ended| *ended >= next)).await;
+        let round = ended.wait_for(|ended| *ended >= next);
+        matches!(tokio::time::timeout(REFRESH_WAIT, round).await, Ok(Ok(_)))
     }
 
     /// How long ago the last round began that has succeeded; `None` of a store that is not only read.
