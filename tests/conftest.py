@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shlex
 import shutil
 
 import pytest
@@ -10,12 +11,11 @@ import helenus
 from toolchains import HERE, Toolchains
 
 CI = os.environ.get("CI") == "true"
-# These measure times or memory, or have leases that run out when the machine is too busy: they get the marker `alone`, and `./test` runs them after the others,
+# Tests of nodes whose leases run out when the machine is too busy, and of load generators. They get the marker `alone`: `./test` runs them after the others,
 # one at a time.
-ALONE = (
-    "cluster", "differential", "stress", "time_machine", "kafka_log/test_cluster_on_kafka.py", "cluster_drivers/test_long_requests_of_nodes.py",
-    "durability/test_long_requests.py", "durability/test_memory.py", "durability/test_slow_log.py", "durability/test_strangers.py",
-)
+ALONE = ("cluster", "differential", "stress", "time_machine", "kafka_log/test_cluster_on_kafka.py")
+# Lines of an assertion that the summary repeats.
+SUMMARY_LINES = 12
 
 # Names of `long_tests.txt`, which get the marker `long`.
 LONG = [line for line in (HERE / "long_tests.txt").read_text().split("\n") if line and not line.startswith("#")]
@@ -30,6 +30,7 @@ def is_long(item):
 def pytest_addoption(parser):
     parser.addoption("--target", metavar="HOST:PORT", default=os.environ.get("HELENUS_TEST_TARGET"),
                      help="run against a server that is up already instead of starting helenus")
+    parser.addoption("--only", metavar="TEST", default=None, help="only the test of that name, with its parameters: durability/test_x.py::test_y[z]")
     parser.addoption("--whole", action="store_true", help="every conformance case over the wire, not only the sample")
     parser.addoption("--rounds", type=int, default=5 if CI else 20,
                      help="kill -9 rounds of the durability test")
@@ -58,9 +59,37 @@ def pytest_collection_modifyitems(config, items):
         if is_long(item) or config.getoption("--whole") and item.path.is_relative_to(HERE / "conformance"):
             item.add_marker("long")
     if config.getoption("--target"):
-        dropped = [i for i in items if i.get_closest_marker("process")]
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [i for i in items if not i.get_closest_marker("process")]
+        keep(config, items, lambda item: not item.get_closest_marker("process"))
+    if only := config.getoption("--only"):
+        keep(config, items, lambda item: item.nodeid == only)
+
+
+def keep(config, items, condition):
+    """Leaves out all other tests."""
+    config.hook.pytest_deselected(items=[item for item in items if not condition(item)])
+    items[:] = filter(condition, items)
+
+
+def command_for(nodeid):
+    """The command that runs one test alone."""
+    folders = nodeid.split("/")
+    part = folders[1] if folders[0] == "drivers" else folders[0]
+    return f"./test {part} --only {shlex.quote(nodeid)}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    """For each failed test: what was expected, what came, and the command that repeats it alone."""
+    failed = [report for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, []) if hasattr(report, "when")]
+    if not failed:
+        return
+    terminalreporter.section("failed tests, and how to repeat them")
+    for report in failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        lines = crash.message.splitlines() if crash else str(report.longrepr).splitlines()[-SUMMARY_LINES:]
+        terminalreporter.write_line(report.nodeid, red=True)
+        for line in lines[:SUMMARY_LINES]:
+            terminalreporter.write_line(f"    {line}")
+        terminalreporter.write_line(f"  {command_for(report.nodeid)}")
 
 
 def pytest_sessionfinish(session, exitstatus):

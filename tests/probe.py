@@ -1,9 +1,9 @@
-"""Eight connections with single-row requests, a new connection now and then, and how long each took.
+"""Eight connections with single-row requests, and a new connection now and then. Counts the rounds that all eight are served.
 
     python probe.py HOST PORT QUERY
 
-runs until its input ends, for a thousand requests at least, and prints a line of JSON: figures in milliseconds. A process of its own, so that what the test computes does not
-disturb the clock.
+prints "ready" after some rounds at rest, runs until its input ends, and prints a line of JSON. A process of its own, so that what the test computes
+does not disturb it.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import time
 
 CONNECTIONS = 8
-REQUESTS_MIN = 1000
+ROUNDS_AT_REST = 100
 DIAL_INTERVAL_S = 0.1
 PAUSE_S = 0.002
 STARTUP_FRAME = bytes([4, 0, 0, 0, 1, 0, 0, 0, 22]) + struct.pack(">H", 1) + b"\x00\x0bCQL_VERSION\x00\x053.0.0"
@@ -48,34 +48,54 @@ def query_frame(text):
     return bytes([4, 0, 0, 0, 7]) + struct.pack(">i", len(body)) + body
 
 
-def main(host, port, query):
-    request = query_frame(query)
-    connections = [dial(host, port) for _ in range(CONNECTIONS)]
-    latencies, dials = [], []
-    next_dial = time.monotonic()
-    print("ready", flush=True)
-    while not select.select([sys.stdin], [], [], PAUSE_S)[0] or len(latencies) < REQUESTS_MIN:
+class Probe:
+    def __init__(self, host, port, query):
+        self.address, self.request = (host, port), query_frame(query)
+        self.connections = [dial(host, port) for _ in range(CONNECTIONS)]
+        self.next_dial = time.monotonic()
+        self.latencies_ms, self.dials_ms = [], []
+
+    def is_told_to_end(self):
+        return bool(select.select([sys.stdin], [], [], PAUSE_S)[0])
+
+    def round(self):
+        """Has a request served on each connection."""
         began = time.monotonic()
-        for s in connections:
-            s.sendall(request)
-        waiting = set(connections)
+        since_ms = lambda: (time.monotonic() - began) * 1000
+        for s in self.connections:
+            s.sendall(self.request)
+        waiting = set(self.connections)
         while waiting:
             for s in select.select(waiting, [], [])[0]:
                 opcode, body = receive(s)
                 assert opcode != ERROR, body
                 waiting.remove(s)
-                latencies.append(time.monotonic() - began)
-        if time.monotonic() >= next_dial:
+                self.latencies_ms.append(since_ms())
+        if time.monotonic() >= self.next_dial:
             began = time.monotonic()
-            dial(host, port).close()
-            dials.append(time.monotonic() - began)
-            next_dial = time.monotonic() + DIAL_INTERVAL_S
-    latencies.sort()
+            dial(*self.address).close()
+            self.dials_ms.append(since_ms())
+            self.next_dial = time.monotonic() + DIAL_INTERVAL_S
+
+
+def main(host, port, query):
+    probe = Probe(host, port, query)
+    began = time.monotonic()
+    for _ in range(ROUNDS_AT_REST):
+        time.sleep(PAUSE_S)
+        probe.round()
+    rest_s = (time.monotonic() - began) / ROUNDS_AT_REST
+    probe.latencies_ms, probe.dials_ms = [], []
+    print("ready", flush=True)
+    began, rounds = time.monotonic(), 0
+    while not probe.is_told_to_end():
+        probe.round()
+        rounds += 1
+    took_s = time.monotonic() - began
+    latencies = sorted(probe.latencies_ms) or [0]
     print(json.dumps({
-        "requests": len(latencies),
-        "p99": latencies[int(len(latencies) * 0.99)] * 1000,
-        "max": latencies[-1] * 1000,
-        "dial_max": max(dials) * 1000,
+        "rounds": rounds, "rounds_at_rest": took_s / rest_s, "took_s": took_s,
+        "p99_ms": latencies[int(len(latencies) * 0.99)], "max_ms": latencies[-1], "dial_max_ms": max(probe.dials_ms, default=0),
     }))
 
 

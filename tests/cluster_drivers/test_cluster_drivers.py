@@ -100,4 +100,5 @@ def test_a_node_is_lost_and_comes_back(cluster, make_program, driver):
           f"all tablets had an owner after {served:.1f} s")
     assert load.failures == 0, load.first_failure
     assert load.operations > 100
-    assert load.worst_ms < 5000
+    # Its requests have no longer than that.
+    assert load.worst_ms < 20_000, f"the longest statement took {load.worst_ms} ms"

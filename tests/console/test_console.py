@@ -139,7 +139,7 @@ def test_charts_add_up_to_the_metrics(fleet, browser):
     for title in ("Requests", "Latency, 99th percentile", "Log", "Bucket requests", "Cost of bucket requests", "Flushes", "Compaction"):
         assert any(shown.startswith(title) for shown in titles), (title, titles)
     p99 = [v for v in history(node)["columns"]["latency.helenus_request_duration_seconds.execute.p99"] if v]
-    assert p99 and all(0 < v < 10_000 for v in p99), p99
+    assert p99 and all(v > 0 for v in p99), p99
 
 
 def test_legends_have_values_without_hovering(fleet, browser):

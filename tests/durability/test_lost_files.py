@@ -59,7 +59,7 @@ def store(tmp_path_factory):
         session.execute(insert, (k, value(k)))
     newest = segments(node.store)[-1]
     if (node.store / "log" / "END").exists():
-        helenus.wait_until(lambda: noted_end(node.store) == (int(newest.stem, 16), frames(newest)[-1]), 10, "the log's end is noted")
+        helenus.wait_until(lambda: noted_end(node.store) == (int(newest.stem, 16), frames(newest)[-1]), what="the log's end is noted")
     node.close()
     assert len(segments(node.store)) > 2
     return node.store

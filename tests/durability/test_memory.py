@@ -1,5 +1,6 @@
 """What a node keeps in memory while data grows."""
 
+import itertools
 import os
 
 import pytest
@@ -7,15 +8,15 @@ from cassandra.concurrent import execute_concurrent_with_args
 
 import helenus
 
-MIB = 1 << 20
 SMALL = dict(memtable_bytes="32MiB", row_cache_bytes="4MiB", block_cache_bytes="4MiB", compaction_throughput="64KiB/s")
 ROW_BYTES = 32 << 10
-FILES = 10
+# Files at the first look, and at the later ones.
+FIRST, LOOKS = 2, (10, 16, 22)
 
 
 @pytest.mark.process
 def test_files_that_wait_for_compaction_take_no_memory(tmp_path):
-    """Rows of a table with an index are written whole. Each file has some 12 MiB of them."""
+    """Rows of a table with an index are written whole, some 12 MiB of them to each file. Where files take memory, it grows as they do."""
     node = helenus.Node(tmp_path / "data", args=helenus.setting_args(SMALL)).start()
     try:
         session = node.connect()
@@ -23,15 +24,24 @@ def test_files_that_wait_for_compaction_take_no_memory(tmp_path):
         session.execute("CREATE TABLE m.t (k int PRIMARY KEY, i int, v blob)")
         session.execute("CREATE INDEX ON m.t (i)")
         insert = session.prepare("INSERT INTO m.t (k, i, v) VALUES (?, ?, ?)")
-        resident = {}
-        written = 0
-        while (files := int(node.metrics()["helenus_store_level0_files"])) < FILES:
-            rows = [(k, k % 10, os.urandom(ROW_BYTES)) for k in range(written, written + 128)]
-            execute_concurrent_with_args(session, insert, rows, concurrency=32)
-            written += len(rows)
-            resident[files] = node.metrics()["process_resident_memory_bytes"]
-        first = min(files for files in resident if files > 1)
-        grown = max(resident.values()) - resident[first]
-        assert grown < 40 * MIB, {files: round(size / MIB) for files, size in resident.items()}
+        keys = itertools.count()
+
+        def look(files):
+            """The most memory and the bytes in files when there are so many."""
+            resident = 0
+            while (figures := node.metrics())["helenus_store_level0_files"] < files:
+                rows = [(k, k % 10, os.urandom(ROW_BYTES)) for k in itertools.islice(keys, 128)]
+                execute_concurrent_with_args(session, insert, rows, concurrency=32)
+                resident = max(resident, node.metrics()["process_resident_memory_bytes"])
+            return resident, figures["helenus_store_data_bytes"]
+
+        resident, in_files = look(FIRST)
+        seen = []
+        for files in LOOKS:
+            resident_now, in_files_now = look(files)
+            seen.append((resident_now - resident, in_files_now - in_files))
+            if seen[-1][0] < seen[-1][1] / 3:
+                return
+        raise AssertionError(f"expected memory to grow by less than a third of the bytes in files, got (memory, files): {seen}")
     finally:
         node.close()

@@ -2,11 +2,11 @@
 
 import signal
 import subprocess
-import time
 
 import pytest
 
 import helenus
+import measured
 
 pytestmark = pytest.mark.process
 
@@ -34,9 +34,7 @@ def test_sigterm_stops_cleanly(node):
     session.execute("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
     session.execute("INSERT INTO s.t (k) VALUES (1)")
-    began = time.monotonic()
     assert node.terminate() == 0
-    assert time.monotonic() - began < 15
     node.close_clients()
     node.start()
     assert node.connect().execute("SELECT k FROM s.t").one().k == 1
@@ -63,11 +61,29 @@ def test_stop_with_clients_at_work(node):
     assert acked <= {r.k for r in node.connect().execute("SELECT k FROM s.t")}
 
 
-def test_ready_within_a_second(node):
-    node.terminate()
-    began = time.monotonic()
-    node.start()
-    assert time.monotonic() - began < 3, "a debug margin over the promised second"
+def test_ready_again_as_soon_as_the_first_time(tmp_path):
+    """After a clean end nothing is left to be replayed. `bench/beside` measures the time itself."""
+    nodes = []
+
+    def first_start():
+        nodes.append(helenus.Node(tmp_path / f"node{len(nodes)}"))
+        return measured.seconds(nodes[-1].start)
+
+    def next_start():
+        session = nodes[-1].connect()
+        session.execute("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY)")
+        for k in range(100):
+            session.execute("INSERT INTO s.t (k) VALUES (%s)", (k,))
+        nodes[-1].close_clients()
+        assert nodes[-1].terminate() == 0
+        return measured.seconds(nodes[-1].start)
+
+    try:
+        measured.compare(first_start, next_start, 3, "seconds until a node that ended cleanly is ready, beside its first start")
+    finally:
+        for node in nodes:
+            node.close()
 
 
 def test_http(node):
@@ -160,7 +176,7 @@ def test_prints_where_it_listens_and_how_to_connect(node):
 def test_signals_that_are_no_request_to_end(node, name):
     session = node.connect()
     node.process.send_signal(getattr(signal, name))
-    helenus.wait_until(lambda: not node.alive() or name in node.log(), 10, f"{name} is taken note of")
+    helenus.wait_until(lambda: not node.alive() or name in node.log(), what=f"{name} is taken note of")
     assert node.alive(), f"{name} ended the node"
     assert session.execute("SELECT key FROM system.local").one().key == "local"
     assert node.terminate() == 0

@@ -81,12 +81,12 @@ def test_sighup_reads_the_file_again(configured):
     configured.file.write_text('slow_request_log_timeout = "1ms"\nlog = "debug"\n')
     configured.process.send_signal(signal.SIGHUP)
     changed = lambda: settings(configured)["slow_request_log_timeout"]["value"] == "1ms"
-    helenus.wait_until(changed, 10, "the file is read again")
+    helenus.wait_until(changed, what="the file is read again")
     levels = json.loads(configured.http("/node/log_level")[1])
     assert [level["level"] for level in levels] == ["debug"]
     configured.file.write_text("wrong")
     configured.process.send_signal(signal.SIGHUP)
-    helenus.wait_until(lambda: "the settings stay as they were" in configured.log(), 10, "the refusal is logged")
+    helenus.wait_until(lambda: "the settings stay as they were" in configured.log(), what="the refusal is logged")
     assert configured.alive()
 
 
@@ -113,7 +113,8 @@ def test_flushes_keep_to_their_throughput_and_follow_its_change(configured):
     session = configured.connect()
     make_table(session)
     insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
-    assert set_live(configured, "flush_throughput", "32KiB/s")[0] == 200
+    # A flush takes minutes, unless it follows the change.
+    assert set_live(configured, "flush_throughput", "4KiB/s")[0] == 200
     write = lambda: [session.execute(insert, (k, os.urandom(64 << 10))) for k in range(16)]
     write()
     assert flush(configured) == 200
@@ -122,14 +123,12 @@ def test_flushes_keep_to_their_throughput_and_follow_its_change(configured):
         second = pool.submit(flush, configured)
         with pytest.raises(concurrent.futures.TimeoutError):
             second.result(timeout=3)
-        began = time.monotonic()
         assert set_live(configured, "flush_throughput", "off")[0] == 200
-        assert second.result(timeout=20) == 200
-        assert time.monotonic() - began < 10
+        assert second.result(timeout=60) == 200
 
 
 def test_a_bucket_keeps_to_its_throughput_and_writes_do_not_wait_for_it(tmp_path):
-    node = helenus.Node(tmp_path, store="memory://throttled", args=["--set", "tablet_count=1", "--set", "bucket_throughput=64KiB/s"]).start()
+    node = helenus.Node(tmp_path, store="memory://throttled", args=["--set", "tablet_count=1", "--set", "bucket_throughput=4KiB/s"]).start()
     try:
         session = node.connect()
         make_table(session)
@@ -137,13 +136,14 @@ def test_a_bucket_keeps_to_its_throughput_and_writes_do_not_wait_for_it(tmp_path
         began = time.monotonic()
         for k in range(16):
             session.execute(insert, (k, os.urandom(64 << 10)))
-        assert time.monotonic() - began < 8, "at 64 KiB/s the log's objects would take 16 s"
+        took = time.monotonic() - began
+        assert took < 60, f"{took:.0f} s: at 4 KiB/s the log's objects take 256 s"
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             flushing = pool.submit(flush, node)
             with pytest.raises(concurrent.futures.TimeoutError):
                 flushing.result(timeout=3)
             assert set_live(node, "bucket_throughput", "off")[0] == 200
-            assert flushing.result(timeout=20) == 200
+            assert flushing.result(timeout=60) == 200
     finally:
         node.close()
 

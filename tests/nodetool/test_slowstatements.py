@@ -13,6 +13,12 @@ pytestmark = pytest.mark.process
 ROWS = 4000
 
 
+def slowly(steps):
+    """Makes a function, so that statements with it take a millisecond and more on any machine."""
+    return ("CREATE FUNCTION shop.slowly(v text) CALLED ON NULL INPUT RETURNS text LANGUAGE java AS "
+            f"$$int n = 0; for (int i = 0; i < {steps}; i++) {{ n += i; }} return v;$$")
+
+
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     """A node of which every request is slow that takes a millisecond, but that keeps a few only."""
@@ -20,6 +26,7 @@ def node(tmp_path_factory):
     node = helenus.Node(tmp_path_factory.mktemp("slow"), args=args).start()
     session = node.connect()
     session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute(slowly(500))
     session.execute("CREATE TABLE shop.carts (customer int, item int, v text, PRIMARY KEY (customer, item))")
     insert = session.prepare("INSERT INTO shop.carts (customer, item, v) VALUES (1, ?, ?)")
     # One for all tests: a driver that connects reads the schema, which is slow too.
@@ -36,7 +43,7 @@ def kept(node, *args):
 
 
 def read_all(node):
-    rows = node.session.execute("SELECT * FROM shop.carts WHERE customer = 1 AND v > 'a secret' ALLOW FILTERING")
+    rows = node.session.execute("SELECT item, shop.slowly(v) FROM shop.carts WHERE customer = 1 AND v > 'a secret' ALLOW FILTERING")
     assert len(list(rows)) == ROWS
 
 
@@ -46,7 +53,7 @@ def test_a_slow_statement_is_kept_with_its_stages_and_without_values(node):
         return [one for one in kept(node) if "ALLOW FILTERING" in one["statement"]]
 
     slow = helenus.wait_until(found, 30, "a slow read")[0]
-    assert slow["statement"] == "SELECT * FROM shop.carts WHERE customer = ? AND v > ? ALLOW FILTERING"
+    assert slow["statement"] == "SELECT item, shop.slowly(v) FROM shop.carts WHERE customer = ? AND v > ? ALLOW FILTERING"
     assert (slow["keyspace"], slow["table"], slow["owner"]) == ("shop", "carts", None)
     assert slow["live_rows"] == ROWS and slow["tombstones"] == 0
     assert slow["client"].startswith("127.0.0.1:")
@@ -74,15 +81,20 @@ def test_the_list_can_be_switched_off_while_the_node_runs(node, tmp_path):
     settings.write_text('slow_request_log_timeout = "1ms"\n')
     other = helenus.Node(tmp_path / "other", args=["--config", str(settings)]).start()
     try:
+        session = other.connect()
+        session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute(slowly(500_000))
+        slow = "SELECT shop.slowly(key) FROM system.local"
+
         def some():
-            other.connect().execute("CREATE KEYSPACE IF NOT EXISTS shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            session.execute(slow)
             return kept(other)
 
         helenus.wait_until(some, 30, "a slow statement")
         settings.write_text('slow_request_log_timeout = "1ms"\nslow_requests_kept = 0\n')
         assert nodetool(other, "reloadconfig").returncode == 0
         assert nodetool(other, "slowstatements").stdout == "There are no slow statements\n"
-        other.connect().execute("CREATE KEYSPACE more WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute(slow)
         assert kept(other) == []
     finally:
         other.close()

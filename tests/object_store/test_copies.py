@@ -109,7 +109,7 @@ def test_documents_of_another_store_are_refused(bucket, nodes, minio):
     by_hand.change_document(minio, bucket, "cluster", lambda content: content.replace(identity.encode(), other.encode()))
     words = refused(nodes(bucket))
     assert f"the cluster document is that of store {other}, and lies in store {identity}" in words and "helenus adopt" in words, words
-    helenus.wait_until(lambda: "the cluster document is invalid" in node.log(), 10, "the running node says so")
+    helenus.wait_until(lambda: "the cluster document is invalid" in node.log(), what="the running node says so")
     insert_rows(node, 0)
     assert rows(node) == list(range(ROWS)), "and goes on with what it knows"
 

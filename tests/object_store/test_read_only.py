@@ -12,8 +12,8 @@ import helenus
 pytestmark = pytest.mark.process
 
 FLUSH_S, REFRESH_S = 3, 0.5
-# The bound, and what a busy machine takes for a flush.
-BOUND_S = FLUSH_S + REFRESH_S + 10
+# Time limit of what must be seen; without an interval rows are flushed much later.
+BOUND_S = 60
 FLUSHES = ("--set", f"flush_interval={FLUSH_S}s")
 READS = ("--read-only", "--set", f"read_only_refresh_interval={int(REFRESH_S * 1000)}ms")
 
@@ -30,10 +30,8 @@ def pair(bucket, nodes):
 
 
 def seen(condition, what):
-    """Waits for what the reader must show within the bound; the seconds that it took."""
-    began = time.monotonic()
+    """Waits for what the reader must show."""
     helenus.wait_until(condition, BOUND_S, what, interval_s=0.1)
-    return time.monotonic() - began
 
 
 def rows(session, query="SELECT k, c, v FROM r.t"):
@@ -164,7 +162,14 @@ def test_it_takes_no_part_and_writes_nothing(pair):
     figures = reader.metrics()
     for kind in ("put", "delete"):
         assert figures.get(f'helenus_bucket_requests_total{{kind="{kind}"}}', 0) == 0
-    assert figures["helenus_read_only_age_seconds"] < 10
+    # Rounds begin again and again: the last one becomes younger.
+    ages = [figures["helenus_read_only_age_seconds"]]
+
+    def is_refreshed():
+        ages.append(reader.metrics()["helenus_read_only_age_seconds"])
+        return ages[-1] < ages[-2]
+
+    helenus.wait_until(is_refreshed, what="a round of refreshing")
     # The last that its owner has flushed is there whatever becomes of the owner.
     writer.kill()
     time.sleep(3)

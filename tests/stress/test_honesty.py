@@ -34,8 +34,8 @@ def test_a_stall_shows_in_an_open_loops_response_times(proxy, tmp_path):
     assert read["response"]["max_us"] > 0.95 * STALL_S * 1e6
     assert read["response"]["p99_9_us"] > 0.9 * STALL_S * 1e6
     assert read["response"]["p95_us"] > 0.5 * STALL_S * 1e6, "those that waited to be sent count too"
-    assert read["service"]["p95_us"] < 0.2 * STALL_S * 1e6, "few waited after they were sent"
-    assert pacing["lag_max_ms"] > 900 * STALL_S and pacing["achieved_per_s"] > 390
+    assert read["service"]["p95_us"] < 0.5 * read["response"]["p95_us"], "few waited after they were sent"
+    assert pacing["lag_max_ms"] > 900 * STALL_S
     assert max(float(row["lag_ms"]) for row in ended.intervals()) > 500
     assert "lag" in ended.err and "open loop at 400/s" in ended.out
 
@@ -45,7 +45,7 @@ def test_a_stall_hides_from_a_closed_loops_percentiles(proxy, tmp_path):
     assert ended.status == loader.WELL, ended.err
     read = ended.operation("read")
     assert read["response"]["max_us"] > 0.95 * STALL_S * 1e6
-    assert read["response"]["p99_us"] < 0.2 * STALL_S * 1e6
+    assert read["response"]["p99_us"] < 0.25 * read["response"]["max_us"]
     assert "pacing" not in ended.result and "closed loop" in ended.out
 
 

@@ -9,7 +9,6 @@ import helenus
 import loader
 
 OVERLOADED = 0x1001
-MIB = 1 << 20
 
 
 def step(folder, name):
@@ -38,13 +37,13 @@ def test_ten_times_the_sustainable_rate(tmp_path):
         assert sum(error["count"] for error in errors) > sustainable
         done = {of["name"]: of for of in surge["operations"]}
         assert sum(of["count"] for of in done.values()) / surge["duration_s"] > 0.2 * sustainable
-        assert all(of["service"]["p99_us"] < 3e6 for of in done.values()), "what is served is served soon"
-        grown = server(surge, "memory at most") - server(surge, "memory at the start")
-        assert grown < 128 * MIB
+        # Served soon, or not at all: if all waited for their turn, most would wait for longer than the surge lasts.
+        assert all(of["service"]["p99_us"] < surge["duration_s"] * 1e6 for of in done.values()), done
+        assert server(surge, "memory at most") < 2 * server(surge, "memory at the start"), surge["server"]
 
         figures = {figure["name"]: figure["measured"] for figure in step(ended.folder, "after")["published"]}
         back = re.fullmatch(r"within (\d+) s", figures["their median at most twice that before"])
-        assert back and int(back[1]) <= 5, figures
+        assert back and int(back[1]) <= 20, figures
 
         verified = step(ended.folder, "verify")["reads"]
         acknowledged = sum(of["count"] for name in ["before", "surge", "after"]

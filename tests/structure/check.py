@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the crates and the rooms in them stand on each other without circles.
+"""Checks that the crates and the rooms in them stand on each other without circles, and that no test has a stopwatch (stopwatches.py).
 
 A room is a module with all that is in it. Of the children of one module none may need itself by way of others; what
 their parent's own file defines is everybody's. `floors.txt` says which crate and which floor stands below which, and
@@ -12,6 +12,7 @@ which circles there still are.
 import pathlib
 import sys
 
+import stopwatches
 from modules import Crate
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -194,6 +195,7 @@ def main(arguments):
         return print_edges(*arguments[1:])
     table = Table((HERE / 'floors.txt').read_text())
     wrong = check(sorted(path.parent for path in ROOT.glob('crates/*/Cargo.toml')), table)
+    wrong += stopwatches.check(ROOT, stopwatches.read_exceptions((HERE / 'stopwatches.txt').read_text()))
     for line in wrong:
         print(line)
     if wrong:

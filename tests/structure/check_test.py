@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
+import stopwatches
 from check import Table, check
 from modules import code_of, use_tree
 
@@ -114,6 +115,74 @@ class CheckTest(unittest.TestCase):
             'one/src/a.rs': '#[path = "a_parts.rs"]\nmod parts;\npub struct A;\nuse parts::P;\n',
             'one/src/a_parts.rs': 'use super::A;\npub struct P;\n',
             'one/src/b.rs': ''}))
+
+
+class StopwatchTest(unittest.TestCase):
+    def python(self, *lines):
+        return [finding.text for finding in stopwatches.in_python('\n'.join(lines))]
+
+    def rust(self, *lines):
+        return [finding.text for finding in stopwatches.in_rust('\n'.join(lines))]
+
+    def test_elapsed_times_are_found(self):
+        self.assertEqual(['time.monotonic() - began < 5'], self.python('began = time.monotonic()', 'assert time.monotonic() - began < 5'))
+        self.assertEqual(['took <= MOST'], self.python('MOST = 2', 'began = perf_counter()', 'took = perf_counter() - began', 'assert took <= MOST'))
+        self.assertEqual(['3 > slowest'], self.python(
+            'def rows():', '    began = time.time()', '    return time.time() - began',
+            'slowest = 0', 'slowest = max(slowest, rows())', 'assert 3 > slowest'))
+
+    def test_a_bound_that_is_passed_to_a_function_is_found(self):
+        self.assertEqual(['took < most'], self.python(
+            'def check(most):', '    took = time.monotonic() - began', '    assert took < most', 'began = time.monotonic()', 'check(2)'))
+
+    def test_percentiles_and_memory_are_found(self):
+        self.assertEqual(["figures['p99'] < 20"], self.python("assert figures['p99'] < 20"))
+        self.assertEqual(["read['p99_us'] < 3000000.0"], self.python("assert read['p99_us'] < 3e6"))
+        self.assertEqual(["memory(node)['VmHWM'] - before < 128 * MIB"], self.python("assert memory(node)['VmHWM'] - before < 128 * MIB"))
+        self.assertEqual(['grown < 9'], self.python("grown = metrics()['process_resident_memory_bytes'] - before", 'assert grown < 9'))
+
+    def test_limits_lower_bounds_and_controls_are_allowed(self):
+        self.assertEqual([], self.python('began = time.monotonic()', 'assert time.monotonic() - began < 20'))
+        self.assertEqual([], self.python('began = time.monotonic()', 'assert time.monotonic() - began > 0.8'))
+        self.assertEqual([], self.python('took = time.time() - began', 'rest = time.time() - began', 'assert took < 2 * rest'))
+        self.assertEqual([], self.python('assert load.worst_ms < 20_000'))
+        self.assertEqual([], self.python("assert read['p99_us'] < 0.5 * read['max_us']"))
+        self.assertEqual([], self.python('assert served < 10'))
+
+    def test_short_waits_are_found_unless_they_are_to_be_over(self):
+        self.assertEqual(1, len(self.python('helenus.wait_until(condition, 5, "rows")')))
+        self.assertEqual(1, len(self.python('helenus.wait_until(condition, timeout_s=5)')))
+        self.assertEqual(1, len(self.python('future.result(timeout=3)')))
+        self.assertEqual([], self.python('helenus.wait_until(condition, 30)', 'helenus.wait_until(condition)'))
+        self.assertEqual([], self.python('with pytest.raises(TimeoutError):', '    helenus.wait_until(condition, 3)'))
+
+    def test_elapsed_times_in_rust_are_found(self):
+        self.assertEqual(['began.elapsed() < Duration::from_secs(2)'], self.rust(
+            'fn f() {', 'let began = Instant::now();', 'assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());', '}'))
+        self.assertEqual(['took < LIMIT'], self.rust(
+            'const LIMIT: Duration = Duration::from_millis(200);', 'fn f() {', 'let took = began.elapsed();', 'assert!(x && took < LIMIT);', '}'))
+        self.assertEqual(['Instant::now() < until'], self.rust(
+            'fn f() {', 'let until = Instant::now() + Duration::from_secs(5);', 'while x { assert!(Instant::now() < until, "no"); }', '}'))
+        self.assertEqual(1, len(self.rust('fn f() { timeout(Duration::from_secs(10), work()).await.unwrap(); }')))
+
+    def test_limits_lower_bounds_and_simulated_time_in_rust_are_allowed(self):
+        self.assertEqual([], self.rust('fn f() { assert!(began.elapsed() < Duration::from_secs(20)); }'))
+        self.assertEqual([], self.rust('fn f() { assert!(began.elapsed() > Duration::from_secs(1)); }'))
+        self.assertEqual([], self.rust('fn f() { assert!(timeout(Duration::from_millis(300), work()).await.is_err()); }'))
+        self.assertEqual([], self.rust('#[tokio::test(start_paused = true)]', 'async fn f() { assert!(began.elapsed() < Duration::from_secs(2)); }'))
+
+    def test_exceptions_need_a_reason_and_a_finding(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / 'tests').mkdir()
+            (root / 'tests' / 'test_a.py').write_text('began = time.time()\nassert time.time() - began < 1\n')
+            line = 'tests/test_a.py: time.time() - began < 1'
+            self.assertIn('tests/test_a.py:2: a time is compared with a constant', stopwatches.check(root, [])[0])
+            self.assertEqual([], stopwatches.check(root, stopwatches.read_exceptions(f'# Why\n{line} # It is the clock that is tested.\n')))
+            with self.assertRaises(ValueError):
+                stopwatches.read_exceptions(line)
+            (root / 'tests' / 'test_a.py').write_text('')
+            self.assertIn('not needed any more', stopwatches.check(root, [('tests/test_a.py', 'time.time() - began < 1')])[0])
 
 
 class TextTest(unittest.TestCase):

@@ -90,9 +90,8 @@ fn run(body: &str) -> bool {
     ];
     let begun = Instant::now();
     let _ = function.call(arguments, &NoTypes, begun + Duration::from_millis(20));
-    // A single step may take a while; a debug build on a machine with other work to do takes longer.
     assert!(
-        begun.elapsed() < Duration::from_secs(5),
+        begun.elapsed() < Duration::from_secs(20),
         "it went on after its time: {body}"
     );
     true

@@ -1,7 +1,7 @@
 """Functions and aggregates of users: what the driver knows of them, and those that don't end."""
 
 import os
-import time
+import threading
 
 import pytest
 from cassandra import FunctionFailure
@@ -47,16 +47,18 @@ def test_functions_that_do_not_end_hold_nobody_else_up(target, ks):
     ks.execute("INSERT INTO t (k, v) VALUES (1, 1)")
     # As many as would keep every thread of the node busy.
     others = [target.connect(ks.keyspace) for _ in range(2 * (os.cpu_count() or 1))]
+    ended = threading.Event()
     endless = [other.execute_async("SELECT forever(v) FROM t WHERE k = 1") for other in others]
-    longest = 0
-    for _ in range(20):
-        begun = time.monotonic()
+    for request in endless:
+        request.add_callbacks(lambda _: ended.set(), lambda _: ended.set())
+    served = 0
+    while not ended.is_set():
         assert ks.execute("SELECT v FROM t WHERE k = 1").one().v == 1
-        longest = max(longest, time.monotonic() - begun)
+        served += 1
     for request in endless:
         with pytest.raises(FunctionFailure, match="ran longer than 1500ms"):
             request.result()
-    # One of them alone takes 1.5 s.
-    assert longest < 1
+    # Of these, the first may have come before the functions, and the last after one of them.
+    assert served > 5, f"{served} reads were served while functions ran for 1.5 s"
     for other in others:
         other.cluster.shutdown()

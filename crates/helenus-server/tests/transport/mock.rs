@@ -1,4 +1,4 @@
-//! A backend whose statements are instructions: `void`, `rows N`, `sleep MS`, `spin MS`, `fail`, `panic`, `use KS`, `create KS`,
+//! A backend whose statements are instructions: `void`, `rows N`, `sleep MS`, `held N`, `spin N`, `fail`, `panic`, `use KS`, `create KS`,
 //! `keyspace`, `count`.
 
 use std::sync::Arc;
@@ -15,14 +15,20 @@ use helenus_query::response::{Outcome, Response, Rows};
 use helenus_query::trace::{Trace, TraceEvent, step};
 use helenus_server::Backend;
 use parking_lot::Mutex;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
+
+use crate::LIMIT;
 
 #[derive(Clone)]
 pub struct Mock {
     pub changes: broadcast::Sender<SchemaChange>,
+    /// Statements that have begun.
+    pub begun: Arc<AtomicUsize>,
     /// Statements that have ended.
     pub ended: Arc<AtomicUsize>,
+    /// `held N` and `spin N` end once this is N or more.
+    pub gate: Arc<watch::Sender<u64>>,
     /// Columns of `rows`.
     pub columns: Arc<AtomicUsize>,
     pub traces: Arc<Mutex<Vec<Trace>>>,
@@ -32,7 +38,9 @@ impl Default for Mock {
     fn default() -> Mock {
         Mock {
             changes: broadcast::channel(16).0,
+            begun: Arc::default(),
             ended: Arc::default(),
+            gate: Arc::new(watch::channel(0).0),
             columns: Arc::new(AtomicUsize::new(1)),
             traces: Arc::default(),
         }
@@ -58,7 +66,31 @@ fn one_row(texts: &[String]) -> Response {
     })
 }
 
+async fn reaches(counter: &AtomicUsize, count: usize) {
+    let reached = async {
+        while counter.load(Ordering::Relaxed) < count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let ended = tokio::time::timeout(LIMIT, reached).await;
+    assert!(
+        ended.is_ok(),
+        "expected {count} statements, got {}",
+        counter.load(Ordering::Relaxed)
+    );
+}
+
 impl Mock {
+    /// Waits until that many statements have begun.
+    pub async fn begins(&self, count: usize) {
+        reaches(&self.begun, count).await;
+    }
+
+    /// Waits until that many statements have ended.
+    pub async fn ends(&self, count: usize) {
+        reaches(&self.ended, count).await;
+    }
+
     async fn run(
         &self,
         client: &ClientState,
@@ -67,6 +99,7 @@ impl Mock {
     ) -> Result<Outcome, CqlError> {
         let (word, argument) = text.split_once(' ').unwrap_or((text, ""));
         let number: u64 = argument.parse().unwrap_or(0);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         let response = match word {
             "void" => {
                 step(|| "Doing nothing");
@@ -88,9 +121,13 @@ impl Mock {
                 tokio::time::sleep(Duration::from_millis(number)).await;
                 Response::Void
             }
+            "held" => {
+                let mut gate = self.gate.subscribe();
+                gate.wait_for(|open| *open >= number).await.unwrap();
+                Response::Void
+            }
             "spin" => {
-                let end = Instant::now() + Duration::from_millis(number);
-                while Instant::now() < end {
+                while *self.gate.borrow() < number {
                     let turn = Instant::now() + Duration::from_millis(20);
                     while Instant::now() < turn {
                         std::hint::spin_loop();

@@ -6,19 +6,32 @@ use helenus_tablet::{Store, StoreConfig, StoreError};
 
 use crate::support::*;
 
+/// Waits until a condition holds.
+async fn until(condition: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waiting)
+        .await
+        .expect("the node does not look at its disk");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_are_refused_below_the_reserve() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     write(&store, "a/", "1").await;
+    // Free bytes are looked at now and then.
     store.simulate_free_disk_bytes(Some(1000));
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    until(async || try_write(&store, "other/", "x").await.is_err()).await;
     let error = try_write(&store, "a/", "2").await.unwrap_err();
     assert!(matches!(error, StoreError::DiskFull(_)), "{error}");
     assert!(error.to_string().contains("full"), "{error}");
     assert_eq!(read(&store, "a/").await.as_deref(), Some("1"));
     store.simulate_free_disk_bytes(None);
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    until(async || try_write(&store, "other/", "x").await.is_ok()).await;
     write(&store, "a/", "3").await;
     assert_eq!(read(&store, "a/").await.as_deref(), Some("13"));
     drop(store);

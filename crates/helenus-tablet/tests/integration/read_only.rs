@@ -189,10 +189,13 @@ async fn the_heirs_of_a_tablet_are_read_when_it_is_gone() {
         })
     };
     let began = Instant::now();
-    reader.refreshed().await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(reader.refreshed().await, "the round did not end the wait");
     rounds.await.unwrap();
-    assert!(reader.refresh_age().unwrap() < Duration::from_secs(4));
+    let age = reader.refresh_age().unwrap();
+    assert!(
+        age <= began.elapsed(),
+        "refreshed {age:?} ago, which is before it was wanted"
+    );
     for name in &names {
         assert_eq!(read(&reader, name).await.as_deref(), Some("a"));
     }
@@ -213,7 +216,7 @@ async fn rows_are_flushed_when_they_are_old() {
         write(&writer, "row", "a").await;
         let row = "a".repeat(n + 1);
         while read(&reader, "row").await.as_deref() != Some(row.as_str()) {
-            assert!(written.elapsed() < Duration::from_secs(8), "it is not flushed");
+            assert!(written.elapsed() < Duration::from_secs(30), "it is not flushed");
             tokio::time::sleep(Duration::from_millis(100)).await;
             reader.refresh_tablets().await.unwrap();
         }

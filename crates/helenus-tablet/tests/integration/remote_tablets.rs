@@ -10,6 +10,11 @@ use helenus_tablet::{Store, StoreConfig, StoreError, Tablet, TokenRange};
 use crate::bucket::{config, count, faulty, names, open, puts_of_log};
 use crate::support::{Append, dump, read, token, try_write, write};
 
+/// Files at level 0 with which a tablet cannot flush any more.
+const LEVEL0_MAX: usize = 16;
+/// Time limit of what must come to an end.
+const LIMIT: Duration = Duration::from_secs(30);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tablets_come_and_go() {
     let config = StoreConfig {
@@ -246,21 +251,24 @@ async fn a_tablet_that_cannot_flush_for_lack_of_compactions_is_handed_over_all_t
     let (id, tokens) = here.initial_tablets()[0];
     let tablet = here.open_tablet(id, tokens).await.unwrap();
     let names = names(30);
-    let mut is_full = false;
-    for name in &names {
+    for name in &names[..LEVEL0_MAX] {
         write(&here, name, "1").await;
-        let flushed = tokio::time::timeout(Duration::from_millis(300), tablet.flush()).await;
-        is_full = flushed.is_err();
-        if is_full {
-            break;
-        }
+        let flushed = tokio::time::timeout(LIMIT, tablet.flush()).await;
+        flushed.expect("a file finds no room at level 0").unwrap();
     }
-    assert!(is_full, "files at level 0 are not limited any more");
+    write(&here, &names[LEVEL0_MAX], "1").await;
+    let flushed = tokio::time::timeout(Duration::from_millis(300), tablet.flush()).await;
+    assert!(
+        flushed.is_err(),
+        "files at level 0 are not limited to {LEVEL0_MAX}"
+    );
     write(&here, "last", "1").await;
-    let began = Instant::now();
-    here.close_tablet(id).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    let closed = tokio::time::timeout(LIMIT, here.close_tablet(id)).await;
+    closed
+        .expect("closing waits for a flush that cannot be done")
+        .unwrap();
     let files = tablet.stats().level0_files;
+    assert_eq!(files as usize, LEVEL0_MAX);
     there.open_tablet(id, tokens).await.unwrap();
     for name in &names[..files as usize + 1] {
         assert_eq!(read(&there, name).await.as_deref(), Some("1"), "{name}");
