@@ -353,7 +353,7 @@ def test_few_descriptors_are_shared_out(tmp_path):
                 future.result()
             return node.metrics()["helenus_store_compacted_bytes_total"] > 0
 
-        helenus.wait_until(has_compacted, 60, "a compaction", 0)
+        helenus.wait_until(has_compacted, 200, "a compaction", 0)
         assert "the limit of open files (ulimit -n) is low" in node.log()
     finally:
         for s in sockets:

@@ -87,7 +87,6 @@ async fn fill(reserve: u64) {
             .collect::<String>()
     };
     let mut written = Vec::new();
-    let started = Instant::now();
     let error = loop {
         let first = written.len() as u64;
         let tasks = (first..first + 8).map(|seed| {
@@ -105,8 +104,9 @@ async fn fill(reserve: u64) {
         if let Some(error) = failed {
             break error;
         }
+        // Many times what the disk holds.
         assert!(
-            started.elapsed() < Duration::from_secs(60),
+            written.len() < 200_000,
             "the disk does not fill: {:?}",
             store.stats()
         );
@@ -121,7 +121,7 @@ async fn fill(reserve: u64) {
     while let Err(error) = try_write(&store, "after/", "x").await {
         assert!(matches!(error, StoreError::DiskFull(_)), "{error}");
         assert!(
-            started.elapsed() < Duration::from_secs(20),
+            started.elapsed() < Duration::from_secs(120),
             "no write succeeds: {error}"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
