@@ -99,7 +99,7 @@ class World:
     def __init__(self, folder):
         settings = ["--set", "dynamic_data_masking_enabled=true", "--set", "point_in_time_window=1h"]
         self.node = helenus.Node(folder / "data", args=helenus.SECURED + settings).start()
-        self.sessions = {"cassandra": helenus.log_in(self.node, "cassandra", "cassandra")}
+        self.sessions = {"cassandra": self.log_in("cassandra")}
         self.root = self.sessions["cassandra"]
         self.names, self.ids = itertools.count(), {}
         helenus.wait_until(lambda: "Can be read from : 2" in done(self.node, "pointintime"), 20, "the first moment is kept", 0.1)
@@ -110,7 +110,13 @@ class World:
                 self.root.execute(f"GRANT CREATE ON KEYSPACE copies TO {role}")
                 for permission, _ in {one for one in permissions if one[1] == "all"}:
                     self.root.execute(f"GRANT {permission} ON ALL KEYSPACES TO {role}")
-                self.sessions[role] = helenus.log_in(self.node, role, role)
+                self.sessions[role] = self.log_in(role)
+
+    def log_in(self, role):
+        session = helenus.log_in(self.node, role, role)
+        # Hashing passwords takes long on a busy machine.
+        session.default_timeout = 60
+        return session
 
     def close(self):
         for session in self.sessions.values():
