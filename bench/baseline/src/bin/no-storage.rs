@@ -118,7 +118,7 @@ impl Backend for NoStorage {
         client: &ClientState,
         keyspace: Option<&str>,
         text: &str,
-    ) -> Result<(Prepared, Vec<String>), CqlError> {
+    ) -> impl Future<Output = Result<(Prepared, Vec<String>), CqlError>> + Send {
         Backend::prepare(&self.engine, client, keyspace, text)
     }
 
