@@ -53,7 +53,8 @@ async fn what_has_waited_for_too_long_is_refused_until_the_queue_is_short() {
             }
         }
     }
-    assert!(refused > 2000 && done > 100, "{done} done, {refused} refused");
+    // At least those that had begun before the queue grew old.
+    assert!(refused > 2000 && done >= 32, "{done} done, {refused} refused");
     assert_eq!(
         mock.begun.load(Ordering::Relaxed),
         done,
