@@ -52,7 +52,8 @@ fn large_traces_push_out_older_ones() {
     traces.add(Uuid::from_u128(9), event);
     assert_eq!(traces.all().len(), 1);
     traces.change_all(|trace| trace.events.clear());
-    assert_eq!(traces.kept.lock().bytes, traces.all()[0].bytes());
+    let bytes = traces.all()[0].bytes();
+    assert_eq!(traces.kept.lock().bytes, bytes);
 }
 
 #[test]

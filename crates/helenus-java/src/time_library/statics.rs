@@ -179,8 +179,8 @@ pub(crate) fn call(class: &str, method: &str, arguments: &[Value]) -> LookupResu
             other => Err(Failure::class_cast(other.class(), "java.time.Instant")),
         },
         ("Calendar" | "GregorianCalendar", "getInstance", of) => {
-            let zones = of.iter().filter_map(|argument| zone(argument).ok());
-            let zone = zones.last().unwrap_or_else(|| Zone::of_time_zone("UTC"));
+            let mut zones = of.iter().filter_map(|argument| zone(argument).ok());
+            let zone = zones.next_back().unwrap_or_else(|| Zone::of_time_zone("UTC"));
             Ok(Some(Value::Calendar(Rc::new(Calendar::new(zone, now_millis())))))
         }
         _ => Ok(None),

@@ -56,7 +56,7 @@ pub(crate) struct DiskSpace {
     free_bytes: AtomicU64,
     probed: Mutex<Option<Instant>>,
     /// Set by tests to make the disk look full.
-    pub simulated_free: AtomicI64,
+    simulated_free: AtomicI64,
 }
 
 impl DiskSpace {
@@ -119,6 +119,13 @@ impl DiskSpace {
             )));
         }
         Ok(())
+    }
+
+    /// Makes the disk look as if so many bytes were free, from the next look on; `None` ends it. For tests.
+    pub fn simulate_free(&self, free: Option<u64>) {
+        let free = free.and_then(|free| i64::try_from(free).ok()).unwrap_or(-1);
+        self.simulated_free.store(free, Ordering::Relaxed);
+        *self.probed.lock() = None;
     }
 
     /// Bytes free as of the last look.

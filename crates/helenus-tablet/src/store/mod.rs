@@ -409,9 +409,8 @@ impl Store {
     /// Makes a local store's disk look as if `free` bytes were free; `None` ends it. For tests.
     #[doc(hidden)]
     pub fn simulate_free_disk_bytes(&self, free: Option<u64>) {
-        let free = free.and_then(|free| i64::try_from(free).ok()).unwrap_or(-1);
         if let StoreKind::Local(local) = &self.kind {
-            local.space.simulated_free.store(free, Ordering::Relaxed);
+            local.space.simulate_free(free);
         }
     }
 
