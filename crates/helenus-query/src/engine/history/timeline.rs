@@ -191,8 +191,8 @@ impl Engine {
             let is_later = name.time_ms > known_ms.max(base.taken_ms) && name.time_ms <= time_ms;
             is_later && name.version != whole.version && !known.contains(&name.version)
         };
-        let next = names.iter().filter(|name| name.kind == Kind::Whole);
-        match next.filter(|name| is_beyond(name)).next_back() {
+        let mut next = names.iter().filter(|name| name.kind == Kind::Whole);
+        match next.rfind(|name| is_beyond(name)) {
             Some(next) if set_back == SetBack::Nowhere => {
                 schema = read_whole(&self.read(*next).await?)?;
                 schema.version = next.version;
