@@ -1,8 +1,5 @@
 """Indexes on values of user types: rows that were written before their type got a field are found by index, also those that come back from a snapshot or backup."""
 
-import pathlib
-import tarfile
-
 import pytest
 
 import helenus
@@ -122,23 +119,3 @@ def test_rows_of_a_snapshot_and_of_a_backup_are_found(node, tmp_path):
     said("restore", *at(node), "--from", tmp_path / "backups", "--table", "s.t")
     await_indexes(session, names)
     assert [found(session, name) for name in names] == [{1}, {1}]
-
-
-def test_entries_of_an_older_version_are_built_again(tmp_path):
-    """The store has rows with nulls at the end of indexed values, and index entries of the bytes that were written."""
-    with tarfile.open(pathlib.Path(__file__).with_name("store_with_old_index_entries.tar.gz")) as tar:
-        tar.extractall(tmp_path, filter="data")
-    node = helenus.Node(tmp_path / "node", store=tmp_path / "store").start()
-    try:
-        for _ in range(2):
-            session = node.connect()
-            names = ["u", "s"]
-            await_indexes(session, names)
-            for name in names:
-                assert found(session, name) == {1, 3}, name
-                assert found(session, name, SHORT) == {2, 4}, name
-            node.close_clients()
-            node.kill()
-            node.start()
-    finally:
-        node.close()
