@@ -244,18 +244,27 @@ def test_copies_of_the_past(world, cases, case):
 def test_the_console_tells_no_more(world, cases):
     keyspaces, spellings = cases
 
-    def post(path, body, headers):
+    def call(path, body=None, **headers):
+        """The answer and its cookie; without a body a GET."""
         url = f"http://{world.node.host}:{world.node.http_port}/console/api/{path}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, {name.replace("_", "-"): value for name, value in headers.items()})
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.read().decode(), answer.headers["set-cookie"]
         except urllib.error.HTTPError as refused:
             return refused.read().decode(), None
 
+    def token(**headers):
+        return json.loads(call("session", **headers)[0])["token"]
+
     for role in ("creator", "of_table", "of_keyspace"):
-        cookie = post("login", {"user": role, "password": role}, {})[1].split(";")[0]
+        refusal, cookie = call("login", {"user": role, "password": role}, x_helenus_token=token())
+        assert cookie, refusal
+        cookie = cookie.split(";")[0]
+        headers = {"cookie": cookie, "x_helenus_token": token(cookie=cookie)}
         for case, keyspace in keyspaces.items():
-            answer = post("cql", {"statement": f"SELECT {case.column} FROM {keyspace}.t {spellings[1]}"}, {"cookie": cookie})[0]
+            answer = call("cql", {"statement": f"SELECT {case.column} FROM {keyspace}.t {spellings[1]}"}, **headers)[0]
             rows = None if f"User {role} has no SELECT permission" in answer else json.loads(answer)["rows"]
             assert sees(case, role, rows), (case.name, role, answer)
 

@@ -127,7 +127,7 @@ def test_nobody_is_told_of_what_is_not_durable(bucket, nodes, minio):
             session.execute_async("INSERT INTO o.t (k, v) VALUES (1, 2) IF NOT EXISTS", timeout=60),
             session.execute_async("UPDATE o.t SET v = 3 WHERE k = 1 IF v = 1", timeout=60),
         ]
-        for _ in range(50):
+        for _ in range(5):
             assert session.execute("SELECT v FROM o.t WHERE k = 1").one() is None
             assert session.execute("SELECT l FROM o.t WHERE k = 2").one().l == [0]
         answered = []
