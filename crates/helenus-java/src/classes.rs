@@ -142,7 +142,7 @@ pub(crate) fn whole_name(class: &str) -> &str {
     found.copied().unwrap_or(class)
 }
 
-/// Whether it is the name of a class of Java's own libraries, which functions in Cassandra may name.
+/// True for the name of a class of Java's own libraries, which functions in Cassandra may name.
 pub(crate) fn is_of_java(written: &str) -> bool {
     let packages = [
         "java.lang.",
@@ -157,7 +157,7 @@ pub(crate) fn is_of_java(written: &str) -> bool {
     class.is_some_and(|class| class.starts_with(|first: char| first.is_ascii_uppercase()))
 }
 
-/// What is said of a class that is not known.
+/// Error text for an unknown class.
 pub(crate) fn unknown(written: &str) -> String {
     match is_of_java(written) {
         true => format!("{written} is not supported in functions"),

@@ -48,7 +48,7 @@ pub(crate) fn field(class: &str, name: &str) -> EvalResult {
     }
 }
 
-/// What `new` makes.
+/// Makes the object of `new`.
 ///
 /// # Errors
 /// As [`call`].

@@ -23,7 +23,7 @@ const VALUES_MAX: usize = 1 << 20;
 /// How deep values nest at most where all of them are looked at.
 const DEPTH_MAX: usize = 64;
 
-/// What must be taken apart at the end of a call.
+/// Values that must be taken apart at the end of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     /// Collections that have something of their kind in them, or are in one, in the order in which that came about.

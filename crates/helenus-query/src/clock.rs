@@ -59,7 +59,7 @@ pub struct TimestampSource {
     last_us: Arc<AtomicI64>,
     /// How far the fastest clock of the cluster is ahead of this node's.
     ahead_us: AtomicI64,
-    /// When the log last named a clock that is far ahead. 0 if it never did.
+    /// Time at which the log last named a clock that is far ahead. 0 if it never did.
     warned_us: AtomicI64,
 }
 

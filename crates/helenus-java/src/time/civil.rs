@@ -185,7 +185,7 @@ pub(crate) fn check_year(year: i64) -> Result<(), Failure> {
 /// The day, if its year is one of `java.time`.
 ///
 /// # Errors
-/// It is beyond them.
+/// The value is beyond the limits.
 pub(crate) fn checked_day(day: i128) -> Result<i64, Failure> {
     const DAYS_MAX: i128 = 365_243_000_000;
     let day = i64::try_from(day)

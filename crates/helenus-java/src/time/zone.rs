@@ -130,7 +130,7 @@ impl Zone {
         Zone::fixed(&offset_id(seconds), seconds, ZoneClass::ZoneOffset)
     }
 
-    /// The same zone as an object of another class.
+    /// Returns this zone as an object of another class.
     pub fn as_class(&self, class: ZoneClass) -> Zone {
         Zone {
             class,

@@ -15,7 +15,7 @@ const MILLIS_PER_DAY: i64 = 86_400_000;
 /// The milliseconds of an instant.
 ///
 /// # Errors
-/// They are too many for a `Date`.
+/// The milliseconds are too many for a `Date`.
 pub(crate) fn millis_of(seconds: i64, nano: i64) -> Result<i64, Failure> {
     let millis = seconds
         .checked_mul(1000)

@@ -314,7 +314,7 @@ pub(crate) fn field(class: &str, name: &str) -> Option<Value> {
     }))
 }
 
-/// What `new` makes; `None` if the class has no such constructor.
+/// Makes the object of `new`; `None` if the class has no such constructor.
 pub(crate) fn create(class: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (class, arguments) {
         ("SimpleDateFormat", [Value::String(pattern), ..]) => {

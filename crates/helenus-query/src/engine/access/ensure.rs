@@ -1,4 +1,4 @@
-//! Whether a role has a permission on a thing.
+//! Checks of a role's permissions on a resource.
 
 use helenus_cql::ast::Permission;
 use helenus_cql::error::CqlError;

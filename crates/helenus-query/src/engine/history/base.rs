@@ -28,7 +28,7 @@ pub(crate) struct Base {
     pub began_ms: Option<i64>,
     /// Time after the moment, by which the base is named.
     pub taken_ms: i64,
-    /// What clocks have shown since the base before. Empty if an older binary has taken it.
+    /// Runs of the clocks since the previous base. Empty if an older binary has taken it.
     pub shown: Vec<Run>,
     /// A version of the schema that is written down whole, and had been replaced by none before the moment began. `None` if an older binary has taken it.
     pub schema: Option<Uuid>,
@@ -72,7 +72,7 @@ impl Base {
         serde_json::to_vec(&document).map_err(|error| CqlError::Server(error.to_string()))
     }
 
-    /// What is known of its times.
+    /// Certainty of the times of this base.
     pub(super) fn times(&self) -> BaseTimes {
         BaseTimes {
             began_ms: self.began_ms,

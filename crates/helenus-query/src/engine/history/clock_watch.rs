@@ -1,4 +1,4 @@
-//! What a node's clock has shown: runs of time between its steps, seen against a clock that only goes forward.
+//! Records a node's clock: runs of time between its steps, seen against a clock that only goes forward.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) const STEP_MS: i64 = 500;
 /// Runs that are kept apart since the last base. Of more, the oldest become one.
 const RUNS_MAX: usize = 64;
 
-/// What was last read of the clocks.
+/// The last reading of the clocks.
 #[derive(Clone, Copy)]
 struct Reading {
     /// Since some time that stays the same, by a clock that is never set.
@@ -155,7 +155,7 @@ impl ClockWatch {
         Some(now.steady_ms.saturating_add(settled_ms))
     }
 
-    /// What clocks have shown since the last base, which was taken at `taken_ms`: in the order of the runs, up to now.
+    /// Returns the runs of the clocks since the last base, which was taken at `taken_ms`: in the order of the runs, up to now.
     pub fn runs_since(&self, taken_ms: Option<i64>, now_ms: i64) -> Vec<Run> {
         let mut runs = self.runs.clone();
         match runs.last_mut() {
@@ -180,7 +180,7 @@ impl ClockWatch {
         runs
     }
 
-    /// Begins anew with a base.
+    /// Starts again at a base.
     pub fn restart(&mut self, taken_ms: i64) {
         let last_ms = self.runs.last().map_or(taken_ms, |run| run.last_ms);
         self.runs = vec![Run::new(taken_ms, last_ms)];

@@ -7,18 +7,18 @@ use helenus_tablet::SetBack;
 
 use super::clock_watch::Run;
 
-/// What is known of the times of a base.
+/// Certainty of the times of a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BaseTimes {
     /// Time before its moment. `None` if an older binary has taken it.
     pub began_ms: Option<i64>,
     /// Time after its moment.
     pub taken_ms: i64,
-    /// What clocks have shown since the base before. Empty if an older binary has taken it.
+    /// Runs of the clocks since the previous base. Empty if an older binary has taken it.
     pub shown: Vec<Run>,
 }
 
-/// Where a time is.
+/// Position of a time among the bases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The index of the last base before it.
@@ -31,7 +31,7 @@ pub(super) struct Place {
 /// Why a time has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// It is before all bases.
+    /// The time is before all bases.
     TooOld,
     /// These times were shown more than once.
     Uncertain(Run),

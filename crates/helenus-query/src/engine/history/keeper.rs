@@ -137,7 +137,7 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i
     let mut bases = engine.bases().await?;
     let times: Vec<i64> = bases.iter().map(|base| base.taken_ms).collect();
     let near = too_near(&times, window_ms / OLDER_BASES);
-    // What is gone is not the last one before the window either.
+    // A base that is removed cannot be the last one before the window.
     for base in bases.extract_if(.., |base| near.contains(&base.taken_ms)) {
         engine.remove_base(&base).await?;
     }
