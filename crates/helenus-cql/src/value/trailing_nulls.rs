@@ -1,7 +1,7 @@
-//! Tuples and user types without the nulls at their end.
+//! The form of user types' values that indexes compare: without the nulls at their end.
 //!
-//! A value that was written before its type got a field ends early, and one that names the field as null has a null there. Both are equal
-//! ([`super::compare`]), so whatever looks values up by their bytes uses this one form of them.
+//! A value that was written before its type got a field ends early. A value that was written since has a null there. Both are equal
+//! ([`super::compare`]), but their bytes differ. Tuples keep their nulls, as in Cassandra: the type of a tuple never changes.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::types::CqlType;
 
 const NULL: [u8; 4] = (-1i32).to_be_bytes();
 
-/// True if values of the type may have nulls at the end of a tuple or user type, at any depth.
+/// True if values of the type may have nulls at the end of a user type, at any depth.
 pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -19,12 +19,13 @@ pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
             may_have_trailing_nulls(element)
         }
         CqlType::Map { key, value, .. } => may_have_trailing_nulls(key) || may_have_trailing_nulls(value),
-        CqlType::Tuple(_) | CqlType::Udt { .. } => true,
+        CqlType::Tuple(types) => types.iter().any(may_have_trailing_nulls),
+        CqlType::Udt { .. } => true,
     }
 }
 
-/// Returns the value with the nulls cut off that its tuples and user types end with, at any depth. One field always stays, since a value
-/// of no bytes is another one. Bytes that are no value of the type come back as they are.
+/// Returns the value without the nulls at the end of its user types, at any depth. The first field always stays, since a value of no bytes
+/// differs from a null field. Malformed values are returned unchanged.
 pub fn without_trailing_nulls<'v>(ty: &CqlType, value: &'v [u8]) -> Cow<'v, [u8]> {
     if !may_have_trailing_nulls(ty) {
         return Cow::Borrowed(value);
@@ -43,9 +44,15 @@ fn write(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         return Some(());
     }
     match ty {
-        CqlType::Tuple(types) => write_fields(types.iter(), value, out),
+        CqlType::Tuple(types) => write_fields(types.iter(), value, out).map(|_| ()),
         CqlType::Udt { definition, .. } => {
-            write_fields(definition.fields.iter().map(|field| &field.ty), value, out)
+            let start = out.len();
+            let end = write_fields(definition.fields.iter().map(|field| &field.ty), value, out)?;
+            out.truncate(end);
+            if end == start {
+                out.extend_from_slice(&NULL);
+            }
+            Some(())
         }
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
             write_elements(&[element.as_ref()], value, out)
@@ -58,9 +65,13 @@ fn write(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-fn write_fields<'t>(types: impl Iterator<Item = &'t CqlType>, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let start = out.len();
-    let mut end = start;
+/// Writes the fields and returns the position in `out` after the last one that is not null.
+fn write_fields<'t>(
+    types: impl Iterator<Item = &'t CqlType>,
+    value: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    let mut end = out.len();
     let mut reader = Reader::new(value);
     for ty in types {
         if reader.rest.is_empty() {
@@ -72,14 +83,7 @@ fn write_fields<'t>(types: impl Iterator<Item = &'t CqlType>, value: &[u8], out:
             end = out.len();
         }
     }
-    if !reader.rest.is_empty() {
-        return None;
-    }
-    out.truncate(end);
-    if end == start {
-        out.extend_from_slice(&NULL);
-    }
-    Some(())
+    reader.rest.is_empty().then_some(end)
 }
 
 /// `types` are those of the elements in turn: two of a map.

@@ -1,11 +1,26 @@
 use std::sync::Arc;
 
 use super::{may_have_trailing_nulls, without_trailing_nulls};
-use crate::types::CqlType;
+use crate::types::{CqlType, UserType, UserTypeField};
 use crate::value::{pack_list, pack_map, pack_set, pack_tuple, pack_vector};
 
-fn pair() -> CqlType {
+fn tuple() -> CqlType {
     CqlType::Tuple(vec![CqlType::INT, CqlType::TEXT].into())
+}
+
+fn pair() -> CqlType {
+    let field = |name: &str, ty| UserTypeField {
+        name: name.to_owned(),
+        ty,
+    };
+    CqlType::Udt {
+        definition: Arc::new(UserType {
+            keyspace: "ks".to_owned(),
+            name: "pair".to_owned(),
+            fields: vec![field("a", CqlType::INT), field("b", CqlType::TEXT)],
+        }),
+        frozen: true,
+    }
 }
 
 fn shared(ty: CqlType) -> Arc<CqlType> {
@@ -47,7 +62,7 @@ fn trailing_nulls_are_cut_at_any_depth() {
         (
             nested,
             pack_tuple([Some(&long), None]).to_vec(),
-            pack_tuple([Some(&short)]).to_vec(),
+            pack_tuple([Some(&short), None]).to_vec(),
         ),
         (
             list,
@@ -86,6 +101,12 @@ fn one_null_stays_of_nulls_alone() {
         one.as_ref()
     );
     assert_eq!(without_trailing_nulls(&pair(), b"").as_ref(), b"");
+}
+
+#[test]
+fn tuples_keep_their_nulls() {
+    assert!(!may_have_trailing_nulls(&tuple()));
+    assert_eq!(without_trailing_nulls(&tuple(), &long()).as_ref(), long());
 }
 
 #[test]

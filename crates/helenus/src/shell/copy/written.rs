@@ -5,19 +5,29 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
-use helenus_cql::value::{
-    may_have_trailing_nulls, read_elements, read_map, read_tuple, read_vector, to_cql_literal,
-};
+use helenus_cql::value::{read_elements, read_map, read_tuple, read_vector, to_cql_literal};
 
 use crate::shell::results::plain_text;
 
 /// Returns the text of a column's value.
 pub fn written(ty: &CqlType, bytes: &Bytes, null: &str) -> String {
     // Values without fields have no nulls.
-    let with_fields = may_have_trailing_nulls(ty).then(|| literal(ty, bytes, null));
+    let with_fields = has_fields(ty).then(|| literal(ty, bytes, null));
     match with_fields {
         Some(Ok(text)) => text,
         _ => plain_text(ty, bytes),
+    }
+}
+
+/// True if the type is, or contains, a tuple or a user type.
+fn has_fields(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(_) | CqlType::Custom(_) => false,
+        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
+            has_fields(element)
+        }
+        CqlType::Map { key, value, .. } => has_fields(key) || has_fields(value),
+        CqlType::Tuple(_) | CqlType::Udt { .. } => true,
     }
 }
 
