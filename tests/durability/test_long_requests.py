@@ -291,7 +291,6 @@ def test_timeout_of_a_statement(node):
     measured.compare(lambda: measured.seconds(whole), lambda: measured.seconds(limited), 0.5, "seconds with a timeout, beside the whole read")
 
 
-@pytest.mark.xfail(reason="the end of many requests at once holds a thread for over 25 ms in the development profile", strict=False)
 def test_work_ends_with_its_client(node):
     """What nobody waits for is not computed; a function of a user shares out its time among rows meanwhile."""
     client = Client(node)
