@@ -1,6 +1,7 @@
 """The summary of a failed run: what was expected, what came, and how to repeat it."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -15,12 +16,15 @@ def test_it(word):
 
 
 def run(folder, *words):
-    """Runs pytest in a folder that stands for `tests/`; its output."""
-    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:xdist", "-c", str(TESTS / "pytest.ini"), "--rootdir", str(folder), *words, str(folder)]
-    return subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=60).stdout
+    """Runs pytest in a folder with the rules of `tests/`; returns its output."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", *words, str(folder)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60).stdout
 
 
 def test_a_failed_test_is_repeated_by_its_command(tmp_path):
+    for file in TESTS.iterdir():
+        if file.suffix == ".py" or file.name in ("pytest.ini", "long_tests.txt"):
+            shutil.copy(file, tmp_path)
     (tmp_path / "drivers" / "python").mkdir(parents=True)
     (tmp_path / "drivers" / "python" / "test_words.py").write_text(FAILING)
     name = "drivers/python/test_words.py::test_it[a b]"
