@@ -122,7 +122,6 @@ def read(session, as_of=""):
     return session.execute(f"SELECT v FROM c.t {as_of} WHERE k = 1").one().v
 
 
-@pytest.mark.xfail(reason="a folder's node that ran with a clock ahead still shows its old values for times after it", strict=False)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
 def test_a_run_with_a_clock_ahead_hides_no_later_time(tmp_path, shim, clean):

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use slatedb::RowEntry;
+use slatedb::manifest::VersionedManifest;
 use slatedb::wal::{
     WalError, WalEvent, WalFlushResult, WalIterator, WalObserver, WalRows, WalStatus, WalStatusListener,
     WalWriter, WriterInit, WriterInitResult, WriterManifest,
@@ -135,6 +136,15 @@ impl WalIterator for EmptyReplay {
     }
 }
 
+/// Returns the latest time among the identifiers of a manifest's files, in milliseconds since the Unix epoch. 0 if there is none.
+fn newest_id_ms(manifest: &VersionedManifest) -> i64 {
+    let ids = manifest
+        .all_sst_views()
+        .flat_map(|view| [view.id, view.sst.id.value()]);
+    let newest = ids.chain(manifest.last_compacted_l0_sst_view_id()).max();
+    newest.map_or(0, |id| i64::try_from(id.timestamp_ms()).unwrap_or(i64::MAX))
+}
+
 /// Opens the log for one tablet.
 pub(crate) struct TabletWalInit {
     pub wal: TabletWal,
@@ -148,6 +158,8 @@ impl WriterInit for TabletWalInit {
         let after = manifest.replay_after_wal_id();
         let versioned = manifest.manifest();
         self.clock.raise(versioned.last_l0_clock_tick());
+        // SlateDB refuses a file whose identifier is older than those in the manifest. They are made after the entries of their files.
+        self.clock.raise(newest_id_ms(&versioned));
         let reserved = versioned.next_wal_sst_id().saturating_sub(1);
         self.wal.raise(after.max(reserved).max(versioned.last_l0_seq()));
         Ok(WriterInitResult {

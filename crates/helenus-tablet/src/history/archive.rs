@@ -60,13 +60,13 @@ async fn list(
     Ok(found.into_iter().filter_map(named).collect())
 }
 
-/// The chunks of a log whose first segment is not before `first`, by their first segments. A store that lists paths in their order need not
-/// be listed beyond the first chunk that begins after `until_ms`.
+/// Returns the chunks of a log whose first segment is not before `first`, by their first segments. `until` is a segment and a time: a store that
+/// lists paths in their order is not listed beyond the first chunk that begins after both.
 pub(crate) async fn chunks(
     objects: &dyn ObjectStore,
     log: Uuid,
     first: u64,
-    until_ms: Option<i64>,
+    until: Option<(u64, i64)>,
 ) -> Result<Vec<(ChunkName, Path)>, StoreError> {
     let folder = log_folder(Some(log));
     let mut listed = objects.list_with_offset(Some(&folder), &chunk::path_before(&folder, first));
@@ -77,7 +77,7 @@ pub(crate) async fn chunks(
             continue;
         };
         chunks.push((name, location));
-        if until_ms.is_some_and(|until_ms| name.earliest_ms > until_ms) {
+        if until.is_some_and(|(segment, until_ms)| name.first > segment && name.earliest_ms > until_ms) {
             break;
         }
     }

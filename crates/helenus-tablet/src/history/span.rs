@@ -72,7 +72,9 @@ impl Span {
 
     /// True if no part of the log can be of the span that begins with that segment, and whose first commit has that time.
     pub fn is_beyond(&self, segment: u64, earliest_ms: i64) -> bool {
-        let is_late = self.latest_ms().is_some_and(|latest_ms| earliest_ms > latest_ms);
+        // Frames before `from` say nothing: the clock may have been set back since.
+        let is_late =
+            segment > self.from.segment && self.latest_ms().is_some_and(|latest_ms| earliest_ms > latest_ms);
         is_late || self.to.is_some_and(|to| segment > to.segment)
     }
 

@@ -105,3 +105,18 @@ fn nothing_is_read_behind_the_place_that_is_known_to_be_later() {
     };
     assert_eq!(read(&[10], &of_a_later_log).unwrap(), Vec::<i64>::new());
 }
+
+#[test]
+fn time_of_the_first_segment_ends_no_span() {
+    let position = HistoryPosition {
+        log: Uuid::nil(),
+        segment: 2,
+        offset: 171,
+    };
+    let span = Span::new(Uuid::nil(), &[position], &until(20, SetBack::Nowhere));
+    assert!(
+        !span.is_beyond(2, HOUR),
+        "its frames before the offset had a clock ahead"
+    );
+    assert!(span.is_beyond(3, HOUR));
+}

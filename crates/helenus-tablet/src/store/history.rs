@@ -192,9 +192,10 @@ impl Store {
         };
         // A folder is not listed in the order of names.
         let until_ms = span.latest_ms().filter(|_| self.is_shared());
+        let until = until_ms.map(|until_ms| (from.segment, until_ms));
         // Before the chunks are listed: what is deleted meanwhile is in one.
         let listed = self.segments_in_log(log, from).await?;
-        let mut chunks = archive::chunks(objects.as_ref(), log, first, until_ms).await?;
+        let mut chunks = archive::chunks(objects.as_ref(), log, first, until).await?;
         chunks.retain(|(name, _)| name.last >= from.segment);
         let mut parts = Vec::new();
         let mut covered: BTreeSet<(u64, u64)> = BTreeSet::new();

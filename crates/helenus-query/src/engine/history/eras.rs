@@ -92,22 +92,29 @@ pub(super) fn locate(bases: &[BaseTimes], current: &[Run], time_ms: i64) -> Resu
     let is_back_after = has_step_back(runs.get(piece.at..).unwrap_or_default());
     let set_back = match (is_back_before, is_back_after) {
         (false, false) => SetBack::Nowhere,
-        (true, false) => SetBack::Before {
-            from_ms: earlier_from(runs, piece.at, time_ms),
-        },
+        (true, false) => {
+            // Commits between the beginning of the base and its end may follow its positions.
+            let began_ms = bases.get(piece.base).and_then(|base| base.began_ms);
+            SetBack::Before {
+                from_ms: earlier_from(began_ms, runs, piece.at, time_ms),
+            }
+        }
         (false, true) => SetBack::After,
         (true, true) => return Err(NoPlace::Uncertain(piece.run)),
     };
+    let (set_back, before) = later_base(bases, &segments, piece.base, set_back, time_ms);
     Ok(Place {
         base: piece.base,
         set_back,
-        before: later_base(bases, &segments, piece.base, set_back, time_ms),
+        before,
     })
 }
 
-/// The first time that is later than the given one and was shown before the run at that index.
-fn earlier_from(runs: &[Run], at: usize, time_ms: i64) -> i64 {
-    let earlier = runs.iter().take(at).map(|run| run.first_ms);
+/// The first time that is later than the given one and was shown before the run at that index, or from `began_ms` on.
+fn earlier_from(began_ms: Option<i64>, runs: &[Run], at: usize, time_ms: i64) -> i64 {
+    let earlier = began_ms
+        .into_iter()
+        .chain(runs.iter().take(at).map(|run| run.first_ms));
     earlier
         .filter(|first_ms| *first_ms > time_ms)
         .min()
@@ -150,23 +157,30 @@ fn gap(pieces: &[Piece], time_ms: i64) -> Result<&Piece, NoPlace> {
     }
 }
 
-/// The index of a base all of whose later commits are later than the time.
+/// Returns the index of a base all of whose later commits are later than the time, `None` if none is known, and where the clock was set back
+/// before that base.
 fn later_base(
     bases: &[BaseTimes],
     segments: &[Vec<Run>],
     base: usize,
     set_back: SetBack,
     time_ms: i64,
-) -> Option<usize> {
-    for at in base + 1..bases.len() {
-        let began_ms = bases.get(at)?.began_ms;
-        let is_later = began_ms.is_some_and(|began_ms| began_ms > time_ms);
-        let is_set_back_next = segments.get(at).is_some_and(|runs| has_step_back(runs));
-        if is_later || set_back == SetBack::After || is_set_back_next {
-            return Some(at);
+) -> (SetBack, Option<usize>) {
+    for (at, later) in bases.iter().enumerate().skip(base + 1) {
+        let is_later = later.began_ms.is_some_and(|began_ms| began_ms > time_ms);
+        if is_later || set_back == SetBack::After {
+            return (set_back, Some(at));
+        }
+        if segments.get(at).is_some_and(|runs| has_step_back(runs)) {
+            // The base was being taken at that time: commits after its positions may be earlier.
+            let next = Some(at + 1).filter(|next| *next < bases.len());
+            return match set_back {
+                SetBack::Nowhere => (SetBack::After, next),
+                _ => (set_back, Some(at)),
+            };
         }
     }
-    None
+    (set_back, None)
 }
 
 /// The index of the first base that times from `cutoff_ms` on need, the bases being in the order of their numbers.

@@ -76,7 +76,8 @@ fn a_process_whose_clock_was_ahead_makes_only_its_own_times_uncertain() {
         place(0, SetBack::Nowhere, Some(1)),
         "no clock has shown it"
     );
-    let from_ms = HOUR + 210;
+    // Commits while the second base was taken may follow its positions.
+    let from_ms = HOUR + 205;
     assert_eq!(at(322), place(1, SetBack::Before { from_ms }, Some(2)));
     assert_eq!(at(400), place(2, SetBack::Nowhere, None));
     // An hour later.
@@ -85,6 +86,18 @@ fn a_process_whose_clock_was_ahead_makes_only_its_own_times_uncertain() {
         assert!(matches!(at(time_ms), Err(NoPlace::Uncertain(of)) if of.contains(time_ms)));
     }
     assert_eq!(at(HOUR + 301), place(2, SetBack::Nowhere, None));
+}
+
+#[test]
+fn a_time_while_the_last_base_before_a_step_was_taken_ends_at_the_step() {
+    let bases = [
+        base(100, &[run(90, 100)]),
+        base(500, &[run(100, 500)]),
+        base(330, &[run(500, 520), run(320, 330)]),
+    ];
+    let at = |time_ms| locate(&bases, &[run(330, 340)], time_ms);
+    assert_eq!(at(497), place(0, SetBack::After, Some(2)));
+    assert_eq!(at(450), place(0, SetBack::Nowhere, Some(1)));
 }
 
 #[test]

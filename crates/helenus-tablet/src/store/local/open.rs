@@ -111,7 +111,13 @@ impl StoreOpener {
             let _ = log.ledger.high_water_mark.set(high_water_mark);
         }
         let (segment, offset) = replayed.newest;
-        log.ledger.note_reached(segment, offset);
+        // Without segments, all frames of that number were retired: they come before the end of the log.
+        let end = if replayed.segments.is_empty() {
+            u64::MAX
+        } else {
+            offset
+        };
+        log.ledger.note_reached(segment, end);
         let _ = log.id.set(self.format.store_id);
         *log.ledger.segments.lock() = replayed.segments;
         log.raise_lsn(recovered.last_lsn.max(replayed.last_lsn));
