@@ -198,7 +198,7 @@ fn cpu(nodes: &[Node]) -> Result<f64> {
     Ok(node::cpu_time_of(nodes)?.as_secs_f64())
 }
 
-/// Seconds of CPU that the nodes take in a second without requests.
+/// Returns seconds of CPU that the nodes take in a second without requests.
 async fn at_rest(nodes: &[Node]) -> Result<f64> {
     const SECONDS: u64 = 4;
     let before = cpu(nodes)?;
@@ -259,7 +259,7 @@ async fn measure(
     })
 }
 
-/// All connections, in turns to each of the nodes.
+/// Returns all connections, in turns to each of the nodes.
 fn spread(size: Size, nodes: &[(String, Keys)]) -> Vec<(String, Keys)> {
     nodes.iter().cycle().take(size.connections).cloned().collect()
 }

@@ -170,7 +170,7 @@ impl Server {
         Ok(())
     }
 
-    /// All connections, in turns to each of the nodes.
+    /// Returns all connections, in turns to each of the nodes.
     fn targets(&self, keys: &Keys) -> Vec<(String, Keys)> {
         let nodes = self.nodes.iter().map(|node| (node.cql.clone(), keys.clone()));
         nodes.cycle().take(CONNECTIONS).collect()

@@ -71,7 +71,7 @@ impl Operation {
         }
     }
 
-    /// The values to bind for the row of that number.
+    /// Returns the values to bind for the row of that number.
     fn bound(self, number: u64, values: Values, random: &mut SmallRng) -> Vec<Bytes> {
         match self {
             Operation::Write => vec![key(number), values.next(random)],
@@ -101,7 +101,7 @@ impl Operation {
     }
 }
 
-/// The key of a row, and of its partition.
+/// Returns the key of a row, and of its partition.
 pub fn key(number: u64) -> Bytes {
     Bytes::from(format!("{number:050}"))
 }

@@ -72,7 +72,7 @@ impl Drop for Store {
     }
 }
 
-/// The helenus binary with what it needs to reach the object store.
+/// Returns the helenus binary with what it needs to reach the object store.
 fn command(common: &Common, endpoint: Option<&str>) -> Command {
     let mut command = Command::new(&common.helenus);
     // Variables that Helenus would read settings from.
@@ -105,7 +105,7 @@ impl Compactor {
         Ok(Compactor(child))
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
@@ -215,7 +215,7 @@ impl Node {
         cpu_time(self.child.id())
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -244,7 +244,7 @@ impl Node {
         Ok(ureq::get(&url).call()?.body_mut().read_to_string()?)
     }
 
-    /// Bytes that the node had read from the bucket when it opened its last tablet, from its log.
+    /// Returns the bytes that the node had read from the bucket when it opened its last tablet, from its log.
     pub fn read_bytes_at_opening(&self) -> Result<u64> {
         let log = std::fs::read_to_string(&self.log)?;
         let read = |line: &str| {
@@ -298,7 +298,7 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
 pub struct Metrics(String);
 
 impl Metrics {
-    /// The sum of a metric's series, or one of them if `name` has its labels; 0 if there is none.
+    /// Returns the sum of a metric's series, or one of them if `name` has its labels; 0 if there is none.
     pub fn sum(&self, name: &str) -> f64 {
         let value = |line: &str| {
             let rest = line.strip_prefix(name)?;

@@ -90,7 +90,7 @@ impl Objects {
         self.inner.lock().objects.get(name).cloned()
     }
 
-    /// The new object's tag; none if the condition does not hold.
+    /// Returns the new object's tag; none if the condition does not hold.
     pub fn put(
         &self,
         name: &str,
@@ -171,7 +171,7 @@ impl Objects {
         id
     }
 
-    /// False if there is no such upload.
+    /// Returns false if there is no such upload.
     pub fn put_part(&self, upload: &str, number: u32, bytes: &Bytes) -> bool {
         let part = Bytes::copy_from_slice(bytes);
         let mut inner = self.inner.lock();
@@ -182,7 +182,7 @@ impl Objects {
         })
     }
 
-    /// The whole upload; none if there is none.
+    /// Returns the whole upload; none if there is none.
     pub fn end_upload(&self, upload: &str) -> Option<Bytes> {
         let parts = self.inner.lock().uploads.remove(upload)?;
         let mut whole = BytesMut::with_capacity(parts.values().map(Bytes::len).sum());

@@ -50,7 +50,7 @@ pub struct ResponseDelay {
 }
 
 impl ResponseDelay {
-    /// A delay that is the same for all responses; none if it is zero.
+    /// Returns a delay that is the same for all responses; none if it is zero.
     pub fn new(delay: Duration) -> ResponseDelay {
         let response_delay = ResponseDelay {
             shared: Arc::default(),

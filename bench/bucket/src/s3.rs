@@ -144,7 +144,7 @@ fn copy(objects: &Objects, name: &str, headers: &HeaderMap) -> Result<Response<B
     )))
 }
 
-/// The end of a large object's upload: the tag stands in the body.
+/// Returns the end of a large object's upload: the tag stands in the body.
 fn ended(answer: Response<Body>) -> Response<Body> {
     let e_tag = answer
         .headers()

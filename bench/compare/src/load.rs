@@ -177,7 +177,7 @@ impl Load {
         }
     }
 
-    /// The connections, to each of the nodes in turn, each with random numbers of its own that are the same in every phase.
+    /// Returns the connections, to each of the nodes in turn, each with random numbers of its own that are the same in every phase.
     fn targets<S>(&self, addresses: &[String], source: impl Fn(u64) -> S) -> impl Iterator<Item = Target<S>> {
         let connections = (0..self.connections as u64).zip(addresses.iter().cycle());
         connections.map(move |(at, address)| Target {

@@ -202,7 +202,8 @@ fn set_aside(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Each operation at each pace, alone and beside another; `slowest` holds, for each operation, the requests a second of the server that answered fewest.
+/// Returns each operation at each pace, alone and beside another; `slowest` holds, for each operation, the requests a second of the server
+/// that answered fewest.
 fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
     let of_operation = |(&operation, slowest): (&Operation, &f64)| {
         let rate = args.rate.unwrap_or((slowest / 2.0).max(1.0).round());

@@ -236,12 +236,12 @@ impl Operation {
         self.is_search() || matches!(self, Operation::VectorWrite | Operation::VectorPlainWrite)
     }
 
-    /// Rows of a page, where there may be several pages.
+    /// Returns the rows of a page, where there may be several pages.
     pub fn page_rows(self) -> Option<i32> {
         matches!(self, Operation::Scan | Operation::Filter).then_some(PAGE_ROWS)
     }
 
-    /// Rows of one request.
+    /// Returns the rows of one request.
     pub fn rows_sent(self) -> usize {
         match self {
             Operation::Batch => BATCH_ROWS,
@@ -249,7 +249,7 @@ impl Operation {
         }
     }
 
-    /// The initial rows of its tables.
+    /// Returns the initial rows of its tables.
     pub fn fills(self, sizes: &Sizes) -> Vec<Fill> {
         let kv = || Fill {
             statement: INSERT,
@@ -445,7 +445,7 @@ impl Operation {
     }
 }
 
-/// The values of a statement of the cycle of a queue, of which so many have ended.
+/// Returns the values of a statement of the cycle of a queue, of which so many have ended.
 pub fn cycle_values(
     statement: usize,
     queue: u64,
@@ -464,7 +464,7 @@ pub fn cycle_values(
     }
 }
 
-/// A cycle counts with its read.
+/// Returns a cycle counts with its read.
 fn check_cycle(response: Response) -> Result<Answer> {
     match response {
         Response::Result(QueryResult::Void) => Ok(Answer::last(0)),
@@ -476,7 +476,7 @@ fn check_cycle(response: Response) -> Result<Answer> {
     }
 }
 
-/// Each row that was counted is an operation.
+/// Returns each row that was counted is an operation.
 fn check_count(response: Response) -> Result<Answer> {
     let rows = match response {
         Response::Result(QueryResult::Rows(rows)) => rows,
@@ -490,7 +490,7 @@ fn check_count(response: Response) -> Result<Answer> {
     }
 }
 
-/// A list of values.
+/// Returns a list of values.
 fn list(values: Vec<Bytes>) -> Bytes {
     let mut list = (values.len() as i32).to_be_bytes().to_vec();
     for value in values {
@@ -500,12 +500,12 @@ fn list(values: Vec<Bytes>) -> Bytes {
     list.into()
 }
 
-/// A number as an `int`.
+/// Returns a number as an `int`.
 pub fn position(number: u64) -> Bytes {
     Bytes::copy_from_slice(&(number as i32).to_be_bytes())
 }
 
-/// The tokens between which a part of the ring lies.
+/// Returns the tokens between which a part of the ring lies.
 fn scan_range(range: u64) -> [Bytes; 2] {
     [range, range + 1].map(|end| {
         let offset = (u128::from(u64::MAX) * u128::from(end) / u128::from(SCAN_RANGES)) as u64;
@@ -532,12 +532,12 @@ impl Sizes {
         vec![position(number), vectors::few(number), vector]
     }
 
-    /// A vector that no row has.
+    /// Returns a vector that no row has.
     fn sought(&self, number: u64) -> Bytes {
         vectors::serialized(self.dimension, vectors::QUERIES_FROM + number)
     }
 
-    /// Bytes that don't compress.
+    /// Returns the bytes that don't compress.
     fn value(&self, random: &mut SmallRng) -> Bytes {
         random_value(self.value_bytes, random)
     }

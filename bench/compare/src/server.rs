@@ -160,13 +160,13 @@ impl Server {
     }
 }
 
-/// An unused address of this host.
+/// Returns an unused address of this host.
 fn free_address(host: &str) -> Result<String> {
     let listener = TcpListener::bind((host, 0)).with_context(|| format!("can't listen on {host}"))?;
     Ok(listener.local_addr()?.to_string())
 }
 
-/// A command without variables that Helenus reads settings from: it refuses those that it doesn't know.
+/// Returns a command without variables that Helenus reads settings from: it refuses those that it doesn't know.
 fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_")) {

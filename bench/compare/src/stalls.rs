@@ -57,7 +57,7 @@ impl StallDetector {
         Some(detector)
     }
 
-    /// The stalls that ended after `then`.
+    /// Returns the stalls that ended after `then`.
     pub fn since(&self, then: Instant) -> Vec<Stall> {
         let stalls = self.shared.stalls.lock().unwrap_or_else(PoisonError::into_inner);
         stalls
@@ -100,7 +100,7 @@ fn go_ahead() -> bool {
         .is_ok_and(|priority| set_thread_priority_and_policy(thread_native_id(), priority, policy).is_ok())
 }
 
-/// The time that stalls took together, those of several cores at once counted once.
+/// Returns the time that stalls took together, those of several cores at once counted once.
 pub fn total(stalls: &[Stall]) -> Duration {
     let mut sorted = stalls.to_vec();
     sorted.sort_by_key(|stall| stall.begun);

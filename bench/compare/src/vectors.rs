@@ -24,7 +24,7 @@ pub const FILTERED: u64 = 100;
 const QUERIES: u64 = 100;
 pub const QUERIES_FROM: u64 = 1 << 40;
 
-/// The tables and indexes of vectors.
+/// Returns the tables and indexes of vectors.
 pub fn statements(dimension: usize) -> Vec<String> {
     let table = |name| {
         format!(
@@ -41,7 +41,7 @@ pub fn statements(dimension: usize) -> Vec<String> {
     ]
 }
 
-/// The vector of a number.
+/// Returns the vector of a number.
 fn vector(dimension: usize, number: u64) -> Vec<f32> {
     let mut noise = SmallRng::seed_from_u64(number);
     let mut centre = SmallRng::seed_from_u64(u64::MAX - noise.next_u64() % GROUPS);
@@ -56,7 +56,7 @@ fn gaussian(random: &mut SmallRng) -> f32 {
     (0..4).map(uniform).sum::<f32>() * 3.0_f32.sqrt()
 }
 
-/// The serialized vector of a number.
+/// Returns the serialized vector of a number.
 pub fn serialized(dimension: usize, number: u64) -> Bytes {
     let mut bytes = BytesMut::with_capacity(dimension * 4);
     vector(dimension, number)
@@ -65,12 +65,12 @@ pub fn serialized(dimension: usize, number: u64) -> Bytes {
     bytes.freeze()
 }
 
-/// The number by which rows are filtered.
+/// Returns the number by which rows are filtered.
 pub fn few(number: u64) -> Bytes {
     position(number % FILTERED)
 }
 
-/// The part of the nearest rows that a server finds, in an otherwise idle moment.
+/// Returns the part of the nearest rows that a server finds, in an otherwise idle moment.
 pub async fn recall(address: &str, operation: Operation, sizes: &Sizes) -> Result<f64> {
     let truth = nearest(operation, sizes);
     let wanted: usize = truth.iter().map(Vec::len).sum();
@@ -97,7 +97,7 @@ pub async fn recall(address: &str, operation: Operation, sizes: &Sizes) -> Resul
     Ok(found.load(Ordering::Relaxed) as f64 / wanted.max(1) as f64)
 }
 
-/// The rows that are nearest to what each query looks for.
+/// Returns the rows that are nearest to what each query looks for.
 fn nearest(operation: Operation, sizes: &Sizes) -> Vec<Vec<i32>> {
     let queries: Vec<Vec<f32>> = (0..QUERIES)
         .map(|query| vector(sizes.dimension, QUERIES_FROM + query))

@@ -120,7 +120,7 @@ fn obstacle(document: &ClusterDocument, input: &DecisionInput) -> Option<String>
     })
 }
 
-/// A node that may be alive, and why this one could not speak to it.
+/// Returns a node that may be alive, and why this one could not speak to it.
 fn incompatible_member(document: &ClusterDocument, input: &DecisionInput) -> Option<(Member, ClusterError)> {
     let mine = input.me.credentials.as_ref()?;
     let mut others = document
@@ -236,7 +236,7 @@ fn rearrange(document: &mut ClusterDocument, input: &DecisionInput, joins: bool)
     Ok(())
 }
 
-/// The nodes that may be given tablets: those that are heard of, or all if there is none of them.
+/// Returns the nodes that may be given tablets: those that are heard of, or all if there is none of them.
 fn candidates(document: &ClusterDocument, input: &DecisionInput) -> Vec<PlacementNode> {
     let of = |with_suspected: bool| -> Vec<_> {
         document

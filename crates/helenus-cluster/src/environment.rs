@@ -40,7 +40,7 @@ pub trait Documents: Send + Sync {
     /// Writes the document if `expect` holds, and returns its new version, which is greater than the one before.
     async fn put(&self, name: &str, content: &[u8], expect: Expect) -> Result<Version, DocumentError>;
 
-    /// The documents whose names begin with `prefix`, in any order.
+    /// Returns the documents whose names begin with `prefix`, in any order.
     async fn list(&self, prefix: &str) -> Result<Vec<Listed>, DocumentError>;
 
     /// Those of the named documents that exist, in any order, with the same stamps as in a listing. In an object store a request for each name,
@@ -57,7 +57,7 @@ pub trait Clock: Send + Sync {
     /// Never goes back, and also counts the time that the process or the machine was stopped. Its origin means nothing.
     fn monotonic(&self) -> Duration;
 
-    /// Milliseconds since 1970; for people only.
+    /// Returns milliseconds since 1970; for people only.
     fn wall_ms(&self) -> i64;
 
     async fn sleep(&self, duration: Duration);
@@ -126,12 +126,12 @@ pub trait TabletHost: Send + Sync {
     /// Makes one tablet of open neighbours, in token order; otherwise as [`TabletHost::split`].
     async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError>;
 
-    /// The tablets of which the store holds anything.
+    /// Returns the tablets of which the store holds anything.
     async fn stored(&self) -> Result<Vec<TabletId>, HostError>;
 
     /// Deletes what is left of a tablet that was split, merged, or given up half made. It may be gone already.
     async fn remove(&self, tablet: TabletId) -> Result<Removal, HostError>;
 
-    /// The load of the tablets that are open here.
+    /// Returns the load of the tablets that are open here.
     fn load(&self) -> Vec<(TabletId, TabletLoad)>;
 }

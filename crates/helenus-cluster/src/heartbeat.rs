@@ -77,12 +77,12 @@ impl Heartbeat {
 
 const PREFIX: &str = "node";
 
-/// The document that holds the member's lease. Each incarnation has its own, so that a name has one life.
+/// Returns the document that holds the member's lease. Each incarnation has its own, so that a name has one life.
 pub(crate) fn name_of(member: Member) -> String {
     format!("{NAME}.{PREFIX}.{}.{}", member.host_id, member.incarnation)
 }
 
-/// True for the name of a heartbeat, which holds the lease of a node.
+/// Returns true for the name of a heartbeat, which holds the lease of a node.
 pub fn is_heartbeat(name: &str) -> bool {
     member_of(name).is_some()
 }

@@ -88,7 +88,7 @@ impl TokenRange {
         (i128::from(self.last) - i128::from(self.first) + 1).max(0) as u128
     }
 
-    /// The share of the ring that the range is, from 0 to 1.
+    /// Returns the share of the ring that the range is, from 0 to 1.
     pub fn share(&self) -> f64 {
         self.width() as f64 / TokenRange::RING.width() as f64
     }
@@ -100,7 +100,7 @@ impl TokenRange {
             .then(|| [TokenRange { first, last: at - 1 }, TokenRange { first: at, last }])
     }
 
-    /// The token before which a cut leaves two equal halves; `None` if there is only one token.
+    /// Returns the token before which a cut leaves two equal halves; `None` if there is only one token.
     pub fn middle(&self) -> Option<i64> {
         let middle = i128::from(self.first) + (self.width() / 2) as i128;
         (self.first < self.last).then_some(middle as i64)

@@ -18,7 +18,7 @@ pub struct NodeDescription {
 }
 
 impl NodeDescription {
-    /// A node of this binary's version, in the default rack.
+    /// Returns a node of this binary's version, in the default rack.
     pub fn new(name: impl Into<String>, cql_address: SocketAddr, rpc_address: impl Into<String>) -> Self {
         NodeDescription {
             name: name.into(),

@@ -45,7 +45,7 @@ pub(crate) struct Assignment {
     pub owner: HostId,
 }
 
-/// The changes of owners that `intent` asks for. Without nodes there are none.
+/// Returns the changes of owners that `intent` asks for. Without nodes there are none.
 pub(crate) fn place(
     nodes: &[PlacementNode],
     tablets: &[PlacementTablet],
@@ -61,7 +61,7 @@ pub(crate) fn place(
     plan.changes()
 }
 
-/// The weights of tablets, which add up to at most [`WEIGHT_SUM`] for each of the three figures.
+/// Returns the weights of tablets, which add up to at most [`WEIGHT_SUM`] for each of the three figures.
 pub(crate) fn weights(
     tablets: &[TabletId],
     loads: &BTreeMap<TabletId, TabletLoad>,
@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The tablet that brings the newcomer closest to the mean, from the node that has most.
+    /// Returns the tablet that brings the newcomer closest to the mean, from the node that has most.
     fn best_for(&self, to: usize, mean: u64) -> Option<usize> {
         let room = mean.saturating_sub(self.slots[to].weight);
         let mut givers: Vec<_> = (0..self.slots.len()).filter(|slot| *slot != to).collect();
@@ -224,7 +224,7 @@ impl<'a> Plan<'a> {
         sum / (self.slots.len() as u64).max(1)
     }
 
-    /// The node with least; among equals one in the rack with least, for then the loss of a rack costs less.
+    /// Returns the node with least; among equals one in the rack with least, for then the loss of a rack costs less.
     fn lightest(&self) -> Option<usize> {
         let rack_weight = |rack: &str| -> u64 {
             let in_rack = self.slots.iter().filter(|slot| slot.node.rack == rack);

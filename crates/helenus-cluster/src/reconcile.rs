@@ -157,7 +157,7 @@ fn own(
     }
 }
 
-/// The split or merge is begun when all its parents are open, and once for all of them.
+/// Returns the split or merge is begun when all its parents are open, and once for all of them.
 fn carry_out(
     reshape: &Reshape,
     tablet: TabletId,

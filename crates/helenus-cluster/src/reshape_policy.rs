@@ -101,7 +101,7 @@ pub(crate) struct ReshapeInput<'a> {
 }
 
 impl ReshapeInput<'_> {
-    /// The most urgent step, if there is one and nothing is under way.
+    /// Returns the most urgent step, if there is one and nothing is under way.
     pub fn next(&self) -> Option<ReshapeStep> {
         if is_busy(self.document) {
             return None;
@@ -138,7 +138,7 @@ impl ReshapeInput<'_> {
             .and_then(split)
     }
 
-    /// The neighbours that may be merged and are small by what is known just now.
+    /// Returns the neighbours that may be merged and are small by what is known just now.
     fn next_merge(&self) -> Option<ReshapeStep> {
         if !self.may_merge() {
             return None;

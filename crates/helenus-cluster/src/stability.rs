@@ -70,7 +70,7 @@ impl StabilityTracker {
         self.unchanged_since.as_ref().is_some_and(is_long) && self.small_since.get(&pair).is_some_and(is_long)
     }
 
-    /// The pairs of which that is true, by the first of each.
+    /// Returns the pairs of which that is true, by the first of each.
     pub fn mergeable(&self, now: Duration, limits: &ReshapeLimits) -> BTreeSet<TabletId> {
         let pairs = self.small_since.keys();
         pairs

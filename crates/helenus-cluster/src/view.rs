@@ -115,12 +115,12 @@ impl ClusterView {
         }
     }
 
-    /// The same with nodes that were lost.
+    /// Returns the same with nodes that were lost.
     pub(crate) fn with_lost(self, lost: Vec<LostNode>) -> Self {
         ClusterView { lost, ..self }
     }
 
-    /// The version of the cluster document; 0 before the node has read it.
+    /// Returns the version of the cluster document; 0 before the node has read it.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -155,7 +155,7 @@ impl ClusterView {
             .filter(|tablet| tablet.tokens.contains(token))
     }
 
-    /// The node to ask for a token's partitions.
+    /// Returns the node to ask for a token's partitions.
     pub fn owner_of(&self, token: i64) -> Option<&Arc<NodeInfo>> {
         self.node(self.tablet_of(token)?.owner?)
     }

@@ -24,7 +24,7 @@ pub enum Consistency {
 }
 
 impl Consistency {
-    /// The level of that protocol code.
+    /// Returns the level of that protocol code.
     pub fn from_code(code: u16) -> Option<Consistency> {
         Some(match code {
             0x0000 => Consistency::Any,
@@ -226,7 +226,7 @@ pub struct Failure {
 }
 
 impl CqlError {
-    /// The error code of the protocol.
+    /// Returns the error code of the protocol.
     pub fn code(&self) -> i32 {
         match self {
             CqlError::Server(_) => 0x0000,
@@ -253,8 +253,8 @@ impl CqlError {
         }
     }
 
-    /// The error for a client that does not know [`CqlError::RateLimited`], if it is that one. As in ScyllaDB a CONFIG error: drivers do
-    /// not repeat the request, neither at this node nor at another, which would ask the partition's owner once more.
+    /// Returns the error for a client that does not know [`CqlError::RateLimited`], if it is that one. As in ScyllaDB a CONFIG error:
+    /// drivers do not repeat the request, neither at this node nor at another, which would ask the partition's owner once more.
     pub fn for_client(&self, knows_rate_limits: bool) -> Option<CqlError> {
         match self {
             CqlError::RateLimited { message, .. } if !knows_rate_limits => {
@@ -264,7 +264,7 @@ impl CqlError {
         }
     }
 
-    /// The error with warnings that go with it, if there are any.
+    /// Returns the error with warnings that go with it, if there are any.
     pub fn warned(self, warnings: Vec<String>) -> CqlError {
         match warnings.is_empty() {
             true => self,
@@ -275,7 +275,7 @@ impl CqlError {
         }
     }
 
-    /// The error without its warnings, and those.
+    /// Returns the error without its warnings, and those.
     pub fn split(self) -> (CqlError, Vec<String>) {
         match self {
             CqlError::Warned { error, warnings } => (*error, warnings),
@@ -283,7 +283,7 @@ impl CqlError {
         }
     }
 
-    /// An Invalid error; the commonest by far.
+    /// Returns an Invalid error; the commonest by far.
     pub fn invalid(message: impl Into<String>) -> CqlError {
         CqlError::Invalid(message.into())
     }

@@ -1,6 +1,6 @@
 //! Identifiers and texts, as CQL shows them.
 
-/// An identifier as CQL shows it: in double quotes unless it is a plain lower-case name that is not a
+/// Returns an identifier as CQL shows it: in double quotes unless it is a plain lower-case name that is not a
 /// reserved word (Cassandra's `ColumnIdentifier.maybeQuote`).
 pub fn quote_identifier(name: &str) -> String {
     let mut chars = name.chars();
@@ -13,12 +13,12 @@ pub fn quote_identifier(name: &str) -> String {
     }
 }
 
-/// A text as a string literal: in single quotes, those within it doubled.
+/// Returns a text as a string literal: in single quotes, those within it doubled.
 pub fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A name with its keyspace, each as [`quote_identifier`] shows it.
+/// Returns a name with its keyspace, each as [`quote_identifier`] shows it.
 pub fn quote_qualified(keyspace: &str, name: &str) -> String {
     format!("{}.{}", quote_identifier(keyspace), quote_identifier(name))
 }

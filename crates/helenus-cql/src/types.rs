@@ -66,7 +66,7 @@ impl NativeType {
         NativeType::Duration,
     ];
 
-    /// The name in CQL.
+    /// Returns the name in CQL.
     pub fn name(self) -> &'static str {
         match self {
             NativeType::Empty => "empty",
@@ -93,7 +93,7 @@ impl NativeType {
         }
     }
 
-    /// The type of that name, `varchar` included; names of types are not case-sensitive.
+    /// Returns the type of that name, `varchar` included; names of types are not case-sensitive.
     pub fn from_name(name: &str) -> Option<NativeType> {
         if name.eq_ignore_ascii_case("varchar") {
             return Some(NativeType::Text);
@@ -103,7 +103,7 @@ impl NativeType {
             .find(|native| native.name().eq_ignore_ascii_case(name))
     }
 
-    /// Length in bytes of every non-empty value, for types where it is fixed.
+    /// Returns the length in bytes of every non-empty value, for types where it is fixed.
     ///
     /// `date` and `time` are fixed in length too; the types that Cassandra writes with a length
     /// prefix inside vectors are told apart by [`CqlType::fixed_len`].
@@ -221,7 +221,7 @@ impl CqlType {
 }
 
 impl CqlType {
-    /// The same type of other elements: of a collection, a tuple or a vector. User types are left as they are, being shared.
+    /// Returns the same type of other elements: of a collection, a tuple or a vector. User types are left as they are, being shared.
     pub fn map_elements(&self, change: &impl Fn(&CqlType) -> CqlType) -> CqlType {
         let changed = |ty: &CqlType| Arc::new(change(ty));
         match self {
@@ -280,7 +280,7 @@ impl CqlType {
         }
     }
 
-    /// True for a list, set, map or user type that is not frozen: it is stored as a cell per element.
+    /// Returns true for a list, set, map or user type that is not frozen: it is stored as a cell per element.
     pub fn is_multicell(&self) -> bool {
         match self {
             CqlType::List { frozen, .. }
@@ -291,7 +291,7 @@ impl CqlType {
         }
     }
 
-    /// True for list, set and map, frozen or not.
+    /// Returns true for list, set and map, frozen or not.
     pub fn is_collection(&self) -> bool {
         matches!(
             self,
@@ -303,7 +303,7 @@ impl CqlType {
         *self == CqlType::COUNTER
     }
 
-    /// True if Cassandra finds a duration, which has no order, in the type (`AbstractType.referencesDuration`). It does
+    /// Returns true if Cassandra finds a duration, which has no order, in the type (`AbstractType.referencesDuration`). It does
     /// not look into vectors, sets and the keys of maps: these may be parts of keys, and are ordered by their bytes.
     pub fn references_duration(&self) -> bool {
         match self {
@@ -320,7 +320,7 @@ impl CqlType {
         }
     }
 
-    /// The type frozen, and everything in it (Cassandra's `AbstractType.freeze`).
+    /// Returns the type frozen, and everything in it (Cassandra's `AbstractType.freeze`).
     pub fn freeze(&self) -> CqlType {
         match self {
             CqlType::List { element, .. } => CqlType::list(element.freeze(), true),
@@ -334,7 +334,7 @@ impl CqlType {
         }
     }
 
-    /// Length in bytes of every value, where the type fixes it (Cassandra's `AbstractType.valueLengthIfFixed`).
+    /// Returns the length in bytes of every value, where the type fixes it (Cassandra's `AbstractType.valueLengthIfFixed`).
     /// A vector of fixed-length elements is itself of fixed length. `tinyint`, `smallint`, `date` and `time`
     /// report a variable length there, and so their vectors prefix each element with its length.
     pub fn fixed_len(&self) -> Option<usize> {
@@ -356,7 +356,7 @@ impl CqlType {
         }
     }
 
-    /// True if the type is, or contains, a dynamic composite: those are not ordered in keys here.
+    /// Returns true if the type is, or contains, a dynamic composite: those are not ordered in keys here.
     pub fn holds_dynamic_composite(&self) -> bool {
         match self {
             CqlType::Native(_) => false,
@@ -375,7 +375,7 @@ impl CqlType {
         }
     }
 
-    /// True if the type is, or contains, a vector of more than 65,535 dimensions.
+    /// Returns true if the type is, or contains, a vector of more than 65,535 dimensions.
     pub fn holds_wide_vector(&self) -> bool {
         match self {
             CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -432,7 +432,7 @@ impl CqlType {
         limit.saturating_add(1) - left
     }
 
-    /// True if the type is, or contains, the named user type.
+    /// Returns true if the type is, or contains, the named user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         match self {
             CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -457,7 +457,7 @@ impl CqlType {
 }
 
 impl fmt::Display for CqlType {
-    /// The type as CQL writes it, for example `frozen<map<text, int>>`.
+    /// Returns the type as CQL writes it, for example `frozen<map<text, int>>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CqlType::Native(native) => f.write_str(native.name()),

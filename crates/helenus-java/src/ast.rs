@@ -51,7 +51,7 @@ impl Type {
         !matches!(self, Type::Class(..) | Type::Array(_))
     }
 
-    /// The type arguments of a class.
+    /// Returns the type arguments of a class.
     pub fn arguments(&self) -> &[Type] {
         match self {
             Type::Class(_, arguments) => arguments,
@@ -59,7 +59,7 @@ impl Type {
         }
     }
 
-    /// The class of a primitive type's box; others are their own.
+    /// Returns the class of a primitive type's box; others are their own.
     pub fn boxed(&self) -> Type {
         Type::class(match self {
             Type::Boolean => "Boolean",
@@ -74,7 +74,7 @@ impl Type {
         })
     }
 
-    /// The primitive type in a box of this class.
+    /// Returns the primitive type in a box of this class.
     pub fn unboxed(&self) -> Option<Type> {
         Some(match self.name() {
             _ if self.is_primitive() => self.clone(),
@@ -90,7 +90,7 @@ impl Type {
         })
     }
 
-    /// The name of a primitive type, or the last part of a class's.
+    /// Returns the name of a primitive type, or the last part of a class's.
     pub fn name(&self) -> &str {
         match self {
             Type::Boolean => "boolean",

@@ -51,7 +51,7 @@ static ALLOCATOR: Counting = Counting;
 /// Bytes that a function may hold at once: those that it may allocate in all, and as many again while texts are copied.
 const HELD_MAX: isize = 400 << 20;
 
-/// A body of a text `t`, a list of texts `l` and a blob `b`.
+/// Returns a body of a text `t`, a list of texts `l` and a blob `b`.
 fn compile(body: &str) -> Function {
     let signature = Signature {
         arguments: vec![

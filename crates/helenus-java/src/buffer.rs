@@ -48,12 +48,12 @@ impl Buffer {
         }
     }
 
-    /// Number of the bytes between position and limit.
+    /// Returns the number of the bytes between position and limit.
     pub fn remaining_len(&self) -> usize {
         self.limit.get().saturating_sub(self.position.get())
     }
 
-    /// The bytes between position and limit: what the buffer stands for as a value.
+    /// Returns the bytes between position and limit: what the buffer stands for as a value.
     #[must_use]
     pub fn remaining(&self) -> Bytes {
         let (from, to) = (self.start + self.position.get(), self.start + self.limit.get());
@@ -163,7 +163,7 @@ impl Buffer {
     }
 }
 
-/// The difference of the first bytes that differ, which are signed, or of the lengths.
+/// Returns the difference of the first bytes that differ, which are signed, or of the lengths.
 fn compare(a: &[u8], b: &[u8]) -> i32 {
     let differs = a.iter().zip(b).find(|(a, b)| a != b);
     match differs {

@@ -114,7 +114,7 @@ const NAMES: &[&str] = &[
 /// What the source that Cassandra makes around a body imports besides `java.util`.
 const IMPORTED: &[&str] = &["ByteBuffer", "TupleValue", "UDFContext", "UDTValue"];
 
-/// The name that a class goes by here: the last part of its own. Two of `java.time` are also called as classes of Cassandra's.
+/// Returns the name that a class goes by here: the last part of its own. Two of `java.time` are also called as classes of Cassandra's.
 fn last(name: &str) -> &str {
     match name {
         "java.time.Duration" => "time.Duration",
@@ -123,7 +123,7 @@ fn last(name: &str) -> &str {
     }
 }
 
-/// The last part of the name of the class that is written so.
+/// Returns the last part of the name of the class that is written so.
 pub(crate) fn resolve(written: &str) -> Option<&'static str> {
     let package = |name: &str| name.rsplit_once('.').map(|(package, _)| package.to_owned());
     let is_meant = |name: &&&str| {
@@ -136,13 +136,13 @@ pub(crate) fn resolve(written: &str) -> Option<&'static str> {
     NAMES.iter().find(is_meant).map(|name| last(name))
 }
 
-/// The whole name of a class that is known by the last part of its name.
+/// Returns the whole name of a class that is known by the last part of its name.
 pub(crate) fn whole_name(class: &str) -> &str {
     let found = NAMES.iter().find(|name| last(name) == class);
     found.copied().unwrap_or(class)
 }
 
-/// True for the name of a class of Java's own libraries, which functions in Cassandra may name.
+/// Returns true for the name of a class of Java's own libraries, which functions in Cassandra may name.
 pub(crate) fn is_of_java(written: &str) -> bool {
     let packages = [
         "java.lang.",

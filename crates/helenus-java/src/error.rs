@@ -55,7 +55,7 @@ impl Failure {
         }
     }
 
-    /// A null where something is asked of an object, with what Java says of it.
+    /// Returns a null where something is asked of an object, with what Java says of it.
     pub(crate) fn null_pointer_because(message: impl Into<String>) -> Failure {
         Failure::thrown(NULL_POINTER, message)
     }

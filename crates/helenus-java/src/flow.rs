@@ -66,7 +66,7 @@ fn continues(statement: &Statement) -> bool {
     }
 }
 
-/// The statements in one that is no loop and no `switch`.
+/// Returns the statements in one that is no loop and no `switch`.
 fn inside(statement: &Statement) -> Option<Box<dyn Iterator<Item = &Statement> + '_>> {
     match &statement.kind {
         StatementKind::Block(statements) => Some(Box::new(statements.iter())),

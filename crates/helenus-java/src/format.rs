@@ -76,7 +76,7 @@ fn number(text: &str) -> (Option<usize>, &str) {
 }
 
 impl<'a> Specifier<'a> {
-    /// The one that the text begins with.
+    /// Returns the one that the text begins with.
     fn read(text: &'a str) -> Result<Specifier<'a>, Failure> {
         let mut after = &text[1..];
         let mut index = None;

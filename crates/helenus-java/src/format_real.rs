@@ -1,6 +1,6 @@
 //! Real numbers with a number of places, rounded from their shortest digits: half goes up.
 
-/// The digits of a number without a sign, and how many of them stand before the point.
+/// Returns the digits of a number without a sign, and how many of them stand before the point.
 fn digits(text: &str) -> (Vec<u8>, i32) {
     let text = text.trim_start_matches('-').to_ascii_lowercase();
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -19,7 +19,7 @@ fn digits(text: &str) -> (Vec<u8>, i32) {
     }
 }
 
-/// The first `len` digits, rounded. True if that made one more.
+/// Returns the first `len` digits, rounded. True if that made one more.
 fn rounded(digits: &[u8], len: i32) -> (Vec<u8>, bool) {
     let Ok(len) = usize::try_from(len) else {
         return (Vec::new(), false);

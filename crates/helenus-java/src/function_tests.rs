@@ -39,7 +39,7 @@ fn call(function: &Function, arguments: Vec<Option<CqlValue>>) -> Result<Option<
     function.call(arguments, &NoTypes, Instant::now() + Duration::from_secs(5))
 }
 
-/// The `int` that a body gives for two.
+/// Returns the `int` that a body gives for two.
 fn int(source: &str, a: i32, b: i32) -> Result<Option<CqlValue>, Failure> {
     let function = compile(source, &[("a", CqlType::INT), ("b", CqlType::INT)], CqlType::INT).unwrap();
     call(&function, vec![Some(CqlValue::Int(a)), Some(CqlValue::Int(b))])

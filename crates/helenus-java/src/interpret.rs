@@ -410,7 +410,7 @@ fn effort(object: &Value) -> usize {
     }
 }
 
-/// Bytes of the text that `+` makes of texts; 0 for other operators and values.
+/// Returns the bytes of the text that `+` makes of texts; 0 for other operators and values.
 fn added_len(operator: Operator, left: &Value, right: &Value) -> usize {
     let len = |value: &Value| match value {
         Value::String(text) => text.len(),

@@ -251,7 +251,7 @@ fn is_part_of_real(radix: u32, byte: u8, next: u8, previous: u8) -> bool {
     }
 }
 
-/// An integer literal. The magnitude of the smallest number is taken, which only a minus in front makes legal.
+/// Returns an integer literal. The magnitude of the smallest number is taken, which only a minus in front makes legal.
 fn integer(digits: &str, radix: u32, is_long: bool) -> Option<Kind> {
     let (digits, radix) = match radix {
         10 if digits.len() > 1 && digits.starts_with('0') => (&digits[1..], 8),

@@ -80,9 +80,9 @@ pub struct Signature {
 
 /// The types that a function makes values of by name.
 pub trait Types {
-    /// The user type of the function's keyspace.
+    /// Returns the user type of the function's keyspace.
     fn user_type(&self, name: &str) -> Option<CqlType>;
-    /// A type as CQL writes it.
+    /// Returns a type as CQL writes it.
     fn named(&self, definition: &str) -> Option<CqlType>;
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn call_static(class: &str, method: &str, arguments: &[Value]) -> Eva
     }
 }
 
-/// A constant.
+/// Returns a constant.
 ///
 /// # Errors
 /// There is none like that.

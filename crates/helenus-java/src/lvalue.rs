@@ -54,7 +54,7 @@ impl Frame<'_> {
         Ok(array)
     }
 
-    /// An element, or the length of an array.
+    /// Returns an element, or the length of an array.
     pub fn part(&mut self, expr: &Expr) -> EvalResult<Value> {
         match &expr.kind {
             ExprKind::Element { array, index } => {

@@ -217,7 +217,7 @@ fn too_large() -> Failure {
     Failure::thrown("java.lang.ArithmeticException", "the result is too large")
 }
 
-/// The low bits of a large integer, or the nearest real.
+/// Returns the low bits of a large integer, or the nearest real.
 fn big_integer(value: &BigInt, ty: &Type) -> Option<Value> {
     match ty {
         Type::Float => value.to_string().parse().ok().map(Value::Float),

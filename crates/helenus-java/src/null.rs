@@ -82,7 +82,7 @@ impl Frame<'_> {
     }
 }
 
-/// A class as the virtual machine names it: whole, but for two.
+/// Returns a class as the virtual machine names it: whole, but for two.
 fn short_name(ty: &Type) -> &str {
     match ty.name() {
         name @ ("String" | "Object") => name,

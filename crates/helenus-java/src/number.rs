@@ -16,7 +16,7 @@ enum Pair {
 }
 
 impl Value {
-    /// The number that a primitive or its box holds, where it is an integer.
+    /// Returns the number that a primitive or its box holds, where it is an integer.
     pub fn as_long(&self) -> Option<i64> {
         Some(match *self {
             Value::Char(value) => i64::from(value),
@@ -86,7 +86,7 @@ fn pair(left: &Value, right: &Value) -> Result<Pair, Failure> {
     })
 }
 
-/// The value of `left operator right`.
+/// Returns the value of `left operator right`.
 ///
 /// # Errors
 /// Division of an integer by zero, and operands that the operator does not take.
@@ -200,7 +200,7 @@ fn shift(operator: Operator, left: &Value, right: &Value) -> Result<Value, Failu
     })
 }
 
-/// The value of an operator of one operand.
+/// Returns the value of an operator of one operand.
 ///
 /// # Errors
 /// If the operator does not take it.
@@ -218,7 +218,7 @@ pub(crate) fn unary(operator: UnaryOperator, value: &Value) -> Result<Value, Fai
     }
 }
 
-/// A number as one of that type, cut off as Java does; none if it is no number or that is no type of numbers.
+/// Returns a number as one of that type, cut off as Java does; none if it is no number or that is no type of numbers.
 pub(crate) fn convert(value: &Value, ty: &Type) -> Option<Value> {
     let real = match *value {
         Value::Float(value) => Some(f64::from(value)),

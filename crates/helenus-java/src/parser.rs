@@ -131,7 +131,7 @@ impl Parser {
         Diagnostic::new(self.line(), message)
     }
 
-    /// The error at a token that can't stand where it stands.
+    /// Returns the error at a token that can't stand where it stands.
     pub fn unexpected(&self) -> Diagnostic {
         let shown = match self.peek() {
             Kind::End => return self.open("Syntax error, insert \"}\" to complete ClassBody"),
@@ -149,13 +149,13 @@ impl Parser {
         self.error(format!("Syntax error on token \"{shown}\", delete this token"))
     }
 
-    /// An error that shows after the body only, two lines below its last.
+    /// Returns an error that shows after the body only, two lines below its last.
     fn open(&self, message: &str) -> Diagnostic {
         let last = self.tokens.last().map_or(1, |token| token.line);
         Diagnostic::new(last + 2, message)
     }
 
-    /// The line of what stands before.
+    /// Returns the line of what stands before.
     fn line_before(&self) -> u32 {
         let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
         before.map_or(1, |token| token.line)
@@ -263,7 +263,7 @@ impl Parser {
         Ok(slot)
     }
 
-    /// A type with its type arguments, or of arrays: `java.util.Map<String, Integer>`, `int[]`.
+    /// Returns a type with its type arguments, or of arrays: `java.util.Map<String, Integer>`, `int[]`.
     pub fn type_name(&mut self) -> Parsed<Type> {
         let ty = self.element_type()?;
         self.dimensions(ty)
@@ -278,7 +278,7 @@ impl Parser {
         Ok(ty)
     }
 
-    /// A type that is no array.
+    /// Returns a type that is no array.
     pub fn element_type(&mut self) -> Parsed<Type> {
         let line = self.line();
         let Kind::Word(word) = self.peek() else {

@@ -35,7 +35,7 @@ struct Class {
 }
 
 impl Class {
-    /// The class above `ty`, which is of this one; without type arguments if it has none.
+    /// Returns the class above `ty`, which is of this one; without type arguments if it has none.
     fn above(&self, ty: &Type) -> Option<Type> {
         let superclass = self.superclass.as_ref()?;
         Some(match ty.arguments().is_empty() && !self.variables.is_empty() {
@@ -140,7 +140,7 @@ impl Bindings {
         }
     }
 
-    /// A type with its variables replaced; those that nothing is bound to are `Object`.
+    /// Returns a type with its variables replaced; those that nothing is bound to are `Object`.
     pub fn apply(&self, ty: &Type) -> Type {
         match ty {
             Type::Array(of) => Type::array(self.apply(of)),
@@ -164,7 +164,7 @@ pub(crate) fn is_variable(ty: &Type) -> bool {
     matches!(ty, Type::Class(name, _) if name.len() == 1)
 }
 
-/// The class of that name, or the one that stands for all exceptions.
+/// Returns the class of that name, or the one that stands for all exceptions.
 fn class(name: &str) -> Option<&'static Class> {
     let name = match classes::is_throwable(name) {
         true => "Throwable",
@@ -178,7 +178,7 @@ pub(crate) fn is_known(name: &str) -> bool {
     class(name).is_some()
 }
 
-/// The methods of that name of a class and of those above it, with what its type arguments are bound to there.
+/// Returns the methods of that name of a class and of those above it, with what its type arguments are bound to there.
 pub(crate) fn methods(of: &Type, name: &str) -> Vec<(&'static Method, Bindings)> {
     let mut found = Vec::new();
     let mut above = Some(of.clone());
@@ -241,7 +241,7 @@ pub(crate) fn bound<'a>(
     Some(bindings)
 }
 
-/// A type as the class above it of that name: `List<Integer>` as a `Collection` is `Collection<Integer>`.
+/// Returns a type as the class above it of that name: `List<Integer>` as a `Collection` is `Collection<Integer>`.
 pub(crate) fn as_class(ty: &Type, name: &str) -> Option<Type> {
     let mut above = Some(ty.clone());
     while let Some(ty) = above {

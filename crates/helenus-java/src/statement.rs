@@ -198,7 +198,7 @@ impl Parser {
         Ok(StatementKind::Expr(value))
     }
 
-    /// The error of a name that stands alone, which is taken for the type of a variable.
+    /// Returns the error of a name that stands alone, which is taken for the type of a variable.
     fn alone(&mut self, line: u32, word: &str) -> Diagnostic {
         let mut message =
             "Syntax error, insert \"VariableDeclarators\" to complete LocalVariableDeclaration".to_owned();

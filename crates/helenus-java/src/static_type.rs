@@ -22,7 +22,7 @@ impl StaticType {
         }
     }
 
-    /// A type that is there; nothing is known of one that isn't.
+    /// Returns a type that is there; nothing is known of one that isn't.
     pub fn of(ty: Type) -> StaticType {
         match ty.name() == UNKNOWN {
             true => StaticType::Nothing,
@@ -50,7 +50,7 @@ pub(crate) fn shown(arguments: &[StaticType]) -> String {
         .join(", ")
 }
 
-/// The type of one of two values.
+/// Returns the type of one of two values.
 pub(crate) fn both(then: StaticType, otherwise: StaticType) -> StaticType {
     match (then, otherwise) {
         (then, otherwise) if then == otherwise => then,
@@ -68,7 +68,7 @@ pub(crate) fn both(then: StaticType, otherwise: StaticType) -> StaticType {
     }
 }
 
-/// The type of what an operator makes of two values; else whether they can't be compared with each other.
+/// Returns the type of what an operator makes of two values; else whether they can't be compared with each other.
 pub(crate) fn result(operator: Operator, left: &StaticType, right: &StaticType) -> Result<Type, bool> {
     let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
     let (StaticType::Type(left), StaticType::Type(right)) = (left, right) else {

@@ -230,7 +230,7 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     }
 }
 
-/// A static field.
+/// Returns a static field.
 ///
 /// # Errors
 /// If there is none like that.

@@ -16,12 +16,12 @@ fn out_of_bounds(message: String) -> Failure {
     Failure::thrown("java.lang.StringIndexOutOfBoundsException", message)
 }
 
-/// The number of its UTF-16 units.
+/// Returns the number of its UTF-16 units.
 fn units_len(text: &str) -> i32 {
     text.encode_utf16().count() as i32
 }
 
-/// The difference of the first units that differ, or of the lengths.
+/// Returns the difference of the first units that differ, or of the lengths.
 pub(crate) fn compare(left: &str, right: &str) -> Result<i32, Failure> {
     budget::walk_bytes(left.len().min(right.len()))?;
     let mut both = left.encode_utf16().zip(right.encode_utf16());
@@ -31,7 +31,7 @@ pub(crate) fn compare(left: &str, right: &str) -> Result<i32, Failure> {
     })
 }
 
-/// The units from one position to another.
+/// Returns the units from one position to another.
 fn slice(text: &str, from: i32, to: Option<i32>) -> Result<Vec<u16>, Failure> {
     budget::walk_bytes(text.len())?;
     let len = units_len(text);
@@ -79,7 +79,7 @@ fn byte_at(text: &str, unit: i32) -> usize {
 /// Bytes of a compiled regular expression.
 const REGEX_MAX: usize = 2 << 20;
 
-/// A regular expression; of Java's, those that take time by the length of the text only are understood.
+/// Returns a regular expression; of Java's, those that take time by the length of the text only are understood.
 fn regex(pattern: &str) -> Result<Regex, Failure> {
     // Compiling takes long beside everything else that one step does.
     budget::look()?;
@@ -275,7 +275,7 @@ pub(crate) fn call(text: &str, method: &str, arguments: &[Value]) -> LookupResul
     })
 }
 
-/// A `byte[]`.
+/// Returns a `byte[]`.
 ///
 /// # Errors
 /// If it takes more memory than a call may, or too much time.
@@ -285,7 +285,7 @@ pub(crate) fn bytes_array(bytes: &[u8]) -> Result<Value, Failure> {
     Ok(Value::Array(Rc::new(Array::new(Type::Byte, bytes))))
 }
 
-/// The text of an array of `char`, or of `byte` in UTF-8.
+/// Returns the text of an array of `char`, or of `byte` in UTF-8.
 ///
 /// # Errors
 /// If it takes more memory than a call may, or too much time.

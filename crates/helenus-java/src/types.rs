@@ -4,7 +4,7 @@ use crate::ast::{Constant, Expr, ExprKind, Type, UnaryOperator};
 use crate::parser::UNKNOWN;
 use crate::signatures;
 
-/// The type in which two numbers are computed with.
+/// Returns the type in which two numbers are computed with.
 pub(crate) fn promoted(left: &Type, right: &Type) -> Option<Type> {
     let is = |ty: Type| *left == ty || *right == ty;
     if is(Type::Boolean) || !left.is_primitive() || !right.is_primitive() {
@@ -128,7 +128,7 @@ pub(crate) fn is_small_constant(value: &Expr, to: &Type) -> bool {
     }
 }
 
-/// The type of the elements that `for` goes through.
+/// Returns the type of the elements that `for` goes through.
 pub(crate) fn element_of(ty: &Type) -> Option<Type> {
     match ty {
         Type::Array(of) => Some(of.as_ref().clone()),

@@ -122,7 +122,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// All fields null.
+    /// Returns all fields null.
     pub fn new(ty: CqlType) -> Fields {
         let len = field_types(&ty).len();
         Fields {
@@ -132,7 +132,7 @@ impl Fields {
     }
 }
 
-/// The types of a tuple's or a user type's fields; none of others.
+/// Returns the types of a tuple's or a user type's fields; none of others.
 pub(crate) fn field_types(ty: &CqlType) -> Vec<&CqlType> {
     match ty {
         CqlType::Tuple(elements) => elements.iter().collect(),
@@ -141,7 +141,7 @@ pub(crate) fn field_types(ty: &CqlType) -> Vec<&CqlType> {
     }
 }
 
-/// The Java type of a parameter or a result: that of its values, but of a `timeuuid` its bytes, since Cassandra's
+/// Returns the Java type of a parameter or a result: that of its values, but of a `timeuuid` its bytes, since Cassandra's
 /// `CQL3Type.Native.TIMEUUID.getUDFType` names a type that it has no codec for.
 pub(crate) fn parameter_type(ty: &CqlType, is_nullable: bool) -> Type {
     match ty {
@@ -150,7 +150,7 @@ pub(crate) fn parameter_type(ty: &CqlType, is_nullable: bool) -> Type {
     }
 }
 
-/// The Java type of a value: primitive where it can be and no null comes.
+/// Returns the Java type of a value: primitive where it can be and no null comes.
 pub(crate) fn java_type(ty: &CqlType, is_nullable: bool) -> Type {
     let boxed = |ty: &CqlType| java_type(ty, true);
     let native = match ty {
@@ -214,7 +214,7 @@ impl Value {
         Value::Date(Rc::new(RefCell::new(millis)))
     }
 
-    /// The elements of a list or a set.
+    /// Returns the elements of a list or a set.
     pub fn elements(&self) -> Option<Ref<'_, Vec<Value>>> {
         match self {
             Value::List(values) => Some(values.borrow()),
@@ -231,7 +231,7 @@ impl Value {
         Value::ByteBuffer(Rc::new(Buffer::new(bytes)))
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     ///
     /// # Errors
     /// If it takes more memory than a call may, or too much time.
@@ -242,7 +242,7 @@ impl Value {
         }
     }
 
-    /// The value of a CQL value.
+    /// Returns the value of a CQL value.
     ///
     /// # Errors
     /// As [`of_parameter`](Self::of_parameter).
@@ -293,7 +293,7 @@ impl Value {
         })
     }
 
-    /// The CQL value of a value.
+    /// Returns the CQL value of a value.
     ///
     /// # Errors
     /// If it is of another class than values of that type are.
@@ -344,12 +344,12 @@ impl Value {
         Ok(Some(value))
     }
 
-    /// The whole name of its class, as messages show it.
+    /// Returns the whole name of its class, as messages show it.
     pub fn class_name(&self) -> String {
         whole_name(self.simple_class()).to_owned()
     }
 
-    /// The last part of its class's name.
+    /// Returns the last part of its class's name.
     pub fn simple_class(&self) -> &str {
         match self {
             Value::Null => "null",
@@ -496,7 +496,7 @@ pub(crate) fn copied<T: Clone>(elements: &[T]) -> EvalResult<Vec<T>> {
     Ok(elements.to_vec())
 }
 
-/// Bytes that the value of a CQL value takes, without its elements' own.
+/// Returns the bytes that the value of a CQL value takes, without its elements' own.
 fn size_of_cql(value: &CqlValue) -> usize {
     match value {
         CqlValue::Ascii(text) | CqlValue::Text(text) => text.len(),
@@ -508,7 +508,7 @@ fn size_of_cql(value: &CqlValue) -> usize {
     }
 }
 
-/// Bytes that the CQL value of a value takes, without its elements' own.
+/// Returns the bytes that the CQL value of a value takes, without its elements' own.
 fn into_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

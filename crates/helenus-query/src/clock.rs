@@ -83,7 +83,7 @@ impl TimestampSource {
         }
     }
 
-    /// The last timestamp that was given, as it changes.
+    /// Returns the last timestamp that was given, as it changes.
     pub fn last_us(&self) -> Arc<AtomicI64> {
         self.last_us.clone()
     }
@@ -93,7 +93,7 @@ impl TimestampSource {
         self.last_us.fetch_max(floor_us, Ordering::Relaxed);
     }
 
-    /// The next timestamp: now, or one more than the last one.
+    /// Returns the next timestamp: now, or one more than the last one.
     pub fn next_us(&self, clock: &dyn Clock) -> i64 {
         let now_us = clock.now_us() + self.ahead_us.load(Ordering::Relaxed);
         let bump = |last_us: i64| Some(now_us.max(last_us.saturating_add(1)));

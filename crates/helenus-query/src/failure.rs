@@ -15,7 +15,7 @@ pub enum ExecutionError {
 }
 
 impl ExecutionError {
-    /// The error for the client of a request that no other node is asked to carry out.
+    /// Returns the error for the client of a request that no other node is asked to carry out.
     pub(crate) fn into_client_error(self) -> CqlError {
         match self {
             ExecutionError::NotOwned => moving(),
@@ -59,7 +59,7 @@ impl From<StoreError> for ExecutionError {
     }
 }
 
-/// A store's error as a client sees it. [`at_consistency`] puts the request's consistency in.
+/// Returns a store's error as a client sees it. [`at_consistency`] puts the request's consistency in.
 pub(crate) fn store_error(error: StoreError) -> CqlError {
     let message = error.to_string();
     match error {
@@ -97,7 +97,7 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
     }
 }
 
-/// The refusal of a node that only reads the store, and why.
+/// Returns the refusal of a node that only reads the store, and why.
 pub(crate) fn refused_read_only(why: &str) -> CqlError {
     CqlError::invalid(format!(
         "This node is read-only (helenus serve --read-only): {why}"
@@ -122,12 +122,13 @@ pub(crate) fn at_consistency(mut error: CqlError, asked: Consistency, kind: Writ
     error
 }
 
-/// The error for clients of rows that are on their way to another node: nothing was done, and another try may find them.
+/// Returns the error for clients of rows that are on their way to another node: nothing was done, and another try may find them.
 fn moving() -> CqlError {
     CqlError::IsBootstrapping("The partition is moving to another node".to_owned())
 }
 
-/// True of errors upon which drivers send a write again, since it was not done: what comes of a list or a counter would be there twice.
+/// Returns true of errors upon which drivers send a write again, since it was not done: what comes of a list or a counter would be there
+/// twice.
 pub(crate) fn says_undone(error: &CqlError) -> bool {
     match error {
         CqlError::Server(_)
@@ -153,7 +154,7 @@ pub(crate) fn unavailable(consistency: Consistency) -> CqlError {
     }
 }
 
-/// No answer to a read in time.
+/// Returns no answer to a read in time.
 pub(crate) fn read_timeout(consistency: Consistency) -> CqlError {
     CqlError::ReadTimeout {
         message: "Operation timed out - received only 0 responses.".to_owned(),
@@ -164,7 +165,7 @@ pub(crate) fn read_timeout(consistency: Consistency) -> CqlError {
     }
 }
 
-/// No answer to a write in time: it may or may not have happened.
+/// Returns no answer to a write in time: it may or may not have happened.
 pub(crate) fn write_timeout(consistency: Consistency, write_type: WriteType) -> CqlError {
     CqlError::WriteTimeout {
         message: "Operation timed out - received only 0 responses.".to_owned(),

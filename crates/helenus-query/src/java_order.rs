@@ -6,7 +6,7 @@ pub fn hash_of_bytes(bytes: &[u8]) -> i32 {
     bytes.iter().rev().fold(1, add)
 }
 
-/// The place of a hash in a `HashMap` of so many places, a power of two.
+/// Returns the place of a hash in a `HashMap` of so many places, a power of two.
 pub fn bucket(hash: i32, buckets: usize) -> usize {
     let hash = hash.cast_unsigned();
     (hash ^ (hash >> 16)) as usize & (buckets - 1)

@@ -7,7 +7,7 @@ use crate::engine::ddl::in_memory::InMemorySchema;
 use crate::limits::AutoSnapshot;
 use crate::schema::Keyspace;
 
-/// A keyspace `ks` with a table `t` without masks, and a view of it.
+/// Returns a keyspace `ks` with a table `t` without masks, and a view of it.
 fn schema() -> InMemorySchema {
     let mut schema = InMemorySchema::new("ks");
     schema.auto_snapshot = AutoSnapshot {
@@ -36,7 +36,7 @@ fn now(schema: &InMemorySchema) -> Arc<Keyspace> {
     schema.schema.keyspace("ks").unwrap().clone()
 }
 
-/// The masks of a table of then, as `column function`.
+/// Returns the masks of a table of then, as `column function`.
 fn masks(schema: &InMemorySchema, then: &Arc<Keyspace>, table: &str) -> Vec<String> {
     let masked = masked_as_today(&schema.schema, then, Some(table));
     let columns = masked.tables[table].columns.iter();

@@ -106,7 +106,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The text of the file as it should be, and the plans that differ from it.
+/// Returns the text of the file as it should be, and the plans that differ from it.
 fn replay(text: &str) -> (String, Vec<String>) {
     let mut schema = InMemorySchema::new("ks");
     let (mut rewritten, mut differences) = (String::new(), Vec::new());

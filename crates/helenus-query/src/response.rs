@@ -19,7 +19,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of values, none of which is null.
+    /// Returns the rows of values, none of which is null.
     pub fn of_values(columns: Vec<ColumnSpec>, rows: &[Vec<Bytes>], paging_state: Option<Bytes>) -> Rows {
         let mut builder = RowsBuilder::new(columns.len());
         for row in rows {
@@ -64,7 +64,7 @@ pub struct Outcome {
 }
 
 impl Response {
-    /// The result with warnings.
+    /// Returns the result with warnings.
     pub fn with(self, warnings: Vec<String>) -> Outcome {
         Outcome {
             response: self,

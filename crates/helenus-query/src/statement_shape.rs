@@ -2,7 +2,7 @@
 
 use helenus_cql::lexer::{Kind, tokenize};
 
-/// The statement with `?` in the place of each constant. It ends where text begins that is no token, such as a string that was cut.
+/// Returns the statement with `?` in the place of each constant. It ends where text begins that is no token, such as a string that was cut.
 pub fn without_values(statement: &str) -> String {
     let tokens = tokenize(statement);
     let end = tokens.error.map_or(statement.len(), |error| error.offset);

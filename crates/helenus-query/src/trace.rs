@@ -117,7 +117,7 @@ pub(crate) fn read(live_rows: usize, tombstones: usize) {
     step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
 }
 
-/// Rows and tombstones that the request of this thread has read so far.
+/// Returns the rows and tombstones that the request of this thread has read so far.
 pub(crate) fn rows_read() -> (u64, u64) {
     CURRENT.with_borrow(|work| (work.live_rows, work.tombstones))
 }
@@ -148,7 +148,7 @@ pub fn shorten(statement: &str) -> &str {
     without_password(beginning(statement))
 }
 
-/// A statement as a trace's parameter, without a password.
+/// Returns a statement as a trace's parameter, without a password.
 pub fn parameter(statement: &str) -> String {
     let shown = without_password(statement);
     match shown.len() > PARAMETER_LEN_MAX {
@@ -161,7 +161,7 @@ fn beginning(text: &str) -> &str {
     cut(text, SHOWN_MAX)
 }
 
-/// The first characters of a text, at most so many bytes of them.
+/// Returns the first characters of a text, at most so many bytes of them.
 fn cut(text: &str, len_max: usize) -> &str {
     let mut end = len_max.min(text.len());
     while !text.is_char_boundary(end) {
@@ -170,7 +170,7 @@ fn cut(text: &str, len_max: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// A statement; of one that gives a role a password, nothing that follows the word (Cassandra's `PasswordObfuscator`).
+/// Returns a statement; of one that gives a role a password, nothing that follows the word (Cassandra's `PasswordObfuscator`).
 pub fn without_password(statement: &str) -> &str {
     let find = |word: &str| {
         let mut parts = statement.as_bytes().windows(word.len());
@@ -184,8 +184,8 @@ pub fn without_password(statement: &str) -> &str {
 
 const PASSWORD: &str = "password";
 
-/// The values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on. Values after the first megabyte are
-/// left out.
+/// Returns the values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on. Values after the first megabyte
+/// are left out.
 pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, String)> {
     let Ok(values) = markers.bind(values) else {
         return Vec::new();
@@ -250,7 +250,7 @@ pub struct TraceEvent {
 }
 
 impl Trace {
-    /// Bytes that it takes in memory.
+    /// Returns the bytes that it takes in memory.
     fn bytes(&self) -> usize {
         let parameter =
             |(name, value): (&String, &String)| 2 * size_of::<String>() + name.len() + value.len();
@@ -346,7 +346,7 @@ impl Traces {
         kept.count_again();
     }
 
-    /// The traces kept, oldest first.
+    /// Returns the traces kept, oldest first.
     pub fn all(&self) -> Vec<Trace> {
         self.kept
             .lock()

@@ -25,7 +25,7 @@ const PARTITION_KEY_AT: usize = 12;
 /// A table's number, in bytes of which none is zero, so that escaping leaves them as they are.
 const TABLE_LEN: usize = 5;
 
-/// True for keys of the archive.
+/// Returns true for keys of the archive.
 pub fn is_archive_key(key: &[u8]) -> bool {
     key.starts_with(&ARCHIVE.0.to_be_bytes())
 }
@@ -47,7 +47,7 @@ pub fn archive_key(key: &[u8]) -> Result<Bytes, KeyError> {
     Ok(archived.into())
 }
 
-/// The table that a key of the archive is about.
+/// Returns the table that a key of the archive is about.
 pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
     let number = parts
         .partition_prefix
@@ -58,8 +58,8 @@ pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
     Some(TableId(number))
 }
 
-/// The part of a stored value that goes into the archive: deletions, tombstones, and cells that expire within `window_s` of being written,
-/// without their values. `None` if there is none.
+/// Returns the part of a stored value that goes into the archive: deletions, tombstones, and cells that expire within `window_s` of being
+/// written, without their values. `None` if there is none.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -73,8 +73,8 @@ pub fn tombstones_of(kind: KeyKind, value: &Bytes, window_s: i64) -> Result<Opti
     }
 }
 
-/// An operand merged with archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still live at
-/// `now_s` do not count as tombstones.
+/// Returns an operand merged with archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still
+/// live at `now_s` do not count as tombstones.
 ///
 /// # Errors
 /// [`RowError`] if one of the values is corrupt.
@@ -102,7 +102,7 @@ pub fn under_tombstones(
     Ok(under)
 }
 
-/// The oldest timestamp in a value that a deletion could shadow; `None` if there is none.
+/// Returns the oldest timestamp in a value that a deletion could shadow; `None` if there is none.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -180,7 +180,7 @@ struct RowTombstones {
     writer: RowWriter,
 }
 
-/// A cell whose value is never read.
+/// Returns a cell whose value is never read.
 pub(crate) fn without_value(cell: CellRef<'_>) -> CellRef<'_> {
     CellRef { value: &[], ..cell }
 }

@@ -112,7 +112,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         }
     }
 
-    /// The header key that must be looked up (a point read of the tablet, whose current state still holds the job's inputs) and
+    /// Returns the header key that must be looked up (a point read of the tablet, whose current state still holds the job's inputs) and
     /// given to [`RowFilter::set_header`] before `key` is filtered. Asked for at most once, when the job or its
     /// resumed part starts in the middle of a partition.
     pub fn needs_header(&self, key: &[u8]) -> Option<Bytes> {
@@ -244,7 +244,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
 }
 
 impl FilterOutcome {
-    /// The decision on entries of a dropped table.
+    /// Returns the decision on entries of a dropped table.
     fn gone() -> FilterOutcome {
         FilterOutcome {
             decision: Decision::Drop,
@@ -399,14 +399,14 @@ impl Purge {
         }
     }
 
-    /// An expired liveness still supersedes older ones.
+    /// Returns an expired liveness still supersedes older ones.
     fn forgets_liveness(&mut self, liveness: &Liveness) -> bool {
         liveness
             .expiry
             .is_some_and(|expiry| self.forgets_expired(liveness.timestamp_us, expiry))
     }
 
-    /// An expired cell is as old as the write that set its expiry (`AbstractCell.purge`).
+    /// Returns an expired cell is as old as the write that set its expiry (`AbstractCell.purge`).
     fn forgets_expired(&mut self, timestamp_us: i64, expiry: Expiry) -> bool {
         expiry.expires_at_s <= self.now_s
             && self.forgets(
@@ -415,8 +415,8 @@ impl Purge {
             )
     }
 
-    /// The part of a cell that is kept. An expired cell stays an expired cell, without its value: a tombstone in its place, as in Cassandra,
-    /// would win over a cell of the same timestamp that expires later.
+    /// Returns the part of a cell that is kept. An expired cell stays an expired cell, without its value: a tombstone in its place, as in
+    /// Cassandra, would win over a cell of the same timestamp that expires later.
     fn cell<'a>(&mut self, cell: CellRef<'a>) -> Option<CellRef<'a>> {
         match cell.kind {
             CellKind::Expiring(expiry) if self.forgets_expired(cell.timestamp_us, expiry) => None,

@@ -375,7 +375,7 @@ fn below(older: &[Run], key: &Bytes, is_whole: bool) -> OlderOverlap {
     }
 }
 
-/// The oldest timestamp of what a deletion could shadow in these runs.
+/// Returns the oldest timestamp of what a deletion could shadow in these runs.
 fn oldest_us_of(runs: &[Run]) -> i64 {
     let values = runs.iter().flatten();
     let times = values.filter_map(|(key, entry)| oldest_us(kind_of(key), entry.value.as_ref()?).unwrap());

@@ -31,7 +31,7 @@ pub struct PartitionHeader {
 }
 
 impl PartitionHeader {
-    /// A header that deletes the whole partition.
+    /// Returns a header that deletes the whole partition.
     pub fn deleting_partition(deletion: Deletion) -> PartitionHeader {
         PartitionHeader {
             deletion: Some(deletion),
@@ -39,7 +39,7 @@ impl PartitionHeader {
         }
     }
 
-    /// A header that deletes the clusterings of these ranges, which may overlap and come in any order.
+    /// Returns a header that deletes the clusterings of these ranges, which may overlap and come in any order.
     pub fn deleting_ranges(
         ranges: impl IntoIterator<Item = ClusteringRange>,
         deletion: Deletion,
@@ -54,12 +54,12 @@ impl PartitionHeader {
         }
     }
 
-    /// True if nothing is deleted.
+    /// Returns true if nothing is deleted.
     pub fn is_empty(&self) -> bool {
         self.deletion.is_none() && self.range_tombstones.is_empty()
     }
 
-    /// The deletion that applies to the row of this encoded clustering: the stronger of the partition's and
+    /// Returns the deletion that applies to the row of this encoded clustering: the stronger of the partition's and
     /// the range tombstone's.
     pub fn deletion_at(&self, clustering: &[u8]) -> Option<Deletion> {
         let after = self
@@ -86,7 +86,7 @@ impl PartitionHeader {
         self.range_tombstones.retain(keep);
     }
 
-    /// The packed bytes: flags, deletion, then the range tombstones with their times relative to the deletion before.
+    /// Returns the packed bytes: flags, deletion, then the range tombstones with their times relative to the deletion before.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         let open_end = self

@@ -82,7 +82,7 @@ fn prefix_with_room(table: TableId, token: i64, partition_key: &[u8], room: usiz
     key
 }
 
-/// The bytes that all keys of a partition start with, up to the kind.
+/// Returns the bytes that all keys of a partition start with, up to the kind.
 pub fn partition_prefix(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
     prefix_with_room(table, token, partition_key, 0).into()
 }
@@ -94,23 +94,23 @@ fn key_of(table: TableId, token: i64, partition_key: &[u8], kind: KeyKind, clust
     key.into()
 }
 
-/// The key of the partition's header.
+/// Returns the key of the partition's header.
 pub fn header_key(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
     key_of(table, token, partition_key, KeyKind::Header, &[])
 }
 
-/// The key of the partition's static row.
+/// Returns the key of the partition's static row.
 pub fn static_key(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
     key_of(table, token, partition_key, KeyKind::Static, &[])
 }
 
-/// The key of a row; `clustering` is from [`KeyLayout::encode_clustering`] (empty for tables without clustering
+/// Returns the key of a row; `clustering` is from [`KeyLayout::encode_clustering`] (empty for tables without clustering
 /// columns).
 pub fn row_key(table: TableId, token: i64, partition_key: &[u8], clustering: &[u8]) -> Bytes {
     key_of(table, token, partition_key, KeyKind::Row, clustering)
 }
 
-/// The key of the header of a stored key's partition.
+/// Returns the key of the header of a stored key's partition.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if `key` is no stored key.
@@ -119,13 +119,13 @@ pub fn header_of(key: &[u8]) -> Result<Bytes, KeyError> {
     Ok(key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
 }
 
-/// The key of that kind in a partition of which the prefix is known.
+/// Returns the key of that kind in a partition of which the prefix is known.
 pub fn key_in_partition(partition_prefix: &[u8], kind: KeyKind, clustering: &[u8]) -> Bytes {
     [partition_prefix, &[kind as u8], clustering].concat().into()
 }
 
-/// The number of bytes of `key` that are its partition's prefix; `None` if the key ends before its partition does. The result holds for all
-/// keys that start with `key`.
+/// Returns the number of bytes of `key` that are its partition's prefix; `None` if the key ends before its partition does. The result holds
+/// for all keys that start with `key`.
 pub fn partition_prefix_len(key: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
@@ -176,7 +176,7 @@ pub fn decode_key(key: &[u8]) -> Result<KeyRef<'_>, KeyError> {
     })
 }
 
-/// The token in a key; none if it is too short for one.
+/// Returns the token in a key; none if it is too short for one.
 pub fn token_of(key: &[u8]) -> Option<i64> {
     let token = key.get(4..12)?.first_chunk()?;
     Some(i64::from_be_bytes(*token) ^ i64::MIN)
@@ -200,7 +200,7 @@ pub fn decode_partition_prefix(prefix: &[u8]) -> Result<(i64, Cow<'_, [u8]>), Ke
     Ok((token, Cow::Owned(partition_key)))
 }
 
-/// The kind of a key, which is all that a merge needs.
+/// Returns the kind of a key, which is all that a merge needs.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a key.
@@ -208,12 +208,12 @@ pub fn key_kind(key: &[u8]) -> Result<KeyKind, KeyError> {
     split_key(key).map(|parts| parts.kind)
 }
 
-/// All keys of a table.
+/// Returns all keys of a table.
 pub fn table_range(table: TableId) -> ByteRange {
     ByteRange::with_prefix(&table.0.to_be_bytes())
 }
 
-/// All keys of a table whose tokens lie within the bounds.
+/// Returns all keys of a table whose tokens lie within the bounds.
 pub fn token_range(table: TableId, start: Bound<i64>, end: Bound<i64>) -> ByteRange {
     let before = |token| Bytes::copy_from_slice(&token_prefix(table, token));
     let after = |token| successor(&token_prefix(table, token));
@@ -238,7 +238,7 @@ pub fn token_range(table: TableId, start: Bound<i64>, end: Bound<i64>) -> ByteRa
     }
 }
 
-/// All keys of a partition: header, static row, rows.
+/// Returns all keys of a partition: header, static row, rows.
 pub fn partition_range(table: TableId, token: i64, partition_key: &[u8]) -> ByteRange {
     ByteRange::with_prefix(&prefix_with_room(table, token, partition_key, 0))
 }
@@ -269,7 +269,7 @@ pub fn compose_partition_key<B: AsRef<[u8]>>(components: &[B]) -> Result<Bytes, 
     Ok(key.into())
 }
 
-/// The components of a serialized partition key of `count` columns.
+/// Returns the components of a serialized partition key of `count` columns.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if the bytes aren't such a key.

@@ -83,7 +83,7 @@ pub(crate) fn merge_rows(a: &Bytes, b: &Bytes) -> Result<Bytes, RowError> {
     merge_parts(&left, &right, a.len() + b.len())
 }
 
-/// True if nothing of `old` can be seen beside `new`: then the merge is `new`, as it is.
+/// Returns true if nothing of `old` can be seen beside `new`: then the merge is `new`, as it is.
 fn overwrites(new: &Packed<'_>, old: &Packed<'_>) -> Result<bool, RowError> {
     if !old.is_uniform() || old.has_exact_clustering() {
         return Ok(false);
@@ -150,7 +150,7 @@ fn merge_parts(left: &Packed<'_>, right: &Packed<'_>, capacity: usize) -> Result
     ))
 }
 
-/// A row that is written again under another form of its clustering keeps its name.
+/// Returns a row that is written again under another form of its clustering keeps its name.
 fn oldest_clustering<'a>(a: Option<ExactParts<'a>>, b: Option<ExactParts<'a>>) -> Option<ExactParts<'a>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -251,7 +251,7 @@ fn rank(kind: &CellKind) -> (u8, i64, i64) {
     }
 }
 
-/// The liveness that supersedes (`LivenessInfo.supersedes`): the newest; at the same timestamp the one that expires, then the
+/// Returns the liveness that supersedes (`LivenessInfo.supersedes`): the newest; at the same timestamp the one that expires, then the
 /// one that expires later, then the one of the smaller TTL.
 pub fn merge_liveness(a: Option<Liveness>, b: Option<Liveness>) -> Option<Liveness> {
     fn rank(liveness: &Liveness) -> (i64, Option<(i64, i64)>) {

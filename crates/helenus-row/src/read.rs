@@ -43,7 +43,7 @@ pub struct LiveElements<'a> {
 }
 
 impl<'a> LiveElements<'a> {
-    /// The live elements in the order that CQL gives them: lists by their timeuuids, sets and maps by their element type,
+    /// Returns the live elements in the order that CQL gives them: lists by their timeuuids, sets and maps by their element type,
     /// user types by field. Of elements that compare as equal but differ in bytes (`1.0` and `1.00`), the
     /// newest counts.
     pub fn in_cql_order(mut self, ty: &CqlType) -> Elements<'a> {
@@ -52,19 +52,19 @@ impl<'a> LiveElements<'a> {
         self.elements
     }
 
-    /// The live elements, ascending by path bytes.
+    /// Returns the live elements, ascending by path bytes.
     pub fn iter(&self) -> impl Iterator<Item = &(&'a [u8], CellRef<'a>)> {
         self.elements.iter().filter(|(_, cell)| cell.is_live(self.now_s))
     }
 
-    /// The serialized value, as in result rows.
+    /// Returns the serialized value, as in result rows.
     pub fn value(self, ty: &CqlType) -> Bytes {
         complex_value(ty, &self.in_cql_order(ty))
     }
 }
 
 impl<'a> LiveRow<'a> {
-    /// The column, if it has a live cell.
+    /// Returns the column, if it has a live cell.
     pub fn column(&self, id: ColumnId) -> Option<&LiveColumn<'a>> {
         let at = self
             .columns
@@ -74,7 +74,7 @@ impl<'a> LiveRow<'a> {
     }
 }
 
-/// The live part of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone over it
+/// Returns the live part of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone over it
 /// ([`crate::header::PartitionHeader::deletion_at`]), and the table's rules. `None` if there is none: a row is live by its liveness or any
 /// live cell; a static row by its cells alone, having no liveness.
 ///
@@ -165,8 +165,8 @@ pub fn row_state(
     Ok(RowState { is_live, tombstones })
 }
 
-/// The number of tombstones, counted as in Cassandra, of a row that is dead by [`live_row`]: its dead cells, or one for a deleted or expired
-/// row without cells. Data that the partition's deletions cover is not counted.
+/// Returns the number of tombstones, counted as in Cassandra, of a row that is dead by [`live_row`]: its dead cells, or one for a deleted
+/// or expired row without cells. Data that the partition's deletions cover is not counted.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
@@ -200,7 +200,7 @@ pub fn tombstones_of_dead(
     })
 }
 
-/// The live elements, and how many are dead and not shadowed.
+/// Returns the live elements, and how many are dead and not shadowed.
 fn live_elements<'a>(
     complex: &ComplexRef<'a>,
     shadow: Option<Deletion>,
@@ -266,7 +266,7 @@ fn sort_merging(path_type: &CqlType, elements: &mut Elements<'_>) {
     });
 }
 
-/// The serialized value, as in result rows, of a column that isn't frozen: live elements in CQL order.
+/// Returns the serialized value, as in result rows, of a column that isn't frozen: live elements in CQL order.
 pub fn complex_value(ty: &CqlType, elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
     let mut out = Vec::new();
     match ty {

@@ -43,12 +43,12 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    /// True if something written at `timestamp_us` is gone (`DeletionTime.deletes`).
+    /// Returns true if something written at `timestamp_us` is gone (`DeletionTime.deletes`).
     pub fn deletes(&self, timestamp_us: i64) -> bool {
         timestamp_us <= self.timestamp_us
     }
 
-    /// The stronger of two deletions; the order is that of `DeletionTime.supersedes`.
+    /// Returns the stronger of two deletions; the order is that of `DeletionTime.supersedes`.
     pub fn max(a: Option<Deletion>, b: Option<Deletion>) -> Option<Deletion> {
         Ord::max(a, b)
     }
@@ -73,13 +73,13 @@ impl CellRules {
         }
     }
 
-    /// The type of the column's paths, if some can be equal in other bytes.
+    /// Returns the type of the column's paths, if some can be equal in other bytes.
     pub fn alike(&self, column: ColumnId) -> Option<&CqlType> {
         let mut columns = self.alike.as_ref()?.iter();
         columns.find(|(id, _)| *id == column).map(|(_, ty)| ty)
     }
 
-    /// The deletion that shadows a cell of the column, given that which shadows the row.
+    /// Returns the deletion that shadows a cell of the column, given that which shadows the row.
     pub fn over(&self, column: ColumnId, shadow: Option<Deletion>) -> Option<Deletion> {
         let Some(columns) = &self.dropped else {
             return shadow;
@@ -96,7 +96,7 @@ impl CellRules {
 }
 
 impl Liveness {
-    /// True if this liveness makes the row live at `now_s`.
+    /// Returns true if this liveness makes the row live at `now_s`.
     pub fn is_live(&self, now_s: i64) -> bool {
         self.expiry.is_none_or(|expiry| now_s < expiry.expires_at_s)
     }
@@ -159,7 +159,7 @@ impl Cell {
 }
 
 impl Cell {
-    /// The cell as reads see it.
+    /// Returns the cell as reads see it.
     pub fn borrow(&self) -> CellRef<'_> {
         CellRef {
             timestamp_us: self.timestamp_us,
@@ -204,12 +204,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if the row has neither liveness, deletion nor cells.
+    /// Returns true if the row has neither liveness, deletion nor cells.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_none() && self.deletion.is_none() && self.columns.is_empty()
     }
 
-    /// The packed bytes, which are both a merge operand and a stored value. Cells that the row's own deletions shadow are left out.
+    /// Returns the packed bytes, which are both a merge operand and a stored value. Cells that the row's own deletions shadow are left out.
     pub fn encode(&self) -> Bytes {
         let mut writer = RowWriter::new(self.liveness, self.deletion, self.values_len());
         let mut elements = Vec::new();
@@ -399,7 +399,7 @@ impl RowBuilder {
         }
     }
 
-    /// The row so far.
+    /// Returns the row so far.
     pub fn row(&self) -> &Row {
         &self.row
     }
@@ -408,7 +408,7 @@ impl RowBuilder {
         self.row.is_empty()
     }
 
-    /// The packed operand.
+    /// Returns the packed operand.
     pub fn build(&self) -> Bytes {
         self.row.encode()
     }

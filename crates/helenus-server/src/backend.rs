@@ -23,10 +23,10 @@ pub trait Backend: Send + Sync + 'static {
     /// A statement that was prepared.
     type Prepared: Send + Sync + 'static;
 
-    /// The version of CQL that SUPPORTED names.
+    /// Returns the version of CQL that SUPPORTED names.
     fn cql_version(&self) -> &str;
 
-    /// True if answers may say which node a request should have gone to, so that the protocol's extension for it is offered.
+    /// Returns true if answers may say which node a request should have gone to, so that the protocol's extension for it is offered.
     fn has_tablets(&self) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub trait Backend: Send + Sync + 'static {
         std::future::ready(Err(refused))
     }
 
-    /// True if who has logged in may stay. Whoever may not any more is told so by [`Clients::end_unless`].
+    /// Returns true if who has logged in may stay. Whoever may not any more is told so by [`Clients::end_unless`].
     fn may_stay(&self, _user: &User) -> bool {
         true
     }
@@ -72,21 +72,21 @@ pub trait Backend: Send + Sync + 'static {
         text: &str,
     ) -> impl Future<Output = Result<(Prepared, Vec<String>), CqlError>> + Send;
 
-    /// The prepared statement of that id, or [`CqlError::Unprepared`].
+    /// Returns the prepared statement of that id, or [`CqlError::Unprepared`].
     fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;
 
-    /// The keyspace that the names of a prepared statement are in which name none.
+    /// Returns the keyspace that the names of a prepared statement are in which name none.
     fn keyspace<'p>(&self, _prepared: &'p Self::Prepared) -> Option<&'p str> {
         None
     }
 
-    /// The text of a prepared statement.
+    /// Returns the text of a prepared statement.
     fn statement<'p>(&self, prepared: &'p Self::Prepared) -> &'p str;
 
     /// Names and values of its markers, as a trace shows them.
     fn bound_variables(&self, prepared: &Self::Prepared, values: &BoundValues) -> Vec<(String, String)>;
 
-    /// The result metadata that clients were given when the statement was first prepared; without columns for
+    /// Returns the result metadata that clients were given when the statement was first prepared; without columns for
     /// what is not a SELECT.
     fn prepared_metadata(&self, prepared: &Self::Prepared) -> Arc<ResultMetadata>;
 
@@ -117,7 +117,7 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// The memory that clients take, where whoever makes answers counts too.
+    /// Returns the memory that clients take, where whoever makes answers counts too.
     fn client_memory(&self) -> Option<Arc<ClientMemory>> {
         None
     }
@@ -128,7 +128,7 @@ pub trait Backend: Send + Sync + 'static {
     /// How many requests wait.
     fn show_waiting(&self, _requests: usize) {}
 
-    /// The keyspace and the name of the table of that id, if it is there.
+    /// Returns the keyspace and the name of the table of that id, if it is there.
     fn table_name(&self, _id: Uuid) -> Option<(String, String)> {
         None
     }

@@ -31,7 +31,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(
     engine: Arc<Engine>,
     settings: Arc<dyn LiveSettings>,
@@ -47,7 +47,7 @@ pub(crate) fn router(
         })
 }
 
-/// The settings that are not as without any, by name. Secrets are not shown.
+/// Returns the settings that are not as without any, by name. Secrets are not shown.
 pub(crate) fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, String> {
     let all = settings.settings().into_iter();
     let unusual = all.filter(|setting| setting.value != setting.default);
@@ -56,7 +56,7 @@ pub(crate) fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, 
         .collect()
 }
 
-/// The outcome of a task that goes on if nobody waits for it.
+/// Returns the outcome of a task that goes on if nobody waits for it.
 async fn outcome<T: Send + 'static>(
     work: impl Future<Output = Result<T, CqlError>> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -31,7 +31,7 @@ impl Expiry {
         self.0.store(expiry_s(pem).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Seconds since 1970. `None` if the certificate does not say.
+    /// Returns seconds since 1970. `None` if the certificate does not say.
     pub fn at_s(&self) -> Option<i64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|at_s| *at_s != 0)
     }
@@ -43,7 +43,7 @@ fn expiry_s(pem: &[u8]) -> Option<i64> {
     not_after_s(&certificate)
 }
 
-/// The end of the validity of a certificate (RFC 5280, section 4.1).
+/// Returns the end of the validity of a certificate (RFC 5280, section 4.1).
 fn not_after_s(der: &[u8]) -> Option<i64> {
     let (certificate, _) = tagged(der, SEQUENCE)?;
     let (mut body, _) = tagged(certificate, SEQUENCE)?;
@@ -60,7 +60,7 @@ fn not_after_s(der: &[u8]) -> Option<i64> {
     seconds(tag, std::str::from_utf8(end).ok()?)
 }
 
-/// An element of DER: its tag, its content, and the bytes behind it.
+/// Returns an element of DER: its tag, its content, and the bytes behind it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk()?;
     let (len, rest) = match first {
@@ -75,13 +75,13 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The content of an element that must have that tag, and the bytes behind it.
+/// Returns the content of an element that must have that tag, and the bytes behind it.
 fn tagged(der: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, rest) = element(der)?;
     (tag == wanted).then_some((content, rest))
 }
 
-/// A time, which RFC 5280 wants in UTC and with seconds.
+/// Returns a time, which RFC 5280 wants in UTC and with seconds.
 fn seconds(tag: u8, text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z')?;
     let (year, rest) = match tag {

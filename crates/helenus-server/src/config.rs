@@ -76,14 +76,14 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The greatest length of a body that is read: `frame_bytes_max`, but at most half of the memory for all requests.
+    /// Returns the greatest length of a body that is read: `frame_bytes_max`, but at most half of the memory for all requests.
     pub fn body_len_max(&self) -> usize {
         const LEAST: usize = 64 << 10;
         self.frame_bytes_max
             .min((self.node_in_flight_bytes / 2).max(LEAST))
     }
 
-    /// The defaults; some are shares of the memory that the process may use.
+    /// Returns the defaults; some are shares of the memory that the process may use.
     pub fn new(listen: SocketAddr, memory_bytes: u64) -> ServerConfig {
         let share = |part: u64, least: u64, most: u64| {
             usize::try_from((memory_bytes / part).clamp(least, most)).unwrap_or(usize::MAX)

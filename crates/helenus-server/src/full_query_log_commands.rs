@@ -20,7 +20,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(log: Arc<FullQueryLog>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/full_query_log", get(show))
@@ -57,7 +57,7 @@ async fn show(State(context): State<Context>) -> impl IntoResponse {
     )
 }
 
-/// The body has a line `name=value` for each option that shall not be as the settings say.
+/// Returns the body has a line `name=value` for each option that shall not be as the settings say.
 async fn enable(
     State(context): State<Context>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

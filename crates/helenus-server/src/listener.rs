@@ -58,7 +58,7 @@ impl SlowRequestLog {
         self.0.set_kept(kept);
     }
 
-    /// The last slow requests, the newest first.
+    /// Returns the last slow requests, the newest first.
     pub(crate) fn kept(&self) -> Vec<KeptRequest> {
         self.0.kept()
     }
@@ -125,7 +125,7 @@ impl Server {
         self.transport.clone()
     }
 
-    /// The metrics of its requests.
+    /// Returns the metrics of its requests.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -185,7 +185,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// True while clients can connect.
+    /// Returns true while clients can connect.
     pub fn is_enabled(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
     }
@@ -339,7 +339,7 @@ fn begin<B: Backend>(
     });
 }
 
-/// A connection, encrypted if that is what clients are to do.
+/// Returns a connection, encrypted if that is what clients are to do.
 async fn encrypted<B: Backend>(
     socket: TcpStream,
     deadline: Instant,

@@ -37,7 +37,7 @@ pub struct Reloaded {
 
 /// The settings of the process.
 pub trait LiveSettings: Send + Sync {
-    /// All settings.
+    /// Returns all settings.
     fn settings(&self) -> Vec<SettingState>;
 
     /// Changes a setting until the node ends, or until the settings are read again.
@@ -46,7 +46,7 @@ pub trait LiveSettings: Send + Sync {
     /// Why not, in words.
     fn set(&self, name: &str, value: &str) -> Result<(), String>;
 
-    /// The settings of guardrails and their values, in the form of `system_views.settings`.
+    /// Returns the settings of guardrails and their values, in the form of `system_views.settings`.
     fn guardrails(&self) -> Vec<(String, Option<String>)>;
 
     /// Changes settings of guardrails, all or none, until the node ends, or until the settings are read again.
@@ -68,7 +68,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(settings: Arc<dyn LiveSettings>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/settings", get(show).post(set))

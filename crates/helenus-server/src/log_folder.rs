@@ -17,7 +17,7 @@ pub(crate) fn check_apart(folder: &Path, store: Option<&Path>) -> Result<(), Str
     ))
 }
 
-/// The absolute path of a folder that may not exist yet, without links in the part that exists.
+/// Returns the absolute path of a folder that may not exist yet, without links in the part that exists.
 fn resolved(folder: &Path) -> PathBuf {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     for existing in folder.ancestors() {

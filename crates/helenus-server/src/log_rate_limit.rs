@@ -53,7 +53,7 @@ impl LogRateLimiter {
     }
 }
 
-/// A text of a stranger as a line of the log shows it: its beginning, on one line.
+/// Returns a text of a stranger as a line of the log shows it: its beginning, on one line.
 pub(crate) fn shown(text: &str) -> String {
     let cut = match text.char_indices().nth(SHOWN_MAX) {
         Some((at, _)) => text.get(..at).unwrap_or_default(),

@@ -55,7 +55,7 @@ impl RequestKind {
     }
 }
 
-/// The names under which errors are counted.
+/// Returns the names under which errors are counted.
 fn error_name(error: &CqlError) -> &'static str {
     match error {
         CqlError::Warned { error, .. } => error_name(error),
@@ -171,7 +171,7 @@ impl Metrics {
         counter!(ERRORS, "error" => error_name(error)).increment(1);
     }
 
-    /// The number of requests that failed by the server's fault, panics included.
+    /// Returns the number of requests that failed by the server's fault, panics included.
     pub(crate) fn server_errors(&self) -> u64 {
         self.server_errors.load(Ordering::Relaxed)
     }

@@ -39,7 +39,7 @@ pub struct LogLevel {
 
 /// What the process logs.
 pub trait LogLevels: Send + Sync {
-    /// The levels, that without a target first.
+    /// Returns the levels, that without a target first.
     fn levels(&self) -> Vec<LogLevel>;
 
     /// Sets a level, or with `None` those that the process began with.
@@ -189,7 +189,7 @@ async fn audit_log(State(commands): State<NodeCommands>) -> impl IntoResponse {
     as_json(&options.into_iter().map(option).collect())
 }
 
-/// The body has a line `name=value` for each option that shall not be as the settings say.
+/// Returns the body has a line `name=value` for each option that shall not be as the settings say.
 async fn enable_audit_log(
     State(commands): State<NodeCommands>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -60,7 +60,7 @@ impl NodeReporter {
         router.with_state((self, serves_clients))
     }
 
-    /// The cluster that this node is alone, in the shape of that of several.
+    /// Returns the cluster that this node is alone, in the shape of that of several.
     pub(crate) fn single(&self, serves_clients: bool) -> Value {
         let node = self.engine.node();
         let tablets = self.engine.store_stats().tablets;
@@ -196,7 +196,7 @@ impl NodeReporter {
         }
     }
 
-    /// The mode of the node, as Cassandra's tools name it.
+    /// Returns the mode of the node, as Cassandra's tools name it.
     fn state(&self, is_up: bool) -> &'static str {
         match self.agent.as_ref().map(AgentHandle::state) {
             Some(AgentState::Joining(_) | AgentState::Failed(_)) => "JOINING",
@@ -222,7 +222,7 @@ async fn show_clients(State((reporter, _)): State<Served>) -> impl IntoResponse 
     as_json(&clients.iter().map(|client| client_report(client)).collect())
 }
 
-/// A client as `system_views.clients` shows it. Before STARTUP most is null.
+/// Returns a client as `system_views.clients` shows it. Before STARTUP most is null.
 fn client_report(client: &Client) -> Value {
     let session = client.session();
     let session = session.as_ref();
@@ -252,7 +252,7 @@ async fn show_single_load(State((reporter, _)): State<Served>) -> impl IntoRespo
     as_json(&json!({ here: bytes }))
 }
 
-/// An answer in JSON that people read, too.
+/// Returns an answer in JSON that people read, too.
 pub(crate) fn as_json(value: &Value) -> impl IntoResponse + use<> {
     let json = [(header::CONTENT_TYPE, "application/json")];
     (json, format!("{value:#}\n"))
@@ -284,7 +284,7 @@ fn row_cache(stats: &StoreStats) -> Value {
     })
 }
 
-/// The number and the size of its entries are not known.
+/// Returns the number and the size of its entries are not known.
 fn block_cache(stats: &StoreStats) -> Value {
     json!({
         "capacity_bytes": stats.block_cache_bytes,
@@ -293,7 +293,7 @@ fn block_cache(stats: &StoreStats) -> Value {
     })
 }
 
-/// The rates are null in the first seconds, the cost in the first five minutes.
+/// Returns the rates are null in the first seconds, the cost in the first five minutes.
 fn bucket(cost: Option<BucketCost>) -> Value {
     json!({
         "requests_per_second": cost.map(|cost| Value::from_iter(cost.rates.by_kind())),

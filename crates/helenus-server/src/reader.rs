@@ -87,7 +87,7 @@ async fn refresh(engine: &Arc<Engine>, is_first: bool) -> Result<(), ReaderError
     documents.map_err(ReaderError::Schema)
 }
 
-/// The tablets of the cluster; before the first node has joined, those that the store begins with.
+/// Returns the tablets of the cluster; before the first node has joined, those that the store begins with.
 async fn tablets(engine: &Engine) -> Result<Vec<(u32, TokenRange)>, ReaderError> {
     let store = engine.store();
     let Some(document) = store.meta_get(CLUSTER_DOCUMENT).await? else {

@@ -10,7 +10,7 @@ pub enum RollCycle {
 }
 
 impl RollCycle {
-    /// The cycle of that name, in Cassandra's words.
+    /// Returns the cycle of that name, in Cassandra's words.
     ///
     /// # Errors
     /// There is none of that name.

@@ -87,27 +87,27 @@ impl<B: Backend> ServerState<B> {
         }
     }
 
-    /// Bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
+    /// Returns the bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
     fn held_bytes(&self) -> usize {
         self.in_flight.load().1.saturating_add(self.memory.held())
     }
 
-    /// True if there is memory for so much more of running requests.
+    /// Returns true if there is memory for so much more of running requests.
     pub fn has_room(&self, needed: usize) -> bool {
         self.held_bytes().saturating_add(needed) < self.config.node_in_flight_bytes
     }
 
-    /// True if so much more may be held of what does not run yet. A part is left for what runs.
+    /// Returns true if so much more may be held of what does not run yet. A part is left for what runs.
     pub fn may_hold(&self, more: usize) -> bool {
         self.held_bytes().saturating_add(more) < self.memory.limit_of_waiting()
     }
 
-    /// True if nothing runs.
+    /// Returns true if nothing runs.
     pub fn is_idle(&self) -> bool {
         self.in_flight.load().0 == 0
     }
 
-    /// True if not as many requests run as may run.
+    /// Returns true if not as many requests run as may run.
     pub fn may_run_more(&self) -> bool {
         self.in_flight.load().0 < self.config.requests_running_max
     }
@@ -141,7 +141,7 @@ impl<B: Backend> ServerState<B> {
         self.backend.show_waiting(requests);
     }
 
-    /// The id of a new trace: a time UUID.
+    /// Returns the id of a new trace: a time UUID.
     pub fn trace_id(&self) -> Uuid {
         self.trace_ids.next()
     }
@@ -221,7 +221,7 @@ impl TraceIds {
     }
 }
 
-/// The time UUID of an event in a trace; it tells it from the trace's other events only.
+/// Returns the time UUID of an event in a trace; it tells it from the trace's other events only.
 pub(crate) fn time_uuid(at_us: i64) -> Uuid {
     // Multicast, as above.
     uuid_at(at_us, &[1, 0, 0, 0, 0, 0])

@@ -72,7 +72,7 @@ impl SlowLog {
         took.as_micros() > u128::from(self.timeout_us.load(Ordering::Relaxed))
     }
 
-    /// The last slow requests, the newest first.
+    /// Returns the last slow requests, the newest first.
     pub fn kept(&self) -> Vec<KeptRequest> {
         self.kept.all()
     }
@@ -107,7 +107,7 @@ impl SlowLog {
     }
 }
 
-/// The stages that took some time.
+/// Returns the stages that took some time.
 fn stages(times: &StageTimes, sending: Duration) -> Vec<(&'static str, Duration)> {
     let known = times.stages().map(|(stage, took)| (stage.name(), took));
     let all = known.chain([("send", sending)]);

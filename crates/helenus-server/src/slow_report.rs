@@ -19,7 +19,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The request above. `authenticator` is that of the node's commands.
+/// Returns the request above. `authenticator` is that of the node's commands.
 pub(crate) fn router(slow_requests: SlowRequestLog, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/slow_statements", post(show))

@@ -29,7 +29,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(engine: Arc<Engine>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route(TAKE, post(take))
@@ -48,7 +48,7 @@ fn misread(error: serde_json::Error) -> Refusal {
     )
 }
 
-/// The refusal of a command that has failed.
+/// Returns the refusal of a command that has failed.
 pub(crate) fn failed(error: CqlError) -> Refusal {
     let status = match error {
         CqlError::Invalid(_) => StatusCode::CONFLICT,

@@ -46,7 +46,7 @@ pub(crate) fn watch<T>(poll: impl FnOnce() -> T) -> T {
     polled
 }
 
-/// A reading of the thread's CPU time that is young enough.
+/// Returns a reading of the thread's CPU time that is young enough.
 fn recent_reading(now: Instant) -> Reading {
     match LAST.get() {
         Some(last) if now.saturating_duration_since(last.at) < READING_AGE_MAX => last,

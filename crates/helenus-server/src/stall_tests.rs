@@ -2,7 +2,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
 
-/// Number of stalls that `run` records.
+/// Returns the number of stalls that `run` records.
 fn stalls(run: impl FnOnce()) -> u64 {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();

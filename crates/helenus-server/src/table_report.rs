@@ -94,7 +94,7 @@ fn shown(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// The same of the partitions that were read, of which the largest is known better; null without any.
+/// Returns the same of the partitions that were read, of which the largest is known better; null without any.
 fn partition_bytes(size: &TableSize, sizes: &[u64]) -> Value {
     let at = |share: f64| {
         sizes

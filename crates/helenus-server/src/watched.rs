@@ -45,7 +45,7 @@ impl Watched {
         }
     }
 
-    /// The warnings, in words.
+    /// Returns the warnings, in words.
     pub fn warnings(&self, engine: &Engine) -> Vec<String> {
         let now_s = engine.wall_clock_us() / 1_000_000;
         let certificates = self.certificates.iter();

@@ -27,7 +27,7 @@ pub(crate) struct WorkingMemory {
 }
 
 impl WorkingMemory {
-    /// A budget of that many bytes.
+    /// Returns a budget of that many bytes.
     pub fn new(bytes_max: usize) -> WorkingMemory {
         let units = u32::try_from(bytes_max / UNIT_BYTES).unwrap_or(u32::MAX >> 4);
         let units = units.clamp(1, u32::MAX >> 4);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A whole number with an optional suffix: `k` thousand, `M` million, `B` billion, in either case.
+/// Returns a whole number with an optional suffix: `k` thousand, `M` million, `B` billion, in either case.
 pub fn count(text: &str) -> Result<u64, String> {
     let (digits, factor) = split(text);
     let bad = || format!("{text:?} is not a number like 5000, 10k, 1.5M or 2B");
@@ -18,7 +18,7 @@ pub fn count(text: &str) -> Result<u64, String> {
     Ok(number as u64)
 }
 
-/// A number of requests a second, with the suffixes of [`count`]; 0 is "no rate".
+/// Returns a number of requests a second, with the suffixes of [`count`]; 0 is "no rate".
 pub fn rate(text: &str) -> Result<f64, String> {
     let (digits, factor) = split(text);
     match digits.parse::<f64>() {
@@ -48,7 +48,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if parsed.is_zero() { Err(bad()) } else { Ok(parsed) }
 }
 
-/// A part of all operations, from 0 to 1.
+/// Returns a part of all operations, from 0 to 1.
 pub fn ratio(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
@@ -56,7 +56,7 @@ pub fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A range of whole numbers: `100..200` without its end, `100..` or `..200`.
+/// Returns a range of whole numbers: `100..200` without its end, `100..` or `..200`.
 pub fn range(text: &str) -> Result<(u64, Option<u64>), String> {
     let bad = || format!("{text:?} is not a range like 0..1M, 500k.. or ..200");
     let (start, end) = text.split_once("..").ok_or_else(bad)?;

@@ -27,7 +27,7 @@ impl CommitTime {
 }
 
 impl From<i64> for CommitTime {
-    /// The time of both clocks.
+    /// Returns the time of both clocks.
     fn from(clock_ms: i64) -> CommitTime {
         CommitTime {
             clock_ms,
@@ -79,8 +79,8 @@ impl StoreClock {
         self.floor_ms.fetch_max(tick_ms, Ordering::AcqRel);
     }
 
-    /// The highest stamp that was found stored. Unlike what the clock shows, it does not follow this process's own write timestamps: to
-    /// raise those to what the clock shows would move both ahead of time with each call.
+    /// Returns the highest stamp that was found stored. Unlike what the clock shows, it does not follow this process's own write
+    /// timestamps: to raise those to what the clock shows would move both ahead of time with each call.
     pub fn found_ms(&self) -> i64 {
         self.found_ms.load(Ordering::Acquire)
     }
@@ -90,7 +90,7 @@ impl StoreClock {
         self.machine_ms().max(self.floor_ms.load(Ordering::Acquire))
     }
 
-    /// The time of a commit.
+    /// Returns the time of a commit.
     pub fn commit_time(&self) -> CommitTime {
         let clock_ms = self.now_ms();
         let ahead_ms = clock_ms.saturating_sub(self.machine_ms()).max(0);

@@ -34,12 +34,12 @@ pub trait DataModel: Send + Sync + 'static {
         operands: &[Bytes],
     ) -> Result<Bytes, DataModelError>;
 
-    /// A filter for one run of a compaction. It sees each key once, in key order, its operands of the compacted files already folded.
-    /// A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
+    /// Returns a filter for one run of a compaction. It sees each key once, in key order, its operands of the compacted files already
+    /// folded. A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter>;
 
-    /// False if the row at `key` may hold data that another key's deletion covers. It must then not be copied into newer files as a whole: a
-    /// compaction that purges the deletion removes the data in older files, and the copy would reappear.
+    /// Returns false if the row at `key` may hold data that another key's deletion covers. It must then not be copied into newer files as a
+    /// whole: a compaction that purges the deletion removes the data in older files, and the copy would reappear.
     fn may_copy(&self, key: &[u8]) -> bool {
         let _ = key;
         true
@@ -52,7 +52,7 @@ pub trait DataModel: Send + Sync + 'static {
         None
     }
 
-    /// False if the row at `key` is not to be kept in the row cache.
+    /// Returns false if the row at `key` is not to be kept in the row cache.
     fn caches_row(&self, key: &[u8]) -> bool {
         let _ = key;
         true
@@ -63,33 +63,34 @@ pub trait DataModel: Send + Sync + 'static {
         None
     }
 
-    /// The number of the table that a stored key belongs to.
+    /// Returns the number of the table that a stored key belongs to.
     fn table_of(&self, key: &[u8]) -> u32 {
         let _ = key;
         0
     }
 
-    /// The oldest timestamp, in µs, in `operand` that a deletion could shadow; `None` if there is none. Clients choose timestamps: they need not
-    /// grow from one operand to the next.
+    /// Returns the oldest timestamp, in µs, in `operand` that a deletion could shadow; `None` if there is none. Clients choose timestamps:
+    /// they need not grow from one operand to the next.
     fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
         let _ = (key, operand);
         Ok(None)
     }
 
-    /// False if `operand` leaves nothing alive of the row at `key`, whatever the row was and at whatever time it is read, unless it was alive before.
+    /// Returns false if `operand` leaves nothing alive of the row at `key`, whatever the row was and at whatever time it is read, unless it
+    /// was alive before.
     fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
         let _ = (key, operand);
         true
     }
 
-    /// The archive key and the tombstones of the row at `key`, for late writes after a compaction has purged the originals. Archive keys are in
-    /// the same tablet, and in no range that is scanned.
+    /// Returns the archive key and the tombstones of the row at `key`, for late writes after a compaction has purged the originals. Archive
+    /// keys are in the same tablet, and in no range that is scanned.
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
         let _ = (key, row);
         Ok(None)
     }
 
-    /// True for the keys of the archive.
+    /// Returns true for the keys of the archive.
     fn is_archive(&self, key: &[u8]) -> bool {
         let _ = key;
         false
@@ -121,14 +122,14 @@ pub trait DataModel: Send + Sync + 'static {
         Ok(operand.clone())
     }
 
-    /// The token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
+    /// Returns the token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
     fn token_of(&self, key: &[u8]) -> Option<i64> {
         let _ = key;
         None
     }
 
-    /// The number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a scan, for which
-    /// the result must hold for each key that begins with it. Reads of SSTables filter partitions by it.
+    /// Returns the number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a
+    /// scan, for which the result must hold for each key that begins with it. Reads of SSTables filter partitions by it.
     fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize> {
         let _ = (key, complete);
         None
@@ -192,7 +193,7 @@ pub struct FilterOutcome {
 
 /// State of one run of a compaction, such as the partition deletion seen at the partition's header.
 pub trait CompactFilter: Send + Sync {
-    /// A key of this tablet whose current row must be known before `key` is decided on, such as the header of a partition in whose
+    /// Returns a key of this tablet whose current row must be known before `key` is decided on, such as the header of a partition in whose
     /// middle the run begins. Until the compaction is over the tablet still reads its inputs.
     fn needs(&self, key: &[u8]) -> Option<Bytes> {
         let _ = key;
@@ -211,7 +212,7 @@ pub trait CompactFilter: Send + Sync {
         value: &Bytes,
         below: OlderOverlap,
     ) -> Result<FilterOutcome, DataModelError>;
-    /// The keys that deletions in the entry at `key` are about, if there are others than the key itself: their prefix, and the
+    /// Returns the keys that deletions in the entry at `key` are about, if there are others than the key itself: their prefix, and the
     /// least key behind those with it.
     fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
         let _ = key;

@@ -136,7 +136,7 @@ pub(crate) fn is_not_found(error: &slatedb::Error) -> bool {
     false
 }
 
-/// The sentence that an error and its sources make.
+/// Returns the sentence that an error and its sources make.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

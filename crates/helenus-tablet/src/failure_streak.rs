@@ -18,7 +18,7 @@ pub struct FailureStreak {
 }
 
 impl FailureStreak {
-    /// A task without failures. `failing` and `working` are the messages when a streak begins and when it ends.
+    /// Returns a task without failures. `failing` and `working` are the messages when a streak begins and when it ends.
     pub fn new(failing: &'static str, working: &'static str) -> FailureStreak {
         FailureStreak {
             failing,
@@ -55,7 +55,7 @@ impl FailureStreak {
         }
     }
 
-    /// Number of failures since the last success.
+    /// Returns the number of failures since the last success.
     pub fn failures(&self) -> u64 {
         self.failures
     }

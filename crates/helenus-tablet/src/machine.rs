@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 /// What is assumed where nothing says how much there is.
 const MEMORY_BYTES_DEFAULT: u64 = 4 << 30;
 
-/// The memory of this machine, or of the control group that confines the process.
+/// Returns the memory of this machine, or of the control group that confines the process.
 pub fn machine_memory_bytes() -> u64 {
     memory_bytes(Path::new("/"))
 }
 
-/// The memory that the process uses: its resident set. `None` where the system does not tell.
+/// Returns the memory that the process uses: its resident set. `None` where the system does not tell.
 pub fn resident_memory_bytes() -> Option<u64> {
     resident_bytes(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// The resident set in the text of `/proc/self/status`.
+/// Returns the resident set in the text of `/proc/self/status`.
 fn resident_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }
 
-/// The least of what the machine has and what the process's control groups allow, each of which lies within its parent.
+/// Returns the least of what the machine has and what the process's control groups allow, each of which lies within its parent.
 fn memory_bytes(root: &Path) -> u64 {
     let total = std::fs::read_to_string(root.join("proc/meminfo"))
         .ok()

@@ -15,7 +15,7 @@ pub struct Op {
 const OVERHEAD_BYTES: usize = 96;
 
 impl Op {
-    /// Bytes that operations take in memory.
+    /// Returns the bytes that operations take in memory.
     pub fn bytes_of(ops: &[Op]) -> u64 {
         let bytes = |op: &Op| OVERHEAD_BYTES + op.key.len() + op.operand.len();
         ops.iter().map(bytes).sum::<usize>() as u64

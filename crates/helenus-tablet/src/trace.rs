@@ -66,7 +66,7 @@ impl TraceRecorder {
         TraceRecorder { id }
     }
 
-    /// The steps, in order of time.
+    /// Returns the steps, in order of time.
     pub fn finish(self) -> Vec<Step> {
         let steps = RECORDINGS.lock().remove(&self.id).unwrap_or_default();
         let blocks = steps.blocks_from_cache + steps.blocks_from_disk;
@@ -102,7 +102,7 @@ pub fn step<T: Into<Cow<'static, str>>>(what: impl FnOnce() -> T) {
     }
 }
 
-/// True if the request that this thread polls is traced.
+/// Returns true if the request that this thread polls is traced.
 pub fn is_recording() -> bool {
     work::recording() != 0
 }
@@ -129,12 +129,12 @@ impl<I: fmt::Display, R: fmt::Display> fmt::Display for Sstable<I, R> {
     }
 }
 
-/// The step for an SSTable that its filter excludes.
+/// Returns the step for an SSTable that its filter excludes.
 pub(crate) fn skipped(sstable: impl fmt::Display) -> String {
     format!("Bloom filter allows skipping {sstable}")
 }
 
-/// The step for a block that was read.
+/// Returns the step for a block that was read.
 fn blocks(sstable: impl fmt::Display, cached: u64, from_disk: u64) -> String {
     match (cached, from_disk) {
         (1, 0) => format!("Read a block of {sstable} from the block cache"),

@@ -52,7 +52,7 @@ impl StoreWork {
     }
 }
 
-/// The time in nanoseconds, as counted here.
+/// Returns the time in nanoseconds, as counted here.
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -61,7 +61,7 @@ pub(crate) fn count(count: impl FnOnce(&mut StoreWork)) {
     CURRENT.with_borrow_mut(count);
 }
 
-/// The recording of the request that this thread polls.
+/// Returns the recording of the request that this thread polls.
 pub(crate) fn recording() -> u64 {
     CURRENT.with_borrow(|work| work.recording)
 }

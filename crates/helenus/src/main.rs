@@ -62,7 +62,7 @@ fn keep_files_private() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
-/// The arguments of the process. A link to the binary by the name of nodetool is the command nodetool.
+/// Returns the arguments of the process. A link to the binary by the name of nodetool is the command nodetool.
 fn arguments() -> Vec<OsString> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let is_nodetool = arguments

@@ -22,7 +22,7 @@ pub struct MigrateArgs {
 /// No compaction shall begin while the store is copied.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// The tables of a local store that have an origin; none of what is no such store.
+/// Returns the tables of a local store that have an origin; none of what is no such store.
 async fn branches(from: &StoreConfig) -> anyhow::Result<Vec<String>> {
     match &from.url {
         StoreUrl::File(folder) if folder.join("FORMAT").exists() => {}

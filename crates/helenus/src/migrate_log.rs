@@ -91,7 +91,7 @@ async fn move_log(args: &MigrateLogArgs, config: StoreConfig) -> anyhow::Result<
     Ok(flushed)
 }
 
-/// The configuration of a store whose log lies there.
+/// Returns the configuration of a store whose log lies there.
 fn with_log(config: &StoreConfig, place: Option<&str>) -> anyhow::Result<StoreConfig> {
     let place = place.filter(|place| *place != BESIDE_THE_DATA);
     let topic = place.and_then(TopicUrl::parse).transpose()?;
@@ -107,7 +107,7 @@ fn with_log(config: &StoreConfig, place: Option<&str>) -> anyhow::Result<StoreCo
     })
 }
 
-/// The tablets that the cluster has.
+/// Returns the tablets that the cluster has.
 async fn tablets(log_move: &LogMove) -> anyhow::Result<Vec<(u32, TokenRange)>> {
     let Some(document) = log_move.documents().get(CLUSTER_DOCUMENT).await? else {
         return Ok(log_move.initial_tablets());

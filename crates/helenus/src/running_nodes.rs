@@ -7,12 +7,12 @@ use anyhow::bail;
 use helenus_cluster::{CLUSTER_DOCUMENT, LEASE_DEFAULT};
 use helenus_tablet::StoreDocuments;
 
-/// The heartbeats that lie there, each with a stamp that changes when it is renewed.
+/// Returns the heartbeats that lie there, each with a stamp that changes when it is renewed.
 pub async fn heartbeats_of(documents: &StoreDocuments) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(documents.names(&format!("{CLUSTER_DOCUMENT}.")).await?)
 }
 
-/// The heartbeats that lie there, none of which is renewed.
+/// Returns the heartbeats that lie there, none of which is renewed.
 pub async fn refuse_if_alive(documents: &StoreDocuments) -> anyhow::Result<BTreeMap<String, String>> {
     let before = heartbeats_of(documents).await?;
     if before.is_empty() {

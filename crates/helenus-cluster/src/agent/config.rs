@@ -39,7 +39,7 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
-    /// The defaults, with the identity of a node.
+    /// Returns the defaults, with the identity of a node.
     pub fn new(
         host_id: HostId,
         name: impl Into<String>,
@@ -49,7 +49,7 @@ impl AgentConfig {
         AgentConfig::of(host_id, NodeDescription::new(name, cql_address, rpc_address))
     }
 
-    /// The same for a node with that description.
+    /// Returns the same for a node with that description.
     pub fn of(host_id: HostId, description: NodeDescription) -> Self {
         AgentConfig {
             cluster_name: "helenus".into(),
@@ -71,7 +71,7 @@ impl AgentConfig {
         self.lease / 2
     }
 
-    /// The time after which a renewal that was not answered is looked for in the store, and repeated if it is not there.
+    /// Returns the time after which a renewal that was not answered is looked for in the store, and repeated if it is not there.
     pub fn renewal_timeout(&self) -> Duration {
         self.lease / 4
     }
@@ -84,12 +84,12 @@ impl AgentConfig {
         }
     }
 
-    /// The pause after a failure, before the next attempt.
+    /// Returns the pause after a failure, before the next attempt.
     pub fn retry_interval(&self) -> Duration {
         self.lease / 16
     }
 
-    /// The time without renewals after which a node with this `lease` is expelled.
+    /// Returns the time without renewals after which a node with this `lease` is expelled.
     pub fn expiry(&self, lease: Duration) -> Duration {
         lease + lease * self.lease_margin_percent / 100
     }

@@ -198,7 +198,7 @@ impl Shared {
         LeaseTerm(self.stays.load(Ordering::Acquire))
     }
 
-    /// The lease is looked at first: if it is one of a later stay, so is the term.
+    /// Returns the lease is looked at first: if it is one of a later stay, so is the term.
     pub fn may_serve_since(&self, term: LeaseTerm) -> bool {
         self.may_serve() && self.lease_term() == term
     }
@@ -236,7 +236,8 @@ impl Drop for AgentRequests {
 }
 
 impl AgentHandle {
-    /// A handle, which the tablet host and all others can have at once, and the requests_of_handles that an [`Agent`](crate::Agent) is then made with.
+    /// Returns a handle, which the tablet host and all others can have at once, and the requests_of_handles that an [`Agent`](crate::Agent)
+    /// is then made with.
     pub fn channel(clock: Arc<dyn Clock>) -> (Self, AgentRequests) {
         let (shared, requests) = Shared::new(clock);
         let handle = AgentHandle {
@@ -245,8 +246,8 @@ impl AgentHandle {
         (handle, AgentRequests { shared, requests })
     }
 
-    /// A handle without an agent, for tests of what stands above: the node `here` sees `view`, its lease never ends, and nothing is done on
-    /// request.
+    /// Returns a handle without an agent, for tests of what stands above: the node `here` sees `view`, its lease never ends, and nothing is
+    /// done on request.
     pub fn detached(view: ClusterView, here: HostId, clock: Arc<dyn Clock>) -> Self {
         let (shared, _) = Shared::new(clock);
         shared.extend_lease(Duration::ZERO, Duration::from_nanos(u64::MAX));
@@ -288,7 +289,7 @@ impl AgentHandle {
         held(&self.shared.renewal_error).clone()
     }
 
-    /// The present stay, to be noted before anything is read for an answer.
+    /// Returns the present stay, to be noted before anything is read for an answer.
     pub fn lease_term(&self) -> LeaseTerm {
         self.shared.lease_term()
     }
@@ -300,17 +301,17 @@ impl AgentHandle {
         self.shared.may_serve_since(term)
     }
 
-    /// The cluster as this node knows it now.
+    /// Returns the cluster as this node knows it now.
     pub fn view(&self) -> Arc<ClusterView> {
         self.shared.view.borrow().clone()
     }
 
-    /// Each new view, as it is published.
+    /// Returns each new view, as it is published.
     pub fn views(&self) -> watch::Receiver<Arc<ClusterView>> {
         self.shared.view.subscribe()
     }
 
-    /// The cluster document as this node writes it: the others are told of it.
+    /// Returns the cluster document as this node writes it: the others are told of it.
     pub fn written(&self) -> watch::Receiver<DocumentVersion> {
         self.shared.written.subscribe()
     }

@@ -115,7 +115,7 @@ impl LeaseRenewer {
         }
     }
 
-    /// The store holds the renewal with this counter. It is this node's own, since nobody else writes a live heartbeat for it.
+    /// Returns the store holds the renewal with this counter. It is this node's own, since nobody else writes a live heartbeat for it.
     fn count(&mut self, counter: u64) -> RenewalOutcome {
         let lease = self.context.config.lease;
         if let Some((_, start)) = self.attempts.iter().find(|(attempt, _)| *attempt == counter) {

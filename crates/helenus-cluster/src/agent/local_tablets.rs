@@ -48,7 +48,7 @@ impl LocalTablets {
         }
     }
 
-    /// The tablets of which this node may hold something.
+    /// Returns the tablets of which this node may hold something.
     pub fn tablets(&self) -> Vec<TabletId> {
         self.states.keys().copied().collect()
     }
@@ -237,7 +237,7 @@ impl LocalTablets {
         self.reshaped.insert(child, done);
     }
 
-    /// The host found the tablet fenced and closed it; returns whether that was news.
+    /// Returns the host found the tablet fenced and closed it; returns whether that was news.
     pub fn lost(&mut self, tablet: TabletId) -> bool {
         match self.states.get(&tablet) {
             Some(LocalTabletState::Open { .. }) => {

@@ -133,7 +133,7 @@ pub(crate) struct ChildRecord {
 }
 
 impl ClusterDocument {
-    /// A cluster without nodes, whose tablets nobody owns yet.
+    /// Returns a cluster without nodes, whose tablets nobody owns yet.
     pub fn create(cluster_name: &str, tablets: &[TabletSpec]) -> Self {
         let tablets: Vec<_> = tablets
             .iter()
@@ -220,7 +220,7 @@ impl ClusterDocument {
             .filter(move |tablet| tablet.owner == Some(host_id))
     }
 
-    /// The split or merge that the tablet is a parent of.
+    /// Returns the split or merge that the tablet is a parent of.
     pub fn reshape_of(&self, id: TabletId) -> Option<&Reshape> {
         self.reshapes.iter().find(|reshape| reshape.parents.contains(&id))
     }
@@ -254,7 +254,7 @@ impl ClusterDocument {
     }
 }
 
-/// The tablets of a cluster document of that store, by their tokens, as processes need them that take no part in the cluster.
+/// Returns the tablets of a cluster document of that store, by their tokens, as processes need them that take no part in the cluster.
 ///
 /// # Errors
 /// The document is damaged, of a newer format, or of another store.
@@ -268,7 +268,7 @@ pub fn tablets_in(bytes: &[u8], store: Uuid) -> Result<Vec<TabletSpec>, ClusterE
     Ok(document.tablets.iter().map(spec).collect())
 }
 
-/// One line of JSON. What is encoded here has string keys only, which can't fail.
+/// Returns one line of JSON. What is encoded here has string keys only, which can't fail.
 pub(crate) fn encode(document: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(document).unwrap_or_default();
     bytes.push(b'\n');

@@ -6,8 +6,8 @@ use super::{ClusterDocument, FORMAT};
 use crate::error::ClusterError;
 use crate::ids::TabletId;
 
-/// The cluster document of a copy, as that of the store `identity`: the tablets stay, and have no owners; of the nodes, and of what was under
-/// way between them, nothing does.
+/// Returns the cluster document of a copy, as that of the store `identity`: the tablets stay, and have no owners; of the nodes, and of what
+/// was under way between them, nothing does.
 ///
 /// # Errors
 /// The document makes no sense.

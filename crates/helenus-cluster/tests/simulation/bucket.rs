@@ -125,7 +125,7 @@ impl Contents {
         })
     }
 
-    /// The database, whose files nobody can write any more who opened it before.
+    /// Returns the database, whose files nobody can write any more who opened it before.
     pub fn open(&mut self, tablet: TabletId) -> Database {
         let database = self.databases.entry(tablet).or_default();
         database.fence += 1;
@@ -172,7 +172,7 @@ impl Contents {
         end.checked_sub(1)
     }
 
-    /// The records of a tablet in a log up to that number.
+    /// Returns the records of a tablet in a log up to that number.
     pub fn read_log(&self, log: LogId, last: Option<u64>, tablet: TabletId) -> Vec<LogRecord> {
         let (Some(log), Some(last)) = (self.logs.get(&log), last) else {
             return Vec::new();

@@ -218,7 +218,7 @@ fn run_all(seeds: Range<u64>) -> Vec<usize> {
     })
 }
 
-/// The first seed among a few hundred that finds what is broken.
+/// Returns the first seed among a few hundred that finds what is broken.
 fn first_to_find(broken: Broken) -> Option<(u64, String)> {
     (0..300).find_map(|seed| Some((seed, run(seed, broken).err()?)))
 }

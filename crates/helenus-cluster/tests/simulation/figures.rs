@@ -10,7 +10,7 @@ use crate::world::{World, host_id};
 
 const SEEDS: u64 = 100;
 
-/// A cluster of so many nodes, settled, and one more that has not started.
+/// Returns a cluster of so many nodes, settled, and one more that has not started.
 fn settled(seed: u64, nodes: usize, tablets: u32) -> World {
     let world = World::new(seed, nodes + 1, tablets, Broken::default());
     (0..nodes).for_each(|node| world.start(node));
@@ -23,7 +23,7 @@ fn settle(world: &World, limit_s: u64) {
     assert!(settled, "the cluster did not settle");
 }
 
-/// Each tablet's owner, as a node that stays sees it.
+/// Returns each tablet's owner, as a node that stays sees it.
 fn owners(world: &World) -> Vec<(u32, usize)> {
     let view = world.process(0).unwrap().handle.view();
     let node_of = |owner| {

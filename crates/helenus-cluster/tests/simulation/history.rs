@@ -39,7 +39,7 @@ impl Cluster {
         self.first_end < self.last_begin
     }
 
-    /// The time during which the value must have been there (forward), or during which it must have been for a moment (backward).
+    /// Returns the time during which the value must have been there (forward), or during which it must have been for a moment (backward).
     fn zone(&self) -> (Duration, Duration) {
         let (a, b) = (self.first_end, self.last_begin);
         (a.min(b), a.max(b))

@@ -35,7 +35,7 @@ impl Recorder {
         }
     }
 
-    /// An operation begins; returns its number. Until it ends it may have taken effect.
+    /// Returns an operation begins; returns its number. Until it ends it may have taken effect.
     pub fn begins(&self, operation: Operation) -> usize {
         let operations = &mut self.seen.lock().unwrap().operations;
         operations.push(operation);

@@ -88,7 +88,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The node's next owners are to be told of what comes out of `released`.
+    /// Returns the node's next owners are to be told of what comes out of `released`.
     pub fn new(
         sim: Sim,
         bucket: Bucket,
@@ -217,7 +217,7 @@ impl Host {
         lost.into_iter().for_each(|id| self.handle().tablet_lost(id));
     }
 
-    /// No new reads and writes, and none under way.
+    /// Returns no new reads and writes, and none under way.
     async fn stop(&self, id: TabletId) -> Result<u64, HostError> {
         let (writing, fence) = match self.open_tablets().get_mut(&id) {
             Some(tablet) => {
@@ -300,7 +300,7 @@ impl Host {
         called.map_err(|error| HostError::Failed(error.to_string()))
     }
 
-    /// The log of this process.
+    /// Returns the log of this process.
     async fn own_log(&self) -> Result<OwnLog, HostError> {
         let mut own = self.log.lock().await;
         if let Some(own) = *own {
@@ -310,7 +310,7 @@ impl Host {
         Ok(*own.insert(OwnLog { id, next: 0, lsn: 0 }))
     }
 
-    /// The records that the files of a tablet lack, from the logs that it names; from now on their owners add none.
+    /// Returns the records that the files of a tablet lack, from the logs that it names; from now on their owners add none.
     async fn recover(
         &self,
         tablet: TabletId,

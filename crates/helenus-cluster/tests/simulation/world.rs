@@ -95,7 +95,7 @@ impl World {
         self.clocks.len()
     }
 
-    /// The node's process, if it is alive; it may be paused.
+    /// Returns the node's process, if it is alive; it may be paused.
     pub fn process(&self, node: usize) -> Option<Process> {
         let process = self.processes.lock().unwrap()[node].clone()?;
         self.sim.is_alive(process.group).then_some(process)
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// One operation of a client, who tries again as long as that is safe. Returns whether it was answered.
+    /// Returns one operation of a client, who tries again as long as that is safe. Returns whether it was answered.
     pub async fn operation(&self, key: Key, kind: Kind, patience: Duration) -> bool {
         let begin = self.sim.now();
         let value = match kind {

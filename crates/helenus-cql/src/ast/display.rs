@@ -61,13 +61,13 @@ impl Display for Term {
     }
 }
 
-/// The native function of a CAST (Cassandra's `CastFcts`).
+/// Returns the native function of a CAST (Cassandra's `CastFcts`).
 pub fn cast_function(ty: NativeType) -> String {
     format!("cast_as_{}", ty.name())
 }
 
 impl FunctionName {
-    /// The name as CQL text, quoted where it must be.
+    /// Returns the name as CQL text, quoted where it must be.
     pub fn to_cql(&self) -> String {
         let is_native = self.keyspace.as_ref().is_none_or(|keyspace| keyspace == "system");
         if is_native && self.name.0 == "token" {
@@ -79,7 +79,7 @@ impl FunctionName {
         }
     }
 
-    /// The name as result columns show it: without a keyspace it is taken for a native function's.
+    /// Returns the name as result columns show it: without a keyspace it is taken for a native function's.
     fn in_column_name(&self) -> String {
         match &self.keyspace {
             Some(_) => self.to_string(),
@@ -89,7 +89,7 @@ impl FunctionName {
 }
 
 impl Selector {
-    /// The name of the result column, where no alias was given (Cassandra's `Selector.Factory.getColumnName`).
+    /// Returns the name of the result column, where no alias was given (Cassandra's `Selector.Factory.getColumnName`).
     /// Functions without a keyspace are taken for native ones.
     pub fn column_name(&self) -> String {
         match self {

@@ -18,7 +18,7 @@ impl Ident {
         &self.0
     }
 
-    /// The name as CQL text, quoted where it must be.
+    /// Returns the name as CQL text, quoted where it must be.
     pub fn to_cql(&self) -> String {
         quote_identifier(&self.0)
     }
@@ -55,7 +55,7 @@ impl PartialEq<&str> for Ident {
 }
 
 impl fmt::Display for Ident {
-    /// The bare name, without quotes (Cassandra's `ColumnIdentifier.toString`).
+    /// Returns the bare name, without quotes (Cassandra's `ColumnIdentifier.toString`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -69,7 +69,7 @@ pub struct QualifiedName {
 }
 
 impl fmt::Display for QualifiedName {
-    /// The bare names, without quotes (Cassandra's `QualifiedName.toString`).
+    /// Returns the bare names, without quotes (Cassandra's `QualifiedName.toString`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.keyspace {
             Some(keyspace) => write!(f, "{keyspace}.{}", self.name),

@@ -52,7 +52,7 @@ pub enum CellAttribute {
 }
 
 impl CellAttribute {
-    /// The function's name, as in the names of result columns.
+    /// Returns the function's name, as in the names of result columns.
     pub fn name(self) -> &'static str {
         match self {
             CellAttribute::WriteTime => "writetime",

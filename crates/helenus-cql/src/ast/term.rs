@@ -45,7 +45,7 @@ impl ArithmeticOperator {
         }
     }
 
-    /// The native function that the operator stands for (Cassandra's `OperationFcts`).
+    /// Returns the native function that the operator stands for (Cassandra's `OperationFcts`).
     pub fn function_name(self) -> &'static str {
         match self {
             ArithmeticOperator::Add => "_add",
@@ -112,7 +112,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// The operator as Cassandra's messages show it.
+    /// Returns the operator as Cassandra's messages show it.
     pub fn symbol(self) -> &'static str {
         match self {
             Operator::Eq => "=",
@@ -129,7 +129,7 @@ impl Operator {
         }
     }
 
-    /// True for `<`, `<=`, `>` and `>=`.
+    /// Returns true for `<`, `<=`, `>` and `>=`.
     pub fn is_slice(self) -> bool {
         matches!(self, Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte)
     }

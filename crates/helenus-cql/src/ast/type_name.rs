@@ -27,7 +27,7 @@ pub enum TypeName {
 }
 
 impl fmt::Display for TypeName {
-    /// The type as Cassandra shows a raw type in its messages.
+    /// Returns the type as Cassandra shows a raw type in its messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TypeName::Native(native) => f.write_str(native.name()),

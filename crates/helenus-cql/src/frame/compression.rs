@@ -66,7 +66,7 @@ impl Compression {
         .ok_or_else(|| corrupt(self.name()))
     }
 
-    /// The body uncompressed; one over `max_len` bytes is refused, and so is a length that no such block can have.
+    /// Returns the body uncompressed; one over `max_len` bytes is refused, and so is a length that no such block can have.
     pub fn decompress(self, body: &[u8], max_len: usize) -> Result<BytesMut, CqlError> {
         let len = self.decompressed_len(body)?;
         match self {
@@ -118,7 +118,7 @@ pub(crate) fn lz4_block(input: &[u8], out: &mut BytesMut) -> Result<(), CqlError
     Ok(())
 }
 
-/// The content of a raw lz4 block that must be of that length.
+/// Returns the content of a raw lz4 block that must be of that length.
 pub(crate) fn lz4_unblock(block: &[u8], len: usize, max_len: usize) -> Result<BytesMut, CqlError> {
     check_len(len, block.len(), max_len)?;
     let mut out = BytesMut::zeroed(len);

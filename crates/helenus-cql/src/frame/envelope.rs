@@ -90,7 +90,7 @@ pub struct EnvelopeError {
 }
 
 impl EnvelopeError {
-    /// An error behind which nothing can be read any more.
+    /// Returns an error behind which nothing can be read any more.
     pub(super) fn last(version: ProtocolVersion, stream: i16, error: CqlError) -> EnvelopeError {
         EnvelopeError {
             version,
@@ -101,7 +101,7 @@ impl EnvelopeError {
         }
     }
 
-    /// The refusal of a version.
+    /// Returns the refusal of a version.
     fn of_version(version: ProtocolVersion, number: u8, message: String) -> EnvelopeError {
         EnvelopeError {
             is_negotiation: ProtocolVersion::is_offered_by_drivers(number),
@@ -110,7 +110,7 @@ impl EnvelopeError {
     }
 }
 
-/// A header as it lies in the buffer, and the length of the body behind it.
+/// Returns a header as it lies in the buffer, and the length of the body behind it.
 pub(crate) fn decode_header(
     buffer: &[u8],
     direction: Direction,

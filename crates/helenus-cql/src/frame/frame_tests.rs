@@ -418,7 +418,7 @@ fn values_in(version: ProtocolVersion, values: &mut [BoundValue]) {
     }
 }
 
-/// True if reading the response back must give the very same.
+/// Returns true if reading the response back must give the very same.
 fn survives(version: ProtocolVersion, response: &Response) -> bool {
     match response {
         Response::Error(CqlError::WriteFailure { failures, .. }) => {

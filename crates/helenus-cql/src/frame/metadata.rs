@@ -42,7 +42,7 @@ impl ColumnSpec {
     }
 }
 
-/// The keyspace and table of all columns, if there are columns and they agree.
+/// Returns the keyspace and table of all columns, if there are columns and they agree.
 fn common_table(columns: &[ColumnSpec]) -> Option<(&str, &str)> {
     let first = columns.first()?;
     let agree = |column: &ColumnSpec| column.keyspace == first.keyspace && column.table == first.table;
@@ -125,7 +125,7 @@ impl ResultMetadata {
         }
     }
 
-    /// An id that changes when the columns do: the digest of their names and types. That of no columns is the md5 of
+    /// Returns an id that changes when the columns do: the digest of their names and types. That of no columns is the md5 of
     /// nothing, as in Cassandra.
     pub fn id(&self) -> [u8; 16] {
         *self.id.get_or_init(|| {

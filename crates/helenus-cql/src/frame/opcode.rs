@@ -61,7 +61,7 @@ impl Opcode {
         self.properties().0
     }
 
-    /// The name that the specification gives it.
+    /// Returns the name that the specification gives it.
     pub fn name(self) -> &'static str {
         self.properties().1
     }

@@ -75,7 +75,7 @@ impl Reader {
         self.bytes.try_get_i64().map_err(|_| short_read())
     }
 
-    /// A count of things that take at least `least_len` bytes each: one that can't be true is refused before
+    /// Returns a count of things that take at least `least_len` bytes each: one that can't be true is refused before
     /// anything is allocated for it.
     pub fn count(&mut self, least_len: usize) -> Result<usize, CqlError> {
         let count = usize::from(self.u16()?);
@@ -209,7 +209,7 @@ impl Reader {
     }
 }
 
-/// The longest prefix of at most `max` bytes that is still text: a notation's length field bounds what it holds.
+/// Returns the longest prefix of at most `max` bytes that is still text: a notation's length field bounds what it holds.
 fn clip(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;

@@ -24,7 +24,7 @@ const CRC24_POLYNOMIAL: u32 = 0x0197_4F0B;
 /// What the checksum of a payload starts with, so that zeroes do not sum to zero.
 const CRC32_PREFIX: [u8; 4] = [0xFA, 0x2D, 0x55, 0xCA];
 
-/// The checksum of a header of `len` bytes, given as a little-endian number.
+/// Returns the checksum of a header of `len` bytes, given as a little-endian number.
 pub(crate) fn crc24(mut header: u64, len: usize) -> u32 {
     let mut crc = CRC24_INIT;
     for _ in 0..len {
@@ -40,7 +40,7 @@ pub(crate) fn crc24(mut header: u64, len: usize) -> u32 {
     crc
 }
 
-/// The checksum of a payload.
+/// Returns the checksum of a payload.
 pub(crate) fn crc32(payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&CRC32_PREFIX);
@@ -170,7 +170,7 @@ fn put_segment(out: &mut BytesMut, header: u64, header_len: usize, payload: &[u8
     out.put_u32_le(crc32(payload));
 }
 
-/// Length of the envelope at the front; all there is if its header is cut off.
+/// Returns the length of the envelope at the front; all there is if its header is cut off.
 fn first_envelope_len(envelopes: &[u8]) -> usize {
     let field = envelopes
         .get(5..HEADER_LEN)
@@ -179,7 +179,7 @@ fn first_envelope_len(envelopes: &[u8]) -> usize {
     body_len.saturating_add(HEADER_LEN).min(envelopes.len())
 }
 
-/// Length of the longest run of whole envelopes that fits one segment; 0 if already the first does not.
+/// Returns the length of the longest run of whole envelopes that fits one segment; 0 if already the first does not.
 fn whole_envelopes_len(envelopes: &[u8]) -> usize {
     let mut end = 0;
     while let Some(rest) = envelopes.get(end..).filter(|rest| !rest.is_empty()) {

@@ -38,7 +38,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for the messages that go that way, refusing bodies over `max_body_len` bytes.
+    /// Returns a decoder for the messages that go that way, refusing bodies over `max_body_len` bytes.
     pub fn new(direction: Direction, max_body_len: usize) -> Decoder {
         Decoder {
             direction,
@@ -75,7 +75,8 @@ impl Decoder {
         envelope.map(|envelope| self.decompress(envelope)).transpose()
     }
 
-    /// The same, but a compressed body stays so: [`Decoder::decompress`] takes as much memory as [`Decoder::decompressed_len`] tells.
+    /// Returns the same, but a compressed body stays so: [`Decoder::decompress`] takes as much memory as [`Decoder::decompressed_len`]
+    /// tells.
     ///
     /// # Errors
     /// Those of [`Decoder::decode`].
@@ -107,7 +108,7 @@ impl Decoder {
         Some(header)
     }
 
-    /// Bytes held back inside, waiting for the rest of an envelope.
+    /// Returns the bytes held back inside, waiting for the rest of an envelope.
     pub fn buffered_len(&self) -> usize {
         self.unwrapped.len()
     }
@@ -203,7 +204,7 @@ impl Decompressor {
         self.compression.filter(|_| is_marked)
     }
 
-    /// Bytes of the decompressed body, as the body itself declares them; 0 if it declares none, or more than are allowed.
+    /// Returns the bytes of the decompressed body, as the body itself declares them; 0 if it declares none, or more than are allowed.
     pub fn decompressed_len(self, envelope: &Envelope) -> usize {
         match self.compression_of(envelope) {
             Some(compression) => {
@@ -279,7 +280,7 @@ impl OutputEncoder {
         }
     }
 
-    /// True if envelopes must go through [`OutputEncoder::wrap`] before they are sent.
+    /// Returns true if envelopes must go through [`OutputEncoder::wrap`] before they are sent.
     pub fn is_segmented(&self) -> bool {
         self.segments.is_some()
     }

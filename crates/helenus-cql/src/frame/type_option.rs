@@ -22,7 +22,7 @@ const TUPLE: u16 = 0x0031;
 /// Options nest no deeper than this when read.
 const DEPTH_MAX: usize = 64;
 
-/// The first version that has an option id for the type, if any does; before it, the type goes as custom.
+/// Returns the first version that has an option id for the type, if any does; before it, the type goes as custom.
 fn since(native: NativeType) -> Option<ProtocolVersion> {
     Some(match native {
         NativeType::Empty => return None,

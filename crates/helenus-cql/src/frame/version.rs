@@ -21,7 +21,7 @@ impl ProtocolVersion {
         ProtocolVersion::V6,
     ];
 
-    /// The version of that number, if it is served.
+    /// Returns the version of that number, if it is served.
     pub fn from_number(number: u8) -> Option<ProtocolVersion> {
         match number {
             3 => Some(ProtocolVersion::V3),
@@ -36,7 +36,7 @@ impl ProtocolVersion {
         self as u8
     }
 
-    /// The version to word a refusal of another one in: old clients read theirs and v3.
+    /// Returns the version to word a refusal of another one in: old clients read theirs and v3.
     pub fn of_refusal(number: u8) -> ProtocolVersion {
         match number {
             1 | 2 => ProtocolVersion::V3,
@@ -44,17 +44,17 @@ impl ProtocolVersion {
         }
     }
 
-    /// True for versions of Cassandra, and those of DataStax Enterprise (65, 66), which drivers try from the newest on.
+    /// Returns true for versions of Cassandra, and those of DataStax Enterprise (65, 66), which drivers try from the newest on.
     pub fn is_offered_by_drivers(number: u8) -> bool {
         matches!(number, 1..=9 | 65 | 66)
     }
 
-    /// True if clients have to say that they know that it is not final.
+    /// Returns true if clients have to say that they know that it is not final.
     pub fn is_beta(self) -> bool {
         self >= ProtocolVersion::V6
     }
 
-    /// True if connections of this version are framed in segments after start-up.
+    /// Returns true if connections of this version are framed in segments after start-up.
     pub fn is_segmented(self) -> bool {
         self >= ProtocolVersion::V5
     }

@@ -118,7 +118,7 @@ pub fn tokenize(text: &str) -> Tokens {
     }
 }
 
-/// The tokens of a statement, white space and comments included, as far as they can be cut: only messages need them.
+/// Returns the tokens of a statement, white space and comments included, as far as they can be cut: only messages need them.
 pub(crate) fn raw_tokens(text: &str) -> Vec<(usize, usize)> {
     let mut cursor = Cursor::new(text);
     let mut spans = Vec::new();
@@ -212,7 +212,7 @@ fn single(byte: u8) -> Option<Kind> {
     })
 }
 
-/// An identifier, a keyword, a UUID that begins with a letter, an ISO duration, or `expr(`.
+/// Returns an identifier, a keyword, a UUID that begins with a letter, an ISO duration, or `expr(`.
 fn word(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     let start = cursor.position();
     if numbers::begins_uuid(cursor) {
@@ -232,7 +232,7 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     Ok(Kind::keyword(text).unwrap_or(Kind::Identifier))
 }
 
-/// A string between two quotes, the quote doubled standing for itself.
+/// Returns a string between two quotes, the quote doubled standing for itself.
 fn quoted(cursor: &mut Cursor<'_>, quote: u8, kind: Kind, expected: &'static str) -> Result<Kind, Failure> {
     cursor.advance(1);
     loop {
@@ -275,7 +275,7 @@ fn dollar_string(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     }
 }
 
-/// A negative number, a comment, `-=` or `-`.
+/// Returns a negative number, a comment, `-=` or `-`.
 fn minus(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     let kind = match cursor.peek_at(1) {
         Some(b'-') => return line_comment(cursor),
@@ -299,7 +299,7 @@ fn minus(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     Ok(Lexeme::Token(kind))
 }
 
-/// A comment or `/`.
+/// Returns a comment or `/`.
 fn slash(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     match cursor.peek_at(1) {
         Some(b'/') => line_comment(cursor),
@@ -321,7 +321,7 @@ fn slash(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     }
 }
 
-/// A comment to the end of the line. As in Cassandra the line must end: at the end of the text it is an error.
+/// Returns a comment to the end of the line. As in Cassandra the line must end: at the end of the text it is an error.
 fn line_comment(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     cursor.skip_while(|byte| byte != b'\n' && byte != b'\r');
     if cursor.peek().is_none() {

@@ -7,7 +7,7 @@ use super::{Failure, Kind, LexProblem};
 const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
 const UUID_LENGTH: usize = 36;
 
-/// True when the text can only be a UUID: eight hexadecimal digits, then a hyphen.
+/// Returns true when the text can only be a UUID: eight hexadecimal digits, then a hyphen.
 pub(super) fn begins_uuid(cursor: &Cursor<'_>) -> bool {
     let text = cursor.rest();
     text.get(..8)
@@ -15,8 +15,8 @@ pub(super) fn begins_uuid(cursor: &Cursor<'_>) -> bool {
         && text.get(8) == Some(&b'-')
 }
 
-/// True for what begins as a UUID does and is a number like `1234567e-8` all the same: the next four characters and the one behind them
-/// decide.
+/// Returns true for what begins as a UUID does and is a number like `1234567e-8` all the same: the next four characters and the one behind
+/// them decide.
 fn begins_exponent(text: &[u8]) -> bool {
     let Some((number, exponent)) = text.split_at_checked(9) else {
         return false;
@@ -138,7 +138,7 @@ fn exponent(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     Ok(Kind::FloatLiteral)
 }
 
-/// Length in bytes of the duration unit at the beginning of the text, or 0.
+/// Returns the length in bytes of the duration unit at the beginning of the text, or 0.
 fn unit_length(text: &[u8]) -> usize {
     let lower = |index: usize| text.get(index).map(u8::to_ascii_lowercase);
     match (lower(0), lower(1)) {
@@ -149,7 +149,7 @@ fn unit_length(text: &[u8]) -> usize {
     }
 }
 
-/// The units of a duration whose first digits have been read.
+/// Returns the units of a duration whose first digits have been read.
 fn duration(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     loop {
         let length = unit_length(cursor.rest());
@@ -205,7 +205,7 @@ fn designators(body: &[u8]) -> Option<usize> {
     }
 }
 
-/// Length of the longest run of numbers with these designators, each at most once and in this order.
+/// Returns the length of the longest run of numbers with these designators, each at most once and in this order.
 fn designated(text: &[u8], designators: &[u8]) -> usize {
     let mut length = 0;
     for designator in designators {

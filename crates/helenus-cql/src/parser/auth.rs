@@ -27,7 +27,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True for permissions, false for a role.
+    /// Returns true for permissions, false for a role.
     fn grants_permissions(&self, preposition: Kind) -> Parsed<bool> {
         let kind = self.kind_at(1);
         match kind {
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(permissions)
     }
 
-    /// Rule `permissionOrAll`. In Cassandra's order, each once.
+    /// Parses rule `permissionOrAll`. In Cassandra's order, each once.
     fn permissions(&mut self) -> Parsed<Vec<Permission>> {
         if self.accept(Kind::All) {
             self.accept(Kind::Permissions);
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Ok(permissions)
     }
 
-    /// Rule `resource`.
+    /// Parses rule `resource`.
     fn resource(&mut self) -> Parsed<Resource> {
         let next = self.kind_at(1);
         let next_is_name = next.is_ident() || next == Kind::QuestionMark;
@@ -250,7 +250,7 @@ fn permission_of(kind: Kind) -> Option<Permission> {
     })
 }
 
-/// The resource's Java class, and the permissions that can be granted on it.
+/// Returns the resource's Java class, and the permissions that can be granted on it.
 fn resource_permissions(resource: &Resource) -> (&'static str, &'static [Permission]) {
     match resource {
         Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => {

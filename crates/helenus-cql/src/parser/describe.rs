@@ -5,7 +5,7 @@ use crate::ast::{Describe, DescribeTarget, QualifiedName};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `describeStatement`.
+    /// Parses rule `describeStatement`.
     pub(super) fn describe(&mut self) -> Parsed<Describe> {
         self.advance();
         let target = self.describe_target()?;

@@ -9,31 +9,31 @@ const QUOTED_BEFORE: usize = 10;
 const QUOTED_AFTER: usize = 2;
 
 impl Parser<'_> {
-    /// The next token is not the one that must follow.
+    /// Returns the next token is not the one that must follow.
     pub(super) fn mismatched(&self, expected: Kind) -> CqlError {
         self.syntax_error(0, &|found| {
             format!("mismatched input {found} expecting {}", expected.name())
         })
     }
 
-    /// The next token is none of several that might follow.
+    /// Returns the next token is none of several that might follow.
     pub(super) fn mismatched_set(&self) -> CqlError {
         self.syntax_error(0, &|found| format!("mismatched input {found} expecting set null"))
     }
 
-    /// No alternative begins with the next token.
+    /// Returns no alternative begins with the next token.
     pub(super) fn no_viable(&self) -> CqlError {
         self.no_viable_at(0)
     }
 
-    /// No alternative has the token that many places ahead.
+    /// Returns no alternative has the token that many places ahead.
     pub(super) fn no_viable_at(&self, distance: usize) -> CqlError {
         self.syntax_error(distance, &|found| {
             format!("no viable alternative at input {found}")
         })
     }
 
-    /// An error of the grammar's actions: it has no position.
+    /// Returns an error of the grammar's actions: it has no position.
     pub(super) fn recognition_error(&self, message: impl Into<String>) -> CqlError {
         self.earlier_lex_error(0)
             .unwrap_or_else(|| CqlError::Syntax(message.into()))
@@ -75,7 +75,7 @@ impl Parser<'_> {
             .map(|error| lex_error(self.text, error))
     }
 
-    /// The tokens around the offending one, which is put in brackets.
+    /// Returns the tokens around the offending one, which is put in brackets.
     fn snippet(&self, distance: usize) -> Option<String> {
         let read = self.furthest.max(self.position + distance);
         let size = self.token_at(read).raw_index as usize + 1;
@@ -110,7 +110,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// The token's text as messages show it, and as strings and names are stored: without quotes, escapes resolved.
+    /// Returns the token's text as messages show it, and as strings and names are stored: without quotes, escapes resolved.
     pub(super) fn token_text(&self, token: Token) -> String {
         unquoted(self.slice(token), token.kind)
     }

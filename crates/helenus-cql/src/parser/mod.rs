@@ -115,12 +115,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The kind of the next token.
+    /// Returns the kind of the next token.
     fn kind(&self) -> Kind {
         self.token_at(self.position).kind
     }
 
-    /// The kind of the token that many places ahead; the next has distance 0.
+    /// Returns the kind of the token that many places ahead; the next has distance 0.
     fn kind_at(&self, distance: usize) -> Kind {
         self.token_at(self.position + distance).kind
     }
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
             .unwrap_or_default()
     }
 
-    /// A string literal, which must come next.
+    /// Returns a string literal, which must come next.
     fn expect_string(&mut self) -> Parsed<String> {
         if !self.kind().is_string() {
             return Err(self.mismatched(Kind::StringLiteral));
@@ -186,7 +186,7 @@ impl<'a> Parser<'a> {
         Ok(self.token_text(token))
     }
 
-    /// A marker that was just read.
+    /// Returns a marker that was just read.
     fn new_marker(&mut self, name: Option<Ident>) -> usize {
         self.bind_markers.push(BindMarker { name });
         self.bind_markers.len() - 1

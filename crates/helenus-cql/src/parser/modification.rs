@@ -9,7 +9,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `batchStatementObjective`.
+    /// Parses rule `batchStatementObjective`.
     pub(super) fn modification(&mut self) -> Parsed<Modification> {
         match self.kind() {
             Kind::Insert => self.insert(),
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `insertStatement`.
+    /// Parses rule `insertStatement`.
     fn insert(&mut self) -> Parsed<Modification> {
         self.expect_all(&[Kind::Insert, Kind::Into])?;
         let table = self.table_name()?;
@@ -70,7 +70,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `usingClause`, or nothing.
+    /// Parses rule `usingClause`, or nothing.
     fn using_clause(&mut self) -> Parsed<UsingClause> {
         let mut using = UsingClause::default();
         if !self.accept(Kind::Using) {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `updateStatement`.
+    /// Parses rule `updateStatement`.
     fn update(&mut self) -> Parsed<Update> {
         self.expect(Kind::Update)?;
         let table = self.table_name()?;
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rule `columnOperation`.
+    /// Parses rule `columnOperation`.
     fn assignment(&mut self) -> Parsed<Assignment> {
         let column = self.column()?;
         let operation = match self.kind() {
@@ -168,7 +168,7 @@ impl Parser<'_> {
         Ok(Assignment { column, operation })
     }
 
-    /// Rule `normalColumnOperation`.
+    /// Parses rule `normalColumnOperation`.
     fn plain_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
         if self.is_column_at(0) && !self.begins_call(0) {
             match self.kind_at(1) {
@@ -230,7 +230,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// Rule `deleteStatement`.
+    /// Parses rule `deleteStatement`.
     fn delete(&mut self) -> Parsed<Delete> {
         self.expect(Kind::Delete)?;
         let deletions = if self.is_column_at(0) {
@@ -255,7 +255,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `deleteOp`.
+    /// Parses rule `deleteOp`.
     fn deletion(&mut self) -> Parsed<Deletion> {
         if !self.is_column_at(0) {
             return Err(self.no_viable());
@@ -279,7 +279,7 @@ impl Parser<'_> {
         Ok(Deletion::Column(column))
     }
 
-    /// Rule `batchStatement`.
+    /// Parses rule `batchStatement`.
     pub(super) fn batch(&mut self) -> Parsed<Batch> {
         self.expect(Kind::Begin)?;
         let kind = match self.kind() {

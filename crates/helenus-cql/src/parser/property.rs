@@ -5,7 +5,7 @@ use crate::ast::{Properties, PropertyValue, Term};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `properties`.
+    /// Parses rule `properties`.
     pub(super) fn properties(&mut self) -> Parsed<Properties> {
         let mut properties = Properties::default();
         loop {
@@ -16,7 +16,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `property`.
+    /// Parses rule `property`.
     pub(super) fn property(&mut self, properties: &mut Properties) -> Parsed<()> {
         self.check_property_ahead()?;
         let name = self.ident()?.0;

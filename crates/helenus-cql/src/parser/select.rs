@@ -8,7 +8,7 @@ use crate::lexer::Kind;
 use crate::value::Duration;
 
 impl Parser<'_> {
-    /// Rule `selectStatement`.
+    /// Parses rule `selectStatement`.
     pub(super) fn select(&mut self) -> Parsed<Select> {
         self.expect(Kind::Select)?;
         let json = self.select_modifier(Kind::Json)?;
@@ -85,14 +85,14 @@ impl Parser<'_> {
         Ok(Some(AsOf::Snapshot(name)))
     }
 
-    /// True if the token so far ahead is that word, in any case.
+    /// Returns true if the token so far ahead is that word, in any case.
     pub(super) fn is_word(&self, ahead: usize, word: &str) -> bool {
         let token = self.token_at(self.position + ahead);
         self.slice(token).eq_ignore_ascii_case(word)
     }
 
-    /// True at ScyllaDB's `USING TIMEOUT`, which its drivers add to what they read of a server that knows tablets. Anything else is left
-    /// where it is, for Cassandra's error.
+    /// Returns true at ScyllaDB's `USING TIMEOUT`, which its drivers add to what they read of a server that knows tablets. Anything else is
+    /// left where it is, for Cassandra's error.
     pub(super) fn begins_timeout(&self) -> bool {
         let word = || self.slice(self.token_at(self.position + 1));
         self.at(Kind::Using)
@@ -143,8 +143,8 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    /// True if what is selected parses to its end behind JSON or DISTINCT, which Cassandra's parser tries before it takes either for more
-    /// than a column.
+    /// Returns true if what is selected parses to its end behind JSON or DISTINCT, which Cassandra's parser tries before it takes either
+    /// for more than a column.
     fn parses_items_behind(&mut self, modifier: Kind) -> Parsed<bool> {
         let (position, markers) = (self.position, self.bind_markers.len());
         self.advance();
@@ -200,7 +200,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `selectors`. Empty for `*`.
+    /// Parses rule `selectors`. Empty for `*`.
     pub(super) fn select_items(&mut self) -> Parsed<Vec<SelectItem>> {
         if self.accept(Kind::Star) {
             return Ok(Vec::new());
@@ -216,7 +216,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `orderByClause`.
+    /// Parses rule `orderByClause`.
     fn ordering(&mut self) -> Parsed<Ordering> {
         let column = self.column()?;
         let ann_of = if self.accept(Kind::Ann) {

@@ -24,7 +24,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `selectionMultiplication`.
+    /// Parses rule `selectionMultiplication`.
     fn selector_product(&mut self) -> Parsed<Selector> {
         let mut selector = self.selector_group()?;
         while let Some(operator) = product_operator(self.kind()) {
@@ -81,7 +81,7 @@ impl Parser<'_> {
         Err(self.no_viable_at(failing + 1))
     }
 
-    /// Rule `selectorModifier`: fields, elements and slices of what has been read.
+    /// Parses rule `selectorModifier`: fields, elements and slices of what has been read.
     fn selector_modifiers(&mut self, mut receiver: Selector) -> Parsed<Selector> {
         let start = self.position;
         loop {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `collectionSubSelection`.
+    /// Parses rule `collectionSubSelection`.
     fn sub_selection(&mut self, receiver: Selector) -> Parsed<Selector> {
         let receiver = Box::new(receiver);
         if self.accept(Kind::Range) {
@@ -144,7 +144,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `selectionGroupWithoutField`.
+    /// Parses rule `selectionGroupWithoutField`.
     fn selector_without_field(&mut self) -> Parsed<Selector> {
         match self.kind() {
             Kind::LeftParen => self.nested(|parser| {
@@ -201,7 +201,7 @@ impl Parser<'_> {
             || (kind == Kind::As && !self.kind_at(distance + 1).is_ident())
     }
 
-    /// Rule `selectionTypeHint`.
+    /// Parses rule `selectionTypeHint`.
     fn selector_with_type_hint(&mut self) -> Parsed<Selector> {
         self.advance();
         let ty = self.type_name()?;
@@ -212,7 +212,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `selectionMapOrSet`.
+    /// Parses rule `selectionMapOrSet`.
     fn selector_braces(&mut self) -> Parsed<Selector> {
         self.advance();
         if self.accept(Kind::RightBrace) {
@@ -243,7 +243,7 @@ impl Parser<'_> {
         Ok(selector)
     }
 
-    /// Rule `simpleUnaliasedSelector`: a column, a literal or a function.
+    /// Parses rule `simpleUnaliasedSelector`: a column, a literal or a function.
     fn simple_selector(&mut self) -> Parsed<Selector> {
         let kind = self.kind();
         if kind.is_constant() {
@@ -282,7 +282,7 @@ impl Parser<'_> {
         Ok(Selector::Column(self.ident()?))
     }
 
-    /// Rule `selectionFunction`.
+    /// Parses rule `selectionFunction`.
     fn selector_function(&mut self) -> Parsed<Selector> {
         let open = self.kind_at(1) == Kind::LeftParen;
         match self.kind() {
@@ -398,7 +398,7 @@ fn counted_rows(name: &FunctionName, args: &[Selector]) -> Option<Selector> {
     (native && name.name == "count" && constant).then_some(Selector::CountRows)
 }
 
-/// True for errors that tell of a token where another one was wanted, not of what has been read.
+/// Returns true for errors that tell of a token where another one was wanted, not of what has been read.
 fn is_of_parser(error: &CqlError) -> bool {
     matches!(error, CqlError::Syntax(message) if message.starts_with("line "))
 }

@@ -5,7 +5,7 @@ use crate::ast::{Modification, Statement};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `query`: a statement and nothing behind it but semicolons.
+    /// Parses rule `query`: a statement and nothing behind it but semicolons.
     pub(super) fn query(&mut self) -> Parsed<Statement> {
         let statement = self.statement()?;
         while self.accept(Kind::Semicolon) {}
@@ -18,7 +18,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `cqlStatement`.
+    /// Parses rule `cqlStatement`.
     fn statement(&mut self) -> Parsed<Statement> {
         if let Some(statement) = self.service_level()? {
             return Ok(statement);

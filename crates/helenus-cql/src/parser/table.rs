@@ -9,7 +9,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `createTableStatement`.
+    /// Parses rule `createTableStatement`.
     pub(super) fn create_table(&mut self) -> Parsed<Statement> {
         self.advance();
         self.advance();
@@ -37,7 +37,7 @@ impl Parser<'_> {
         Ok(Statement::CreateTable(Box::new(create)))
     }
 
-    /// Rule `tableDefinition`.
+    /// Parses rule `tableDefinition`.
     fn table_definition(&mut self, create: &mut CreateTable) -> Parsed<()> {
         let mut names = std::collections::HashSet::new();
         self.expect(Kind::LeftParen)?;
@@ -59,7 +59,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `tableColumns`.
+    /// Parses rule `tableColumns`.
     fn table_column(
         &mut self,
         create: &mut CreateTable,
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(columns)
     }
 
-    /// A column's name, type, STATIC and mask.
+    /// Returns a column's name, type, STATIC and mask.
     fn column_definition(&mut self) -> Parsed<ColumnDefinition> {
         Ok(ColumnDefinition {
             name: self.ident()?,
@@ -119,7 +119,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `columnMask`.
+    /// Parses rule `columnMask`.
     fn column_mask(&mut self) -> Parsed<ColumnMask> {
         if self.kind_at(1) != Kind::With {
             return Err(self.no_viable_at(1));
@@ -138,7 +138,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `tableProperty`.
+    /// Parses rule `tableProperty`.
     fn table_property(&mut self, create: &mut CreateTable) -> Parsed<()> {
         match (self.kind(), self.kind_at(1)) {
             (Kind::Compact, Kind::Storage) => {
@@ -180,7 +180,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rule `alterTableStatement`.
+    /// Parses rule `alterTableStatement`.
     pub(super) fn alter_table(&mut self) -> Parsed<AlterTable> {
         self.advance();
         self.advance();

@@ -5,7 +5,7 @@ use crate::ast::{ArithmeticOperator, Ident, Literal, LiteralKind, Term};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `constant`.
+    /// Parses rule `constant`.
     pub(super) fn constant(&mut self) -> Parsed<Literal> {
         let (kind, text) = match self.kind() {
             Kind::StringLiteral | Kind::DollarString => (LiteralKind::String, None),
@@ -27,7 +27,7 @@ impl Parser<'_> {
         })
     }
 
-    /// True if the next token begins a bind marker.
+    /// Returns true if the next token begins a bind marker.
     pub(super) fn at_marker(&self) -> bool {
         matches!(self.kind(), Kind::QuestionMark | Kind::Colon)
     }
@@ -48,7 +48,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `intValue`: an integer or a marker.
+    /// Parses rule `intValue`: an integer or a marker.
     pub(super) fn int_value(&mut self) -> Parsed<Term> {
         if self.at(Kind::Integer) {
             Ok(Term::Literal(self.constant()?))
@@ -77,7 +77,7 @@ impl Parser<'_> {
         })
     }
 
-    /// True if the token that many places ahead begins a term.
+    /// Returns true if the token that many places ahead begins a term.
     pub(super) fn begins_term_at(&self, distance: usize) -> bool {
         let kind = self.kind_at(distance);
         matches!(
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `termMultiplication`.
+    /// Parses rule `termMultiplication`.
     fn term_product(&mut self) -> Parsed<Term> {
         let mut term = self.term_group()?;
         while let Some(operator) = product_operator(self.kind()) {
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Ok(term)
     }
 
-    /// Rule `termGroup`.
+    /// Parses rule `termGroup`.
     fn term_group(&mut self) -> Parsed<Term> {
         if self.accept(Kind::Minus) {
             return Ok(Term::Negation(Box::new(self.simple_term()?)));
@@ -124,7 +124,7 @@ impl Parser<'_> {
         self.simple_term()
     }
 
-    /// Rule `simpleTerm`.
+    /// Parses rule `simpleTerm`.
     pub(super) fn simple_term(&mut self) -> Parsed<Term> {
         match self.kind() {
             Kind::LeftParen => {
@@ -154,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True if what is in parentheses can only be a type. A string may be one too, if a term follows.
+    /// Returns true if what is in parentheses can only be a type. A string may be one too, if a term follows.
     fn begins_hinted_term(&self) -> bool {
         let is_parameterised = self.kind_at(2) == Kind::Less;
         match self.kind_at(1) {
@@ -174,7 +174,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True if the next tokens are a type in parentheses, and behind them one that `follows` accepts.
+    /// Returns true if the next tokens are a type in parentheses, and behind them one that `follows` accepts.
     pub(super) fn begins_type_hint(&self, follows: impl Fn(&Self, usize) -> bool) -> bool {
         self.type_length_at(1)
             .is_some_and(|length| self.kind_at(length + 1) == Kind::RightParen && follows(self, length + 2))
@@ -195,7 +195,7 @@ impl Parser<'_> {
             || (kind == Kind::Colon && self.kind_at(distance + 1).is_ident() && !self.begins_call(distance + 1))
     }
 
-    /// True if a call, perhaps a CAST, is at that distance.
+    /// Returns true if a call, perhaps a CAST, is at that distance.
     pub(super) fn begins_call(&self, distance: usize) -> bool {
         let next = self.kind_at(distance + 1);
         match next {
@@ -232,7 +232,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `function`.
+    /// Parses rule `function`.
     fn function_call(&mut self) -> Parsed<Term> {
         let lookahead = self.function_lookahead();
         if let Some(distance) = lookahead {
@@ -265,7 +265,7 @@ impl Parser<'_> {
         (!fits).then_some(distance)
     }
 
-    /// Rule `tupleLiteral`.
+    /// Parses rule `tupleLiteral`.
     pub(super) fn tuple_literal(&mut self) -> Parsed<Term> {
         self.expect(Kind::LeftParen)?;
         let terms = self.comma_separated(Self::term)?;
@@ -285,7 +285,7 @@ impl Parser<'_> {
         Ok(terms)
     }
 
-    /// A set, a map or a user type. `{}` is an empty set.
+    /// Returns a set, a map or a user type. `{}` is an empty set.
     fn braces(&mut self) -> Parsed<Term> {
         if self.kind_at(1).is_ident() && self.kind_at(2) == Kind::Colon {
             return self.user_type_literal();
@@ -321,7 +321,7 @@ impl Parser<'_> {
         Ok(Term::Set(elements))
     }
 
-    /// The entries of a map whose first key has been read.
+    /// Returns the entries of a map whose first key has been read.
     fn map_entries(&mut self, first_key: Term) -> Parsed<Vec<(Term, Term)>> {
         self.expect(Kind::Colon)?;
         let mut entries = vec![(first_key, self.term()?)];
@@ -333,7 +333,7 @@ impl Parser<'_> {
         Ok(entries)
     }
 
-    /// Rule `fullMapLiteral`.
+    /// Parses rule `fullMapLiteral`.
     pub(super) fn full_map_literal(&mut self) -> Parsed<Vec<(Term, Term)>> {
         self.expect(Kind::LeftBrace)?;
         if !self.begins_term_at(0) {
@@ -346,7 +346,7 @@ impl Parser<'_> {
         Ok(entries)
     }
 
-    /// Rule `usertypeLiteral`.
+    /// Parses rule `usertypeLiteral`.
     fn user_type_literal(&mut self) -> Parsed<Term> {
         self.advance();
         let mut fields: Vec<(Ident, Term)> = Vec::new();

@@ -50,7 +50,7 @@ pub struct LoggedStatement {
 }
 
 impl Entry {
-    /// The timestamp that the client gave, or else the one that the node generated.
+    /// Returns the timestamp that the client gave, or else the one that the node generated.
     pub fn timestamp_us(&self) -> Option<i64> {
         self.parameters.default_timestamp.or(self.generated_timestamp_us)
     }

@@ -39,7 +39,7 @@ impl fmt::Display for UnreadableRecord {
 
 impl std::error::Error for UnreadableRecord {}
 
-/// The entry as a record; none if it is longer than [`RECORD_LEN_MAX`].
+/// Returns the entry as a record; none if it is longer than [`RECORD_LEN_MAX`].
 pub fn encode_record(entry: &Entry) -> Option<Bytes> {
     let mut out = BytesMut::with_capacity(256);
     out.put_bytes(0, FRAME_LEN);

@@ -39,7 +39,7 @@ fn native_class(native: NativeType) -> &'static str {
     }
 }
 
-/// The name as Cassandra writes it (`AbstractType.toString`).
+/// Returns the name as Cassandra writes it (`AbstractType.toString`).
 pub fn class_name(ty: &CqlType) -> String {
     let mut name = String::new();
     write_class(ty, false, &mut name);
@@ -137,7 +137,7 @@ fn push_hex(text: &str, out: &mut String) {
     }
 }
 
-/// The type of that name, with or without the package; none if it is not one that CQL can write.
+/// Returns the type of that name, with or without the package; none if it is not one that CQL can write.
 /// `ReversedType` is looked through.
 pub fn parse_class_name(name: &str) -> Option<CqlType> {
     let mut parser = Parser { rest: name.trim() };
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
         Some(ty)
     }
 
-    /// A type that has no parameters may be given some.
+    /// Returns a type that has no parameters may be given some.
     fn skip_parameters(&mut self, depth: usize) -> Option<()> {
         if self.expect('(').is_none() {
             return Some(());
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
         Some(CqlType::tuple(elements))
     }
 
-    /// A letter, an arrow, and the type that it stands for.
+    /// Returns a letter, an arrow, and the type that it stands for.
     fn alias(&mut self, frozen: bool, depth: usize) -> Option<(char, CqlType)> {
         let mut letters = self.word().chars();
         let alias = letters.next().filter(char::is_ascii)?;
@@ -316,7 +316,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// A vector's dimension.
+    /// Returns a vector's dimension.
     fn dimension(&mut self) -> Option<u32> {
         let dimension: i32 = self.word().parse().ok()?;
         u32::try_from(dimension).ok().filter(|dimension| *dimension > 0)

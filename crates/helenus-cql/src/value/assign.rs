@@ -22,7 +22,7 @@ impl Assignment {
         self == Assignment::ExactMatch
     }
 
-    /// The worst of them; exact for none at all.
+    /// Returns the worst of them; exact for none at all.
     pub fn worst(results: impl IntoIterator<Item = Assignment>) -> Assignment {
         results.into_iter().max().unwrap_or(Assignment::ExactMatch)
     }
@@ -51,7 +51,7 @@ fn is_freezable(ty: &CqlType) -> bool {
     ty.is_collection() || matches!(ty, CqlType::Udt { .. })
 }
 
-/// True if values of `previous` are values of `ty` that sort the same (`AbstractType.isCompatibleWith`): such a
+/// Returns true if values of `previous` are values of `ty` that sort the same (`AbstractType.isCompatibleWith`): such a
 /// column may become one of type `ty`.
 pub fn is_compatible_with(ty: &CqlType, previous: &CqlType) -> bool {
     use NativeType as N;
@@ -77,7 +77,7 @@ pub fn is_compatible_with(ty: &CqlType, previous: &CqlType) -> bool {
     }
 }
 
-/// True if values of `previous` are values of `ty`, in whatever order (`AbstractType.isValueCompatibleWith`).
+/// Returns true if values of `previous` are values of `ty`, in whatever order (`AbstractType.isValueCompatibleWith`).
 pub fn is_value_compatible_with(ty: &CqlType, previous: &CqlType) -> bool {
     use NativeType as N;
     if ty == previous {
@@ -127,7 +127,7 @@ fn field_types(ty: &CqlType) -> Option<Vec<&CqlType>> {
     }
 }
 
-/// Two collections of one kind. What is sorted by (elements of a set, keys of a map) must keep its order; of the
+/// Returns two collections of one kind. What is sorted by (elements of a set, keys of a map) must keep its order; of the
 /// rest it is enough for frozen collections that values stay values, unless `strict`.
 fn collections_compatible(ty: &CqlType, previous: &CqlType, strict: bool) -> bool {
     if ty.is_multicell() != previous.is_multicell() {

@@ -9,7 +9,7 @@ fn day_of_year(month: i64, day: i64) -> i64 {
     (153 * ((month + 9) % 12) + 2) / 5 + day - 1
 }
 
-/// The month and its day, of days since March 1st.
+/// Returns the month and its day, of days since March 1st.
 fn month_and_day(day_of_year: i64) -> (i64, i64) {
     let month_shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
@@ -56,7 +56,7 @@ pub fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// A year as Java's ISO formatters print it: four digits at least, a sign in front of more than four.
+/// Returns a year as Java's ISO formatters print it: four digits at least, a sign in front of more than four.
 pub fn year_text(year: i64) -> String {
     let sign = if year < 0 {
         "-"
@@ -96,19 +96,19 @@ fn julian_from_days(days: i64) -> (i64, i64, i64) {
     (4 * era + year_of_era + i64::from(month <= 2), month, day)
 }
 
-/// The month so many months later.
+/// Returns the month so many months later.
 fn month_after(year: i64, month: i64, months: i64) -> (i64, i64) {
     let total = year * 12 + (month - 1) + months;
     (total.div_euclid(12), total.rem_euclid(12) + 1)
 }
 
-/// The time of day of a time in milliseconds, on a day since 1970-01-01.
+/// Returns the time of day of a time in milliseconds, on a day since 1970-01-01.
 fn at_time_of(millis: i64, day: i64) -> i64 {
     day.wrapping_mul(MILLIS_PER_DAY)
         .wrapping_add(millis.rem_euclid(MILLIS_PER_DAY))
 }
 
-/// A time in milliseconds since 1970 moved by months in Java's calendar, which is Julian before 1582-10-15; the day is
+/// Returns a time in milliseconds since 1970 moved by months in Java's calendar, which is Julian before 1582-10-15; the day is
 /// clamped to the month's last (`Calendar.add(MONTH, …)`).
 pub fn calendar_add_months(millis: i64, months: i64) -> i64 {
     let days = millis.div_euclid(MILLIS_PER_DAY);
@@ -132,7 +132,7 @@ pub fn calendar_add_months(millis: i64, months: i64) -> i64 {
     at_time_of(millis, moved)
 }
 
-/// A time in milliseconds since 1970 moved by months; the day is clamped to the month's last
+/// Returns a time in milliseconds since 1970 moved by months; the day is clamped to the month's last
 /// (`LocalDate.plusMonths`).
 pub fn add_months(millis: i64, months: i64) -> i64 {
     let days = millis.div_euclid(MILLIS_PER_DAY);

@@ -27,7 +27,7 @@ pub fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// True if values of the type sort as unsigned bytes (Cassandra's `AbstractType.isByteOrderComparable`).
+/// Returns true if values of the type sort as unsigned bytes (Cassandra's `AbstractType.isByteOrderComparable`).
 pub fn is_byte_order(ty: &CqlType) -> bool {
     matches!(
         ty,
@@ -43,7 +43,7 @@ pub fn is_byte_order(ty: &CqlType) -> bool {
     )
 }
 
-/// True if values of the type that compare as equal are the same bytes.
+/// Returns true if values of the type that compare as equal are the same bytes.
 pub fn is_canonical(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => !matches!(
@@ -129,7 +129,7 @@ fn halves(bytes: &[u8]) -> Option<(u64, u64)> {
     Some(((value >> 64) as u64, value as u64))
 }
 
-/// The timestamp bits in the order of their weight, version on top.
+/// Returns the timestamp bits in the order of their weight, version on top.
 fn timestamp_first(msb: u64) -> i64 {
     ((msb << 48) | ((msb << 16) & 0xFFFF_0000_0000) | (msb >> 32)) as i64
 }

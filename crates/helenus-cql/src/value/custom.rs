@@ -14,7 +14,7 @@ use crate::types::{CqlType, CustomType};
 /// Marks a component's type as an alias.
 const ALIAS: u16 = 0x8000;
 
-/// The value that a constant stands for. Components of a composite are set apart by colons: `'abc:123'`, or
+/// Returns the value that a constant stands for. Components of a composite are set apart by colons: `'abc:123'`, or
 /// `'s@abc:i@123'` if it is a dynamic one.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ pub fn from_string(custom: &CustomType, source: &str) -> Result<Bytes, String> {
     Ok(Bytes::from(out))
 }
 
-/// The parts between colons that have no backslash before them; none of nothing.
+/// Returns the parts between colons that have no backslash before them; none of nothing.
 fn split(source: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut rest, mut from) = (source, 0);
@@ -73,7 +73,7 @@ fn split(source: &str) -> Vec<&str> {
     parts
 }
 
-/// The type of a component and what remains of its text; a dynamic composite's is written too.
+/// Returns the type of a component and what remains of its text; a dynamic composite's is written too.
 fn component_type<'p>(
     custom: &CustomType,
     position: usize,
@@ -144,7 +144,7 @@ fn take_short(bytes: &[u8]) -> Option<(u16, &[u8])> {
     Some((u16::from_be_bytes(*head), rest))
 }
 
-/// The type of a component, which a dynamic composite has before it.
+/// Returns the type of a component, which a dynamic composite has before it.
 fn read_type<'b>(
     custom: &CustomType,
     position: usize,
@@ -199,7 +199,7 @@ pub fn compare(custom: &CustomType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// A component and the byte at its end, then what follows.
+/// Returns a component and the byte at its end, then what follows.
 fn take_component(bytes: &[u8]) -> Option<((&[u8], i8), &[u8])> {
     let (len, rest) = take_short(bytes)?;
     let (value, rest) = rest.split_at_checked(usize::from(len))?;
@@ -207,7 +207,7 @@ fn take_component(bytes: &[u8]) -> Option<((&[u8], i8), &[u8])> {
     Some(((value, end.cast_signed()), rest))
 }
 
-/// Two signed numbers (`java.util.UUID.compareTo`); no bytes come first.
+/// Returns two signed numbers (`java.util.UUID.compareTo`); no bytes come first.
 fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
     let halves = |bytes: &[u8]| -> Option<(i64, i64)> {
         let (high, rest) = bytes.split_first_chunk::<8>()?;
@@ -217,7 +217,7 @@ fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
     halves(a).cmp(&halves(b))
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 ///
 /// # Errors
 /// Of composites: Cassandra cannot write them.

@@ -9,7 +9,7 @@ pub fn days_since_epoch(date: u32) -> i64 {
     i64::from(date) - EPOCH
 }
 
-/// The `date` that a time in milliseconds since 1970 falls on; wraps past the ends of the range, as Cassandra's
+/// Returns the `date` that a time in milliseconds since 1970 falls on; wraps past the ends of the range, as Cassandra's
 /// cast to int does.
 pub fn from_millis(millis: i64) -> u32 {
     // Java's Duration.toDays truncates towards zero, after a floor to seconds.

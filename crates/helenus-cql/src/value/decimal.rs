@@ -80,26 +80,26 @@ impl Decimal {
         }
     }
 
-    /// The nearest double, as `BigDecimal.doubleValue`.
+    /// Returns the nearest double, as `BigDecimal.doubleValue`.
     pub fn to_double(&self) -> f64 {
         format!("{}e{}", self.unscaled, -i64::from(self.scale))
             .parse()
             .unwrap_or(f64::NAN)
     }
 
-    /// The nearest float, as `BigDecimal.floatValue`.
+    /// Returns the nearest float, as `BigDecimal.floatValue`.
     pub fn to_float(&self) -> f32 {
         format!("{}e{}", self.unscaled, -i64::from(self.scale))
             .parse()
             .unwrap_or(f32::NAN)
     }
 
-    /// Number of digits of the unscaled value (1 for zero).
+    /// Returns the number of digits of the unscaled value (1 for zero).
     pub fn precision(&self) -> i64 {
         digits_of(&self.unscaled)
     }
 
-    /// The integer part, as `BigDecimal.toBigInteger`; `None` if it had more than [`DIGITS_MAX`] zeros appended.
+    /// Returns the integer part, as `BigDecimal.toBigInteger`; `None` if it had more than [`DIGITS_MAX`] zeros appended.
     pub fn to_big_int(&self) -> Option<BigInt> {
         if self.scale <= 0 {
             return Some(&self.unscaled * power_of_ten(i64::from(self.scale).unsigned_abs())?);
@@ -110,7 +110,7 @@ impl Decimal {
         Some(&self.unscaled / power_of_ten(u64::from(self.scale.unsigned_abs()))?)
     }
 
-    /// The same number with a larger scale; `None` past [`DIGITS_MAX`].
+    /// Returns the same number with a larger scale; `None` past [`DIGITS_MAX`].
     fn scaled_up(&self, scale: i64) -> Option<BigInt> {
         let missing = u64::try_from(scale - i64::from(self.scale)).ok()?;
         Some(&self.unscaled * power_of_ten(missing)?)
@@ -126,31 +126,31 @@ impl Decimal {
         ))
     }
 
-    /// The sum, at the larger scale.
+    /// Returns the sum, at the larger scale.
     pub fn add(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, scale) = self.aligned(other)?;
         Some(Decimal::new(a + b, scale))
     }
 
-    /// The difference, at the larger scale.
+    /// Returns the difference, at the larger scale.
     pub fn subtract(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, scale) = self.aligned(other)?;
         Some(Decimal::new(a - b, scale))
     }
 
-    /// The product; scales add up.
+    /// Returns the product; scales add up.
     pub fn multiply(&self, other: &Decimal) -> Option<Decimal> {
         let scale = self.scale.checked_add(other.scale)?;
         Some(Decimal::new(&self.unscaled * &other.unscaled, scale))
     }
 
-    /// The remainder, as `BigDecimal.remainder`: of the sign of the dividend. `None` for a zero divisor.
+    /// Returns the remainder, as `BigDecimal.remainder`: of the sign of the dividend. `None` for a zero divisor.
     pub fn remainder(&self, other: &Decimal) -> Option<Decimal> {
         let quotient = self.divide_to_integral(other)?;
         self.subtract(&quotient.multiply(other)?)
     }
 
-    /// The integer part of the quotient, as `BigDecimal.divideToIntegralValue`, whose scale is as near as can be to
+    /// Returns the integer part of the quotient, as `BigDecimal.divideToIntegralValue`, whose scale is as near as can be to
     /// the difference of the scales.
     fn divide_to_integral(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, _) = self.aligned(other)?;
@@ -290,7 +290,7 @@ pub fn power_of_ten(exponent: u64) -> Option<BigInt> {
     Some(BigInt::from(10).pow(exponent))
 }
 
-/// Number of decimal digits of the magnitude, 1 for zero.
+/// Returns the number of decimal digits of the magnitude, 1 for zero.
 pub fn digits_of(value: &BigInt) -> i64 {
     if let Some(small) = value.magnitude().to_u64() {
         return i64::from(small.checked_ilog10().unwrap_or(0)) + 1;
@@ -324,7 +324,7 @@ fn divide_half_up(dividend: &BigInt, divisor: &BigInt) -> BigInt {
 }
 
 impl Decimal {
-    /// The numeric order, as `BigDecimal.compareTo`: `1.0` and `1.00` compare equal, though they are not `==`.
+    /// Returns the numeric order, as `BigDecimal.compareTo`: `1.0` and `1.00` compare equal, though they are not `==`.
     pub fn compare(&self, other: &Decimal) -> Ordering {
         let signs = self.unscaled.sign().cmp(&other.unscaled.sign());
         if signs.is_ne() || self.unscaled.is_zero() {

@@ -98,7 +98,7 @@ impl CqlValue {
         self.encoded(ty, true)
     }
 
-    /// The same, with sets and maps in the order that they have, and not in that of their elements.
+    /// Returns the same, with sets and maps in the order that they have, and not in that of their elements.
     pub fn encode_as_given(&self, ty: &CqlType) -> Bytes {
         self.encoded(ty, false)
     }

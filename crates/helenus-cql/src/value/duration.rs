@@ -176,7 +176,7 @@ impl Duration {
         self.nanoseconds % NANOS_PER_MILLI == 0
     }
 
-    /// A time in milliseconds since 1970, later by this duration.
+    /// Returns a time in milliseconds since 1970, later by this duration.
     pub fn add_to(self, millis: i64) -> i64 {
         shift(
             millis,
@@ -186,13 +186,13 @@ impl Duration {
         )
     }
 
-    /// A time in milliseconds since 1970, earlier by this duration.
+    /// Returns a time in milliseconds since 1970, earlier by this duration.
     pub fn subtract_from(self, millis: i64) -> i64 {
         let (months, days) = (-i64::from(self.months), -i64::from(self.days));
         shift(millis, months, days, self.nanoseconds.wrapping_neg())
     }
 
-    /// The start of the interval of this length, counted from `start`, in which the time lies; all in
+    /// Returns the start of the interval of this length, counted from `start`, in which the time lies; all in
     /// milliseconds since 1970.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub fn as_bound(ty: &CqlType, bytes: &Bytes) -> Bytes {
     }
 }
 
-/// The bound collection with its sets and maps, and those within it, in the order of their elements and without duplicates. A value
+/// Returns the bound collection with its sets and maps, and those within it, in the order of their elements and without duplicates. A value
 /// that is so already, and one that can't be read, stays as it is.
 pub fn in_order(ty: &CqlType, bytes: &Bytes) -> Bytes {
     match sorted(ty, bytes) {

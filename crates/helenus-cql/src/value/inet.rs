@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::exactly;
 
-/// The address; an IPv4-mapped one of 16 bytes is IPv4, as in Java.
+/// Returns the address; an IPv4-mapped one of 16 bytes is IPv4, as in Java.
 pub fn from_bytes(bytes: &[u8]) -> Option<IpAddr> {
     if let Some(octets) = exactly::<4>(bytes) {
         return Some(IpAddr::V4(Ipv4Addr::from(octets)));
@@ -59,7 +59,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
 }
 
-/// An address of IPv6 without the number of its zone (`fe80::1%0`), which no value keeps.
+/// Returns an address of IPv6 without the number of its zone (`fe80::1%0`), which no value keeps.
 fn without_zone(text: &str) -> &str {
     match text.split_once('%') {
         Some((address, zone))
@@ -71,7 +71,7 @@ fn without_zone(text: &str) -> &str {
     }
 }
 
-/// One to four decimal parts, the last of which fills what is left (`127.1` is `127.0.0.1`).
+/// Returns one to four decimal parts, the last of which fills what is left (`127.1` is `127.0.0.1`).
 fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, leading) = parts.split_last()?;

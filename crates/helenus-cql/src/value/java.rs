@@ -126,7 +126,7 @@ impl Hexadecimal {
     }
 }
 
-/// The part of a Java floating-point number that Rust reads the same way.
+/// Returns the part of a Java floating-point number that Rust reads the same way.
 fn java_float_body(text: &str) -> Option<&str> {
     let text = text.trim_matches(|c: char| c <= ' ');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -140,7 +140,7 @@ fn java_float_body(text: &str) -> Option<&str> {
     (numeric && body.bytes().any(|byte| byte.is_ascii_digit())).then_some(body)
 }
 
-/// An optional sign and ASCII digits, as Java's integer parsers take them.
+/// Returns an optional sign and ASCII digits, as Java's integer parsers take them.
 pub fn is_integer(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::types::{CqlType, NativeType, UserType};
 
-/// A string in JSON quotes, escaped as Jackson does.
+/// Returns a string in JSON quotes, escaped as Jackson does.
 pub fn quote(text: &str) -> String {
     format!("\"{}\"", escape(text))
 }
@@ -33,7 +33,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 ///
 /// # Errors
 /// If the bytes are not a value of the type.
@@ -72,7 +72,7 @@ pub fn to_json(ty: &CqlType, bytes: &[u8]) -> Result<String, String> {
     }
 }
 
-/// A name as a JSON key stands for it: in quotes of its own if it is not all lower case.
+/// Returns a name as a JSON key stands for it: in quotes of its own if it is not all lower case.
 pub fn json_name(name: &str) -> String {
     if name == name.to_lowercase() {
         name.to_owned()
@@ -201,7 +201,7 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// A serialized value from JSON; a null gives none. Most types take their values as strings too, and
+/// Returns a serialized value from JSON; a null gives none. Most types take their values as strings too, and
 /// collections a string that holds their JSON.
 ///
 /// # Errors
@@ -384,7 +384,7 @@ fn elements_from_json(element: &CqlType, values: &[Value], kind: &str) -> Result
     values.iter().map(convert).collect()
 }
 
-/// Keys as names: lower case, unless in quotes of their own (`JsonUtils.handleCaseSensitivity`).
+/// Returns the keys as names: lower case, unless in quotes of their own (`JsonUtils.handleCaseSensitivity`).
 pub fn fold_names(map: &Map<String, Value>) -> Map<String, Value> {
     let mut folded = map.clone();
     for key in map.keys() {

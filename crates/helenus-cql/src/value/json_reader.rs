@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// A bracket that closes what is not open.
+    /// Returns a bracket that closes what is not open.
     fn mismatched<T>(&mut self, c: char, end: char, what: &str, start: &str) -> Read<T> {
         self.advance(c);
         self.error(
@@ -320,7 +320,7 @@ fn begins_word(c: char) -> bool {
     c.is_alphabetic() || matches!(c, '_' | '$' | '\u{a2}'..='\u{a5}' | '\u{20a0}'..='\u{20c0}')
 }
 
-/// A character as a message names it: the first half of it, if it has two in Java.
+/// Returns a character as a message names it: the first half of it, if it has two in Java.
 fn described(c: char) -> String {
     let unit = c.encode_utf16(&mut [0; 2]).first().copied().unwrap_or_default();
     let shown = char::from_u32(u32::from(unit)).unwrap_or('?');
@@ -331,7 +331,7 @@ fn described(c: char) -> String {
     }
 }
 
-/// A character of the text in a message: all control characters but those that break lines are escaped.
+/// Returns a character of the text in a message: all control characters but those that break lines are escaped.
 fn shown(c: char) -> String {
     match c {
         '\n' | '\r' => c.to_string(),

@@ -24,7 +24,7 @@ impl fmt::Display for LiteralKind {
 }
 
 impl LiteralKind {
-    /// The type that the constant has where nothing else tells.
+    /// Returns the type that the constant has where nothing else tells.
     pub fn preferred_type(self, text: &str) -> CqlType {
         match self {
             LiteralKind::String if text.is_ascii() => CqlType::ASCII,
@@ -96,7 +96,7 @@ impl LiteralKind {
     }
 }
 
-/// True if the number is the double nearest to it, to the last digit.
+/// Returns true if the number is the double nearest to it, to the last digit.
 fn fits_double(text: &str) -> bool {
     if matches!(text.strip_prefix('-').unwrap_or(text), "NaN" | "Infinity") {
         return true;
@@ -107,7 +107,7 @@ fn fits_double(text: &str) -> bool {
     Decimal::from_double(decimal.to_double()).is_some_and(|nearest| nearest.compare(&decimal).is_eq())
 }
 
-/// The serialized value of a constant for a receiver of that name and type.
+/// Returns the serialized value of a constant for a receiver of that name and type.
 ///
 /// # Errors
 /// `Invalid STRING constant (abc) for "v" of type int`, or what [`text::from_string`] says.
@@ -135,7 +135,7 @@ pub fn parse_literal(
     text::from_string(receiver, text)
 }
 
-/// The 32-bit value of an integer constant, for LIMIT and the like.
+/// Returns the 32-bit value of an integer constant, for LIMIT and the like.
 pub fn small_integer(text: &str) -> Option<i32> {
     java::parse_big_integer(text)?.to_i32()
 }

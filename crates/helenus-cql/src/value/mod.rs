@@ -54,12 +54,12 @@ pub use validate::{read_bound_list, validate, validate_bound};
 
 use crate::types::{CqlType, CustomType, NativeType};
 
-/// True if an empty value may be an element of a vector of that type.
+/// Returns true if an empty value may be an element of a vector of that type.
 pub fn may_be_empty_in_vector(element: &CqlType) -> bool {
     element.fixed_len().is_none() && !is_empty_meaningless(element)
 }
 
-/// True if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
+/// Returns true if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
 pub fn is_empty_meaningless(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => !matches!(
@@ -78,7 +78,7 @@ pub fn is_empty_meaningless(ty: &CqlType) -> bool {
     }
 }
 
-/// True if the bytes hold no value of the type (Cassandra's `TypeSerializer.isNull` on bytes that are not null):
+/// Returns true if the bytes hold no value of the type (Cassandra's `TypeSerializer.isNull` on bytes that are not null):
 /// empty bytes, except for the types to which an empty value is one.
 pub fn is_null(ty: &CqlType, bytes: &[u8]) -> bool {
     bytes.is_empty()

@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         self.take(4).and_then(super::exactly).map(i32::from_be_bytes)
     }
 
-    /// A value with a 32-bit length; `None` is a null (negative length).
+    /// Returns a value with a 32-bit length; `None` is a null (negative length).
     pub(crate) fn value(&mut self) -> Result<Option<&'a [u8]>, Truncated> {
         let len = self.int().ok_or(Truncated)?;
         match usize::try_from(len) {
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An element of a vector.
+    /// Returns an element of a vector.
     pub(crate) fn vector_element(&mut self, fixed_len: Option<usize>) -> Option<&'a [u8]> {
         if let Some(len) = fixed_len {
             return self.take(len);
@@ -78,7 +78,7 @@ pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>,
     Ok(elements)
 }
 
-/// The elements of a list or set that may hold nulls, as one that was bound for IN or made in a select clause may.
+/// Returns the elements of a list or set that may hold nulls, as one that was bound for IN or made in a select clause may.
 ///
 /// # Errors
 /// `Not enough bytes to read a list`
@@ -127,7 +127,7 @@ pub fn read_map<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<(&'a [u8], &'a 
     Ok(pairs.iter().map(|[key, value]| (*key, *value)).collect())
 }
 
-/// Number of elements (entries of a map) that a collection says it has.
+/// Returns the number of elements (entries of a map) that a collection says it has.
 pub fn collection_size(bytes: &[u8]) -> usize {
     Reader::new(bytes)
         .int()
@@ -145,7 +145,7 @@ fn write_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
-/// A list from its elements, in that order.
+/// Returns a list from its elements, in that order.
 pub fn pack_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>) -> Bytes {
     let mut out = vec![0; 4];
     let mut count = 0i32;
@@ -157,7 +157,7 @@ pub fn pack_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>) -> Bytes
     out.into()
 }
 
-/// A list some of whose elements may be null: no column holds one, but a selection may be one.
+/// Returns a list some of whose elements may be null: no column holds one, but a selection may be one.
 pub fn pack_nullable_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = Option<T>>) -> Bytes {
     let mut out = vec![0; 4];
     let mut count = 0i32;
@@ -175,7 +175,7 @@ fn put_count(out: &mut [u8], count: i32) {
     }
 }
 
-/// A set from elements in any order: sorted by the element type, duplicates dropped.
+/// Returns a set from elements in any order: sorted by the element type, duplicates dropped.
 pub fn pack_set<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoIterator<Item = T>) -> Bytes {
     let mut elements: Vec<T> = elements.into_iter().collect();
     elements.sort_by(|a, b| compare(element_type, a.as_ref(), b.as_ref()));
@@ -183,7 +183,7 @@ pub fn pack_set<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoItera
     pack_list(elements)
 }
 
-/// A map from entries in any order: sorted by the key type; of entries with equal keys the last one wins.
+/// Returns a map from entries in any order: sorted by the key type; of entries with equal keys the last one wins.
 pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     key_type: &CqlType,
     entries: impl IntoIterator<Item = (K, V)>,
@@ -195,13 +195,13 @@ pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     pack_map_as_given(&entries)
 }
 
-/// A map from entries as they are: in the order of their keys and without duplicates, unless a function's own code made them.
+/// Returns a map from entries as they are: in the order of their keys and without duplicates, unless a function's own code made them.
 pub fn pack_map_as_given<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
     let entries = entries.iter().map(|(key, value)| (key, Some(value.as_ref())));
     pack_entries(entries)
 }
 
-/// A map in which values may be null, of its last entry for each key.
+/// Returns a map in which values may be null, of its last entry for each key.
 pub fn pack_nullable_map(key_type: &CqlType, entries: Vec<(Bytes, Option<Bytes>)>) -> Bytes {
     let mut entries = entries;
     entries.reverse();
@@ -252,7 +252,7 @@ fn field_count(ty: &CqlType) -> usize {
     }
 }
 
-/// A tuple or user type from its fields.
+/// Returns a tuple or user type from its fields.
 pub fn pack_tuple<T: AsRef<[u8]>>(fields: impl IntoIterator<Item = Option<T>>) -> Bytes {
     let mut out = Vec::new();
     for field in fields {
@@ -282,7 +282,7 @@ pub fn read_vector<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, S
     }
 }
 
-/// A vector from its elements; the caller has checked their number.
+/// Returns a vector from its elements; the caller has checked their number.
 pub fn pack_vector<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoIterator<Item = T>) -> Bytes {
     let fixed = element_type.fixed_len().is_some();
     let mut out = Vec::new();

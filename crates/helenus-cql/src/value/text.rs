@@ -16,7 +16,7 @@ const NUMBER_LEN_MAX: usize = DIGITS_MAX as usize + 16;
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Bytes in hexadecimal, lower case, without prefix.
+/// Returns the bytes in hexadecimal, lower case, without prefix.
 pub fn hex(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -27,7 +27,7 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Bytes of a hexadecimal text without prefix.
+/// Returns the bytes of a hexadecimal text without prefix.
 ///
 /// # Errors
 /// `cannot parse '…' as hex bytes`.
@@ -45,7 +45,7 @@ pub fn parse_hex(text: &str) -> Result<Bytes, String> {
         .into())
 }
 
-/// A serialized value from its text; empty text is an empty value of most types.
+/// Returns a serialized value from its text; empty text is an empty value of most types.
 ///
 /// # Errors
 /// Cassandra's message for the type, such as `Unable to make int from 'x'`.
@@ -188,7 +188,7 @@ fn split_fields(text: &str) -> Vec<String> {
     fields
 }
 
-/// A scalar as Java prints it; empty bytes of types that have no empty value print as nothing.
+/// Returns a scalar as Java prints it; empty bytes of types that have no empty value print as nothing.
 pub(crate) fn native_to_string(native: NativeType, bytes: &[u8]) -> String {
     use NativeType as N;
     let printed = match native {
@@ -215,7 +215,7 @@ pub(crate) fn native_to_string(native: NativeType, bytes: &[u8]) -> String {
     printed.unwrap_or_default()
 }
 
-/// A value in the form that [`from_string`] reads (hexadecimal for collections and vectors); messages show it.
+/// Returns a value in the form that [`from_string`] reads (hexadecimal for collections and vectors); messages show it.
 ///
 /// # Errors
 /// If the bytes are not a value of the type.
@@ -255,7 +255,7 @@ fn tuple_to_string<'t>(types: impl Iterator<Item = &'t CqlType>, bytes: &[u8]) -
     Ok(out)
 }
 
-/// A value as a CQL literal: strings, dates, times and addresses in quotes, `null` for an empty value that
+/// Returns a value as a CQL literal: strings, dates, times and addresses in quotes, `null` for an empty value that
 /// means none.
 ///
 /// # Errors
@@ -329,7 +329,7 @@ fn join_literals(element: &CqlType, values: Vec<&[u8]>) -> Result<String, String
     Ok(literals?.join(", "))
 }
 
-/// The fields that a tuple has, which may be fewer than its type does.
+/// Returns the fields that a tuple has, which may be fewer than its type does.
 fn stored_fields(bytes: &[u8], count: usize) -> Result<Vec<Option<&[u8]>>, String> {
     let mut reader = Reader::new(bytes);
     let mut fields = Vec::new();

@@ -103,7 +103,7 @@ fn parse_date_time(text: &str) -> Option<i64> {
     local_millis.checked_sub(offset_millis)
 }
 
-/// True if a blank and a clock follow, and not a blank and a zone.
+/// Returns true if a blank and a clock follow, and not a blank and a zone.
 fn follows_clock(rest: &str) -> bool {
     rest.strip_prefix(' ')
         .is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
@@ -129,7 +129,7 @@ fn parse_clock(scanner: &mut Scanner<'_>) -> Option<i64> {
     (hours < 24 || end_of_day).then_some(((hours * 60 + minutes) * 60 + seconds) * 1_000 + millis)
 }
 
-/// The offset behind a date without a clock in ISO's own format, the one that knows years before the first.
+/// Returns the offset behind a date without a clock in ISO's own format, the one that knows years before the first.
 fn iso_date_zone(zone: &str) -> Option<i64> {
     match zone {
         "" | "z" => Some(0),
@@ -137,7 +137,7 @@ fn iso_date_zone(zone: &str) -> Option<i64> {
     }
 }
 
-/// Milliseconds east of UTC of what is left of the text behind a local time; `None` if it is no zone.
+/// Returns milliseconds east of UTC of what is left of the text behind a local time; `None` if it is no zone.
 ///
 /// `Z`, `+hh`, `+hhmm` and `+hh:mm` may follow at once or after a blank; `+hh:mm:ss`, `UTC`, `GMT`, these with
 /// an offset in colons, and names of zones only after a blank.

@@ -11,7 +11,7 @@ use crate::types::CqlType;
 
 const NULL: [u8; 4] = (-1i32).to_be_bytes();
 
-/// True if values of the type may have nulls at the end of a tuple or user type, at any depth.
+/// Returns true if values of the type may have nulls at the end of a tuple or user type, at any depth.
 pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(_) | CqlType::Custom(_) => false,

@@ -36,24 +36,24 @@ pub fn version(uuid: u128) -> u8 {
     ((uuid >> 76) & 0xF) as u8
 }
 
-/// The timestamp of a version 1 uuid, in 100-nanosecond ticks since 1582-10-15: more than 60 bits, if the version has some.
+/// Returns the timestamp of a version 1 uuid, in 100-nanosecond ticks since 1582-10-15: more than 60 bits, if the version has some.
 pub fn ticks(uuid: u128) -> i64 {
     let msb = (uuid >> 64) as u64;
     (((msb & 0xEFFF) << 48) | ((msb & 0xFFFF_0000) << 16) | (msb >> 32)) as i64
 }
 
-/// The time of a version 1 uuid in microseconds since 1970.
+/// Returns the time of a version 1 uuid in microseconds since 1970.
 pub fn unix_micros(uuid: u128) -> i64 {
     ticks(uuid) / 10 - EPOCH_TICKS / 10
 }
 
-/// The time of a version 1 uuid in milliseconds since 1970; rounds towards zero as Java's `TimeUnit` does.
+/// Returns the time of a version 1 uuid in milliseconds since 1970; rounds towards zero as Java's `TimeUnit` does.
 pub fn unix_millis(uuid: u128) -> i64 {
     unix_micros(uuid) / 1_000
 }
 
-/// A version 1 uuid of that many ticks since 1582-10-15 and those lower 64 bits. Of times before, the sign lies in the version, as in
-/// Cassandra.
+/// Returns a version 1 uuid of that many ticks since 1582-10-15 and those lower 64 bits. Of times before, the sign lies in the version, as
+/// in Cassandra.
 pub fn from_ticks(ticks: i64, lsb: u64) -> u128 {
     let ticks = ticks as u64;
     let msb = 0x1000 | (ticks >> 48) | ((ticks & 0xFFFF_0000_0000) >> 16) | (ticks << 32);
@@ -65,12 +65,12 @@ pub fn ticks_at_millis(millis: i64) -> i64 {
     millis.wrapping_mul(10_000).wrapping_add(EPOCH_TICKS)
 }
 
-/// The least `timeuuid` of a millisecond since 1970 (the CQL function `min_timeuuid`).
+/// Returns the least `timeuuid` of a millisecond since 1970 (the CQL function `min_timeuuid`).
 pub fn min_at_millis(millis: i64) -> u128 {
     from_ticks(ticks_at_millis(millis), MIN_CLOCK_SEQUENCE_AND_NODE)
 }
 
-/// The greatest `timeuuid` of a millisecond since 1970 (the CQL function `max_timeuuid`).
+/// Returns the greatest `timeuuid` of a millisecond since 1970 (the CQL function `max_timeuuid`).
 pub fn max_at_millis(millis: i64) -> u128 {
     from_ticks(
         ticks_at_millis(millis.wrapping_add(1)).wrapping_sub(1),

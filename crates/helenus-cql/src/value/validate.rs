@@ -53,7 +53,7 @@ pub fn validate_bound(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The elements of a list as it is bound for IN, where they may be null (`ListSerializer.deserialize`).
+/// Returns the elements of a list as it is bound for IN, where they may be null (`ListSerializer.deserialize`).
 ///
 /// # Errors
 /// `The data cannot be deserialized as a list`, `Not enough bytes to read a list`, what is wrong with an element,

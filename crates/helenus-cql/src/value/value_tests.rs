@@ -18,7 +18,7 @@ use crate::types::{UserType, UserTypeField};
 
 const CASES: &str = include_str!("cassandra_cases.tsv");
 
-/// The few cases that differ: named zones other than UTC and GMT are not known here, nor are Java's hexadecimal
+/// Returns the few cases that differ: named zones other than UTC and GMT are not known here, nor are Java's hexadecimal
 /// floats.
 fn is_known_difference(operation: &str, ty: &str, argument: &str) -> bool {
     let named_zone = [
@@ -261,7 +261,7 @@ fn any_scalar() -> impl Strategy<Value = (CqlType, CqlValue)> {
     ]
 }
 
-/// A value of any shape, and its type.
+/// Returns a value of any shape, and its type.
 fn any_value() -> impl Strategy<Value = (CqlType, CqlValue)> {
     any_scalar().prop_flat_map(|(ty, value)| {
         let twice = vec![value.clone(), value.clone()];

@@ -78,7 +78,7 @@ const ABBREVIATIONS: [(&str, &str); 70] = [
     ("ACST", "America/Rio_Branco"),
 ];
 
-/// The zone of that name, spelled exactly so.
+/// Returns the zone of that name, spelled exactly so.
 fn zone(name: &str) -> Option<TimeZone> {
     let abbreviation = ABBREVIATIONS.iter().find(|(short, _)| *short == name);
     let region = abbreviation.map_or(name, |(_, region)| region);
@@ -90,8 +90,8 @@ fn zone(name: &str) -> Option<TimeZone> {
         .filter(|zone| zone.iana_name() == Some(region) && !is_fixed)
 }
 
-/// Milliseconds east of UTC that clocks in the zone showed at a local time, in milliseconds since 1970 as if it were UTC. A time that was
-/// skipped is read with the offset before, one that came twice is the earlier.
+/// Returns milliseconds east of UTC that clocks in the zone showed at a local time, in milliseconds since 1970 as if it were UTC. A time
+/// that was skipped is read with the offset before, one that came twice is the earlier.
 pub fn offset_millis(name: &str, local_millis: i64) -> Option<i64> {
     let zone = zone(name)?;
     let seconds = local_millis.div_euclid(1_000);

@@ -52,7 +52,7 @@ pub(super) const MILLISECOND: usize = 14;
 const ZONE_OFFSET: usize = 15;
 const DST_OFFSET: usize = 16;
 
-/// The constant of that name.
+/// Returns the constant of that name.
 pub(crate) fn constant(name: &str) -> Option<i32> {
     if name == "DATE" {
         return Some(DAY_OF_MONTH as i32);
@@ -98,7 +98,7 @@ pub(crate) fn date_of(day: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The day of a date, whose month is 1 to 12 and whose day may be any number.
+/// Returns the day of a date, whose month is 1 to 12 and whose day may be any number.
 pub(crate) fn day_of_date(year: i64, month: i64, day: i64) -> i64 {
     let gregorian = days_from_civil(year, month, day);
     if gregorian >= GREGORIAN_FROM {
@@ -156,7 +156,7 @@ impl Calendar {
         Calendar(RefCell::new(state))
     }
 
-    /// A copy, as `clone` makes it.
+    /// Returns a copy, as `clone` makes it.
     pub fn copy(&self) -> Calendar {
         Calendar(RefCell::new(self.0.borrow().clone()))
     }
@@ -313,7 +313,7 @@ impl Calendar {
     }
 }
 
-/// The day so many months later, in the calendar of its time.
+/// Returns the day so many months later, in the calendar of its time.
 fn later_month(day: i64, months: i64) -> i64 {
     if day >= GREGORIAN_FROM + 366 {
         let later = add_months(day, months);
@@ -332,12 +332,12 @@ fn later_month(day: i64, months: i64) -> i64 {
 }
 
 impl State {
-    /// Milliseconds east of UTC.
+    /// Returns milliseconds east of UTC.
     fn offset(&self, millis: i64) -> i64 {
         i64::from(self.zone.offset_at(millis.div_euclid(1000))) * 1000
     }
 
-    /// The time of a local time.
+    /// Returns the time of a local time.
     fn at_local(&self, local: i64) -> i64 {
         local - i64::from(self.zone.offset_of_local(local.div_euclid(1000))) * 1000
     }
@@ -372,7 +372,7 @@ impl State {
         self.next_stamp = WORKED_OUT + 1;
     }
 
-    /// The time that the fields say.
+    /// Returns the time that the fields say.
     fn time(&mut self) -> Result<i64, Failure> {
         if let Some(millis) = self.millis {
             return Ok(millis);
@@ -422,7 +422,7 @@ impl State {
         Ok(())
     }
 
-    /// The latest stamp of several fields; 0 if one of them is not set.
+    /// Returns the latest stamp of several fields; 0 if one of them is not set.
     fn together(&self, fields: &[usize]) -> u32 {
         let stamps = || fields.iter().map(|field| self.stamps[*field]);
         match stamps().any(|stamp| stamp == 0) {
@@ -431,7 +431,7 @@ impl State {
         }
     }
 
-    /// The day that the fields which were set last say.
+    /// Returns the day that the fields which were set last say.
     fn day(&self) -> i64 {
         let value = |field: usize, unset: i64| match self.stamps[field] {
             0 => unset,
@@ -501,7 +501,7 @@ impl State {
     }
 }
 
-/// The day of the month that is the n-th of a weekday, from the end if n is negative.
+/// Returns the day of the month that is the n-th of a weekday, from the end if n is negative.
 fn nth_weekday(first: i64, n: i64, wanted: i64) -> i64 {
     let first_there = first + (wanted - 1 - weekday(first) % 7).rem_euclid(7);
     match n < 0 {

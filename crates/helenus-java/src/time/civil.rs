@@ -47,7 +47,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// The time of so many seconds and nanoseconds since 1970-01-01.
+    /// Returns the time of so many seconds and nanoseconds since 1970-01-01.
     pub fn of_seconds(seconds: i64, nano: i64) -> Local {
         Local {
             day: seconds.div_euclid(SECONDS_PER_DAY),
@@ -55,7 +55,7 @@ impl Local {
         }
     }
 
-    /// Seconds since 1970-01-01.
+    /// Returns seconds since 1970-01-01.
     pub fn seconds(self) -> i64 {
         self.day * SECONDS_PER_DAY + self.nano.div_euclid(NANOS_PER_SECOND)
     }
@@ -87,7 +87,7 @@ impl Local {
     }
 }
 
-/// The day of the week: 1 is Monday.
+/// Returns the day of the week: 1 is Monday.
 pub(crate) fn weekday(day: i64) -> i64 {
     (day + 3).rem_euclid(7) + 1
 }
@@ -121,13 +121,13 @@ pub(crate) fn week_of_month(day: i64) -> i64 {
     (day_of_month - 1 + weekday(first) % 7) / 7 + 1
 }
 
-/// The month so many months later, counted from 1.
+/// Returns the month so many months later, counted from 1.
 pub(crate) fn month_after(year: i64, month: i64, months: i64) -> (i64, i64) {
     let all = year * 12 + (month - 1) + months;
     (all.div_euclid(12), all.rem_euclid(12) + 1)
 }
 
-/// The day so many months later; the last of the month if that is shorter.
+/// Returns the day so many months later; the last of the month if that is shorter.
 pub(crate) fn add_months(day: i64, months: i64) -> i64 {
     let (year, month, of_month) = civil_from_days(day);
     let (year, month) = month_after(year, month, months);
@@ -150,7 +150,7 @@ pub(crate) fn check_field(field: &str, value: i64, least: i64, most: i64) -> Res
     }
 }
 
-/// The day of that date.
+/// Returns the day of that date.
 ///
 /// # Errors
 /// There is none.
@@ -182,7 +182,7 @@ pub(crate) fn check_year(year: i64) -> Result<(), Failure> {
     }
 }
 
-/// The day, if its year is one of `java.time`.
+/// Returns the day, if its year is one of `java.time`.
 ///
 /// # Errors
 /// The value is beyond the limits.

@@ -56,7 +56,7 @@ impl DateFormat {
         Ok(())
     }
 
-    /// The text of a time.
+    /// Returns the text of a time.
     ///
     /// # Errors
     /// The pattern has the whole name of a time zone.
@@ -72,7 +72,7 @@ impl DateFormat {
         Ok(out)
     }
 
-    /// The time of a text. As in Java, what stands behind it is not looked at.
+    /// Returns the time of a text. As in Java, what stands behind it is not looked at.
     ///
     /// # Errors
     /// `ParseException`
@@ -122,7 +122,7 @@ fn is_numeric(letter: char, count: usize) -> bool {
     }
 }
 
-/// A field of a time as text.
+/// Returns a field of a time as text.
 fn field(millis: i64, zone: &Zone, letter: char, count: usize) -> Result<String, Failure> {
     let second = millis.div_euclid(1000);
     let offset = zone.offset_at(second);
@@ -205,7 +205,7 @@ impl Reader<'_> {
         self.calendar.set(field, value).ok()
     }
 
-    /// A number: all digits that follow, or so many if another number follows at once. With the digits that it had.
+    /// Returns a number: all digits that follow, or so many if another number follows at once. With the digits that it had.
     fn number(&mut self, digits_max: Option<usize>) -> Option<(i64, usize)> {
         let begin = self.at;
         if digits_max.is_none() && self.rest().starts_with('-') {
@@ -298,7 +298,7 @@ impl Reader<'_> {
     }
 }
 
-/// The offset of an abbreviation, whatever the time of the year.
+/// Returns the offset of an abbreviation, whatever the time of the year.
 fn abbreviation(name: &str) -> Option<i32> {
     let hours = match name {
         "EST" | "CDT" => -5,
@@ -316,7 +316,7 @@ fn abbreviation(name: &str) -> Option<i32> {
     Some(hours * 3600)
 }
 
-/// A year of two digits: within 80 years before now and 20 after.
+/// Returns a year of two digits: within 80 years before now and 20 after.
 fn century(year: i64) -> i64 {
     let now = jiff::Timestamp::now().as_second().div_euclid(86_400);
     let first = date_of(now).0 - 80;

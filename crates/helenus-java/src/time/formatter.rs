@@ -78,7 +78,7 @@ fn offset_of(value: &Temporal) -> Option<i32> {
     }
 }
 
-/// A field of a value as text.
+/// Returns a field of a value as text.
 fn field(value: &Temporal, letter: char, count: usize) -> Result<String, Failure> {
     let has_date = matches!(
         value,

@@ -64,12 +64,12 @@ pub(crate) fn items(
     Ok(items)
 }
 
-/// The first letters of a name.
+/// Returns the first letters of a name.
 pub(crate) fn short(name: &str, len: usize) -> &str {
     name.get(..len).unwrap_or(name)
 }
 
-/// The place of the longest of these names that the text begins with, whatever its case, and the name's length.
+/// Returns the place of the longest of these names that the text begins with, whatever its case, and the name's length.
 pub(crate) fn name_at(text: &str, names: &[&str], is_short: bool) -> Option<(usize, usize)> {
     let begins = |name: &str| {
         let begin = text.get(..name.len());
@@ -125,7 +125,7 @@ fn illegal(message: String) -> Failure {
 }
 
 impl Formatter {
-    /// The constant of that name.
+    /// Returns the constant of that name.
     pub fn constant(name: &str) -> Option<Formatter> {
         let found = NAMED.iter().find(|(constant, _)| *constant == name)?;
         Some(Formatter::iso(found.1))
@@ -139,7 +139,7 @@ impl Formatter {
         }
     }
 
-    /// The formatter that a class's `parse` uses without another.
+    /// Returns the formatter that a class's `parse` uses without another.
     pub fn of_class(class: &str) -> Formatter {
         Formatter::iso(match class {
             "time.LocalDate" => Iso::LocalDate,

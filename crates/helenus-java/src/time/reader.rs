@@ -83,7 +83,7 @@ impl Reader<'_> {
         self.rest().starts_with(text).then(|| self.at += text.len())
     }
 
-    /// A number of so many digits.
+    /// Returns a number of so many digits.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
         let digits = self
             .rest()
@@ -99,7 +99,7 @@ impl Reader<'_> {
         Some(number)
     }
 
-    /// A year of four digits, or of more behind a sign.
+    /// Returns a year of four digits, or of more behind a sign.
     fn year(&mut self) -> Option<i64> {
         let begin = self.at;
         let sign = match self.rest().bytes().next()? {
@@ -265,7 +265,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A year of so many digits at least, of more only behind a sign.
+    /// Returns a year of so many digits at least, of more only behind a sign.
     fn year_at_least(&mut self, least: usize) -> Option<i64> {
         match self.rest().starts_with(['+', '-']) {
             true => self.year(),
@@ -274,7 +274,7 @@ impl Reader<'_> {
     }
 }
 
-/// The digits that the fields which follow at once are sure to need.
+/// Returns the digits that the fields which follow at once are sure to need.
 fn following_digits(items: &[Item]) -> usize {
     let fields = items.iter().map_while(|item| match item {
         Item::Field(letter, count)
@@ -319,7 +319,7 @@ impl Parsed {
         check("SecondOfMinute", self.second, 0, 59)
     }
 
-    /// The day that was read.
+    /// Returns the day that was read.
     fn day(&self) -> Result<Option<i64>, String> {
         let Some(year) = self.year else { return Ok(None) };
         if let (Some(month), Some(day)) = (self.month, self.day) {
@@ -334,7 +334,7 @@ impl Parsed {
             .map(|of_year| days_from_civil(year, 1, 1) + of_year - 1))
     }
 
-    /// The time of day that was read.
+    /// Returns the time of day that was read.
     fn time(&self) -> Option<i64> {
         let hour = match (self.hour, self.hour_of_half, self.is_afternoon) {
             (Some(hour), ..) => hour,

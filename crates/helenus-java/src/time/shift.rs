@@ -17,7 +17,7 @@ fn unsupported(unit: Unit) -> Failure {
     )
 }
 
-/// The seconds and nanoseconds so many nanoseconds later.
+/// Returns the seconds and nanoseconds so many nanoseconds later.
 fn later(seconds: i64, nano: i64, nanos: i128) -> Result<(i64, i64), Failure> {
     let all = i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nano) + nanos;
     let per_second = i128::from(NANOS_PER_SECOND);
@@ -36,7 +36,7 @@ fn local_later(local: Local, nanos: i128) -> Result<Local, Failure> {
     })
 }
 
-/// The day so many days or months later.
+/// Returns the day so many days or months later.
 fn day_later(day: i64, amount: i64, unit: Unit) -> Result<i64, Failure> {
     if let Some(months) = unit.months() {
         let months = amount.checked_mul(months).ok_or_else(too_large)?;
@@ -49,7 +49,7 @@ fn day_later(day: i64, amount: i64, unit: Unit) -> Result<i64, Failure> {
 }
 
 impl Temporal {
-    /// The point in time so many units later.
+    /// Returns the point in time so many units later.
     ///
     /// # Errors
     /// It does not have the unit, or the result is out of range.
@@ -104,7 +104,7 @@ impl Temporal {
         })
     }
 
-    /// The point in time a duration or a period later, or earlier.
+    /// Returns the point in time a duration or a period later, or earlier.
     ///
     /// # Errors
     /// As [`plus`](Self::plus).
@@ -134,7 +134,7 @@ impl Temporal {
         }
     }
 
-    /// One of the same class with another day and time.
+    /// Returns one of the same class with another day and time.
     pub fn with_local(&self, local: Local) -> Temporal {
         match self {
             Temporal::Instant(..) => Temporal::Instant(local.seconds(), local.nano_of_second()),
@@ -146,7 +146,7 @@ impl Temporal {
         }
     }
 
-    /// One with another value of a field: `withDayOfMonth` and so on. `None` if there is no such field.
+    /// Returns one with another value of a field: `withDayOfMonth` and so on. `None` if there is no such field.
     ///
     /// # Errors
     /// The field can't have the value.
@@ -277,7 +277,7 @@ impl Temporal {
     }
 }
 
-/// The day of what has one.
+/// Returns the day of what has one.
 fn day_part(temporal: &Temporal) -> Result<i64, Failure> {
     match temporal {
         Temporal::Date(_) | Temporal::DateTime(_) | Temporal::Zoned(..) => {

@@ -41,7 +41,7 @@ pub(crate) enum Temporal {
 }
 
 impl Temporal {
-    /// The last part of its class's name, as [`crate::classes`] has it.
+    /// Returns the last part of its class's name, as [`crate::classes`] has it.
     pub fn class(&self) -> &'static str {
         match self {
             Temporal::Instant(..) => "Instant",
@@ -79,7 +79,7 @@ impl Temporal {
         })
     }
 
-    /// Seconds and nanoseconds since 1970-01-01 UTC. `None` of what has no zone.
+    /// Returns seconds and nanoseconds since 1970-01-01 UTC. `None` of what has no zone.
     pub fn instant(&self) -> Option<(i64, i64)> {
         match self {
             Temporal::Instant(seconds, nano) | Temporal::Zoned(seconds, nano, _) => Some((*seconds, *nano)),
@@ -87,13 +87,13 @@ impl Temporal {
         }
     }
 
-    /// A local time in a zone.
+    /// Returns a local time in a zone.
     pub fn zoned(local: Local, zone: Zone) -> Temporal {
         let second = local.seconds() - i64::from(zone.offset_of_local(local.seconds()));
         Temporal::Zoned(second, local.nano_of_second(), zone)
     }
 
-    /// The duration of so many nanoseconds.
+    /// Returns the duration of so many nanoseconds.
     pub fn duration(nanos: i128) -> Temporal {
         let second = i128::from(NANOS_PER_SECOND);
         Temporal::Duration(nanos.div_euclid(second) as i64, nanos.rem_euclid(second) as i64)
@@ -131,7 +131,7 @@ impl Temporal {
         self.compare(other).map(|order| order as i64)
     }
 
-    /// The name and the number of an enum's constant. `None` of other classes.
+    /// Returns the name and the number of an enum's constant. `None` of other classes.
     pub fn constant(&self) -> Option<(String, i64)> {
         let at = |names: &[&str], number: i64| {
             let name = usize::try_from(number - 1).ok().and_then(|at| names.get(at));
@@ -256,7 +256,7 @@ fn duration_text(seconds: i64, nano: i64) -> String {
     text
 }
 
-/// The midnight that a day begins with in a zone.
+/// Returns the midnight that a day begins with in a zone.
 pub(crate) fn start_of_day(day: i64, zone: &Zone) -> i64 {
     let local = day * SECONDS_PER_DAY;
     local - i64::from(zone.offset_of_local(local))

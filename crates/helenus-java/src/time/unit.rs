@@ -37,7 +37,7 @@ const UNITS: [(Unit, &str, &str); 13] = [
 ];
 
 impl Unit {
-    /// The constant of that name.
+    /// Returns the constant of that name.
     pub fn constant(name: &str) -> Option<Unit> {
         UNITS
             .iter()
@@ -45,7 +45,7 @@ impl Unit {
             .map(|(unit, ..)| *unit)
     }
 
-    /// The unit that methods such as `plusDays` are named after.
+    /// Returns the unit that methods such as `plusDays` are named after.
     pub fn named(name: &str) -> Option<Unit> {
         UNITS
             .iter()
@@ -99,7 +99,7 @@ impl Unit {
         })
     }
 
-    /// True for those that are parts of a day.
+    /// Returns true for those that are parts of a day.
     pub fn is_of_time(self) -> bool {
         self < Unit::Days
     }
@@ -116,7 +116,7 @@ pub(crate) const TIME_UNITS: [(&str, &str, i64); 7] = [
     ("DAYS", "toDays", NANOS_PER_DAY),
 ];
 
-/// An amount in units of `from` nanoseconds, in those of `to`: cut off, and no further than `long` reaches.
+/// Returns an amount in units of `from` nanoseconds, in those of `to`: cut off, and no further than `long` reaches.
 pub(crate) fn converted(amount: i64, from: i64, to: i64) -> i64 {
     let all = i128::from(amount) * i128::from(from) / i128::from(to);
     i64::try_from(all).unwrap_or(match all < 0 {

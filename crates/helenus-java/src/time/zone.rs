@@ -125,7 +125,7 @@ impl Zone {
         }
     }
 
-    /// A `ZoneOffset`.
+    /// Returns a `ZoneOffset`.
     pub fn offset(seconds: i32) -> Zone {
         Zone::fixed(&offset_id(seconds), seconds, ZoneClass::ZoneOffset)
     }
@@ -195,7 +195,7 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a time.
+    /// Returns seconds east of UTC at a time.
     pub fn offset_at(&self, second: i64) -> i32 {
         match &self.rules {
             Rules::Fixed(seconds) => *seconds,
@@ -203,7 +203,8 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a local time. A time that was skipped is read with the offset before, one that came twice is the earlier.
+    /// Returns seconds east of UTC at a local time. A time that was skipped is read with the offset before, one that came twice is the
+    /// earlier.
     pub fn offset_of_local(&self, local_second: i64) -> i32 {
         let zone = match &self.rules {
             Rules::Fixed(seconds) => return *seconds,
@@ -220,7 +221,7 @@ impl Zone {
         }
     }
 
-    /// The offset without summer time.
+    /// Returns the offset without summer time.
     pub fn raw_offset(&self) -> i32 {
         match &self.rules {
             Rules::Fixed(seconds) => *seconds,
@@ -239,7 +240,7 @@ impl Zone {
         }
     }
 
-    /// The short name at a time: `UTC`, `CET`.
+    /// Returns the short name at a time: `UTC`, `CET`.
     pub fn short_name(&self, second: i64) -> String {
         let shown = match &self.rules {
             Rules::Fixed(_) => return self.id.to_string(),

@@ -12,7 +12,7 @@ use crate::value::{EvalResult, LookupResult, Value};
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
-/// The milliseconds of an instant.
+/// Returns the milliseconds of an instant.
 ///
 /// # Errors
 /// The milliseconds are too many for a `Date`.
@@ -23,7 +23,7 @@ pub(crate) fn millis_of(seconds: i64, nano: i64) -> Result<i64, Failure> {
     millis.ok_or_else(|| Failure::thrown("java.lang.ArithmeticException", "long overflow"))
 }
 
-/// The time of year (since 1900), month (from 0), day, hour, minute and second, each of which may be any number.
+/// Returns the time of year (since 1900), month (from 0), day, hour, minute and second, each of which may be any number.
 fn of_parts(parts: &[i64]) -> i64 {
     let part = |at: usize| parts.get(at).copied().unwrap_or(0);
     let (year, month) = month_after(part(0) + 1900, 1, part(1));

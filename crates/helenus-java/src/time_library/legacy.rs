@@ -9,7 +9,7 @@ use crate::time::temporal::Temporal;
 use crate::time::zone::{Zone, ZoneClass};
 use crate::value::{LookupResult, Value};
 
-/// The zone that an argument stands for.
+/// Returns the zone that an argument stands for.
 fn zone(value: &Value) -> Result<Zone, Failure> {
     match value {
         Value::Temporal(temporal) => match temporal.as_ref() {

@@ -319,7 +319,7 @@ fn instant_method(object: &Temporal, local: Local, method: &str, arguments: &[Va
     })
 }
 
-/// A part of a day or a time; what a class has, its signature says.
+/// Returns a part of a day or a time; what a class has, its signature says.
 fn part(local: Local, method: &str) -> Option<Value> {
     let (year, month, day) = civil_from_days(local.day);
     let int = |number: i64| Value::Int(number as i32);

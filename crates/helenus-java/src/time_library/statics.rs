@@ -39,7 +39,7 @@ fn text(value: &Value) -> Result<String, Failure> {
     }
 }
 
-/// A month by its number or its constant.
+/// Returns a month by its number or its constant.
 fn month(value: &Value) -> Result<i64, Failure> {
     match value {
         Value::Temporal(month) => match month.as_ref() {
@@ -280,7 +280,7 @@ fn duration(method: &str, arguments: &[Value]) -> LookupResult {
     }
 }
 
-/// A constant; `None` if the class has none like that.
+/// Returns a constant; `None` if the class has none like that.
 pub(crate) fn field(class: &str, name: &str) -> Option<Value> {
     let place = |names: &[&str]| {
         let found = names.iter().position(|known| known.to_uppercase() == name);

@@ -25,22 +25,22 @@ pub trait Assignable {
     /// How messages show it.
     fn text(&self) -> String;
 
-    /// The number of elements, if it is a literal in brackets.
+    /// Returns the number of elements, if it is a literal in brackets.
     fn list_literal_len(&self) -> Option<usize> {
         None
     }
 
-    /// True for a clustering column declared DESC.
+    /// Returns true for a clustering column declared DESC.
     fn is_reversed_column(&self) -> bool {
         false
     }
 
-    /// True for a bind marker.
+    /// Returns true for a bind marker.
     fn is_marker(&self) -> bool {
         false
     }
 
-    /// True for a term in brackets, which says itself that it is neither a list nor a vector that is expected.
+    /// Returns true for a term in brackets, which says itself that it is neither a list nor a vector that is expected.
     fn is_array(&self) -> bool {
         false
     }
@@ -68,7 +68,7 @@ pub(crate) fn not_an_array(receiver: &ColumnSpec) -> CqlError {
     ))
 }
 
-/// A receiver for a part of `receiver`, as messages name it.
+/// Returns a receiver for a part of `receiver`, as messages name it.
 pub fn part_spec(receiver: &ColumnSpec, name: impl Into<Arc<str>>, ty: CqlType) -> ColumnSpec {
     ColumnSpec {
         keyspace: receiver.keyspace.clone(),

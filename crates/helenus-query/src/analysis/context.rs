@@ -51,13 +51,13 @@ impl<'a> PlanContext<'a> {
         self.executed.borrow_mut().extend(functions);
     }
 
-    /// The table that a qualified or bare name means.
+    /// Returns the table that a qualified or bare name means.
     pub fn table(&self, name: &ast::QualifiedName) -> Result<&'a Arc<Table>, CqlError> {
         let keyspace = self.keyspace_of(name)?;
         self.schema.require_table(keyspace, name.name.as_str())
     }
 
-    /// The keyspace that a name is in.
+    /// Returns the keyspace that a name is in.
     pub fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
         match &name.keyspace {
             Some(keyspace) => Ok(keyspace.as_str()),
@@ -66,7 +66,7 @@ impl<'a> PlanContext<'a> {
     }
 }
 
-/// A receiver for a value of a column, as Cassandra names it in messages.
+/// Returns a receiver for a value of a column, as Cassandra names it in messages.
 pub fn column_spec(table: &Table, column: &crate::schema::Column) -> ColumnSpec {
     ColumnSpec::new(
         table.keyspace.as_str(),

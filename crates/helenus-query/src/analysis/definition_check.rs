@@ -67,7 +67,7 @@ fn check_view(statement: &CreateView, keyspace: Option<&str>, has_markers: bool)
     }
 }
 
-/// The columns of the partition key, as declared.
+/// Returns the columns of the partition key, as declared.
 pub(crate) fn partition_key(statement: &ast::CreateTable) -> Result<&[ast::Ident], CqlError> {
     statement.partition_key.as_deref().ok_or_else(|| {
         CqlError::invalid(format!(

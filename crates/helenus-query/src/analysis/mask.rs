@@ -43,7 +43,7 @@ pub(crate) struct MaskedColumn<'a> {
     pub ty: &'a CqlType,
 }
 
-/// The mask that a statement declares for a column.
+/// Returns the mask that a statement declares for a column.
 ///
 /// # Errors
 /// Cassandra's, for functions that are not there, hide nothing, or give values of another type.
@@ -77,7 +77,7 @@ pub(crate) fn declared(
     })
 }
 
-/// The function with its keyspace and name, if it can mask the column.
+/// Returns the function with its keyspace and name, if it can mask the column.
 fn checked(
     column: &MaskedColumn<'_>,
     mask: &ast::ColumnMask,
@@ -140,7 +140,7 @@ fn constant(term: &Term) -> Result<Option<bytes::Bytes>, CqlError> {
     })
 }
 
-/// The function of a mask on a column of a type. It needs no permission, unlike one that a statement names.
+/// Returns the function of a mask on a column of a type. It needs no permission, unlike one that a statement names.
 ///
 /// # Errors
 /// If it is gone.

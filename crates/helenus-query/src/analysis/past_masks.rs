@@ -20,7 +20,7 @@ struct MaskOfToday {
 }
 
 impl MaskOfToday {
-    /// True if the column has another mask, or the keyspace has not that function.
+    /// Returns true if the column has another mask, or the keyspace has not that function.
     fn is_new(&self, keyspace: &Keyspace, table: &Table, column: ColumnId) -> bool {
         let column = table.column_by_id(column).map(|(_, column)| column);
         let is_known = |function: &Arc<UserFunction>| {

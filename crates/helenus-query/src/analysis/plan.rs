@@ -48,7 +48,7 @@ impl Plan {
         }
     }
 
-    /// True for statements about roles, users, permissions and identities.
+    /// Returns true for statements about roles, users, permissions and identities.
     pub fn is_about_roles(&self) -> bool {
         matches!(self, Plan::Direct(plan) if is_about_roles(&plan.statement))
     }

@@ -19,7 +19,7 @@ pub struct PlannedBatch {
 }
 
 impl PlannedBatch {
-    /// A batch without statements.
+    /// Returns a batch without statements.
     pub fn new(kind: BatchKind) -> PlannedBatch {
         PlannedBatch {
             kind,
@@ -63,7 +63,7 @@ impl PlannedBatch {
         )
     }
 
-    /// The statements' plans with the values of each.
+    /// Returns the statements' plans with the values of each.
     pub(crate) fn bound(&self) -> impl Iterator<Item = (&ModificationPlan, &[BoundValue])> + Clone {
         self.statements
             .iter()
@@ -78,7 +78,7 @@ impl PlannedBatch {
         self.statements.iter().map(|(planned, _)| planned.as_ref())
     }
 
-    /// The statements' plans.
+    /// Returns the statements' plans.
     pub(crate) fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
         self.bound().map(|(plan, _)| plan)
     }

@@ -45,7 +45,7 @@ impl TableNames {
 }
 
 impl Prepared {
-    /// The result's columns as of the newest plan; none if it does not always answer with rows.
+    /// Returns the result's columns as of the newest plan; none if it does not always answer with rows.
     pub fn result(&self) -> Option<Arc<ResultMetadata>> {
         self.planned.load().result.clone()
     }

@@ -134,7 +134,7 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
     }
 }
 
-/// A type within `frozen<>` as Cassandra shows it: what it nests is frozen by name.
+/// Returns a type within `frozen<>` as Cassandra shows it: what it nests is frozen by name.
 fn shown_frozen(name: &TypeName) -> String {
     match name {
         TypeName::List(element) => format!("frozen<list<{}>>", shown_frozen(element)),
@@ -202,7 +202,7 @@ fn unknown_class(class: &str) -> CqlError {
     }
 }
 
-/// The type as written, but user types with their keyspace, as Cassandra shows it.
+/// Returns the type as written, but user types with their keyspace, as Cassandra shows it.
 pub fn qualified_type_name(ty: &TypeName, keyspace: &str) -> String {
     let nested = |ty: &TypeName| qualified_type_name(ty, keyspace);
     match ty {

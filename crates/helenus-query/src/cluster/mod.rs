@@ -164,30 +164,30 @@ pub enum Pin {
 /// Rows that come from another node.
 #[async_trait]
 pub trait RemoteScan: Send {
-    /// The next key and merged row.
+    /// Returns the next key and merged row.
     async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, RemoteError>;
 }
 
 /// The other nodes, and who owns what. Answers are given by the newest view that the node has.
 #[async_trait]
 pub trait Cluster: Send + Sync + 'static {
-    /// The owner of a token.
+    /// Returns the owner of a token.
     fn owner(&self, token: i64) -> Owner;
-    /// The range of the tablet that a token lies in.
+    /// Returns the range of the tablet that a token lies in.
     fn tablet(&self, token: i64) -> TokenRange;
-    /// Every node that takes part, this one included.
+    /// Returns every node that takes part, this one included.
     fn nodes(&self) -> Vec<Node>;
-    /// Every tablet, in the order of tokens.
+    /// Returns every tablet, in the order of tokens.
     fn tablets(&self) -> Vec<Tablet>;
     /// This node's id.
     fn here(&self) -> Uuid;
-    /// The node's present stay in the cluster, to be noted before something is read for an answer.
+    /// Returns the node's present stay in the cluster, to be noted before something is read for an answer.
     fn lease_term(&self) -> LeaseTerm;
-    /// False if others may have owned what this node owned when the term was noted, or since: what it has read may be old.
+    /// Returns false if others may have owned what this node owned when the term was noted, or since: what it has read may be old.
     fn may_serve_since(&self, term: LeaseTerm) -> bool;
-    /// A number that grows whenever the view has changed or a tablet was opened here.
+    /// Returns a number that grows whenever the view has changed or a tablet was opened here.
     fn changes(&self) -> u64;
-    /// True once the node has left: it has no tablet open any more, and what it reads comes from owners, who answer for it.
+    /// Returns true once the node has left: it has no tablet open any more, and what it reads comes from owners, who answer for it.
     fn has_left(&self) -> bool;
     /// Returns when that is no longer the number of changes, or after that time; false if the view will not change any more, since the
     /// node takes no part.
@@ -280,7 +280,7 @@ impl Backoff {
         }
     }
 
-    /// False if the time is over.
+    /// Returns false if the time is over.
     pub async fn wait(&mut self, cluster: &dyn Cluster) -> bool {
         if Instant::now() + self.wait >= self.deadline {
             return false;

@@ -35,7 +35,7 @@ pub(super) fn resume(engine: &Arc<Engine>) {
     });
 }
 
-/// False if no table is left.
+/// Returns false if no table is left.
 async fn adopt_next(engine: &Arc<Engine>) -> Result<bool, CqlError> {
     let _adopting = engine.adopting.lock().await;
     let schema = engine.schema();

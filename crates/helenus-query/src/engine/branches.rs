@@ -141,7 +141,7 @@ impl Engine {
     }
 }
 
-/// The names of the tables of a store that have an origin, those of snapshots among them.
+/// Returns the names of the tables of a store that have an origin, those of snapshots among them.
 ///
 /// # Errors
 /// The schema can't be read.

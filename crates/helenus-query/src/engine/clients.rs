@@ -145,7 +145,7 @@ impl Asked {
 }
 
 impl Clients {
-    /// A client has connected, perhaps encrypted by a protocol and a cipher suite.
+    /// Returns a client has connected, perhaps encrypted by a protocol and a cipher suite.
     pub fn connect(&self, address: SocketAddr, encryption: Option<(String, String)>) -> Connected {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client {
@@ -162,7 +162,7 @@ impl Clients {
         Connected { id, client, inner }
     }
 
-    /// The connections there are, oldest first.
+    /// Returns the connections there are, oldest first.
     pub fn connected(&self) -> Vec<Arc<Client>> {
         self.inner.connected.lock().values().cloned().collect()
     }

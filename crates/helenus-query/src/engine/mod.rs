@@ -115,7 +115,7 @@ pub struct EngineConfig {
 
 #[cfg(test)]
 impl EngineConfig {
-    /// A small store in a folder, for tests.
+    /// Returns a small store in a folder, for tests.
     pub(crate) fn small(folder: &std::path::Path) -> EngineConfig {
         EngineConfig {
             store: StoreConfig::small(folder),
@@ -282,7 +282,7 @@ impl Engine {
         }))
     }
 
-    /// The limits that hold now.
+    /// Returns the limits that hold now.
     pub fn limits(&self) -> Arc<Limits> {
         self.context.limits.load_full()
     }
@@ -311,12 +311,12 @@ impl Engine {
         }
     }
 
-    /// True of a node that is one of several.
+    /// Returns true of a node that is one of several.
     pub fn is_clustered(&self) -> bool {
         self.context.cluster().is_some()
     }
 
-    /// The cluster that the node is in.
+    /// Returns the cluster that the node is in.
     pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
         self.context.cluster()
     }
@@ -406,7 +406,7 @@ impl Engine {
         self.events.subscribe()
     }
 
-    /// The store of this node.
+    /// Returns the store of this node.
     pub fn store(&self) -> &Arc<Store> {
         &self.context.store
     }
@@ -416,7 +416,7 @@ impl Engine {
         self.context.next_timestamp_us()
     }
 
-    /// The machine's clock, in microseconds.
+    /// Returns the machine's clock, in microseconds.
     pub fn wall_clock_us(&self) -> i64 {
         self.context.clock.now_us()
     }
@@ -438,7 +438,7 @@ impl Engine {
         self.context.store.stats()
     }
 
-    /// The parts of reads of whole tables that are read now beside the tasks of their requests.
+    /// Returns the parts of reads of whole tables that are read now beside the tasks of their requests.
     pub fn scan_parts_running(&self) -> usize {
         let free = self.context.scan_permits.available_permits();
         self.context.limits().scan_concurrency.saturating_sub(free)
@@ -449,7 +449,7 @@ impl Engine {
         self.context.schema.load_full()
     }
 
-    /// A statement that is prepared, or a part of a batch.
+    /// Returns a statement that is prepared, or a part of a batch.
     pub(crate) fn parse_and_plan(
         &self,
         client: &ClientState,
@@ -463,7 +463,7 @@ impl Engine {
         })
     }
 
-    /// The plan of a statement that will be run later, or in a batch.
+    /// Returns the plan of a statement that will be run later, or in a batch.
     fn plan_checked(
         &self,
         client: &ClientState,
@@ -476,7 +476,7 @@ impl Engine {
         Ok(planned)
     }
 
-    /// The plan of a statement that is run once. Call it within [`trace::parsing`].
+    /// Returns the plan of a statement that is run once. Call it within [`trace::parsing`].
     pub(crate) fn plan(
         &self,
         keyspace: Option<&str>,
@@ -773,7 +773,7 @@ fn limit_write(timeout: Option<Duration>) {
     }
 }
 
-/// True for statements that write rows.
+/// Returns true for statements that write rows.
 pub(super) fn writes(statement: &ast::Statement) -> bool {
     use ast::Statement;
     matches!(

@@ -290,7 +290,7 @@ impl Engine {
     }
 }
 
-/// The nodes that take part in a moment. Those without a tablet too: one may be on its way there.
+/// Returns the nodes that take part in a moment. Those without a tablet too: one may be on its way there.
 fn nodes_alive(cluster: &dyn Cluster) -> Vec<Uuid> {
     let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
     nodes.map(|node| node.host_id).collect()

@@ -79,7 +79,7 @@ impl NotOpened {
 pub(super) type Opened = Result<OpenedTime, NotOpened>;
 
 impl Share {
-    /// The bytes that may be held, of that many in all.
+    /// Returns the bytes that may be held, of that many in all.
     pub fn bytes(self, all: u64) -> u64 {
         match self {
             Share::Part => all / SHARE_PART,
@@ -89,7 +89,7 @@ impl Share {
 }
 
 impl Entries {
-    /// A time that is kept, which is used now.
+    /// Returns a time that is kept, which is used now.
     fn find(&mut self, key: &PastKey) -> Option<Entry> {
         let at = self.kept.iter().position(|entry| entry.key == *key)?;
         let entry = self.kept.remove(at);
@@ -97,7 +97,7 @@ impl Entries {
         Some(entry)
     }
 
-    /// A time that was closed and is still read. It is not kept again: another one waits for its room.
+    /// Returns a time that was closed and is still read. It is not kept again: another one waits for its room.
     fn read(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
         let mut closed = self.closed.iter().filter(|(closed, _)| closed == key);
         closed.find_map(|(_, read)| read.upgrade())
@@ -129,12 +129,12 @@ impl Default for OpenTimes {
 }
 
 impl OpenTimes {
-    /// The number of times that were opened.
+    /// Returns the number of times that were opened.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// A time that is open.
+    /// Returns a time that is open.
     pub fn get(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
         let mut entries = self.entries.lock();
         match entries.find(key) {
@@ -150,7 +150,7 @@ impl OpenTimes {
         entries.closed.retain(|(key, _)| !is_old(key));
     }
 
-    /// A time, which is opened with `open` unless it is open, or another request opens it.
+    /// Returns a time, which is opened with `open` unless it is open, or another request opens it.
     ///
     /// # Errors
     /// Those of `open`, with all of the bound.

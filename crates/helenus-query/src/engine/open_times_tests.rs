@@ -17,7 +17,7 @@ fn key(time_ms: i64) -> PastKey {
     }
 }
 
-/// A time that holds so many bytes of the logs.
+/// Returns a time that holds so many bytes of the logs.
 fn opened(session: &Session, held: u64) -> Opened {
     let context = &session.engine.context;
     let schema = Schema::clone(&context.schema());
@@ -28,7 +28,7 @@ fn opened(session: &Session, held: u64) -> Opened {
     })
 }
 
-/// The same if the share is large enough.
+/// Returns the same if the share is large enough.
 fn opened_within(session: &Session, share: Share, held: u64) -> Opened {
     match held > share.bytes(ALL) {
         true => Err(NotOpened::TooLarge(CqlError::invalid("too large"))),

@@ -66,7 +66,7 @@ impl Pasts {
         self.snapshots.retain(|_, past| is_there(past));
     }
 
-    /// The number of times that were opened.
+    /// Returns the number of times that were opened.
     pub fn times_opened(&self) -> u64 {
         self.times.opened()
     }
@@ -91,7 +91,8 @@ fn keyspace_of<'n>(table: &'n ast::QualifiedName, keyspace: Option<&'n str>) -> 
     own.or(keyspace).ok_or_else(no_keyspace)
 }
 
-/// The plan of a statement against the tables that it is about: those of today, or of then. A time must have been opened ([`Engine::see_past`]).
+/// Returns the plan of a statement against the tables that it is about: those of today, or of then. A time must have been opened
+/// ([`Engine::see_past`]).
 pub(super) fn plan(
     today: &Schema,
     pasts: &Pasts,
@@ -146,7 +147,7 @@ fn time_key(literal: &str, keyspace: &str) -> Result<PastKey, CqlError> {
     })
 }
 
-/// The time that a literal says, in milliseconds since the Unix epoch.
+/// Returns the time that a literal says, in milliseconds since the Unix epoch.
 ///
 /// # Errors
 /// It says none.
@@ -265,7 +266,7 @@ fn alone(today: &Schema, keyspace: Arc<Keyspace>) -> Schema {
     }
 }
 
-/// The schema of then: a keyspace alone, whose views and base tables may not know each other yet.
+/// Returns the schema of then: a keyspace alone, whose views and base tables may not know each other yet.
 fn schema_of(today: &Schema, keyspace: &Arc<Keyspace>) -> Result<Schema, CqlError> {
     let mut schema = alone(today, keyspace.clone());
     let views = keyspace.tables.values().filter(|table| table.is_view());

@@ -137,7 +137,7 @@ const OVERHEAD_BYTES: usize = 2048;
 /// Parts of the cache, each with a lock and with its share of the memory. A statement must fit into one.
 const SHARDS: usize = 16;
 
-/// Bytes that a statement takes.
+/// Returns the bytes that a statement takes.
 fn weight(prepared: &Prepared, plan_bytes: usize) -> usize {
     prepared.query.len() + plan_bytes + OVERHEAD_BYTES
 }
@@ -204,14 +204,14 @@ impl Engine {
         Ok((prepared, warning.into_iter().collect()))
     }
 
-    /// The statement with that text, if it is remembered and its plan can still be made.
+    /// Returns the statement with that text, if it is remembered and its plan can still be made.
     fn known(&self, keyspace: Option<&str>, text: &str) -> Option<Arc<Prepared>> {
         let ids = [prepared_id(None, text), prepared_id(keyspace, text)];
         let mut known = ids.iter().filter_map(|id| self.prepared.get(id));
         known.find(|prepared| self.current_plan(prepared).is_ok())
     }
 
-    /// The statement of that id, if it is still remembered and still makes sense in today's schema.
+    /// Returns the statement of that id, if it is still remembered and still makes sense in today's schema.
     pub fn prepared(&self, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
         let unknown = || CqlError::Unprepared(id.to_vec());
         let key: [u8; 16] = id.try_into().map_err(|_| unknown())?;
@@ -231,7 +231,7 @@ impl Engine {
         (used != keyspace).then(|| use_warning(used, keyspace, &prepared.id))
     }
 
-    /// Every statement that is remembered.
+    /// Returns every statement that is remembered.
     pub(crate) fn prepared_statements(&self) -> Vec<Arc<Prepared>> {
         self.prepared.all()
     }
@@ -241,7 +241,7 @@ impl Engine {
         self.prepared.evicted()
     }
 
-    /// Number and bytes of the statements that are remembered.
+    /// Returns the number and bytes of the statements that are remembered.
     pub fn prepared_figures(&self) -> PreparedFigures {
         PreparedFigures {
             statements: self.prepared.cache.len(),
@@ -249,7 +249,7 @@ impl Engine {
         }
     }
 
-    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
+    /// Returns the statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
     /// columns are no longer what clients were told, is forgotten and reported as unprepared, as in Cassandra: the
     /// driver prepares it again, and learns the reason or the new columns.
     pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {

@@ -31,7 +31,7 @@ pub(super) fn check(plan: &Plan, options: &QueryOptions) -> Result<(), CqlError>
     }
 }
 
-/// The refusal of what writes rows, with and without conditions.
+/// Returns the refusal of what writes rows, with and without conditions.
 pub(super) fn refuse_writes() -> CqlError {
     refused_read_only(
         "writes, conditional ones and those of counters included, are for the nodes of the cluster",

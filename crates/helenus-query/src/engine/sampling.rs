@@ -120,7 +120,7 @@ impl Engine {
         samples.into_iter().filter_map(named).collect()
     }
 
-    /// The partitions that were read and written the most in the last minutes, at most `most` of each.
+    /// Returns the partitions that were read and written the most in the last minutes, at most `most` of each.
     pub fn recently_active(&self, most: usize) -> RecentlyActive {
         let RecentReport {
             interval,
@@ -142,7 +142,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// The partitions that take the most on disk, at most `most`, with their bytes. Those of the tables that hold indexes are left out.
+    /// Returns the partitions that take the most on disk, at most `most`, with their bytes. Those of the tables that hold indexes are left
+    /// out.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -170,7 +171,7 @@ impl Engine {
     }
 }
 
-/// The key of a partition as text, the components of a composite one parted by colons (Cassandra's `AbstractType.getString`), as
+/// Returns the key of a partition as text, the components of a composite one parted by colons (Cassandra's `AbstractType.getString`), as
 /// [`Engine::token_of_key`] reads it.
 pub(crate) fn key_text(table: &Table, key: &[u8]) -> String {
     let columns = table.partition_key();

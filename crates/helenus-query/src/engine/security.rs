@@ -18,7 +18,7 @@ use crate::schema::Schema;
 use crate::schema::roles::Resource;
 
 impl Engine {
-    /// True if clients must log in before they are served.
+    /// Returns true if clients must log in before they are served.
     pub fn authenticates(&self) -> bool {
         self.control.authenticates
     }
@@ -35,12 +35,12 @@ impl Engine {
             .await
     }
 
-    /// True if somebody who has logged in may stay: the role is still there, and still may.
+    /// Returns true if somebody who has logged in may stay: the role is still there, and still may.
     pub fn may_stay(&self, user: &str) -> bool {
         self.schema().access.role(user).is_some_and(|role| role.can_login)
     }
 
-    /// True if a user may read a table, or is a superuser where none is named. Every user may where there are no permissions.
+    /// Returns true if a user may read a table, or is a superuser where none is named. Every user may where there are no permissions.
     pub fn may_read(&self, user: Option<&User>, table: Option<(&str, &str)>) -> bool {
         if !self.control.authorizes {
             return true;
@@ -55,7 +55,8 @@ impl Engine {
         }
     }
 
-    /// True if a user may read the table of that name and id. A table that was dropped since takes what a table without a name takes.
+    /// Returns true if a user may read the table of that name and id. A table that was dropped since takes what a table without a name
+    /// takes.
     pub fn may_read_same(&self, user: Option<&User>, table: Option<(&str, &str)>, id: Option<Uuid>) -> bool {
         let schema = self.schema();
         let is_there = |(keyspace, name): &(&str, &str)| {
@@ -99,12 +100,13 @@ impl Engine {
         }
     }
 
-    /// True if columns may be masked, and masks are applied.
+    /// Returns true if columns may be masked, and masks are applied.
     pub(crate) fn masks_columns(&self) -> bool {
         self.context.limits().dynamic_data_masking_enabled
     }
 
-    /// The plan by which a client reads, and the options of the request: of one who may not see what masks hide, those that hide it.
+    /// Returns the plan by which a client reads, and the options of the request: of one who may not see what masks hide, those that hide
+    /// it.
     pub(super) fn masked_for<'p>(
         &self,
         client: &ClientState,
@@ -125,7 +127,7 @@ impl Engine {
         (masked, Cow::Owned(options))
     }
 
-    /// True if masks hide something that a plan reads from a client.
+    /// Returns true if masks hide something that a plan reads from a client.
     fn hides(&self, client: &ClientState, masked: &Planned, past: Option<&PastRead>) -> bool {
         let Plan::Select(plan) = &masked.plan else {
             return false;

@@ -34,7 +34,7 @@ use crate::storage::writes::failed;
 /// How long a request of another node waits for a tablet that is this node's and not yet open, or still being handed over.
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The plan of what the requester has found that its client may see.
+/// Returns the plan of what the requester has found that its client may see.
 fn as_asked(planned: Arc<Planned>, options: &QueryOptions) -> Arc<Planned> {
     match (options.masks, &planned.masked) {
         (true, Some(masked)) => masked.clone(),
@@ -78,7 +78,7 @@ impl Engine {
         })
     }
 
-    /// The plan of a statement that is no batch.
+    /// Returns the plan of a statement that is no batch.
     fn planned(
         &self,
         client: &ClientState,
@@ -345,7 +345,7 @@ impl Engine {
         })
     }
 
-    /// The versions of the documents that are loaded.
+    /// Returns the versions of the documents that are loaded.
     pub fn versions(&self) -> Versions {
         self.context.versions()
     }
@@ -363,7 +363,7 @@ pub struct ServedScan {
 pub type Chunk = (Vec<(Bytes, Bytes)>, bool);
 
 impl ServedScan {
-    /// The next rows: about that many bytes of them.
+    /// Returns the next rows: about that many bytes of them.
     pub async fn next_chunk(&mut self, bytes_max: usize) -> Result<Chunk, ExecutionError> {
         let mut rows = Vec::new();
         let mut size = 0;

@@ -92,7 +92,7 @@ impl RoleServices {
     }
 }
 
-/// True of what drivers ask to know the node and the schema, and what sets the connection's keyspace.
+/// Returns true of what drivers ask to know the node and the schema, and what sets the connection's keyspace.
 fn is_free(plan: &Plan) -> bool {
     match plan {
         Plan::Select(plan) => plan.table().kind == TableKind::Virtual,

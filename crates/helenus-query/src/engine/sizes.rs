@@ -74,8 +74,8 @@ impl Engine {
         Ok(sum(files.iter().map(Arc::as_ref)))
     }
 
-    /// The prefixes of the keys of the partitions that take the most there, and their bytes, the largest first. Of each file the largest are
-    /// known: one that is spread over many may be larger.
+    /// Returns the prefixes of the keys of the partitions that take the most there, and their bytes, the largest first. Of each file the
+    /// largest are known: one that is spread over many may be larger.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -155,7 +155,7 @@ impl Engine {
         Ok(sizes)
     }
 
-    /// The summaries of all files; those that are not known yet are made.
+    /// Returns the summaries of all files; those that are not known yet are made.
     async fn file_summaries(&self) -> Result<Vec<Arc<FileSummary>>, CqlError> {
         let mut known = HashMap::new();
         for tablet in self.context.store.tablets().iter() {
@@ -180,7 +180,7 @@ impl Engine {
     }
 }
 
-/// The bytes of each partition that is known.
+/// Returns the bytes of each partition that is known.
 fn partitions_of<'s>(files: impl Iterator<Item = &'s FileSummary>) -> HashMap<&'s Bytes, u64> {
     let mut partitions = HashMap::new();
     for (prefix, bytes) in files.flat_map(|file| &file.partitions) {
@@ -207,7 +207,7 @@ fn sum<'s>(files: impl Iterator<Item = &'s FileSummary> + Clone) -> BTreeMap<Tab
     sizes
 }
 
-/// The table that a key begins with.
+/// Returns the table that a key begins with.
 fn table_of(key: &[u8]) -> Option<TableId> {
     key.first_chunk()
         .map(|number| TableId(u32::from_be_bytes(*number)))
@@ -252,7 +252,7 @@ impl FileSummary {
     }
 }
 
-/// False of what a tablet does not see of the files that it shares with another.
+/// Returns false of what a tablet does not see of the files that it shares with another.
 fn is_within(tokens: TokenRange, key: &[u8]) -> bool {
     key::token_of(key).is_none_or(|token| tokens.contains(token))
 }

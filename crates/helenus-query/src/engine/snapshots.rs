@@ -173,7 +173,7 @@ impl Engine {
         self.file_sizes.forget_pinned();
     }
 
-    /// True of the one node of a cluster that does what need be done once.
+    /// Returns true of the one node of a cluster that does what need be done once.
     pub(super) fn is_housekeeper(&self) -> bool {
         self.context.owns(i64::MIN)
     }
@@ -322,7 +322,7 @@ impl Engine {
     }
 }
 
-/// The tablets that snapshots and branches have pinned.
+/// Returns the tablets that snapshots and branches have pinned.
 pub(super) fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
     let snapshots = schema.snapshots.values();
     let of_snapshots = snapshots.filter_map(|snapshot| snapshot.pinned.as_deref());

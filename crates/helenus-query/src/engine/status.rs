@@ -49,7 +49,7 @@ impl ReportedTable {
 }
 
 impl Engine {
-    /// The node as it presents itself in `system.local`.
+    /// Returns the node as it presents itself in `system.local`.
     pub fn node(&self) -> &NodeInfo {
         &self.node
     }
@@ -59,12 +59,12 @@ impl Engine {
         self.generation_s
     }
 
-    /// The last tokens of the ranges that this node owns. None of a node that has left its cluster.
+    /// Returns the last tokens of the ranges that this node owns. None of a node that has left its cluster.
     pub fn tokens(&self) -> Vec<i64> {
         local::tokens(self)
     }
 
-    /// The rows of a computed table, each as `SELECT JSON` gives it. No permissions are needed.
+    /// Returns the rows of a computed table, each as `SELECT JSON` gives it. No permissions are needed.
     ///
     /// # Errors
     /// Those of the statement.
@@ -85,7 +85,7 @@ impl Engine {
             .collect())
     }
 
-    /// The token of a partition whose key is given as text, the components of a composite one parted by colons (Cassandra's
+    /// Returns the token of a partition whose key is given as text, the components of a composite one parted by colons (Cassandra's
     /// `StorageService.getNaturalEndpoints`). A colon within a component is written `\:`.
     ///
     /// # Errors

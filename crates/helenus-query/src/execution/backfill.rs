@@ -124,7 +124,7 @@ pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaCh
     }
 }
 
-/// A build is done by the owner of a token that its number gives, so that another node takes it over when that one dies.
+/// Returns a build is done by the owner of a token that its number gives, so that another node takes it over when that one dies.
 fn is_mine(context: &ExecutionContext, number: TableId) -> bool {
     context.owns(murmur3_token(&number.0.to_be_bytes()))
 }
@@ -242,7 +242,7 @@ async fn mark_built(schemas: &dyn SchemaChanges, derivation: &Derivation) -> Res
     schemas.update(&built).await
 }
 
-/// The same for a view.
+/// Returns the same for a view.
 fn with_built_view(schema: &Schema, view: &Table) -> Option<Schema> {
     let current = schema.table(&view.keyspace, &view.name)?;
     if current.number != view.number {

@@ -34,7 +34,7 @@ pub(crate) trait DirectStatements: Send + Sync {
     ) -> Result<Outcome, CqlError>;
 }
 
-/// The time that a request is about, in seconds since 1970.
+/// Returns the time that a request is about, in seconds since 1970.
 pub(crate) fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
     let now_s = || context.clock.now_us().div_euclid(1_000_000);
     options.now_s.unwrap_or_else(now_s)

@@ -21,7 +21,7 @@ pub(crate) struct SampledRead<'r> {
 }
 
 impl<'r> SampledRead<'r> {
-    /// A partition begins to be read; `is_named` says that it was asked for by its key.
+    /// Returns a partition begins to be read; `is_named` says that it was asked for by its key.
     pub fn begin(
         context: &'r ExecutionContext,
         table: &'r Table,

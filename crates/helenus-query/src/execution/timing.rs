@@ -92,7 +92,7 @@ impl Timing {
     }
 }
 
-/// The tables of a batch, each once.
+/// Returns the tables of a batch, each once.
 fn tables<'p>(modifications: impl Iterator<Item = &'p ModificationPlan>) -> Vec<Uuid> {
     let mut tables: Vec<Uuid> = Vec::new();
     for plan in modifications {

@@ -168,7 +168,7 @@ impl BaseKey {
     }
 }
 
-/// The row that a view has for a row of its base table; none if it has none.
+/// Returns the row that a view has for a row of its base table; none if it has none.
 fn view_row(
     view: &Table,
     base: &Table,
@@ -220,7 +220,7 @@ fn view_row(
     }))
 }
 
-/// True if the key is one that the view's WHERE clause asks for.
+/// Returns true if the key is one that the view's WHERE clause asks for.
 fn accepts(view: &Table, key: &[Bytes], clustering: &[Bytes], now_s: i64) -> bool {
     let Some(definition) = &view.view else {
         return false;
@@ -239,7 +239,7 @@ fn accepts(view: &Table, key: &[Bytes], clustering: &[Bytes], now_s: i64) -> boo
         .all(|expression| expression.accepts(&view.columns, &row))
 }
 
-/// The cells of the view's other columns, which end when the cell in its key does.
+/// Returns the cells of the view's other columns, which end when the cell in its key does.
 fn cells(
     view: &Table,
     base: &Table,

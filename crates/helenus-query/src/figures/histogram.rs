@@ -55,14 +55,14 @@ impl Shard {
 }
 
 impl Shard {
-    /// All that fades.
+    /// Returns all that fades.
     fn recent(&self) -> impl Iterator<Item = &AtomicU64> {
         let buckets = self.recent.iter();
         buckets.chain([&self.recent_zeros, &self.recent_sum])
     }
 }
 
-/// The shard of this thread.
+/// Returns the shard of this thread.
 fn shard_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -131,7 +131,7 @@ impl Histogram {
             .sum()
     }
 
-    /// All that is known of the values.
+    /// Returns all that is known of the values.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot {
             rate: f64::from_bits(self.rate.load(Ordering::Relaxed)),
@@ -211,7 +211,7 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// The upper bound of the bucket in which that share of the recent values ends; 0 without values.
+    /// Returns the upper bound of the bucket in which that share of the recent values ends; 0 without values.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (self.recent_weight() as f64 * share).ceil() as u64;
         let mut seen = self.recent_zeros;
@@ -227,7 +227,7 @@ impl Snapshot {
         0
     }
 
-    /// The least value that the recent ones may have had, as of the buckets.
+    /// Returns the least value that the recent ones may have had, as of the buckets.
     pub fn min(&self) -> u64 {
         match self.recent.iter().position(|weight| *weight > 0) {
             _ if self.recent_zeros > 0 => 0,
@@ -236,7 +236,7 @@ impl Snapshot {
         }
     }
 
-    /// The greatest value that the recent ones may have had.
+    /// Returns the greatest value that the recent ones may have had.
     pub fn max(&self) -> u64 {
         let at = self.recent.iter().rposition(|weight| *weight > 0);
         at.and_then(|at| bounds().nth(at)).unwrap_or(0)
@@ -251,7 +251,7 @@ impl Snapshot {
         self.recent_sum as f64 / self.recent_weight() as f64
     }
 
-    /// The mean of all exact values; NaN without any.
+    /// Returns the mean of all exact values; NaN without any.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
@@ -278,7 +278,7 @@ impl Snapshot {
     }
 }
 
-/// The upper bounds of all buckets; that of the last is as great as it gets.
+/// Returns the upper bounds of all buckets; that of the last is as great as it gets.
 fn bounds() -> impl Iterator<Item = u64> {
     UPPER_BOUNDS.into_iter().chain([u64::MAX])
 }

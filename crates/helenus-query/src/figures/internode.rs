@@ -74,7 +74,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// The counters of a node, to be kept while it asks.
+    /// Returns the counters of a node, to be kept while it asks.
     pub fn of(&self, node: Uuid) -> Arc<InboundTraffic> {
         self.nodes.lock().entry(node).or_default().clone()
     }

@@ -41,7 +41,7 @@ pub fn keep(line: LogLine) {
     }
 }
 
-/// The lines that are kept, oldest first.
+/// Returns the lines that are kept, oldest first.
 pub fn kept() -> Vec<LogLine> {
     KEPT.lock().lines.iter().cloned().collect()
 }

@@ -77,7 +77,7 @@ impl Latencies {
         }
     }
 
-    /// All writes, conditional ones and batches too, as Cassandra counts them.
+    /// Returns all writes, conditional ones and batches too, as Cassandra counts them.
     pub fn writes(&self) -> Snapshot {
         let mut writes = self.of(StatementKind::Write).snapshot();
         writes.add(&self.of(StatementKind::Lwt).snapshot());
@@ -222,7 +222,7 @@ const MEAN_LIFETIME_S: f64 = 60.0;
 const WEIGHT_MAX: u64 = 22_026;
 
 impl Figures {
-    /// The figures of a table; none if nobody has asked it for anything.
+    /// Returns the figures of a table; none if nobody has asked it for anything.
     pub fn table(&self, id: Uuid) -> Option<Arc<TableFigures>> {
         self.tables.load().get(&id).cloned()
     }

@@ -42,7 +42,7 @@ impl RateLimitFigures {
         self.of(kind).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of requests refused.
+    /// Returns the number of requests refused.
     pub fn count(&self, kind: RateLimitKind) -> u64 {
         self.of(kind).load(Ordering::Relaxed)
     }

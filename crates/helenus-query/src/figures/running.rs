@@ -58,7 +58,7 @@ impl Drop for Running<'_> {
 }
 
 impl RunningStatements {
-    /// A statement begins to run.
+    /// Returns a statement begins to run.
     pub(crate) fn begin(&self, text: StatementText) -> Option<Running<'_>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let shard = self.shards.get(id as usize % SHARDS)?;
@@ -67,7 +67,7 @@ impl RunningStatements {
         Some(Running { id, shard })
     }
 
-    /// The statements that run now, oldest first.
+    /// Returns the statements that run now, oldest first.
     pub fn list(&self) -> Vec<RunningStatement> {
         let shards = self.shards.iter();
         let mut list: Vec<RunningStatement> = shards

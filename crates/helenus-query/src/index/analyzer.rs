@@ -29,7 +29,7 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// The analysis that an index's options ask for; none if text is compared as it is.
+    /// Returns the analysis that an index's options ask for; none if text is compared as it is.
     pub fn of(options: &BTreeMap<String, String>) -> Option<Analyzer> {
         let is = |name: &str, word: &str| {
             options
@@ -91,7 +91,7 @@ impl Analyzer {
         self.tokenizer.is_some()
     }
 
-    /// The terms of the serialized text.
+    /// Returns the terms of the serialized text.
     pub fn terms(self, value: &[u8]) -> Vec<Bytes> {
         let text = String::from_utf8_lossy(value);
         let parts: Vec<&str> = match self.tokenizer {

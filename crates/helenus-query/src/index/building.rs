@@ -28,7 +28,7 @@ pub(crate) struct BaseRow {
     pub(crate) row: StoredRow,
 }
 
-/// The entries of a row for the indexes of `table`; none for what can't be indexed, since the row is there already.
+/// Returns the entries of a row for the indexes of `table`; none for what can't be indexed, since the row is there already.
 pub(crate) fn entries(
     table: &Table,
     found: &BaseRow,
@@ -45,7 +45,7 @@ pub(crate) fn entries(
     }
 }
 
-/// The clustering values of a row.
+/// Returns the clustering values of a row.
 pub(crate) fn decode(table: &Table, found: &BaseRow) -> Result<Vec<Bytes>, CqlError> {
     match found.kind {
         KeyKind::Static => Ok(Vec::new()),
@@ -56,7 +56,7 @@ pub(crate) fn decode(table: &Table, found: &BaseRow) -> Result<Vec<Bytes>, CqlEr
     }
 }
 
-/// A row that is there, as a write of it.
+/// Returns a row that is there, as a write of it.
 pub(crate) fn existing<'a>(
     partition: &'a PartitionKey,
     kind: KeyKind,

@@ -23,13 +23,13 @@ pub struct IndexUse<'a> {
     pub has_several_elements: bool,
 }
 
-/// True if the index serves part of the restriction on that column.
+/// Returns true if the index serves part of the restriction on that column.
 fn supports_on(index: &Index, column: &Column, wanted: &IndexUse<'_>) -> bool {
     let mut operators = wanted.operators.iter();
     operators.any(|operator| supports(index, column, *operator))
 }
 
-/// True if the index serves the restriction.
+/// Returns true if the index serves the restriction.
 pub fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> bool {
     let mut columns = wanted
         .columns
@@ -38,7 +38,7 @@ pub fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> b
     columns.any(|column| supports_on(index, column, wanted))
 }
 
-/// True if any index of the table serves the restriction.
+/// Returns true if any index of the table serves the restriction.
 pub fn has_supporting_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
     table
         .indexes
@@ -46,13 +46,13 @@ pub fn has_supporting_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
         .any(|index| is_supported_by(index, table, wanted))
 }
 
-/// True if an SASI index of the table serves the restriction.
+/// Returns true if an SASI index of the table serves the restriction.
 pub fn has_sasi_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
     let mut indexes = table.indexes.iter();
     indexes.any(|index| index.is_sasi() && is_supported_by(index, table, wanted))
 }
 
-/// True if one group of indexes (an ordinary or SASI index by itself, all storage-attached ones together) answers every
+/// Returns true if one group of indexes (an ordinary or SASI index by itself, all storage-attached ones together) answers every
 /// one of these restrictions.
 pub fn one_group_covers(table: &Table, all: &[IndexUse<'_>]) -> bool {
     let attached: Vec<&Arc<Index>> = table

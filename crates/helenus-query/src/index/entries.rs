@@ -30,7 +30,7 @@ use crate::schema::{
 /// Clustering columns of the hidden table before those of the base table.
 const LEADING: usize = 2;
 
-/// The columns of the hidden table of an index on that column of the base table.
+/// Returns the columns of the hidden table of an index on that column of the base table.
 pub fn hidden_columns(base: &Table, indexed: &Column) -> Vec<Column> {
     let column = |name: &str, ty: CqlType, kind, position: usize, order| Column {
         name: name.to_owned(),
@@ -61,12 +61,12 @@ pub fn hidden_columns(base: &Table, indexed: &Column) -> Vec<Column> {
     columns
 }
 
-/// True if an entry of the index stands for a base partition, not for a row.
+/// Returns true if an entry of the index stands for a base partition, not for a row.
 pub fn is_by_partition(index: &Index, base: &Table) -> bool {
     index.table.clustering_count == LEADING && base.clustering_count > 0
 }
 
-/// The partition of the hidden table that holds the entries of an indexed value; `value` is from [`placed_value`].
+/// Returns the partition of the hidden table that holds the entries of an indexed value; `value` is from [`placed_value`].
 pub fn entry_key(index: &Index, value: Bytes) -> PartitionKey {
     match &index.order {
         Some(ty) => PartitionKey {
@@ -77,7 +77,7 @@ pub fn entry_key(index: &Index, value: Bytes) -> PartitionKey {
     }
 }
 
-/// A value that an index holds, as the key of its entries.
+/// Returns a value that an index holds, as the key of its entries.
 ///
 /// # Errors
 /// If it is no value of the type by which the entries are ordered.
@@ -143,7 +143,7 @@ pub fn entry_value(column: &Column, key: &[u8], value: &[u8]) -> Result<Bytes, C
     composite.map_err(|error| CqlError::invalid(error.to_string()))
 }
 
-/// The clustering values of the entry for a base row; `clustering` is the row's, which an index by partition leaves
+/// Returns the clustering values of the entry for a base row; `clustering` is the row's, which an index by partition leaves
 /// out.
 pub fn entry_clustering(base: &PartitionKey, clustering: &[Bytes], is_by_partition: bool) -> Vec<Bytes> {
     let mut values = vec![
@@ -156,7 +156,7 @@ pub fn entry_clustering(base: &PartitionKey, clustering: &[Bytes], is_by_partiti
     values
 }
 
-/// The base row that an encoded clustering of the hidden table stands for: its partition, and its encoded clustering
+/// Returns the base row that an encoded clustering of the hidden table stands for: its partition, and its encoded clustering
 /// (empty if the entry is for a partition, or the table has no clustering columns).
 pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, Bytes), CqlError> {
     let layout = &index.table.layout;
@@ -181,7 +181,7 @@ pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, 
     ))
 }
 
-/// The hidden table of an index; [`super::entries`] says how it is laid out.
+/// Returns the hidden table of an index; [`super::entries`] says how it is laid out.
 pub fn hidden_table(
     base: &Table,
     name: &str,

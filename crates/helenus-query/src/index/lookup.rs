@@ -27,7 +27,7 @@ pub(crate) enum WantedEntries {
 }
 
 impl IndexLookup {
-    /// The token at which the entries begin.
+    /// Returns the token at which the entries begin.
     pub fn token(&self) -> i64 {
         match &self.entries {
             WantedEntries::Value(value) => entry_key(&self.index, value.clone()).token,
@@ -35,7 +35,7 @@ impl IndexLookup {
         }
     }
 
-    /// True if it is for a range of values.
+    /// Returns true if it is for a range of values.
     pub fn is_range(&self) -> bool {
         matches!(self.entries, WantedEntries::Range(_))
     }
@@ -84,7 +84,7 @@ pub(crate) fn lookups<'f>(
     Ok(lookups)
 }
 
-/// The values that the filter leaves of an index in their order, as far as the index answers it.
+/// Returns the values that the filter leaves of an index in their order, as far as the index answers it.
 ///
 /// # Errors
 /// If a bound is no value of the column's type.
@@ -110,7 +110,7 @@ pub(crate) fn ordered_range<'f>(
     Ok(range)
 }
 
-/// The first index that answers the expression.
+/// Returns the first index that answers the expression.
 fn answered<'t>(
     table: &'t Table,
     expression: &Expression,
@@ -155,7 +155,7 @@ fn looked_up(
     Ok(Some(WantedEntries::Value(placed_value(index, held)?)))
 }
 
-/// The values that an index in their order is looked up for.
+/// Returns the values that an index in their order is looked up for.
 fn range(index: &Index, column: &Column, expression: &Expression) -> Result<Option<WantedEntries>, CqlError> {
     if index.order.is_none() {
         return Ok(None);

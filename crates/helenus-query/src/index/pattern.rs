@@ -64,7 +64,7 @@ impl Pattern {
         })
     }
 
-    /// The pattern for what text amounts to.
+    /// Returns the pattern for what text amounts to.
     pub fn analyzed(&self, analysis: Analyzer) -> Pattern {
         Pattern {
             kind: self.kind,

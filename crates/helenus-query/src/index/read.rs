@@ -56,7 +56,7 @@ pub(crate) struct IndexSource {
 }
 
 impl IndexSource {
-    /// The rows of the read by one of its indexes; none if they are to be had without.
+    /// Returns the rows of the read by one of its indexes; none if they are to be had without.
     pub async fn open(
         context: &ExecutionContext,
         table: &Table,
@@ -67,7 +67,7 @@ impl IndexSource {
         Ok(chosen.map(|chosen| IndexSource::of(table, read, chosen, wanted)))
     }
 
-    /// The same if the index finds few rows.
+    /// Returns the same if the index finds few rows.
     pub async fn open_few(
         context: &ExecutionContext,
         table: &Table,
@@ -122,7 +122,7 @@ impl IndexSource {
         }
     }
 
-    /// The entry of the row that was given last, if rows come in the order of values.
+    /// Returns the entry of the row that was given last, if rows come in the order of values.
     pub fn position(&self) -> Option<EntryPosition> {
         let entry = self.given.as_ref().filter(|_| self.order == RowOrder::Values)?;
         Some(EntryPosition {
@@ -165,7 +165,7 @@ impl IndexSource {
         Ok(())
     }
 
-    /// The base row of an entry.
+    /// Returns the base row of an entry.
     async fn base_row(
         &mut self,
         context: &ExecutionContext,

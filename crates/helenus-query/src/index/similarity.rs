@@ -17,7 +17,7 @@ pub(crate) enum SimilarityFunction {
 }
 
 impl SimilarityFunction {
-    /// The index's measure.
+    /// Returns the index's measure.
     pub fn of(index: &Index) -> SimilarityFunction {
         let name = index.options.get("similarity_function");
         match name.map(|name| name.to_ascii_lowercase()).as_deref() {
@@ -75,7 +75,7 @@ pub(crate) fn check_indexed(index: &Index, column: &Column, value: &[u8]) -> Res
     }
 }
 
-/// The components of a serialized vector of floats.
+/// Returns the components of a serialized vector of floats.
 pub(crate) fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes
         .as_chunks::<4>()

@@ -118,7 +118,7 @@ pub(crate) async fn round(
     Ok(made)
 }
 
-/// The marked lists, and when they were marked.
+/// Returns the marked lists, and when they were marked.
 async fn marks(context: &ExecutionContext, index: &Index) -> Result<Vec<(i64, i64)>, ExecutionError> {
     let mut rows = RowCursor::new(&index.table, marks_partition(), None, RowsWanted::all(), false);
     let mut marks = Vec::new();
@@ -178,7 +178,7 @@ async fn split(
     Ok(lists.collect())
 }
 
-/// The number of a list's entries, and some of their vectors, drawn at random.
+/// Returns the number of a list's entries, and some of their vectors, drawn at random.
 async fn sample(
     context: &ExecutionContext,
     index: &Arc<Index>,

@@ -39,7 +39,7 @@ impl StaleEntry {
         }
     }
 
-    /// The serialized key of the row's partition.
+    /// Returns the serialized key of the row's partition.
     pub fn partition_key(&self) -> &Bytes {
         &self.partition.bytes
     }

@@ -40,7 +40,7 @@ pub struct RowWrite<'a> {
     pub now_s: i64,
 }
 
-/// True if the row must be read before this operand is written: it has views, touches an indexed column or deletes the row.
+/// Returns true if the row must be read before this operand is written: it has views, touches an indexed column or deletes the row.
 pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
     if !table.views.is_empty() {
         return Ok(true);
@@ -70,7 +70,8 @@ pub struct EntryOps {
     pub removed: Vec<Op>,
 }
 
-/// The entries to add and to remove so that the table's indexes follow the write; `lists` knows the directories of those that have posting lists.
+/// Returns the entries to add and to remove so that the table's indexes follow the write; `lists` knows the directories of those that have
+/// posting lists.
 ///
 /// What expires some time counts as gone when it comes to what is added, and as there when it comes to what is removed: an entry of a value
 /// that has expired by somebody's clock may be removed at any time ([`super::stale_entries`]).
@@ -151,7 +152,7 @@ pub fn entry_ops(
     Ok(ops)
 }
 
-/// True if any of it expires some time.
+/// Returns true if any of it expires some time.
 fn expires(row: &LiveRow<'_>) -> bool {
     let is_expiring = |cell: &CellRef<'_>| matches!(cell.kind, CellKind::Expiring(_));
     let column_expires = |column: &LiveColumn<'_>| match column {
@@ -172,7 +173,7 @@ impl<'a> RowLocation<'a> {
     }
 }
 
-/// The row after the write.
+/// Returns the row after the write.
 pub fn merged(write: &RowWrite<'_>) -> Result<RowRef, CqlError> {
     let old = write.old.map(|old| old.packed.bytes());
     let packed = merge::merge(write.kind, old, std::slice::from_ref(write.operand)).map_err(corrupt)?;
@@ -186,7 +187,7 @@ pub enum Change {
     Removed { timestamp_us: i64 },
 }
 
-/// The operation that adds or removes an entry.
+/// Returns the operation that adds or removes an entry.
 pub fn entry(
     table: &Table,
     index: &Index,

@@ -17,7 +17,7 @@ pub(crate) struct ValueRange {
 }
 
 impl ValueRange {
-    /// All values.
+    /// Returns all values.
     pub fn all() -> ValueRange {
         ValueRange {
             start: Bound::Unbounded,
@@ -25,7 +25,7 @@ impl ValueRange {
         }
     }
 
-    /// One value.
+    /// Returns one value.
     pub fn exactly(value: Bytes) -> ValueRange {
         ValueRange {
             start: Bound::Included(value.clone()),
@@ -45,7 +45,7 @@ impl ValueRange {
         Some(ValueRange { start, end })
     }
 
-    /// All that begins like that, of what sorts as bytes.
+    /// Returns all that begins like that, of what sorts as bytes.
     pub fn beginning_with(prefix: &Bytes) -> ValueRange {
         ValueRange {
             start: Bound::Included(prefix.clone()),
@@ -74,17 +74,17 @@ impl ValueRange {
         std::ops::RangeBounds::contains(&(self.start.clone(), self.end.clone()), value)
     }
 
-    /// The token of the lower bound.
+    /// Returns the token of the lower bound.
     pub fn first_token(&self, index: &Index) -> i64 {
         value(&self.start).map_or(i64::MIN + 1, |start| entry_key(index, start.clone()).token)
     }
 
-    /// The token of the upper bound.
+    /// Returns the token of the upper bound.
     pub fn last_token(&self, index: &Index) -> i64 {
         value(&self.end).map_or(i64::MAX, |end| entry_key(index, end.clone()).token)
     }
 
-    /// The keys in the index's hidden table.
+    /// Returns the keys in the index's hidden table.
     pub fn keys(&self, index: &Index) -> ByteRange {
         let number = index.table.number;
         let table = key::table_range(number);

@@ -22,7 +22,7 @@ pub struct RowLocation<'a> {
     pub clustering: &'a [Bytes],
 }
 
-/// The values under which an index holds the row, as the keys of its entries; none if the row isn't alive.
+/// Returns the values under which an index holds the row, as the keys of its entries; none if the row isn't alive.
 pub fn values(
     table: &Table,
     index: &Index,

@@ -77,7 +77,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// True if less than a quarter of the memory is left.
+    /// Returns true if less than a quarter of the memory is left.
     pub fn is_scarce(&self) -> bool {
         let reserved = self.answers.reserved.load(Ordering::Acquire);
         reserved >= self.answers.bytes_max - self.answers.bytes_max / 4

@@ -22,7 +22,7 @@ impl ClientMemory {
         })
     }
 
-    /// Bytes that are held.
+    /// Returns the bytes that are held.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -37,7 +37,7 @@ impl ClientMemory {
         self.limit - self.limit / 4
     }
 
-    /// True if pages of rows had better end.
+    /// Returns true if pages of rows had better end.
     pub fn is_short(&self) -> bool {
         self.held() >= self.limit_of_waiting()
     }

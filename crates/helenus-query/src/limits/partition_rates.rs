@@ -84,7 +84,7 @@ impl PartitionRates {
     }
 }
 
-/// The bucket for a key: its own, or a full one in the place of that which is full the soonest.
+/// Returns the bucket for a key: its own, or a full one in the place of that which is full the soonest.
 fn bucket_of(set: &mut [Bucket], key: u64) -> Option<&mut Bucket> {
     let own = set.iter().position(|bucket| bucket.key == key);
     if let Some(place) = own {

@@ -84,12 +84,12 @@ impl Scope {
         CURRENT.with_borrow_mut(|current| std::mem::swap(current, self));
     }
 
-    /// True if the request gave way with more to compute: that shall not be done where sockets are served.
+    /// Returns true if the request gave way with more to compute: that shall not be done where sockets are served.
     pub fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// True if it runs where no socket is served.
+    /// Returns true if it runs where no socket is served.
     pub fn is_aside(&self) -> bool {
         self.is_aside
     }
@@ -158,8 +158,8 @@ enum Step {
     Unknown,
 }
 
-/// The scope of a part of the request that computes here, for another task where no socket is served: it ends when the request must, or
-/// when the request is left.
+/// Returns the scope of a part of the request that computes here, for another task where no socket is served: it ends when the request
+/// must, or when the request is left.
 pub fn part() -> Scope {
     CURRENT.with_borrow_mut(|scope| Scope {
         is_aside: true,
@@ -200,7 +200,7 @@ pub fn hurry() {
     CURRENT.with_borrow_mut(|scope| scope.steps = STEPS);
 }
 
-/// True if nobody waits for the request's answer any more.
+/// Returns true if nobody waits for the request's answer any more.
 pub fn is_left() -> bool {
     let is_set = |left: &Arc<AtomicBool>| left.load(Ordering::Relaxed);
     CURRENT.with_borrow(|scope| scope.is_left.as_ref().is_some_and(is_set))

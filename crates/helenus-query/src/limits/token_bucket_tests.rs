@@ -1,6 +1,6 @@
 use super::*;
 
-/// The tokens that a bucket gives at once, and the bucket after them.
+/// Returns the tokens that a bucket gives at once, and the bucket after them.
 fn drain(mut full_at_ns: u64, rate: u32, now_ns: u64) -> (u32, u64) {
     let mut taken = 0;
     while let Some(next) = take(full_at_ns, rate, now_ns) {

@@ -104,7 +104,7 @@ impl Markers {
         self.iter().cloned().collect()
     }
 
-    /// The types of the markers.
+    /// Returns the types of the markers.
     pub fn types(&self) -> impl Iterator<Item = &CqlType> {
         self.iter().map(|spec| &spec.ty)
     }
@@ -125,7 +125,7 @@ impl Markers {
             .unwrap_or_default()
     }
 
-    /// The values of a request in the order of the markers; borrowed where they come in that order.
+    /// Returns the values of a request in the order of the markers; borrowed where they come in that order.
     pub fn bind<'v>(&self, values: &'v BoundValues) -> Result<Cow<'v, [BoundValue]>, CqlError> {
         match values {
             BoundValues::None if self.is_empty() => Ok(Cow::Borrowed(&[])),

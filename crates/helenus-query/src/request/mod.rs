@@ -39,7 +39,7 @@ impl Once {
 }
 
 impl ClientState {
-    /// The keyspace that an unqualified name is in.
+    /// Returns the keyspace that an unqualified name is in.
     pub fn require_keyspace(&self) -> Result<&str, CqlError> {
         self.keyspace.as_deref().ok_or_else(no_keyspace)
     }
@@ -114,7 +114,7 @@ pub struct QueryOptions {
 }
 
 impl QueryOptions {
-    /// The keyspace that an unqualified name of a statement is in that comes as text.
+    /// Returns the keyspace that an unqualified name of a statement is in that comes as text.
     pub fn keyspace<'a>(&'a self, client: &'a ClientState) -> Option<&'a str> {
         self.keyspace.as_deref().or(client.keyspace.as_deref())
     }

@@ -15,7 +15,7 @@ pub struct User {
 }
 
 impl User {
-    /// A number of its own, which is not 0; the same for the same name as long as the node runs.
+    /// Returns a number of its own, which is not 0; the same for the same name as long as the node runs.
     pub fn id(&self) -> u64 {
         self.id.get()
     }
@@ -26,7 +26,7 @@ impl User {
 pub(crate) struct Users(Mutex<HashMap<String, Arc<User>>>);
 
 impl Users {
-    /// The user of that name.
+    /// Returns the user of that name.
     pub fn get(&self, name: &str) -> Arc<User> {
         let mut users = self.0.lock();
         if let Some(user) = users.get(name) {

@@ -11,7 +11,7 @@ pub struct PartitionKey {
 }
 
 impl PartitionKey {
-    /// The key, its token computed.
+    /// Returns the key, its token computed.
     pub fn new(bytes: Bytes) -> PartitionKey {
         PartitionKey {
             token: murmur3_token(&bytes),

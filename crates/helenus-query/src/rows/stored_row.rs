@@ -23,12 +23,12 @@ impl StoredRow {
         live_row(&self.packed, self.shadow, &self.rules, now_s).map_err(corrupt)
     }
 
-    /// The tombstones that it is made of, if nothing of it is alive.
+    /// Returns the tombstones that it is made of, if nothing of it is alive.
     pub fn tombstones_of_dead(&self, now_s: i64) -> Result<usize, CqlError> {
         tombstones_of_dead(&self.packed, self.shadow, &self.rules, now_s).map_err(corrupt)
     }
 
-    /// The newest timestamp of anything in it, deletions included.
+    /// Returns the newest timestamp of anything in it, deletions included.
     pub fn newest_us(&self) -> Result<i64, CqlError> {
         let row = &self.packed;
         let mut newest_us = i64::MIN;
@@ -86,12 +86,12 @@ impl OwnedRow {
             .ok_or_else(|| CqlError::Server("a row that was alive is not".to_owned()))
     }
 
-    /// The packed row, to make [`Bytes`] of what [`OwnedRow::live`] borrows ([`RowRef::slice`]).
+    /// Returns the packed row, to make [`Bytes`] of what [`OwnedRow::live`] borrows ([`RowRef::slice`]).
     pub fn packed(&self) -> &RowRef {
         &self.stored.packed
     }
 
-    /// The row, if there is one, as it will be with what is about to be written to it; `None` if nothing of it is alive then.
+    /// Returns the row, if there is one, as it will be with what is about to be written to it; `None` if nothing of it is alive then.
     pub fn with(
         existing: Option<&OwnedRow>,
         written: Bytes,
@@ -115,12 +115,12 @@ impl OwnedRow {
     }
 }
 
-/// A stored row that can't be understood.
+/// Returns a stored row that can't be understood.
 pub(crate) fn corrupt(error: RowError) -> CqlError {
     CqlError::Server(format!("a stored row is damaged: {error}"))
 }
 
-/// A stored key that can't be understood.
+/// Returns a stored key that can't be understood.
 pub(crate) fn corrupt_key(error: helenus_row::KeyError) -> CqlError {
     CqlError::Server(format!("a stored key is damaged: {error}"))
 }

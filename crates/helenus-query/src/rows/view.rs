@@ -17,11 +17,11 @@ pub struct CellView {
 
 /// A row, as selectors see it. Columns are named by their places in [`crate::schema::Table::columns`].
 pub trait RowView {
-    /// The column's serialized value (of a collection that isn't frozen, the whole of it); nothing if it is null.
+    /// Returns the column's serialized value (of a collection that isn't frozen, the whole of it); nothing if it is null.
     /// In a row that stands for a partition with static content only, clustering and regular columns are null.
     fn value(&self, column: usize) -> Option<Bytes>;
 
-    /// The column's live cells, in the order in which CQL gives the elements; none for key columns.
+    /// Returns the column's live cells, in the order in which CQL gives the elements; none for key columns.
     /// For `writetime`, `maxwritetime` and `ttl`, and for elements, slices and fields of what isn't frozen.
     fn cells(&self, column: usize) -> Vec<CellView>;
 

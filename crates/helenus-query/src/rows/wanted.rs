@@ -15,7 +15,7 @@ pub enum RowsWanted {
 }
 
 impl RowsWanted {
-    /// Every row.
+    /// Returns every row.
     pub fn all() -> RowsWanted {
         RowsWanted::Slices(Arc::new([ClusteringRange::all()]))
     }
@@ -27,7 +27,7 @@ impl RowsWanted {
         }
     }
 
-    /// True if the row of that encoded clustering is wanted.
+    /// Returns true if the row of that encoded clustering is wanted.
     pub fn contains(&self, clustering: &[u8]) -> bool {
         match self {
             RowsWanted::Names(names) => names

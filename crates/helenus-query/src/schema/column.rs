@@ -47,7 +47,7 @@ pub struct ColumnMask {
 }
 
 impl ColumnMask {
-    /// The mask that shows null, whatever the type of the column.
+    /// Returns the mask that shows null, whatever the type of the column.
     pub fn null() -> ColumnMask {
         ColumnMask {
             keyspace: "system".to_owned(),
@@ -56,7 +56,8 @@ impl ColumnMask {
         }
     }
 
-    /// The mask of a column that is dropped. It may outlive functions and types of users; a mask that needs some becomes one that shows null.
+    /// Returns the mask of a column that is dropped. It may outlive functions and types of users; a mask that needs some becomes one that
+    /// shows null.
     pub fn without_users_parts(&self) -> ColumnMask {
         let is_native = |(ty, _): &(CqlType, _)| matches!(ty, CqlType::Native(_));
         match self.keyspace == "system" && self.arguments.iter().all(is_native) {
@@ -65,7 +66,7 @@ impl ColumnMask {
         }
     }
 
-    /// The qualified name.
+    /// Returns the qualified name.
     pub fn function_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
     }
@@ -76,7 +77,7 @@ impl Column {
         matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
     }
 
-    /// True for clustering columns declared DESC. Cassandra wraps their types, and what looks for a collection or for the very
+    /// Returns true for clustering columns declared DESC. Cassandra wraps their types, and what looks for a collection or for the very
     /// same type does not see through it.
     pub fn is_reversed(&self) -> bool {
         self.order == Order::Desc
@@ -86,7 +87,7 @@ impl Column {
         self.kind == ColumnKind::Static
     }
 
-    /// The name as CQL writes it, quoted where it must be.
+    /// Returns the name as CQL writes it, quoted where it must be.
     pub fn cql_name(&self) -> String {
         quote_identifier(&self.name)
     }

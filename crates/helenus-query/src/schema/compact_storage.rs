@@ -19,12 +19,12 @@ impl Table {
         self.compact == Some(Compact::Dense)
     }
 
-    /// True if it is compact, or was and has a column of a type that only such tables have.
+    /// Returns true if it is compact, or was and has a column of a type that only such tables have.
     pub fn has_been_compact(&self) -> bool {
         self.compact.is_some() || self.columns.iter().any(|column| column.ty == CqlType::EMPTY)
     }
 
-    /// True for a column of a compact table that CQL can't name.
+    /// Returns true for a column of a compact table that CQL can't name.
     pub fn is_hidden(&self, column: &Column) -> bool {
         match self.compact {
             None => false,
@@ -33,12 +33,12 @@ impl Table {
         }
     }
 
-    /// The column that statements mean by that name, and its place in [`Table::columns`] (`TableMetadata.getExistingColumn`).
+    /// Returns the column that statements mean by that name, and its place in [`Table::columns`] (`TableMetadata.getExistingColumn`).
     pub fn visible_column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
         self.column(name).filter(|(_, column)| !self.is_hidden(column))
     }
 
-    /// The places of the columns that `SELECT *` gives.
+    /// Returns the places of the columns that `SELECT *` gives.
     pub fn visible_places(&self) -> impl Iterator<Item = usize> {
         let columns = self.columns.iter().enumerate();
         columns

@@ -14,7 +14,7 @@ pub enum DerivedTable {
 }
 
 impl DerivedTable {
-    /// The number of the table that holds it.
+    /// Returns the number of the table that holds it.
     pub fn number(&self) -> TableId {
         match self {
             DerivedTable::Index(index) => index.table.number,
@@ -22,7 +22,7 @@ impl DerivedTable {
         }
     }
 
-    /// The follower with its base table.
+    /// Returns the follower with its base table.
     pub fn of(self, base: &Arc<Table>) -> Derivation {
         Derivation {
             base: base.clone(),

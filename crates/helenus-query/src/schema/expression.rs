@@ -48,7 +48,7 @@ impl Expression {
         }
     }
 
-    /// True if the row's column passes; a null column never does.
+    /// Returns true if the row's column passes; a null column never does.
     pub fn accepts(&self, columns: &[Arc<Column>], view: &dyn RowView) -> bool {
         let Some(column) = columns.get(self.column) else {
             return false;

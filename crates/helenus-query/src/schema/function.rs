@@ -127,7 +127,7 @@ impl UserAggregate {
     }
 }
 
-/// A name with types, as functions are kept by: all types frozen, since that tells no two of them apart.
+/// Returns a name with types, as functions are kept by: all types frozen, since that tells no two of them apart.
 pub fn signature<'a>(name: &str, types: impl IntoIterator<Item = &'a CqlType>) -> String {
     let types: Vec<String> = types.into_iter().map(|ty| ty.freeze().to_string()).collect();
     format!("{name}({})", types.join(", "))

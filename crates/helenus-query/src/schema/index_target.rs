@@ -47,7 +47,7 @@ impl IndexTargetKind {
         IndexTargetKind::Full,
     ];
 
-    /// The modifier around the column in an index's `target` option; empty for a simple one.
+    /// Returns the modifier around the column in an index's `target` option; empty for a simple one.
     pub fn name(self) -> &'static str {
         match self {
             IndexTargetKind::Simple => "",
@@ -62,7 +62,7 @@ impl IndexTargetKind {
         IndexTargetKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The type of what stands in an index on a column of this type.
+    /// Returns the type of what stands in an index on a column of this type.
     pub fn indexed_type(self, column: &CqlType) -> &CqlType {
         match (column, self) {
             (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,

@@ -60,7 +60,7 @@ impl Replication {
 }
 
 impl Keyspace {
-    /// The index of that name and the table that it is on; index names are unique in a keyspace.
+    /// Returns the index of that name and the table that it is on; index names are unique in a keyspace.
     pub fn index(&self, name: &str) -> Option<(&Arc<Table>, &Arc<Index>)> {
         self.tables.values().find_map(|table| {
             table

@@ -62,12 +62,12 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The keyspace of that name, system and virtual keyspaces included.
+    /// Returns the keyspace of that name, system and virtual keyspaces included.
     pub fn keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
         self.keyspaces.get(name)
     }
 
-    /// The keyspace of that name, or Cassandra's error for statements on it.
+    /// Returns the keyspace of that name, or Cassandra's error for statements on it.
     pub fn require_keyspace(&self, name: &str) -> Result<&Arc<Keyspace>, CqlError> {
         self.keyspace(name)
             .ok_or_else(|| CqlError::invalid(format!("keyspace {name} does not exist")))
@@ -77,7 +77,7 @@ impl Schema {
         self.keyspace(keyspace)?.tables.get(table)
     }
 
-    /// The table (or materialized view) that a statement reads or writes, with the errors of Cassandra's
+    /// Returns the table (or materialized view) that a statement reads or writes, with the errors of Cassandra's
     /// `Schema.validateTable`.
     pub fn require_table(&self, keyspace: &str, table: &str) -> Result<&Arc<Table>, CqlError> {
         let keyspace = self.require_keyspace(keyspace)?;
@@ -90,7 +90,7 @@ impl Schema {
             .ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
     }
 
-    /// The snapshot of that tag and keyspace.
+    /// Returns the snapshot of that tag and keyspace.
     ///
     /// # Errors
     /// There is none.
@@ -103,7 +103,8 @@ impl Schema {
         })
     }
 
-    /// The table as it is today; or, if it was dropped, as its newest snapshot has it. With the keyspace that it is in. `None` if neither is there.
+    /// Returns the table as it is today; or, if it was dropped, as its newest snapshot has it. With the keyspace that it is in. `None` if
+    /// neither is there.
     pub(crate) fn last_known(&self, table: &Table) -> Option<(&Arc<Keyspace>, &Arc<Table>)> {
         let has_table = |keyspace: &Keyspace| {
             let known = keyspace.tables.get(&table.name);
@@ -122,12 +123,12 @@ impl Schema {
         Some((keyspace, keyspace.tables.get(&table.name)?))
     }
 
-    /// True if the keyspace of that name is the one that had that id at an earlier time.
+    /// Returns true if the keyspace of that name is the one that had that id at an earlier time.
     pub(crate) fn is_same_keyspace(&self, name: &str, id: Option<Uuid>) -> bool {
         self.keyspace(name).is_some_and(|keyspace| keyspace.id == id)
     }
 
-    /// The indexes and views that lack rows which were there before them.
+    /// Returns the indexes and views that lack rows which were there before them.
     pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();
         for table in self.stored_tables() {
@@ -143,7 +144,7 @@ impl Schema {
         unbuilt
     }
 
-    /// Every table whose rows lie in the store.
+    /// Returns every table whose rows lie in the store.
     pub fn stored_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.keyspaces
             .values()
@@ -151,7 +152,7 @@ impl Schema {
             .filter(|table| table.kind != TableKind::Virtual)
     }
 
-    /// Every table whose rows no compaction may sweep: those that are there, and those that snapshots have in the tablets of today.
+    /// Returns every table whose rows no compaction may sweep: those that are there, and those that snapshots have in the tablets of today.
     pub fn kept_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let snapshots = self.snapshots.values();
         let snapshots = snapshots.filter(|snapshot| snapshot.pinned.is_none());
@@ -159,7 +160,7 @@ impl Schema {
             .chain(snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values()))
     }
 
-    /// The index whose hidden table has that number, and the table that it is on.
+    /// Returns the index whose hidden table has that number, and the table that it is on.
     pub fn index_of_hidden_table(&self, number: u32) -> Option<(&Arc<Table>, &Arc<Index>)> {
         self.stored_tables().find_map(|table| {
             let mut indexes = table.indexes.iter();
@@ -168,7 +169,7 @@ impl Schema {
         })
     }
 
-    /// Every table that has an origin, of those that are there and of those that snapshots have.
+    /// Returns every table that has an origin, of those that are there and of those that snapshots have.
     pub fn branches(&self) -> impl Iterator<Item = &Arc<Table>> {
         let of_snapshots = self.snapshots.values();
         let of_snapshots = of_snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values());
@@ -177,24 +178,24 @@ impl Schema {
             .filter(|table| table.origin.is_some())
     }
 
-    /// True if a table has an origin.
+    /// Returns true if a table has an origin.
     pub fn has_origins(&self) -> bool {
         self.branches().next().is_some()
     }
 
-    /// True if an index holds its entries in the order of their values.
+    /// Returns true if an index holds its entries in the order of their values.
     pub fn has_ordered_indexes(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
         indexes.any(|index| index.order.is_some())
     }
 
-    /// True if an index holds its entries in posting lists.
+    /// Returns true if an index holds its entries in posting lists.
     pub fn has_posting_lists(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
         indexes.any(|index| index.has_posting_lists)
     }
 
-    /// True if a vector has more dimensions than binaries before format 14 of the schema can read.
+    /// Returns true if a vector has more dimensions than binaries before format 14 of the schema can read.
     pub fn has_wide_vectors(&self) -> bool {
         let columns = self.stored_tables().flat_map(|table| &table.columns);
         let is_wide = |ty: &CqlType| ty.holds_wide_vector();
@@ -212,7 +213,7 @@ impl Schema {
         columns.map(|column| &column.ty).any(is_wide) || self.keyspaces.values().any(of_keyspace)
     }
 
-    /// True if an index is on values whose tuples or user types may end with nulls.
+    /// Returns true if an index is on values whose tuples or user types may end with nulls.
     pub fn has_indexes_without_trailing_nulls(&self) -> bool {
         let mut tables = self.stored_tables();
         tables.any(|table| {
@@ -221,12 +222,12 @@ impl Schema {
         })
     }
 
-    /// True if a column of a table or view is masked.
+    /// Returns true if a column of a table or view is masked.
     pub fn has_masks(&self) -> bool {
         self.stored_tables().any(|table| table.is_masked())
     }
 
-    /// True if a keyspace has functions or aggregates of users.
+    /// Returns true if a keyspace has functions or aggregates of users.
     pub fn has_functions(&self) -> bool {
         let has_any =
             |keyspace: &Arc<Keyspace>| !(keyspace.functions.is_empty() && keyspace.aggregates.is_empty());

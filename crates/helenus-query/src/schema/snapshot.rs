@@ -46,7 +46,8 @@ impl Snapshot {
         self.keyspace.tables.values().filter(|table| !table.is_view())
     }
 
-    /// The views of one of its tables. They are found by the base that they name, since a schema that was read may not have linked them.
+    /// Returns the views of one of its tables. They are found by the base that they name, since a schema that was read may not have linked
+    /// them.
     pub fn views_of<'s>(&'s self, base: &'s Table) -> impl Iterator<Item = &'s Arc<Table>> {
         let is_of = |view: &&Arc<Table>| {
             view.view
@@ -58,7 +59,7 @@ impl Snapshot {
 }
 
 impl Keyspace {
-    /// The keyspace with some of its tables, and of its types and functions those that these tables need.
+    /// Returns the keyspace with some of its tables, and of its types and functions those that these tables need.
     pub(crate) fn narrowed_to(&self, tables: Vec<Arc<Table>>) -> Keyspace {
         let masks = |signature: &String| {
             tables

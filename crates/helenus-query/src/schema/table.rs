@@ -153,7 +153,7 @@ impl TableBuilder {
     }
 }
 
-/// The order of columns in `SELECT *`: by their bytes, of which Cassandra takes the first eight for one signed number
+/// Returns the order of columns in `SELECT *`: by their bytes, of which Cassandra takes the first eight for one signed number
 /// (`ColumnIdentifier.compareTo`), so that names which begin beyond ASCII come first.
 fn compare_names(a: &str, b: &str) -> Ordering {
     let prefix = |name: &str| {
@@ -212,17 +212,18 @@ impl Table {
         &self.columns[self.partition_key_count + self.clustering_count + self.static_count..]
     }
 
-    /// True if both are the same table, perhaps at different times. Tables that were created one after the other under one name are not.
+    /// Returns true if both are the same table, perhaps at different times. Tables that were created one after the other under one name are
+    /// not.
     pub fn is_same_as(&self, other: &Table) -> bool {
         self.id == other.id && self.incarnation == other.incarnation
     }
 
-    /// True if a column has a mask.
+    /// Returns true if a column has a mask.
     pub fn is_masked(&self) -> bool {
         self.columns.iter().any(|column| column.mask.is_some())
     }
 
-    /// True if a column's mask calls the function of that signature.
+    /// Returns true if a column's mask calls the function of that signature.
     pub(crate) fn is_masked_by(&self, keyspace: &str, function: &str) -> bool {
         self.columns.iter().any(|column| {
             let mask = column.mask.as_deref().filter(|mask| mask.keyspace == keyspace);
@@ -237,19 +238,19 @@ impl Table {
         self.static_count > 0
     }
 
-    /// The column of that name, hidden or not, and its place in [`Table::columns`].
+    /// Returns the column of that name, hidden or not, and its place in [`Table::columns`].
     pub fn column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
         let at = *self.by_name.get(name)?;
         Some((at, self.columns.get(at)?))
     }
 
-    /// The place in [`Table::columns`] of the column whose cells carry that id; none if it was dropped.
+    /// Returns the place in [`Table::columns`] of the column whose cells carry that id; none if it was dropped.
     pub fn column_by_id(&self, id: ColumnId) -> Option<(usize, &Arc<Column>)> {
         let at = *self.by_id.get(&id)?;
         Some((at, self.columns.get(at)?))
     }
 
-    /// The ids of columns that the table once had.
+    /// Returns the ids of columns that the table once had.
     fn gone_column_ids(&self) -> impl Iterator<Item = ColumnId> {
         (0..self.next_column_id.0)
             .map(ColumnId)
@@ -263,7 +264,7 @@ impl Table {
             .filter_map(|dropped| Some((self.column(&dropped.name)?.1.id, dropped.dropped_time_us)))
     }
 
-    /// The columns of many cells whose paths can be equal in other bytes, with the type of their paths.
+    /// Returns the columns of many cells whose paths can be equal in other bytes, with the type of their paths.
     fn alike_paths(&self) -> Vec<(ColumnId, CqlType)> {
         let path_type = |column: &Arc<Column>| match &column.ty {
             CqlType::Set { element: path, .. } | CqlType::Map { key: path, .. }
@@ -281,8 +282,8 @@ impl Table {
         CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
     }
 
-    /// The cells that nobody will ever read: unlike the unreadable ones of a column that is gone, those that were written after it was
-    /// dropped, which are seen should it come back.
+    /// Returns the cells that nobody will ever read: unlike the unreadable ones of a column that is gone, those that were written after it
+    /// was dropped, which are seen should it come back.
     pub fn purgeable_cells(&self) -> CellRules {
         let time = |id: ColumnId| {
             let mut known = self.dropped_columns.values();
@@ -294,7 +295,7 @@ impl Table {
         CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
     }
 
-    /// The numbers of the table and its indexes that have an origin, with that.
+    /// Returns the numbers of the table and its indexes that have an origin, with that.
     pub fn origins(&self) -> Vec<(u32, Arc<TableOrigin>)> {
         let own = self.origin.is_some().then_some(self);
         let indexes = own
@@ -310,7 +311,7 @@ impl Table {
         self.kind == TableKind::View
     }
 
-    /// True if its writes must also be brought into indexes or views.
+    /// Returns true if its writes must also be brought into indexes or views.
     pub fn has_derived_tables(&self) -> bool {
         !self.indexes.is_empty() || !self.views.is_empty()
     }
@@ -333,7 +334,7 @@ impl IndexTarget {
             .is_some_and(|(_, column)| is_text(&column.ty))
     }
 
-    /// True if tuples or user types in the column may end with nulls, which entries leave out.
+    /// Returns true if tuples or user types in the column may end with nulls, which entries leave out.
     pub fn may_have_trailing_nulls(&self, base: &Table) -> bool {
         base.column(&self.column)
             .is_some_and(|(_, column)| may_have_trailing_nulls(&column.ty))

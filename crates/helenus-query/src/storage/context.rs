@@ -68,12 +68,12 @@ pub struct ExecutionContext {
 }
 
 impl ExecutionContext {
-    /// The cluster that the node is in.
+    /// Returns the cluster that the node is in.
     pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
         self.cluster.get()
     }
 
-    /// True of the owner of a token, and of a node that is alone.
+    /// Returns true of the owner of a token, and of a node that is alone.
     pub(crate) fn owns(&self, token: i64) -> bool {
         self.cluster()
             .is_none_or(|cluster| cluster.owner(token) == Owner::Here)
@@ -113,7 +113,7 @@ impl ExecutionContext {
         }
     }
 
-    /// The limits that hold now.
+    /// Returns the limits that hold now.
     pub(crate) fn limits(&self) -> arc_swap::Guard<Arc<Limits>> {
         self.limits.load()
     }
@@ -128,12 +128,12 @@ impl ExecutionContext {
         self.schema.load_full()
     }
 
-    /// The next write timestamp of the node, in microseconds.
+    /// Returns the next write timestamp of the node, in microseconds.
     pub(crate) fn next_timestamp_us(&self) -> i64 {
         self.timestamps.next_us(self.clock.as_ref())
     }
 
-    /// The versions of the documents that are loaded.
+    /// Returns the versions of the documents that are loaded.
     pub(crate) fn versions(&self) -> Versions {
         Versions {
             schema: self.schema().document_version,

@@ -78,8 +78,8 @@ struct Unflushed {
 }
 
 impl Unflushed {
-    /// True if rows of a table would else be in the tablet's memory for longer than their period when it is looked at again; it then has to be
-    /// flushed.
+    /// Returns true if rows of a table would else be in the tablet's memory for longer than their period when it is looked at again; it
+    /// then has to be flushed.
     fn is_due(
         &mut self,
         tablet: u32,

@@ -56,17 +56,17 @@ impl HeaderTables {
         Ok(())
     }
 
-    /// The numbers of all tables whose partitions may have one.
+    /// Returns the numbers of all tables whose partitions may have one.
     pub fn all(&self) -> Vec<u32> {
         self.tables.load().iter().copied().collect()
     }
 
-    /// The version of the document that is loaded.
+    /// Returns the version of the document that is loaded.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// True if a partition of the table may have a header.
+    /// Returns true if a partition of the table may have a header.
     pub fn contains(&self, table: TableId) -> bool {
         self.tables.load().contains(&table.0)
     }

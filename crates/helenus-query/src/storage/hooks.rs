@@ -130,17 +130,17 @@ impl LiveTables {
         self.has_uncached.store(has_uncached, Ordering::Release);
     }
 
-    /// True if tables have gone since the last call.
+    /// Returns true if tables have gone since the last call.
     pub(crate) fn take_gone(&self) -> bool {
         self.has_gone.swap(false, Ordering::AcqRel)
     }
 
-    /// True if the rows of a table may be swept.
+    /// Returns true if the rows of a table may be swept.
     pub(crate) fn is_gone(&self, table: TableId) -> bool {
         table.0 < RESERVED && self.get(table).is_none()
     }
 
-    /// True if the row at `key` may be kept in the row cache.
+    /// Returns true if the row at `key` may be kept in the row cache.
     fn caches_row(&self, key: &[u8]) -> bool {
         if !self.has_uncached.load(Ordering::Acquire) {
             return true;
@@ -157,12 +157,12 @@ impl LiveTables {
         known.as_ref().as_ref()?.indexes.get(&table).copied()
     }
 
-    /// The table, unless it is known to be gone.
+    /// Returns the table, unless it is known to be gone.
     fn get(&self, table: TableId) -> Option<LiveTable> {
         LiveTables::of(self.known.load().as_ref().as_ref(), table)
     }
 
-    /// The same of what was known. What is not known to be there is kept as Cassandra's defaults have it, and may have an origin.
+    /// Returns the same of what was known. What is not known to be there is kept as Cassandra's defaults have it, and may have an origin.
     fn of(known: Option<&KnownTables>, table: TableId) -> Option<LiveTable> {
         match known {
             Some(known) if table.0 < known.next_number => known.tables.get(&table).cloned(),
@@ -184,7 +184,7 @@ impl LiveTables {
         }
     }
 
-    /// The table as a compaction sees it, for whose beginning it is given whether the table had an origin then.
+    /// Returns the table as a compaction sees it, for whose beginning it is given whether the table had an origin then.
     fn state(&self, table: TableId, had_origin: bool) -> TableState {
         self.get(table)
             .map_or(TableState::Gone, |table| TableState::Live {
@@ -347,7 +347,7 @@ fn damaged(error: impl std::fmt::Display) -> DataModelError {
     DataModelError(error.to_string())
 }
 
-/// The table that a stored key, or the beginning of one, belongs to.
+/// Returns the table that a stored key, or the beginning of one, belongs to.
 pub(crate) fn table_of(key: &[u8]) -> Option<TableId> {
     let number = key.first_chunk()?;
     Some(TableId(u32::from_be_bytes(*number)))

@@ -85,7 +85,7 @@ pub(super) struct AloneLocks {
 }
 
 impl AloneLocks {
-    /// The place among the stripes of the one of an operation's partition, if that is locked.
+    /// Returns the place among the stripes of the one of an operation's partition, if that is locked.
     pub fn place_of(&self, op: &Op) -> Option<usize> {
         let number = self.numbers.of(table_of(&op.key)?, op.token);
         self.stripes

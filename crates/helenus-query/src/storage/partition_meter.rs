@@ -66,7 +66,7 @@ impl PartitionThresholds {
         }
     }
 
-    /// A meter for an SSTable that is about to be written, if there is a threshold.
+    /// Returns a meter for an SSTable that is about to be written, if there is a threshold.
     pub fn meter(self: &Arc<Self>) -> Option<Box<dyn PartitionMeter>> {
         let bytes_max = self.bytes.load(Ordering::Relaxed);
         let tombstones_max = self.tombstones.load(Ordering::Relaxed);

@@ -34,7 +34,7 @@ impl PartitionScan {
         }
     }
 
-    /// The next key and merged row.
+    /// Returns the next key and merged row.
     ///
     /// # Errors
     /// See [`TabletScan::next`].
@@ -59,7 +59,7 @@ impl PartitionScan {
         Ok(Some((key, row)))
     }
 
-    /// False if it means nothing that the row that was given last is dead. What is pending must not have later scans skip it.
+    /// Returns false if it means nothing that the row that was given last is dead. What is pending must not have later scans skip it.
     pub fn is_at_dead_front(&self) -> bool {
         !self.has_pending && self.stored.is_at_dead_front()
     }

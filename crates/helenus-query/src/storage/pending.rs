@@ -63,7 +63,7 @@ impl PendingWrite {
         });
     }
 
-    /// The place from which others follow; one that no log has if there is none, or not yet.
+    /// Returns the place from which others follow; one that no log has if there is none, or not yet.
     pub fn place(&self) -> WritePlace {
         match *self.0.borrow() {
             Stage::Queued(place) | Stage::Ended(Some(place)) => place,
@@ -71,7 +71,7 @@ impl PendingWrite {
         }
     }
 
-    /// True if the write is still to be queued.
+    /// Returns true if the write is still to be queued.
     pub fn is_coming(&self) -> bool {
         matches!(*self.0.borrow(), Stage::Computed)
     }
@@ -109,17 +109,17 @@ struct Changes {
 pub(super) struct PendingWrites(Mutex<Changes>);
 
 impl PendingWrites {
-    /// The newest pending write, which follows from all others.
+    /// Returns the newest pending write, which follows from all others.
     pub fn newest(&self) -> Option<Arc<PendingWrite>> {
         self.0.lock().newest.clone()
     }
 
-    /// The merge operand of a key; `None` if nothing is pending there.
+    /// Returns the merge operand of a key; `None` if nothing is pending there.
     pub fn operand(&self, key: &[u8]) -> Option<Bytes> {
         Some(self.0.lock().by_key.get(key)?.operand.clone())
     }
 
-    /// The merge operands of a range of keys, in ascending order.
+    /// Returns the merge operands of a range of keys, in ascending order.
     pub fn operands(&self, range: &ByteRange) -> Vec<(Bytes, Bytes)> {
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let start = Bound::Included(range.start.as_ref());
@@ -164,7 +164,7 @@ impl PendingWrites {
     }
 }
 
-/// A row with what is pending of it.
+/// Returns a row with what is pending of it.
 ///
 /// # Errors
 /// The row or the operand is damaged.

@@ -84,7 +84,7 @@ async fn get_stored(context: &ExecutionContext, token: i64, key: &[u8]) -> Resul
     }
 }
 
-/// A scan of keys of one partition.
+/// Returns a scan of keys of one partition.
 async fn scan_partition(
     view: ReadView<'_>,
     token: i64,
@@ -121,7 +121,8 @@ async fn scan_stored(
     }
 }
 
-/// All rows of a partition with a prefix of keys in one piece, if this node owns it and the row cache keeps it ([`Tablet::kept_partition`]).
+/// Returns all rows of a partition with a prefix of keys in one piece, if this node owns it and the row cache keeps it
+/// ([`Tablet::kept_partition`]).
 ///
 /// [`Tablet::kept_partition`]: helenus_tablet::Tablet::kept_partition
 pub(crate) async fn kept_partition(
@@ -135,7 +136,7 @@ pub(crate) async fn kept_partition(
     }
 }
 
-/// The partition's header, if it has one.
+/// Returns the partition's header, if it has one.
 pub async fn read_header(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -152,7 +153,7 @@ pub async fn read_header(
         .transpose()
 }
 
-/// The stored row of an encoded clustering, alive or not.
+/// Returns the stored row of an encoded clustering, alive or not.
 pub async fn read_stored_row(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -164,7 +165,7 @@ pub async fn read_stored_row(
     read_stored_row_under(view, table, partition, clustering, header.as_ref()).await
 }
 
-/// The same for a partition whose header is known.
+/// Returns the same for a partition whose header is known.
 pub async fn read_stored_row_under(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -181,7 +182,7 @@ pub async fn read_stored_row_under(
     StoredRow::parse(packed, shadow, &table.cell_rules).map(Some)
 }
 
-/// The row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
+/// Returns the row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
 pub async fn read_row(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -196,7 +197,7 @@ pub async fn read_row(
     }
 }
 
-/// The partition's static row as it is stored. `header` is the partition's.
+/// Returns the partition's static row as it is stored. `header` is the partition's.
 pub async fn read_stored_static(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -212,7 +213,7 @@ pub async fn read_stored_static(
     StoredRow::parse(packed, shadow, &table.cell_rules).map(Some)
 }
 
-/// The partition's static row, if any static column is alive at `now_s`.
+/// Returns the partition's static row, if any static column is alive at `now_s`.
 pub async fn read_static(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -227,7 +228,7 @@ pub async fn read_static(
     }
 }
 
-/// The live rows of a partition in these ranges of clusterings, which ascend and don't overlap, with their encoded
+/// Returns the live rows of a partition in these ranges of clusterings, which ascend and don't overlap, with their encoded
 /// clusterings. For what fits in memory: SELECT goes row by row with [`RowCursor`].
 pub async fn read_rows(
     view: impl Into<ReadView<'_>>,

@@ -65,12 +65,12 @@ pub struct RangeCursor {
 }
 
 impl RangeCursor {
-    /// All partitions with tokens within the bounds, and of each the wanted rows.
+    /// Returns all partitions with tokens within the bounds, and of each the wanted rows.
     pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowsWanted) -> RangeCursor {
         RangeCursor::within(table, key::token_range(table.number, start, end), wanted)
     }
 
-    /// All partitions with keys in the range, and of each the wanted rows.
+    /// Returns all partitions with keys in the range, and of each the wanted rows.
     pub fn within(table: &Table, range: ByteRange, wanted: RowsWanted) -> RangeCursor {
         RangeCursor {
             table: table.number,
@@ -117,7 +117,7 @@ impl RangeCursor {
         });
     }
 
-    /// The next partition that holds anything at all, skipping what is left of the current one.
+    /// Returns the next partition that holds anything at all, skipping what is left of the current one.
     pub async fn next_partition(
         &mut self,
         context: &ExecutionContext,
@@ -172,7 +172,7 @@ impl RangeCursor {
         })
     }
 
-    /// The next wanted row of the current partition.
+    /// Returns the next wanted row of the current partition.
     pub async fn next_row(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, CqlError> {
         if self.current.is_none() {
             return Ok(None);
@@ -338,7 +338,7 @@ impl RangeCursor {
 }
 
 impl RangeCursor {
-    /// The same in a cluster, where another node may have the tablet.
+    /// Returns the same in a cluster, where another node may have the tablet.
     async fn begin_owned_tablet(
         &mut self,
         context: &ExecutionContext,
@@ -399,7 +399,7 @@ pub(super) async fn wait_for_tablets(context: &ExecutionContext) {
     }
 }
 
-/// The lesser of two ends; none is beyond everything.
+/// Returns the lesser of two ends; none is beyond everything.
 fn min_end(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

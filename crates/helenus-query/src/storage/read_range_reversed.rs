@@ -40,7 +40,7 @@ struct PartScan {
 }
 
 impl ReversedRangeCursor {
-    /// All rows with keys in the range, which lies within the table.
+    /// Returns all rows with keys in the range, which lies within the table.
     pub fn within(table: &Table, range: ByteRange) -> ReversedRangeCursor {
         ReversedRangeCursor {
             table: table.number,
@@ -52,7 +52,7 @@ impl ReversedRangeCursor {
         }
     }
 
-    /// The row before the one that was given last, alive or not, and its partition.
+    /// Returns the row before the one that was given last, alive or not, and its partition.
     pub async fn next(
         &mut self,
         context: &ExecutionContext,
@@ -144,7 +144,7 @@ impl ReversedRangeCursor {
     }
 }
 
-/// The greatest token that a key of the table below `end` can have.
+/// Returns the greatest token that a key of the table below `end` can have.
 fn last_token(table: TableId, end: Option<&Bytes>) -> Option<i64> {
     let is_in_table = |end: &&Bytes| end.starts_with(&table.0.to_be_bytes());
     let Some(end) = end.filter(is_in_table) else {

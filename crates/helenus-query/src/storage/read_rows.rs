@@ -54,18 +54,18 @@ impl RowCursor {
         }
     }
 
-    /// The cursor, which need not read those rows.
+    /// Returns the cursor, which need not read those rows.
     pub fn with_known(mut self, known: Option<Arc<KnownRows>>) -> RowCursor {
         self.known = known;
         self
     }
 
-    /// The partition's header.
+    /// Returns the partition's header.
     pub fn header(&self) -> Option<&PartitionHeader> {
         self.header.as_ref()
     }
 
-    /// The next row.
+    /// Returns the next row.
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] if the partition has gone to another node in the middle of a scan: the request has to begin anew.
@@ -83,7 +83,7 @@ impl RowCursor {
         }
     }
 
-    /// False if it means nothing that the row that was given last is dead.
+    /// Returns false if it means nothing that the row that was given last is dead.
     pub fn is_at_dead_front(&self) -> bool {
         self.scan.as_ref().is_some_and(PartitionScan::is_at_dead_front)
     }
@@ -95,7 +95,7 @@ impl RowCursor {
         }
     }
 
-    /// The place of the next name or range, in the direction of reading.
+    /// Returns the place of the next name or range, in the direction of reading.
     fn place(&mut self, count: usize) -> usize {
         let place = if self.reversed {
             count.wrapping_sub(self.begun + 1)

@@ -23,7 +23,7 @@ pub(crate) enum TabletScan {
 }
 
 impl TabletScan {
-    /// The next key and merged row.
+    /// Returns the next key and merged row.
     ///
     /// # Errors
     /// [`ExecutionError::NotOwned`] also in the middle: the tablet has gone to another node.
@@ -42,7 +42,7 @@ impl TabletScan {
         }
     }
 
-    /// False if it means nothing that the row that was given last is dead.
+    /// Returns false if it means nothing that the row that was given last is dead.
     pub fn is_at_dead_front(&self) -> bool {
         match self {
             TabletScan::Local(scan) => scan.is_at_dead_front(),
@@ -59,7 +59,7 @@ impl TabletScan {
     }
 }
 
-/// A read can always be tried again.
+/// Returns a read can always be tried again.
 fn read_error(error: RemoteError) -> ExecutionError {
     match error {
         RemoteError::Failed(error) => ExecutionError::Failed(error),
@@ -69,7 +69,7 @@ fn read_error(error: RemoteError) -> ExecutionError {
     }
 }
 
-/// The merged row of a key.
+/// Returns the merged row of a key.
 pub(crate) async fn get(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -119,7 +119,7 @@ async fn get_anywhere(
     }
 }
 
-/// The merged rows of several keys, as far as they can be had at the first try.
+/// Returns the merged rows of several keys, as far as they can be had at the first try.
 pub(crate) async fn get_many(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -149,7 +149,7 @@ pub(crate) async fn get_many(
     rows
 }
 
-/// The same of a tablet of this node.
+/// Returns the same of a tablet of this node.
 pub(crate) async fn get_here(
     context: &ExecutionContext,
     token: i64,
@@ -162,7 +162,7 @@ pub(crate) async fn get_here(
     Ok(tablet.get(key).await?)
 }
 
-/// The same on a node that only reads, once it knows which tablets there are now: the one that it knew of is gone.
+/// Returns the same on a node that only reads, once it knows which tablets there are now: the one that it knew of is gone.
 pub(crate) async fn get_refreshed(
     context: &ExecutionContext,
     token: i64,
@@ -211,7 +211,7 @@ async fn try_scan(
     }
 }
 
-/// The same of a tablet of this node.
+/// Returns the same of a tablet of this node.
 pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, ExecutionError> {
     let tablet = context.store.tablet(range.tokens.first)?;
     if !tablet.token_range().contains(range.tokens.last) {
@@ -224,12 +224,13 @@ pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> 
     scan_tablet(&tablet, keys, range.reversed).await
 }
 
-/// The part of a range of keys of a table that lies in the tablet where the range begins: its keys, its tokens, and whether more follows.
+/// Returns the part of a range of keys of a table that lies in the tablet where the range begins: its keys, its tokens, and whether more
+/// follows.
 pub(crate) fn tokens_of(cluster: &dyn Cluster, start: &[u8]) -> TokenRange {
     cluster.tablet(first_token(start))
 }
 
-/// The least token that a key at or above `start` can have, in the table that `start` begins with.
+/// Returns the least token that a key at or above `start` can have, in the table that `start` begins with.
 fn first_token(start: &[u8]) -> i64 {
     let mut token = [0; 8];
     let given = start.get(4..).unwrap_or_default();
@@ -237,7 +238,7 @@ fn first_token(start: &[u8]) -> i64 {
     i64::from_be_bytes(token) ^ i64::MIN
 }
 
-/// The keys of a table with these tokens. What else a tablet has of it, after a split, is its sibling's.
+/// Returns the keys of a table with these tokens. What else a tablet has of it, after a split, is its sibling's.
 pub(crate) fn keys_of(table: TableId, tokens: TokenRange) -> ByteRange {
     key::token_range(table, Bound::Included(tokens.first), Bound::Included(tokens.last))
 }

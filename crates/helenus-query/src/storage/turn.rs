@@ -12,12 +12,12 @@ use super::pending::PendingWrite;
 use crate::failure::ExecutionError;
 
 impl PartitionGuard {
-    /// True if a partition is locked alone.
+    /// Returns true if a partition is locked alone.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// True if writes to the partitions that are locked alone were pending when they were locked.
+    /// Returns true if writes to the partitions that are locked alone were pending when they were locked.
     pub(crate) fn has_pending(&self) -> bool {
         self.alone.as_ref().is_some_and(|locks| !locks.follows.is_empty())
     }
@@ -31,7 +31,7 @@ impl PartitionGuard {
             .find_map(|(_, stripe)| stripe.pending.operand(key))
     }
 
-    /// The pending operands of rows of one partition, in ascending order.
+    /// Returns the pending operands of rows of one partition, in ascending order.
     pub(super) fn pending_operands(&self, range: &ByteRange) -> Vec<(Bytes, Bytes)> {
         let Some(locks) = self.alone.as_ref().filter(|locks| !locks.follows.is_empty()) else {
             return Vec::new();
@@ -115,7 +115,7 @@ impl AloneLocks {
         }
     }
 
-    /// The place of the writes that were pending. `None` if there were none.
+    /// Returns the place of the writes that were pending. `None` if there were none.
     fn place(&self) -> Option<WritePlace> {
         let places = self.follows.iter().map(|write| write.place());
         places.reduce(WritePlace::of_both)

@@ -12,7 +12,7 @@ pub type VirtualRow = Vec<Option<Bytes>>;
 /// What gives the rows of virtual tables.
 #[async_trait]
 pub trait VirtualTables: Send + Sync {
-    /// Every row of a table, in the order in which Cassandra reads them.
+    /// Returns every row of a table, in the order in which Cassandra reads them.
     ///
     /// # Errors
     /// When the node is about to end.

@@ -27,7 +27,7 @@ pub(crate) fn failed(error: StoreError) -> ExecutionError {
     }
 }
 
-/// The error of a write of which some may have been done already, or will be: none that says that nothing was.
+/// Returns the error of a write of which some may have been done already, or will be: none that says that nothing was.
 pub(crate) fn begun(error: CqlError) -> CqlError {
     if !says_undone(&error) {
         return error;

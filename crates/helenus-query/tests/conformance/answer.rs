@@ -29,7 +29,7 @@ pub struct Shown<'s> {
 }
 
 impl Shown<'_> {
-    /// The answer's lines.
+    /// Returns the answer's lines.
     pub fn answer(&self, result: Result<Outcome, CqlError>) -> Answer {
         let outcome = match result {
             Ok(outcome) => outcome,
@@ -56,7 +56,7 @@ impl Shown<'_> {
         }
     }
 
-    /// An error's lines.
+    /// Returns an error's lines.
     pub fn error(&self, error: CqlError) -> Answer {
         let (error, warnings) = error.split();
         let line = format!(
@@ -113,7 +113,7 @@ impl Shown<'_> {
         format!("| {}", texts.join(" | "))
     }
 
-    /// A value's text, unless it is not to be compared as it is.
+    /// Returns a value's text, unless it is not to be compared as it is.
     fn cell(&self, column: &str, text: String) -> String {
         let is_listed = |directive: &str| {
             let names = self.step.all(directive).last().map_or("", String::as_str);
@@ -163,7 +163,7 @@ fn told_columns(columns: &[ColumnSpec]) -> Vec<(&str, Type)> {
         .collect()
 }
 
-/// The tables of columns.
+/// Returns the tables of columns.
 pub fn tables(columns: &[ColumnSpec]) -> String {
     let mut tables: Vec<String> = columns
         .iter()
@@ -207,7 +207,7 @@ fn code(error: &CqlError) -> &'static str {
     }
 }
 
-/// The fields that an error's code adds.
+/// Returns the fields that an error's code adds.
 fn detail(error: &CqlError) -> String {
     match error {
         CqlError::AlreadyExists { keyspace, table, .. } => format!(" [ks={keyspace} table={table}]"),

@@ -53,18 +53,18 @@ impl Step {
         self.directives.contains_key(directive)
     }
 
-    /// The values of a directive that may be repeated.
+    /// Returns the values of a directive that may be repeated.
     pub fn all(&self, directive: &str) -> &[String] {
         self.directives.get(directive).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a directive, if it is there and not empty.
+    /// Returns the value of a directive, if it is there and not empty.
     pub fn get(&self, directive: &str) -> Option<&str> {
         let value = self.all(directive).last()?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// The value of a directive as a number.
+    /// Returns the value of a directive as a number.
     pub fn number<T: std::str::FromStr>(&self, directive: &str) -> Option<T> {
         let value = self.get(directive)?;
         let number = value.parse().ok();
@@ -205,7 +205,7 @@ impl Case {
     }
 }
 
-/// A statement ends at a `;` that ends a line, a batch at its own end.
+/// Returns a statement ends at a `;` that ends a line, a batch at its own end.
 fn is_complete(lines: &[&str]) -> bool {
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
         return false;
@@ -217,7 +217,7 @@ fn is_complete(lines: &[&str]) -> bool {
     }
 }
 
-/// The cases of a folder, by name.
+/// Returns the cases of a folder, by name.
 pub fn load(cases: &Path, area: &str) -> Vec<Case> {
     let folder = cases.join(area);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

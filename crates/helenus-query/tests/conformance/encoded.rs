@@ -19,7 +19,7 @@ pub fn encode(ty: &Type, text: &str) -> BoundValue {
     }
 }
 
-/// A value that names its type, as in `int 5`.
+/// Returns a value that names its type, as in `int 5`.
 pub fn typed(text: &str) -> BoundValue {
     match text.split_once(' ') {
         Some((ty, value)) => encode(&Type::parse(ty), value),

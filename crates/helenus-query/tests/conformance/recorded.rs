@@ -48,7 +48,7 @@ fn read(case: &Case) -> Vec<Recorded> {
     blocks
 }
 
-/// The outcomes that are not as recorded, told in words.
+/// Returns the outcomes that are not as recorded, told in words.
 pub fn differences(case: &Case, executed: &[Executed], known: &Known) -> Vec<String> {
     let recorded = read(case);
     let exact = case
@@ -87,7 +87,7 @@ fn told(case: &Case, outcome: &Executed, what: &str, expected: &[String]) -> Str
     )
 }
 
-/// An `error` line's code with its fields, and its message.
+/// Returns an `error` line's code with its fields, and its message.
 fn error(lines: &[String]) -> Option<(&str, &str)> {
     let line = lines.first()?.strip_prefix("error ")?;
     let after_fields = line
@@ -131,7 +131,7 @@ fn sorted(lines: &[String]) -> Vec<&String> {
     lines
 }
 
-/// The message with the overloads of a function, which Cassandra lists in the order of a hash table, sorted.
+/// Returns the message with the overloads of a function, which Cassandra lists in the order of a hash table, sorted.
 fn in_order(message: &str) -> String {
     let overloads = message
         .split_once("signatures: ")
@@ -158,7 +158,7 @@ fn words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// True if the names and values of the statement that the recorded message tells are told by ours.
+/// Returns true if the names and values of the statement that the recorded message tells are told by ours.
 /// What a syntax error quotes of the statement does not count.
 fn names_are_told(code: &str, statement: &str, recorded: &str, actual: &str) -> bool {
     let recorded = match code {

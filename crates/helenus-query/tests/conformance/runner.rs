@@ -76,7 +76,7 @@ impl<'c> Execution<'c> {
         Ok(execution.executed)
     }
 
-    /// A client, logged in as `name/password` if that is given.
+    /// Returns a client, logged in as `name/password` if that is given.
     async fn log_in(&self, login: Option<&str>) -> Result<ClientState, CqlError> {
         let mut client = ClientState::default();
         if let Some(login) = login.filter(|_| self.engine.authenticates()) {
@@ -405,7 +405,7 @@ impl<'c> Execution<'c> {
 
 const INT: Type = Type::Native(NativeType::Int);
 
-/// The level of that name.
+/// Returns the level of that name.
 fn consistency(name: &str) -> Consistency {
     (0..=11)
         .filter_map(Consistency::from_code)
@@ -424,7 +424,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A value by the declared type, or by the one that the text names, as in `as(text; 'x')`.
+/// Returns a value by the declared type, or by the one that the text names, as in `as(text; 'x')`.
 fn bound(statement: &PreparedStatement, index: usize, text: &str) -> BoundValue {
     let named = text
         .strip_prefix("as(")
@@ -438,7 +438,7 @@ fn bound(statement: &PreparedStatement, index: usize, text: &str) -> BoundValue 
     encode(&ty, text)
 }
 
-/// True if the columns are those that a client knows from preparing.
+/// Returns true if the columns are those that a client knows from preparing.
 fn is_as_prepared(outcome: &Outcome, prepared: &Prepared) -> bool {
     match &outcome.response {
         Response::Rows(rows) => {

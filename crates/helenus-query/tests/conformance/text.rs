@@ -59,14 +59,14 @@ fn repetition(body: &str) -> Option<(&str, usize, &str)> {
     Some((what, count.parse().ok().filter(|_| is_number)?, after))
 }
 
-/// The text without line ends.
+/// Returns the text without line ends.
 pub fn one_line(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('\r', "\\r")
         .replace('\n', "\\n")
 }
 
-/// A string as values show it.
+/// Returns a string as values show it.
 pub fn quote(text: &str) -> String {
     let mut out = String::from("'");
     for c in text.chars() {
@@ -89,7 +89,7 @@ fn is_printable(c: char) -> bool {
     c == '"' || !format!("a{c}").escape_debug().to_string().contains('\\')
 }
 
-/// A value's text, or what tells long ones apart.
+/// Returns a value's text, or what tells long ones apart.
 pub fn abbreviated(text: String) -> String {
     let count = text.chars().count();
     if count <= SHOWN_CHARS_MAX {
@@ -102,12 +102,12 @@ pub fn abbreviated(text: String) -> String {
     )
 }
 
-/// Bytes in hexadecimal digits.
+/// Returns the bytes in hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of hexadecimal digits.
+/// Returns the bytes of hexadecimal digits.
 pub fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .chars()

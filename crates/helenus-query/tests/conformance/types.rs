@@ -49,7 +49,7 @@ impl Type {
         }
     }
 
-    /// The type of that text, for values that are sent without preparing.
+    /// Returns the type of that text, for values that are sent without preparing.
     pub fn parse(text: &str) -> Type {
         let text = text.trim();
         let (name, inner) = match text.split_once('<') {
@@ -81,7 +81,7 @@ impl Type {
     }
 }
 
-/// The class without a note that it is frozen.
+/// Returns the class without a note that it is frozen.
 fn bare_class(ty: &CqlType) -> String {
     let name = class_name(ty);
     let frozen = name

@@ -12,7 +12,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Every key that starts with `prefix`.
+    /// Returns every key that starts with `prefix`.
     pub fn with_prefix(prefix: &[u8]) -> ByteRange {
         ByteRange {
             start: Bytes::copy_from_slice(prefix),
@@ -20,7 +20,7 @@ impl ByteRange {
         }
     }
 
-    /// True if no key can lie in the range.
+    /// Returns true if no key can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
@@ -40,7 +40,7 @@ pub struct ClusteringRange {
 }
 
 impl ClusteringRange {
-    /// Every row of the partition.
+    /// Returns every row of the partition.
     pub fn all() -> ClusteringRange {
         ClusteringRange {
             start: Bytes::new(),
@@ -48,7 +48,7 @@ impl ClusteringRange {
         }
     }
 
-    /// The rows whose encoded clustering starts with `prefix`.
+    /// Returns the rows whose encoded clustering starts with `prefix`.
     pub fn with_prefix(prefix: Bytes) -> ClusteringRange {
         ClusteringRange {
             end: successor(&prefix),
@@ -56,7 +56,7 @@ impl ClusteringRange {
         }
     }
 
-    /// True if no clustering can lie in the range.
+    /// Returns true if no clustering can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
@@ -65,7 +65,7 @@ impl ClusteringRange {
         *self.start <= *clustering && self.end.as_ref().is_none_or(|end| *clustering < **end)
     }
 
-    /// The keys of the rows in this range of a partition ([`super::partition_prefix`]).
+    /// Returns the keys of the rows in this range of a partition ([`super::partition_prefix`]).
     pub fn in_partition(&self, partition_prefix: &[u8]) -> ByteRange {
         let key = |kind: u8, clustering: &[u8]| -> Bytes {
             [partition_prefix, &[kind], clustering].concat().into()
@@ -79,7 +79,7 @@ impl ClusteringRange {
         }
     }
 
-    /// The intersection of both.
+    /// Returns the intersection of both.
     pub fn intersect(&self, other: &ClusteringRange) -> ClusteringRange {
         ClusteringRange {
             start: self.start.clone().max(other.start.clone()),
@@ -100,7 +100,7 @@ pub struct TupleBound {
     pub inclusive: bool,
 }
 
-/// The least byte string that is above all that start with `prefix`; `None` if nothing is.
+/// Returns the least byte string that is above all that start with `prefix`; `None` if nothing is.
 pub fn successor(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut above = prefix.get(..=last)?.to_vec();
@@ -108,7 +108,7 @@ pub fn successor(prefix: &[u8]) -> Option<Bytes> {
     Some(above.into())
 }
 
-/// The ranges ascending, without empty ones, those that touch joined.
+/// Returns the ranges ascending, without empty ones, those that touch joined.
 pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_by(|a, b| a.start.cmp(&b.start));

@@ -152,7 +152,7 @@ fn split_value(value: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     }
 }
 
-/// A list, set or map: its elements (keys and values in turn), each with a tag, then `END`.
+/// Returns a list, set or map: its elements (keys and values in turn), each with a tag, then `END`.
 fn encode_collection(types: &[&CqlType], value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let (count, mut rest) = split_int(value)?;
     let mut canonical = true;
@@ -193,7 +193,7 @@ fn decode_collection(
     }
 }
 
-/// A tuple or user type: its fields, without the nulls at the end, then `END`. So a user type's old values
+/// Returns a tuple or user type: its fields, without the nulls at the end, then `END`. So a user type's old values
 /// keep their bytes when fields are added to it.
 fn encode_fields<'t>(
     types: impl ExactSizeIterator<Item = &'t CqlType>,
@@ -243,7 +243,7 @@ fn unordered(ty: &CqlType) -> KeyError {
     KeyError::UnsupportedType { ty: ty.to_string() }
 }
 
-/// A composite: its components, each with the tag `VALUE` before it and its end-of-component byte behind it, then `END`.
+/// Returns a composite: its components, each with the tag `VALUE` before it and its end-of-component byte behind it, then `END`.
 fn encode_custom(ty: &CqlType, custom: &CustomType, value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let types = match custom {
         CustomType::LexicalUuid => return scalar::encode_lexical_uuid(value, out).map(Ok),
@@ -296,7 +296,7 @@ fn decode_custom(
     Ok(())
 }
 
-/// A vector: its elements, with tags unless their length is fixed; the dimension is the type's.
+/// Returns a vector: its elements, with tags unless their length is fixed; the dimension is the type's.
 fn encode_vector(element: &CqlType, dimension: u32, value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let mut rest = value;
     let mut canonical = true;

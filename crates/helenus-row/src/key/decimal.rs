@@ -78,7 +78,7 @@ fn small_digits(number: i64) -> (Sign, Vec<u8>) {
     (sign, digits)
 }
 
-/// The serialized form that a key decodes to: no zeros at the end of a fraction, no exponent on whole numbers unless it is large.
+/// Returns the serialized form that a key decodes to: no zeros at the end of a fraction, no exponent on whole numbers unless it is large.
 fn canonical(sign: Sign, digits: &[u8], exponent: i64) -> Option<Vec<u8>> {
     let mut scale = digits.len() as i64 - exponent;
     let mut digits = digits.to_vec();

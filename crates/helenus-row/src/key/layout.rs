@@ -73,7 +73,7 @@ impl KeyLayout {
         Ok(canonical)
     }
 
-    /// The serialized values of an encoded clustering, in canonical form; fewer than the columns if it's a prefix.
+    /// Returns the serialized values of an encoded clustering, in canonical form; fewer than the columns if it's a prefix.
     ///
     /// # Errors
     /// [`KeyError::Corrupt`] if no encoder writes such bytes.
@@ -84,7 +84,7 @@ impl KeyLayout {
         }
     }
 
-    /// The same of the first columns, and the bytes behind them.
+    /// Returns the same of the first columns, and the bytes behind them.
     ///
     /// # Errors
     /// As [`KeyLayout::decode_clustering`].
@@ -110,7 +110,7 @@ impl KeyLayout {
         Ok((values, reader.rest()))
     }
 
-    /// The rows whose clustering starts with these values (all rows, if none).
+    /// Returns the rows whose clustering starts with these values (all rows, if none).
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
@@ -120,7 +120,7 @@ impl KeyLayout {
         ))
     }
 
-    /// The rows between two bounds in *clustering order*, as `org.apache.cassandra.db.Slice`: each bound is a prefix
+    /// Returns the rows between two bounds in *clustering order*, as `org.apache.cassandra.db.Slice`: each bound is a prefix
     /// of clustering values and whether the rows that start with it are included; `None` is open.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl KeyLayout {
         Ok(ClusteringRange { start, end })
     }
 
-    /// The rows that start with `prefix` and whose following columns, compared as a tuple in *CQL's order of values*
+    /// Returns the rows that start with `prefix` and whose following columns, compared as a tuple in *CQL's order of values*
     /// (whatever the columns' clustering order), are above `lower` and below `upper`. With columns of mixed
     /// order the rows lie in several ranges; they come ascending and apart.
     ///

@@ -215,7 +215,7 @@ fn decode_uuid(reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -> Result<(), K
     reader.take(8, out)
 }
 
-/// Two signed numbers (`java.util.UUID.compareTo`).
+/// Returns two signed numbers (`java.util.UUID.compareTo`).
 pub(crate) fn encode_lexical_uuid(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let (high, low) = split_uuid(value)?;
     for half in [high, low] {
@@ -232,7 +232,7 @@ pub(crate) fn decode_lexical_uuid(reader: &mut MaskedReader<'_>, out: &mut Vec<u
     Ok(())
 }
 
-/// The two's complement bytes without redundant sign bytes.
+/// Returns the two's complement bytes without redundant sign bytes.
 pub(crate) fn minimal(value: &[u8]) -> &[u8] {
     let mut rest = value;
     while let [first, second, ..] = rest {
@@ -245,8 +245,8 @@ pub(crate) fn minimal(value: &[u8]) -> &[u8] {
     rest
 }
 
-/// The number of bytes, negative for negative numbers, then the bytes. Numbers of more bytes are further from 0; of as many, two's complement
-/// sorts as unsigned bytes within each sign.
+/// Returns the number of bytes, negative for negative numbers, then the bytes. Numbers of more bytes are further from 0; of as many, two's
+/// complement sorts as unsigned bytes within each sign.
 pub(crate) fn encode_varint(value: &[u8], out: &mut Vec<u8>) -> bool {
     let digits = minimal(value);
     let negative = digits.first().is_some_and(|&first| first >= 0x80);

@@ -22,7 +22,7 @@ const DECIMAL_EXPONENT_BITS: u32 = 9;
 /// Digits of a decimal that its token is made of.
 const DECIMAL_DIGITS: usize = 16;
 
-/// True if values of the type have [`ordered_value`].
+/// Returns true if values of the type have [`ordered_value`].
 pub fn has_value_order(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => !matches!(
@@ -33,7 +33,8 @@ pub fn has_value_order(ty: &CqlType) -> bool {
     }
 }
 
-/// A serialized value as a partition key: the bytes order as `AbstractType.compare` does, and exactly the equal values have equal bytes.
+/// Returns a serialized value as a partition key: the bytes order as `AbstractType.compare` does, and exactly the equal values have equal
+/// bytes.
 ///
 /// # Errors
 /// If it is not a value of the type, or the type has no order.
@@ -49,7 +50,8 @@ pub fn ordered_value(ty: &CqlType, value: &[u8]) -> Result<Bytes, KeyError> {
     Ok(out.into())
 }
 
-/// The token of what [`ordered_value`] gave, or of the beginning of such bytes of a text-like type: of two values the greater one has no lesser token.
+/// Returns the token of what [`ordered_value`] gave, or of the beginning of such bytes of a text-like type: of two values the greater one
+/// has no lesser token.
 pub fn ordered_token(ty: &CqlType, ordered: &[u8]) -> i64 {
     let token = match (ty, ordered) {
         (ty, ordered) if is_byte_ordered(ty) => signed(head(ordered)),
@@ -76,24 +78,25 @@ fn scalar_token(native: NativeType, body: &[u8]) -> i64 {
     }
 }
 
-/// The first eight bytes as a number.
+/// Returns the first eight bytes as a number.
 fn head(bytes: &[u8]) -> u64 {
     let mut head = [0; 8];
     head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     u64::from_be_bytes(head)
 }
 
-/// The same place among signed numbers.
+/// Returns the same place among signed numbers.
 fn signed(place: u64) -> i64 {
     (place ^ (1 << 63)) as i64
 }
 
-/// The place of a number that is not negative: its exponent, then as many bits of `fraction`, which begins at the highest bit, as there is room for.
+/// Returns the place of a number that is not negative: its exponent, then as many bits of `fraction`, which begins at the highest bit, as
+/// there is room for.
 fn magnitude(exponent: u64, exponent_bits: u32, fraction: u64) -> i64 {
     ((exponent << (63 - exponent_bits)) | (fraction >> (exponent_bits + 1))) as i64
 }
 
-/// The number of bits of a number, and what follows its highest one, from the highest bit on.
+/// Returns the number of bits of a number, and what follows its highest one, from the highest bit on.
 fn bits_and_fraction(number: u64) -> (u64, u64) {
     match number.leading_zeros() {
         64 => (0, 0),

@@ -43,7 +43,7 @@ fn decimal(scale: i32, unscaled: i128) -> Vec<u8> {
     value
 }
 
-/// A random number of a random number of bits.
+/// Returns a random number of a random number of bits.
 fn number() -> impl Strategy<Value = i128> {
     (any::<i128>(), 0u32..128).prop_map(|(number, shift)| number >> shift)
 }

@@ -73,7 +73,7 @@ pub(super) fn read_cell<'a>(
     })
 }
 
-/// Seconds of the server's clock, relative to the client's timestamp.
+/// Returns seconds of the server's clock, relative to the client's timestamp.
 pub(super) fn read_seconds(reader: &mut Reader<'_>, timestamp_us: i64) -> Result<i64, RowError> {
     Ok(timestamp_us.div_euclid(MICROS).wrapping_add(reader.signed()?))
 }

@@ -112,7 +112,7 @@ impl RowWriter {
         put_bytes(&mut self.body, &content);
     }
 
-    /// The packed row.
+    /// Returns the packed row.
     pub(crate) fn finish(mut self, exact: Option<(i64, &[&[u8]])>) -> Bytes {
         let base = self.base.unwrap_or_else(|| TimeBase {
             timestamp_us: self.deletion.map_or(0, |deletion| deletion.timestamp_us),

@@ -82,7 +82,7 @@ impl Entry {
         let _ = write!(self.operation, "; {error}");
     }
 
-    /// The line, with its end.
+    /// Returns the line, with its end.
     pub fn line(&self, by: &Requester<'_>, user: &str, now_ms: u128) -> String {
         let mut line = format!(
             "user:{}|host:{}|source:/{}|port:{}|timestamp:{now_ms}|type:{}|category:{}",
@@ -109,7 +109,7 @@ impl Entry {
     }
 }
 
-/// A statement as logs of requests show it: what follows PASSWORD is obscured.
+/// Returns a statement as logs of requests show it: what follows PASSWORD is obscured.
 pub(crate) fn without_password(statement: &str) -> Cow<'_, str> {
     let shown = trace::without_password(statement);
     match shown.len() < statement.len() {
@@ -118,7 +118,7 @@ pub(crate) fn without_password(statement: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text that a client has sent, which must not begin a line that looks like another entry.
+/// Returns a text that a client has sent, which must not begin a line that looks like another entry.
 fn on_one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

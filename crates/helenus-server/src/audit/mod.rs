@@ -59,7 +59,7 @@ pub struct Requester<'a> {
 }
 
 impl AuditLog {
-    /// The log of a node, on if the options say so.
+    /// Returns the log of a node, on if the options say so.
     ///
     /// # Errors
     /// Its folder can't be written.
@@ -75,12 +75,12 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// The log if it is on.
+    /// Returns the log if it is on.
     pub fn running(&self) -> Option<Arc<RunningLog>> {
         self.running.load_full()
     }
 
-    /// True if it is on.
+    /// Returns true if it is on.
     pub fn is_on(&self) -> bool {
         self.running.load().is_some()
     }

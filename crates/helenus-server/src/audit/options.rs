@@ -45,7 +45,7 @@ impl Default for AuditOptions {
 }
 
 impl AuditOptions {
-    /// False for what is left out.
+    /// Returns false for what is left out.
     pub(super) fn includes(&self, user: &str, category: &str, keyspace: Option<&str>) -> bool {
         let keyspaces = (&self.included_keyspaces, &self.excluded_keyspaces);
         is_included(keyspace.unwrap_or_default(), keyspaces.0, keyspaces.1)
@@ -53,7 +53,7 @@ impl AuditOptions {
             && is_included(user, &self.included_users, &self.excluded_users)
     }
 
-    /// The options by name, in the order of Cassandra's `nodetool getauditlog`.
+    /// Returns the options by name, in the order of Cassandra's `nodetool getauditlog`.
     pub fn by_name(&self) -> [(&'static str, String); 12] {
         [
             ("enabled", self.enabled.to_string()),

@@ -12,7 +12,7 @@ struct Subject {
     scope: Option<String>,
 }
 
-/// The entry of a statement, in the keyspace in use. One that can't be parsed has failed.
+/// Returns the entry of a statement, in the keyspace in use. One that can't be parsed has failed.
 pub(super) fn entry(text: &str, used: Option<&str>) -> Entry {
     let text = text.trim();
     let Ok(parsed) = parse_statement(text) else {
@@ -27,7 +27,7 @@ pub(super) fn entry(text: &str, used: Option<&str>) -> Entry {
     }
 }
 
-/// The name and the category.
+/// Returns the name and the category.
 fn kind(statement: &Statement) -> (&'static str, &'static str) {
     match statement {
         Statement::Select(_) => ("SELECT", "QUERY"),
@@ -99,7 +99,7 @@ fn subject(statement: &Statement) -> Subject {
     }
 }
 
-/// The name that a statement is about.
+/// Returns the name that a statement is about.
 fn qualified(statement: &Statement) -> Option<&QualifiedName> {
     Some(match statement {
         Statement::Select(statement) => &statement.table,

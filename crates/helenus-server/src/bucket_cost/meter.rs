@@ -34,7 +34,7 @@ impl BucketCostMeter {
         Some(BucketCostMeter { prices, rates, began })
     }
 
-    /// The cost as of the last sample. `None` before the second sample, in the first seconds.
+    /// Returns the cost as of the last sample. `None` before the second sample, in the first seconds.
     pub fn cost(&self) -> Option<BucketCost> {
         let rates = *self.rates.borrow();
         let is_settled = self.began.elapsed() >= SETTLED_AFTER;

@@ -40,14 +40,15 @@ pub struct BucketCost {
 }
 
 impl BucketCost {
-    /// The dollars of 30 days at the present rate. `None` in the first minutes of a node, in which it opens tablets and fills caches.
+    /// Returns the dollars of 30 days at the present rate. `None` in the first minutes of a node, in which it opens tablets and fills
+    /// caches.
     pub fn settled_dollars(&self) -> Option<f64> {
         self.is_settled.then_some(self.dollars_per_month)
     }
 }
 
 impl BucketPrices {
-    /// The cost of requests at such rates.
+    /// Returns the cost of requests at such rates.
     pub fn cost(&self, rates: BucketRates) -> BucketCost {
         let requests = (rates.puts + rates.lists) / 1000.0 * self.put_dollars_per_1000
             + rates.gets / 1000.0 * self.get_dollars_per_1000;

@@ -21,7 +21,7 @@ pub struct BucketRates {
 }
 
 impl BucketRates {
-    /// The requests per second of each kind, under the names that the counters have.
+    /// Returns the requests per second of each kind, under the names that the counters have.
     pub fn by_kind(&self) -> [(&'static str, f64); 4] {
         [
             ("get", self.gets),
@@ -31,7 +31,7 @@ impl BucketRates {
         ]
     }
 
-    /// The rates between two readings of the counters. `None` if no time lies between them.
+    /// Returns the rates between two readings of the counters. `None` if no time lies between them.
     fn between(earlier: &Sample, later: &Sample) -> Option<BucketRates> {
         let elapsed_s = later.at.saturating_duration_since(earlier.at).as_secs_f64();
         let rate = |counter: fn(&BucketStats) -> u64| {

@@ -80,7 +80,7 @@ impl AdmissionQueue {
         }
     }
 
-    /// True if the next request has waited for too long. `on_node` tells how many wait on the node; it is seldom asked.
+    /// Returns true if the next request has waited for too long. `on_node` tells how many wait on the node; it is seldom asked.
     pub fn is_next_stale(
         &self,
         overload: &OverloadConfig,
@@ -98,7 +98,7 @@ impl AdmissionQueue {
             && on_node().max(self.requests.len()) > overload.waiting_min
     }
 
-    /// The size that was reported the last time and the present one (with `held`, the connection's other bytes), if they differ.
+    /// Returns the size that was reported the last time and the present one (with `held`, the connection's other bytes), if they differ.
     pub fn tell(&mut self, held: usize) -> Option<(QueueSize, QueueSize)> {
         let now = QueueSize {
             requests: self.requests.len(),

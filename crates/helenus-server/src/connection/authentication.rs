@@ -124,7 +124,7 @@ async fn run_log_in<B: Backend>(
     }
 }
 
-/// The name in a token of SASL PLAIN: an identity to act as, the name and the password, with zeros between.
+/// Returns the name in a token of SASL PLAIN: an identity to act as, the name and the password, with zeros between.
 fn given_name(token: &[u8]) -> String {
     let name = token.split(|byte| *byte == 0).nth(1).unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()

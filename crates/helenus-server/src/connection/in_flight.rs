@@ -82,7 +82,7 @@ pub(super) struct AdmittedRequest {
 }
 
 impl AdmittedRequest {
-    /// One that leaves no trace.
+    /// Returns one that leaves no trace.
     pub fn untraced(info: RequestInfo) -> AdmittedRequest {
         AdmittedRequest {
             info,
@@ -135,7 +135,7 @@ impl TrackedRequest {
         })
     }
 
-    /// The request; nothing is left in its place.
+    /// Returns the request; nothing is left in its place.
     fn take(&mut self) -> TrackedRequest {
         let nothing = TrackedRequest {
             work: Work::default(),
@@ -275,7 +275,7 @@ impl InFlightRequest {
     }
 }
 
-/// The panic itself is in the log, where the hook has put it.
+/// Returns the panic itself is in the log, where the hook has put it.
 fn broken() -> ReadyResponse {
     let message = "Internal error: the request could not be completed; see the server's log".to_owned();
     ReadyResponse {

@@ -158,7 +158,7 @@ impl<B: Backend> Connection<B> {
         len.is_some_and(|len| is_started || len <= STRANGERS_BODY_LEN_MAX)
     }
 
-    /// False while requests have to wait for others to finish. One that asked to be told of a lack of room is not held back for it.
+    /// Returns false while requests have to wait for others to finish. One that asked to be told of a lack of room is not held back for it.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         let has_room = self.session.state.throws_on_overload() || {
             let needed = self

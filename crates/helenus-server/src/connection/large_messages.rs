@@ -102,7 +102,7 @@ fn decode(decompressor: Decompressor, envelope: Envelope) -> Result<Request, Cql
     RequestMessage::decode(envelope).map(|message| message.request)
 }
 
-/// True for a request that takes about a millisecond to be read, parsed and planned.
+/// Returns true for a request that takes about a millisecond to be read, parsed and planned.
 pub(super) fn is_long(opcode: Opcode, len: usize) -> bool {
     match opcode {
         Opcode::Query | Opcode::Prepare => len > LONG_TEXT_LEN,
@@ -112,7 +112,7 @@ pub(super) fn is_long(opcode: Opcode, len: usize) -> bool {
     }
 }
 
-/// The bytes to send of an answer that is long: to encode it takes a while too. What is left of the message is its kind.
+/// Returns the bytes to send of an answer that is long: to encode it takes a while too. What is left of the message is its kind.
 pub(super) async fn encode_if_long(
     encoder: &OutputEncoder,
     info: &RequestInfo,

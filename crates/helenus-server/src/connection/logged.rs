@@ -84,7 +84,8 @@ impl LoggedRequest {
     }
 }
 
-/// The keyspace of a batch. Texts are in the one in use; if there are only prepared statements, it is the one that they were prepared in.
+/// Returns the keyspace of a batch. Texts are in the one in use; if there are only prepared statements, it is the one that they were
+/// prepared in.
 fn batch_keyspace<B: Backend>(
     server: &ServerState<B>,
     in_use: Option<String>,

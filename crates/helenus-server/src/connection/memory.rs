@@ -67,7 +67,7 @@ impl Memory {
 }
 
 impl<B: Backend> Connection<B> {
-    /// Bytes of a request of which a part has come.
+    /// Returns the bytes of a request of which a part has come.
     fn partial_len(&self) -> usize {
         self.input.bytes.len() + self.input.decoder.buffered_len()
     }
@@ -81,7 +81,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Bytes of untaken answers above which the client is not read.
+    /// Returns the bytes of untaken answers above which the client is not read.
     pub(super) fn output_len_max(&self) -> usize {
         match self.session.state {
             SessionState::Ready(_) => OUTPUT_LEN_MAX,

@@ -201,7 +201,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// True if nothing is left to be answered and nothing more will be.
+    /// Returns true if nothing is left to be answered and nothing more will be.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.running.requests.is_empty() {
             return false;

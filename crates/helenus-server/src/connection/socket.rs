@@ -35,7 +35,7 @@ pub(super) struct LargeResponse {
 }
 
 impl LargeResponse {
-    /// True if others lack the memory that it takes.
+    /// Returns true if others lack the memory that it takes.
     pub fn is_missed(&self) -> bool {
         self.reserved.as_ref().is_some_and(Reservation::is_scarce)
     }
@@ -105,7 +105,7 @@ impl<B: Backend> Connection<B> {
         Ok(Poll::Ready(len))
     }
 
-    /// Bytes of answers that the client has not taken.
+    /// Returns the bytes of answers that the client has not taken.
     pub(super) fn output_len(&self) -> usize {
         let long: usize = self.output.large.iter().map(|long| long.bytes.len()).sum();
         self.short_output_len() + long

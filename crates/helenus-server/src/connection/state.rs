@@ -47,7 +47,7 @@ impl SessionState {
         matches!(self, SessionState::Ready(_))
     }
 
-    /// The protocol version of a client that is ready.
+    /// Returns the protocol version of a client that is ready.
     pub fn ready_version(&self) -> Option<ProtocolVersion> {
         match self {
             SessionState::Ready(options) => Some(options.version),
@@ -63,17 +63,17 @@ impl SessionState {
         }
     }
 
-    /// The client knows the error of partitions that are asked for too often.
+    /// Returns the client knows the error of partitions that are asked for too often.
     pub fn knows_rate_limits(&self) -> bool {
         self.options().is_some_and(|options| options.knows_rate_limits)
     }
 
-    /// The client wants OVERLOADED instead of waiting for memory.
+    /// Returns the client wants OVERLOADED instead of waiting for memory.
     pub fn throws_on_overload(&self) -> bool {
         self.options().is_some_and(|options| options.throw_on_overload)
     }
 
-    /// The client has logged in.
+    /// Returns the client has logged in.
     pub fn authenticated(self) -> SessionState {
         match self {
             SessionState::Authenticating(options) => SessionState::Ready(options),

@@ -33,7 +33,7 @@ pub(super) enum StatementSummary<P> {
 }
 
 impl<P> StatementSummary<P> {
-    /// A batch, by its first statement, and with all of them if it `is_audited`.
+    /// Returns a batch, by its first statement, and with all of them if it `is_audited`.
     pub fn batch(batch: &Batch, is_audited: bool) -> StatementSummary<P> {
         let audited = match is_audited {
             true => batch.statements.iter().map(|one| one.statement.clone()).collect(),
@@ -61,7 +61,7 @@ impl<P> StatementSummary<P> {
         }
     }
 
-    /// The statement's text.
+    /// Returns the statement's text.
     pub fn text<B: Backend<Prepared = P>>(&self, backend: &B) -> String {
         match self {
             StatementSummary::Text { text, .. } => shorten(text).to_owned(),
@@ -78,7 +78,7 @@ impl<P> StatementSummary<P> {
     }
 }
 
-/// The text of a batch's statement; none of one that is not known here.
+/// Returns the text of a batch's statement; none of one that is not known here.
 pub(super) fn text<B: Backend>(backend: &B, statement: &StatementRef) -> String {
     match statement {
         StatementRef::Query(text) => text.clone(),

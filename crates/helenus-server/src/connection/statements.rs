@@ -37,7 +37,7 @@ fn check_keyspace<B: Backend>(server: &ServerState<B>, keyspace: Option<&str>) -
     keyspace.map_or(Ok(()), |keyspace| server.backend.check_keyspace(keyspace))
 }
 
-/// The values of a request.
+/// Returns the values of a request.
 pub(super) fn values(parameters: QueryParameters) -> BoundValues {
     match parameters.names {
         Some(names) => BoundValues::Named(names.into_iter().zip(parameters.values).collect()),
@@ -46,7 +46,7 @@ pub(super) fn values(parameters: QueryParameters) -> BoundValues {
     }
 }
 
-/// The options of a request, without what is answered by the transport itself.
+/// Returns the options of a request, without what is answered by the transport itself.
 fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOptions {
     QueryOptions {
         consistency: parameters.consistency,
@@ -63,7 +63,7 @@ fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOp
     }
 }
 
-/// The outcome as a message; `page` decides on the metadata of rows.
+/// Returns the outcome as a message; `page` decides on the metadata of rows.
 fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> ResponseMessage {
     let result = match outcome.response {
         Answer::Void => QueryResult::Void,

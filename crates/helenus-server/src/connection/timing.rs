@@ -42,8 +42,8 @@ pub(super) struct TimeSlice {
 }
 
 impl<B: Backend> Connection<B> {
-    /// True if the client has asked nothing for a moment: a request that is on its way when the connection ends has no answer, and most are
-    /// sent as soon as the one before is answered.
+    /// Returns true if the client has asked nothing for a moment: a request that is on its way when the connection ends has no answer, and
+    /// most are sent as soon as the one before is answered.
     pub(super) fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
         let quiet_at = self.timers.last_request + QUIET;
         if quiet_at <= Instant::now() {

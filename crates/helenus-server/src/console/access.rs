@@ -77,7 +77,7 @@ impl Access {
         }
     }
 
-    /// The header `set-cookie` that begins a session, or with an empty `id` ends it.
+    /// Returns the header `set-cookie` that begins a session, or with an empty `id` ends it.
     pub fn set_cookie(&self, id: &str) -> String {
         let end = if id.is_empty() { "; Max-Age=0" } else { "" };
         format!(
@@ -86,7 +86,7 @@ impl Access {
         )
     }
 
-    /// The token that a caller's commands must bring along.
+    /// Returns the token that a caller's commands must bring along.
     pub fn token<'a>(&'a self, caller: &'a Caller) -> &'a str {
         caller
             .session

@@ -28,7 +28,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// The figures of the time since the last reading. After the first there are those of gauges alone.
+    /// Returns the figures of the time since the last reading. After the first there are those of gauges alone.
     pub fn figures(&mut self, text: &str) -> BTreeMap<String, f64> {
         let (now, reading) = (Instant::now(), Reading::parse(text));
         let mut figures = BTreeMap::new();
@@ -143,14 +143,14 @@ impl Reading {
     }
 }
 
-/// A label's name and value. Values with commas or quotes are not among those that are shown.
+/// Returns a label's name and value. Values with commas or quotes are not among those that are shown.
 fn label(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once('=')?;
     Some((name, value.strip_prefix('"')?.strip_suffix('"')?))
 }
 
-/// The bound under which that share of the requests lies, as Prometheus' `histogram_quantile` has it: between the bounds of a bucket in
-/// proportion, and of the last bucket its lower bound. None without requests.
+/// Returns the bound under which that share of the requests lies, as Prometheus' `histogram_quantile` has it: between the bounds of a
+/// bucket in proportion, and of the last bucket its lower bound. None without requests.
 pub(super) fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let total = buckets
         .last()

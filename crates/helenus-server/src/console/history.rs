@@ -58,7 +58,7 @@ impl History {
         }
     }
 
-    /// The figures of the last `seconds`, in [`POINTS_MAX`] points at most: the mean of each interval, of latencies the highest.
+    /// Returns the figures of the last `seconds`, in [`POINTS_MAX`] points at most: the mean of each interval, of latencies the highest.
     pub fn report(&self, seconds: i64) -> Value {
         let latest = self.times.back().copied().unwrap_or_default();
         let first = self

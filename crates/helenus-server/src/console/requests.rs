@@ -94,7 +94,7 @@ pub(super) async fn cluster(State(console): State<Console>) -> impl IntoResponse
     }))
 }
 
-/// The figures of the last `seconds`.
+/// Returns the figures of the last `seconds`.
 pub(super) async fn history(State(console): State<Console>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let seconds = query.as_deref().and_then(|query| query.strip_prefix("seconds="));
     let seconds = seconds

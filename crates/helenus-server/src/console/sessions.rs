@@ -51,7 +51,7 @@ impl Session {
 pub(super) struct Sessions(Mutex<HashMap<Digested, Session>>);
 
 impl Sessions {
-    /// A new session; what its cookie holds.
+    /// Returns a new session; what its cookie holds.
     pub fn begin(&self, user: Arc<User>, now: Instant) -> String {
         let id = random_token();
         let session = Session {
@@ -72,7 +72,7 @@ impl Sessions {
         id
     }
 
-    /// The session of a cookie, which is used by that.
+    /// Returns the session of a cookie, which is used by that.
     pub fn find(&self, id: &str, now: Instant) -> Option<Session> {
         let mut sessions = self.0.lock();
         let session = sessions

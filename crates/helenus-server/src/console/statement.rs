@@ -96,7 +96,7 @@ fn rows_report(rows: &Rows) -> Value {
     })
 }
 
-/// A value as text: JSON loses digits of large numbers in a browser.
+/// Returns a value as text: JSON loses digits of large numbers in a browser.
 fn cell_text(column: &ColumnSpec, bytes: &[u8]) -> String {
     match to_json(&column.ty, bytes) {
         Ok(text) => serde_json::from_str::<String>(&text).unwrap_or(text),

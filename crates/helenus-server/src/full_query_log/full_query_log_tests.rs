@@ -77,7 +77,7 @@ async fn entries_are_written_in_their_order_while_the_log_is_on() {
     assert!(texts(folder.path()).is_empty());
 }
 
-/// A log whose queue takes one entry, and nobody who writes.
+/// Returns a log whose queue takes one entry, and nobody who writes.
 fn full(block: bool) -> (RunningQueryLog, mpsc::Receiver<Message>) {
     let (messages, received) = mpsc::channel();
     let running = RunningQueryLog {

@@ -67,7 +67,7 @@ pub struct RequestTimes {
 }
 
 impl FullQueryLog {
-    /// The log of a node, off.
+    /// Returns the log of a node, off.
     pub fn new(defaults: QueryLogOptions) -> FullQueryLog {
         FullQueryLog {
             defaults,
@@ -75,7 +75,7 @@ impl FullQueryLog {
         }
     }
 
-    /// The log if it is on.
+    /// Returns the log if it is on.
     pub fn running(&self) -> Option<Arc<RunningQueryLog>> {
         // Relaxed: a request that begins while the log is switched may be in it or not.
         match self.is_on.load(Ordering::Relaxed) {
@@ -183,7 +183,7 @@ impl RunningQueryLog {
         })
     }
 
-    /// The times of a request that begins.
+    /// Returns the times of a request that begins.
     pub fn times(&self) -> RequestTimes {
         let timestamp_us = self.timestamps.next_us(&SystemClock as &dyn Clock);
         let now_us = SystemClock.now_us();
@@ -206,7 +206,7 @@ impl RunningQueryLog {
         let _ = self.messages.send(Message::Record(record, place));
     }
 
-    /// A place in the queue. None if it is full, or the log is off.
+    /// Returns a place in the queue. None if it is full, or the log is off.
     async fn place(&self, len: usize) -> Option<OwnedSemaphorePermit> {
         // One that is longer than the queue takes all of it.
         let len = u32::try_from(len)

@@ -43,7 +43,7 @@ impl Default for QueryLogOptions {
 }
 
 impl QueryLogOptions {
-    /// The options by name, in the order of Cassandra's `nodetool getfullquerylog`.
+    /// Returns the options by name, in the order of Cassandra's `nodetool getfullquerylog`.
     pub fn by_name(&self) -> [(&'static str, String); 7] {
         [
             ("log_dir", self.folder.display().to_string()),
@@ -83,7 +83,7 @@ impl QueryLogPatch {
         Ok(patch)
     }
 
-    /// The settings with what is given in place of theirs.
+    /// Returns the settings with what is given in place of theirs.
     pub(super) fn on(&self, mut options: QueryLogOptions) -> Result<QueryLogOptions, String> {
         for (name, value) in &self.0 {
             set(&mut options, name, value)?;

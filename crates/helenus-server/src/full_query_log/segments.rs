@@ -131,7 +131,7 @@ impl Segments {
         written
     }
 
-    /// True if nothing more belongs into the segment: its cycle is over, or the next record would make it too long.
+    /// Returns true if nothing more belongs into the segment: its cycle is over, or the next record would make it too long.
     fn is_complete(&self, open: &OpenSegment, next_len: u64) -> bool {
         let has_records = open.len > SEGMENT_HEADER.len() as u64;
         let len_max = (self.log_bytes_max / SEGMENTS_MIN).min(SEGMENT_BYTES_MAX);
@@ -219,7 +219,7 @@ pub(super) fn delete_all(folder: &Path) -> io::Result<()> {
     paths.iter().try_for_each(fs::remove_file)
 }
 
-/// The segments of a folder, the oldest first.
+/// Returns the segments of a folder, the oldest first.
 fn segment_paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {

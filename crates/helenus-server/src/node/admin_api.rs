@@ -69,7 +69,7 @@ async fn show(State(control): State<AdminApi>) -> impl IntoResponse {
     as_json(&control.report())
 }
 
-/// The bytes that the tablets of each node have, as the nodes' heartbeats say; each is asked for in the store.
+/// Returns the bytes that the tablets of each node have, as the nodes' heartbeats say; each is asked for in the store.
 async fn show_loads(State(control): State<AdminApi>) -> Result<impl IntoResponse, Refusal> {
     let view = control.agent.view();
     let loads = loads(control.documents.as_ref(), &view).await;
@@ -161,7 +161,7 @@ fn report(agent: &AgentHandle, here: HostId, schema_version: &str) -> Value {
     })
 }
 
-/// A node whose lease has ended.
+/// Returns a node whose lease has ended.
 fn lost(node: &LostNode) -> Value {
     json!({
         "host_id": node.host_id.to_string(),

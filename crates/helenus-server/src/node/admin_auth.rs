@@ -24,7 +24,7 @@ const REFUSAL: &str = "commands are taken from this machine, or with the cluster
 /// The status and the reason of a command that was not carried out.
 pub(crate) type Refusal = (StatusCode, String);
 
-/// The header `authorization` of a command, such as `POST /cluster/drain`, that answers a challenge.
+/// Returns the header `authorization` of a command, such as `POST /cluster/drain`, that answers a challenge.
 pub fn authorization(secret: &Secret, command: &str, challenge: &str) -> String {
     let mac = secret.sign(Purpose::Command, &signed(command, challenge));
     format!("{SCHEME}{challenge}.{mac}")
@@ -54,7 +54,7 @@ impl AdminAuthenticator {
         }
     }
 
-    /// A new challenge.
+    /// Returns a new challenge.
     pub fn challenge(&self) -> String {
         let proof = self.own.proof(Purpose::Command);
         proof.trim_start_matches(SCHEME).to_owned()

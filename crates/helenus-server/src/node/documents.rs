@@ -67,7 +67,7 @@ impl StoreDocuments {
         self.others.subscribe()
     }
 
-    /// The stamp of a document, if there is one.
+    /// Returns the stamp of a document, if there is one.
     async fn stamp(&self, name: &str) -> Result<Option<Listed>, DocumentError> {
         self.requests.head.increment(1);
         let objects = self.store.objects().map_err(failed)?;
@@ -98,7 +98,7 @@ impl StoreDocuments {
     }
 }
 
-/// An object's name and stamp.
+/// Returns an object's name and stamp.
 fn listed(object: ObjectMeta) -> Option<Listed> {
     let name = object.location.filename()?.to_owned();
     let stamp = match object.e_tag.or(object.version) {

@@ -50,8 +50,8 @@ impl AnnouncedNodes {
         announced
     }
 
-    /// The events that lead to this view. A node that joins is not spoken of before it has the tablets that it was to be given: drivers read
-    /// a node's tokens when they first hear of it, and some of them never again.
+    /// Returns the events that lead to this view. A node that joins is not spoken of before it has the tablets that it was to be given:
+    /// drivers read a node's tokens when they first hear of it, and some of them never again.
     fn update(&mut self, view: &ClusterView) -> Vec<Event> {
         let mut events = Vec::new();
         for node in view.nodes().iter().filter(|node| node.host_id != self.here) {

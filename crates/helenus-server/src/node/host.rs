@@ -46,7 +46,7 @@ pub(super) fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
     }
 }
 
-/// The tablets that a store in a bucket began with.
+/// Returns the tablets that a store in a bucket began with.
 pub(super) fn tablets(store: &Store) -> Vec<TabletSpec> {
     let spec = |(id, tokens): (u32, helenus_tablet::TokenRange)| TabletSpec {
         id: TabletId(id),

@@ -157,7 +157,7 @@ impl ClusterNode {
         self.here
     }
 
-    /// The identity of the store.
+    /// Returns the identity of the store.
     pub fn store(&self) -> Uuid {
         self.identity
     }
@@ -188,7 +188,7 @@ impl ClusterNode {
         self.certificate_expiry.clone()
     }
 
-    /// The secret that the nodes of the cluster share.
+    /// Returns the secret that the nodes of the cluster share.
     pub fn secret(&self) -> Secret {
         self.secret.clone()
     }
@@ -265,7 +265,7 @@ async fn awaited_secret(store: &Store) -> Result<Secret, StoreError> {
     }
 }
 
-/// The secret that is kept in the store; the first node makes it.
+/// Returns the secret that is kept in the store; the first node makes it.
 async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
     loop {
         if let Some(document) = store.meta_get(SECRET_DOCUMENT).await? {

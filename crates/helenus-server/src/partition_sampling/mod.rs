@@ -46,7 +46,7 @@ struct Context {
     schedule: Arc<Schedule>,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(engine: Arc<Engine>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/sampling", post(sample).get(list))
@@ -112,7 +112,7 @@ fn sampler_kind(name: &Value) -> Result<SamplerKind, Refusal> {
     SamplerKind::named(name).ok_or_else(|| refused(format!("there is no sampler {name}")))
 }
 
-/// The keyspace and the table that a body names.
+/// Returns the keyspace and the table that a body names.
 fn place(body: &Value) -> (Option<String>, Option<String>) {
     let name = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
     (name("keyspace"), name("table"))

@@ -56,7 +56,7 @@ impl Schedule {
         count > 0 || stops_all
     }
 
-    /// The tables of what is scheduled, as `KEYSPACE.TABLE` with `*` for all.
+    /// Returns the tables of what is scheduled, as `KEYSPACE.TABLE` with `*` for all.
     pub fn list(&self) -> Vec<String> {
         self.0.lock().iter().map(|job| shown(&job.id)).collect()
     }
@@ -72,7 +72,7 @@ fn shown((keyspace, table): &JobId) -> String {
     format!("{}.{}", name(keyspace), name(table))
 }
 
-/// True if some table is of both.
+/// Returns true if some table is of both.
 fn overlap(one: &JobId, other: &JobId) -> bool {
     let meet =
         |one: &Option<String>, other: &Option<String>| one.is_none() || other.is_none() || one == other;

@@ -176,7 +176,7 @@ impl ClusterClient {
         })
     }
 
-    /// The others hear nobody who is not in the cluster document.
+    /// Returns the others hear nobody who is not in the cluster document.
     fn has_joined(&self) -> bool {
         let view = self.agent.view();
         let here = view.node(self.here).map(|node| node.incarnation);

@@ -35,7 +35,7 @@ pub(super) fn stale_request(stale: &StaleEntries) -> RemoveStaleRequest {
     }
 }
 
-/// The same, as they come.
+/// Returns the same, as they come.
 pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
     let entry =
         |entry: proto::StaleEntry| StaleEntry::new(entry.partition_key, entry.clustering, entry.written_us);
@@ -46,7 +46,7 @@ pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
     }
 }
 
-/// A search of posting lists, as it is sent to their owner.
+/// Returns a search of posting lists, as it is sent to their owner.
 pub(super) fn list_search_request(search: &ListSearch) -> SearchListsRequest {
     SearchListsRequest {
         index: search.index,
@@ -60,7 +60,7 @@ pub(super) fn list_search_request(search: &ListSearch) -> SearchListsRequest {
     }
 }
 
-/// The same, as it comes.
+/// Returns the same, as it comes.
 pub(super) fn list_search(request: SearchListsRequest) -> ListSearch {
     let (components, _) = request.vector.as_chunks();
     ListSearch {
@@ -74,7 +74,7 @@ pub(super) fn list_search(request: SearchListsRequest) -> ListSearch {
     }
 }
 
-/// A statement as it is sent to its owner.
+/// Returns a statement as it is sent to its owner.
 ///
 /// `known` are the columns of its result as this node knows them.
 pub(super) fn statement(
@@ -133,7 +133,7 @@ pub(super) fn statement(
     }
 }
 
-/// The columns of the result as this node knows them, if the statement is prepared and always answers with rows.
+/// Returns the columns of the result as this node knows them, if the statement is prepared and always answers with rows.
 pub(super) fn known_result(forwarded: &Forwarded<'_>) -> Option<Arc<ResultMetadata>> {
     match forwarded.source {
         Source::Prepared(prepared) => prepared.result(),
@@ -303,7 +303,7 @@ impl ReceivedStatement {
     }
 }
 
-/// The prepared statement of an id, if it is known here and still makes sense.
+/// Returns the prepared statement of an id, if it is known here and still makes sense.
 fn known(engine: &Engine, id: &[u8]) -> Option<Arc<Prepared>> {
     let prepared = engine.prepared(id).ok()?;
     engine.current_plan(&prepared).is_ok().then_some(prepared)
@@ -325,7 +325,7 @@ fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlE
     }
 }
 
-/// An answer as it is sent back, without columns of that id.
+/// Returns an answer as it is sent back, without columns of that id.
 pub(super) fn answer(result: Result<Outcome, CqlError>, known_id: &[u8]) -> Bytes {
     let message = match result {
         Ok(outcome) => ResponseMessage {

@@ -5,7 +5,7 @@ pub(super) const GROUP_MAX: usize = 128;
 /// Their bytes, about.
 pub(super) const GROUP_BYTES_MAX: usize = 64 << 10;
 
-/// The next message's: what there is, as long as there is room.
+/// Returns the next message's: what there is, as long as there is room.
 pub(super) fn next_batch<T>(mut next: impl FnMut() -> Option<T>, size: impl Fn(&T) -> usize) -> Vec<T> {
     let mut group = Vec::new();
     let mut bytes = 0;

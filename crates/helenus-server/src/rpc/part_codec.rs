@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// The same after it was on its way.
+    /// Returns the same after it was on its way.
     fn sent(result: Result<PartAnswer, ExecutionError>) -> Result<PartAnswer, RemoteError> {
         let bytes = response(result).encode_to_vec();
         answer(PartResponse::decode(bytes.as_slice()).unwrap())
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Rows of one column.
+    /// Returns the rows of one column.
     fn page(cells: &[Option<&[u8]>], last: Option<&'static str>, is_cut: bool) -> PartRows {
         let column = ColumnSpec::new("ks", "t", "v", CqlType::Native(NativeType::Blob));
         let mut builder = RowsBuilder::new(1);

@@ -164,7 +164,7 @@ impl PeerAuthInterceptor {
     }
 }
 
-/// All that a stranger is told.
+/// Returns all that a stranger is told.
 fn unknown() -> Status {
     Status::unauthenticated("this port is for the nodes of a cluster")
 }
@@ -233,12 +233,12 @@ impl PeerCredentials {
         Some(proof)
     }
 
-    /// A stream, which ends when either side does.
+    /// Returns a stream, which ends when either side does.
     pub fn stream<T>(&self, messages: T) -> Request<T> {
         self.proven(Request::new(messages))
     }
 
-    /// A call that ends within that time.
+    /// Returns a call that ends within that time.
     pub fn request<T>(&self, message: T, timeout: Duration) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(timeout);

@@ -21,7 +21,7 @@ pub fn node(number: u128, stay: u128) -> NodeInfo {
     }
 }
 
-/// A node that sees those nodes.
+/// Returns a node that sees those nodes.
 pub fn own(number: u128, store: Uuid, seen: &[(u128, u128)]) -> LocalIdentity {
     let nodes = seen.iter().map(|&(number, stay)| node(number, stay));
     let view = ClusterView::new(1, "test", nodes.collect(), Vec::new());

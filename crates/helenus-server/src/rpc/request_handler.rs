@@ -390,7 +390,7 @@ impl Stream for Outgoing {
     }
 }
 
-/// False if something has failed that is not the client's.
+/// Returns false if something has failed that is not the client's.
 pub(super) fn is_answer(what: &answer::What) -> bool {
     !matches!(what, answer::What::Failure(_))
 }

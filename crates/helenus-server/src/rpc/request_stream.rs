@@ -111,7 +111,7 @@ impl PendingRequest {
 }
 
 impl StreamState {
-    /// The next message.
+    /// Returns the next message.
     fn take(&mut self, traffic: &OutboundTraffic) -> Option<Questions> {
         let (waiting, open) = (&mut self.waiting, &mut self.open);
         let next = || {
@@ -185,7 +185,7 @@ pub(super) fn size(what: &question::What) -> usize {
     }
 }
 
-/// True of what is worth a call of its own: it would keep the others waiting.
+/// Returns true of what is worth a call of its own: it would keep the others waiting.
 pub(super) fn is_large(what: &question::What) -> bool {
     size(what) > GROUP_BYTES_MAX
 }

@@ -52,7 +52,7 @@ pub(super) async fn run<T: Send + 'static>(
     }
 }
 
-/// The answer to what has panicked.
+/// Returns the answer to what has panicked.
 pub(super) fn broken() -> Status {
     Status::internal("the request could not be completed; see the node's log")
 }

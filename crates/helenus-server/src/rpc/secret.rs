@@ -50,7 +50,7 @@ impl Secret {
         Secret(bytes.into())
     }
 
-    /// A new one, to be kept where only the nodes can read.
+    /// Returns a new one, to be kept where only the nodes can read.
     pub fn random() -> Secret {
         Secret(rand::random::<[u8; 32]>().to_vec())
     }
@@ -72,7 +72,7 @@ impl Secret {
         self.prove(purpose, "", now_s())
     }
 
-    /// The same with more that it proves: words with points between them.
+    /// Returns the same with more that it proves: words with points between them.
     pub(super) fn proof_of(&self, purpose: Purpose, words: &str) -> String {
         self.prove(purpose, words, now_s())
     }
@@ -82,7 +82,7 @@ impl Secret {
         self.verify(purpose, proof, now_s()).is_some()
     }
 
-    /// The MAC of a text, in hexadecimal digits.
+    /// Returns the MAC of a text, in hexadecimal digits.
     pub(crate) fn sign(&self, purpose: Purpose, text: &str) -> String {
         hex(&self.mac(purpose, text).finalize().into_bytes())
     }
@@ -117,7 +117,7 @@ impl Secret {
     }
 }
 
-/// The words that a header claims beside its time, true or not.
+/// Returns the words that a header claims beside its time, true or not.
 pub(super) fn words(proof: &str) -> Option<&str> {
     let (claim, _) = proof.strip_prefix(SCHEME)?.rsplit_once('.')?;
     claim.splitn(3, '.').nth(2)

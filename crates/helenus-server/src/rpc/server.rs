@@ -140,7 +140,7 @@ impl RpcServer {
         })
     }
 
-    /// The newest version of the cluster document that another node has told of.
+    /// Returns the newest version of the cluster document that another node has told of.
     pub fn told(&self) -> watch::Receiver<DocumentVersion> {
         self.told.clone()
     }
@@ -187,7 +187,7 @@ struct NodeService {
 }
 
 impl NodeService {
-    /// The counters of the node that asks.
+    /// Returns the counters of the node that asks.
     fn traffic<T>(&self, request: &Request<T>) -> Arc<InboundTraffic> {
         let caller = request.extensions().get::<Caller>();
         let node = caller.map_or_else(Uuid::nil, |caller| caller.0);

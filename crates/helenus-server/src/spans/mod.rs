@@ -121,7 +121,7 @@ async fn export(mut waiting: mpsc::Receiver<SpanData>, exporter: impl SpanExport
     }
 }
 
-/// The spans of the next message; empty if there will be no more.
+/// Returns the spans of the next message; empty if there will be no more.
 async fn next_batch(waiting: &mut mpsc::Receiver<SpanData>) -> Vec<SpanData> {
     let mut batch = Vec::new();
     batch.extend(waiting.recv().await);

@@ -23,7 +23,7 @@ pub(crate) struct RequestSpan<'r> {
 }
 
 impl RequestSpan<'_> {
-    /// The span as it is sent.
+    /// Returns the span as it is sent.
     pub(super) fn data(self, instrumentation_scope: InstrumentationScope) -> SpanData {
         let now = (SystemTime::now(), Instant::now());
         let at = |instant: Instant| now.0 - now.1.saturating_duration_since(instant);
@@ -97,7 +97,7 @@ impl RequestSpan<'_> {
     }
 }
 
-/// A code as the specification of the protocol writes it.
+/// Returns a code as the specification of the protocol writes it.
 fn status_code(code: i32) -> String {
     format!("0x{code:04X}")
 }
@@ -106,7 +106,7 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The first word of a statement, which says what it does.
+/// Returns the first word of a statement, which says what it does.
 fn operation(statement: &str) -> String {
     let word = statement.split_whitespace().next().unwrap_or_default();
     match word.to_uppercase() {

@@ -16,7 +16,7 @@ pub(crate) struct SpanParent {
 }
 
 impl SpanParent {
-    /// A trace that begins with the request.
+    /// Returns a trace that begins with the request.
     pub fn none() -> SpanParent {
         SpanParent {
             trace: TraceId::from_bytes(rand::random()),
@@ -32,7 +32,7 @@ pub(super) struct TraceContext {
     pub is_sampled: bool,
 }
 
-/// The trace context in a request's payload, if there is a valid one.
+/// Returns the trace context in a request's payload, if there is a valid one.
 pub(super) fn of_payload(payload: &CustomPayload) -> Option<TraceContext> {
     let (_, value) = payload.iter().find(|(name, _)| name == TRACEPARENT)?;
     parse(std::str::from_utf8(value.as_deref()?).ok()?)

@@ -42,7 +42,7 @@ async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result
     outcome.map(|_| ())
 }
 
-/// Keys of the first node, each with one of another's.
+/// Returns the keys of the first node, each with one of another's.
 async fn pairs(nodes: &Nodes, cut: &Cut) -> Vec<(i32, i32)> {
     for k in 0..60 {
         nodes.run(0, &format!("INSERT INTO t (k) VALUES ({k})")).await;

@@ -193,7 +193,7 @@ impl Cluster for Cut {
     }
 }
 
-/// Keys whose rows are the first node's own.
+/// Returns the keys whose rows are the first node's own.
 pub async fn own_keys(nodes: &Nodes, cut: &Cut) -> Vec<i32> {
     let mut own = Vec::new();
     for k in 0..60 {

@@ -20,7 +20,7 @@ struct Joined {
     node: ClusterNode,
 }
 
-/// A node of the store of that name in memory.
+/// Returns a node of the store of that name in memory.
 async fn join(store: &str, number: u8) -> Joined {
     let host_id = Uuid::from_u128(u128::from(number));
     let native_address = SocketAddr::from(([127, 0, 0, number], 9042));
@@ -79,7 +79,7 @@ impl Joined {
         }
     }
 
-    /// The least time in which the node answered all of these reads, of three tries.
+    /// Returns the least time in which the node answered all of these reads, of three tries.
     async fn least_time_of(&self, reads: &[(&str, &str)]) -> Duration {
         let mut least = Duration::MAX;
         for _ in 0..3 {

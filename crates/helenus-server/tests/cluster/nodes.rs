@@ -110,7 +110,7 @@ fn free_addresses() -> Vec<SocketAddr> {
         .collect()
 }
 
-/// A node, as it shows itself to the others.
+/// Returns a node, as it shows itself to the others.
 pub fn own(number: usize, addresses: &[SocketAddr]) -> LocalIdentity {
     LocalIdentity {
         store: uuid::Uuid::from_u128(42),
@@ -193,7 +193,7 @@ impl Nodes {
         outcome.map_err(|error| format!("error: {error}"))
     }
 
-    /// The answer as text: rows by `; `, values by `, `, or the error.
+    /// Returns the answer as text: rows by `; `, values by `, `, or the error.
     pub async fn run(&self, node: usize, text: &str) -> String {
         match self.outcome(node, text, &QueryOptions::default()).await {
             Ok(outcome) => shown(&outcome),
@@ -201,7 +201,7 @@ impl Nodes {
         }
     }
 
-    /// The same for a statement that is prepared on the node, with int values.
+    /// Returns the same for a statement that is prepared on the node, with int values.
     pub async fn execute(&self, node: usize, text: &str, values: &[i32]) -> String {
         let engine = &self.engines[node % NODES];
         let prepared = engine.prepare(&ClientState::default(), Some("ks"), text).await;

@@ -529,7 +529,7 @@ async fn a_lost_clients_requests_run_to_their_end() {
     mock.ends(2).await;
 }
 
-/// A server, a client of which request 1 runs until the gate is at 1, and a client without requests.
+/// Returns a server, a client of which request 1 runs until the gate is at 1, and a client without requests.
 async fn with_a_busy_and_an_idle_client() -> (Server, Mock, Client, Client) {
     let (server, mock) = server().await;
     let mut busy = Client::connect(server.address(), V5, None, &[]).await;

@@ -11,7 +11,7 @@ use crate::client::{Client, query};
 use crate::mock::Mock;
 use crate::{V4, config, void};
 
-/// A server that runs 32 requests at a time for each connection.
+/// Returns a server that runs 32 requests at a time for each connection.
 async fn small_server() -> (Server, Mock) {
     let overload = OverloadConfig {
         wait_target: Some(Duration::from_millis(50)),

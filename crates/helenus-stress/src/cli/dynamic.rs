@@ -41,7 +41,7 @@ fn dynamic(argument: &str) -> Option<(&'static str, &str)> {
         .find_map(|(prefix, flag)| Some((*flag, argument.strip_prefix(prefix)?)))
 }
 
-/// The two halves of `NAME=VALUE`, without the quotes that a shell may have left around the value.
+/// Returns the two halves of `NAME=VALUE`, without the quotes that a shell may have left around the value.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {

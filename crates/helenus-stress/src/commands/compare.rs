@@ -89,7 +89,7 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-/// One run of one side, in a keyspace of its own, which is gone afterwards.
+/// Returns one run of one side, in a keyspace of its own, which is gone afterwards.
 fn one(
     runtime: &Runtime,
     args: &CompareArgs,

@@ -145,7 +145,7 @@ fn drive_and_watch(
     Ok((load.clone(), summary?))
 }
 
-/// The processes and metrics that the command line names; fails when they can't be read.
+/// Returns the processes and metrics that the command line names; fails when they can't be read.
 fn monitor_targets(args: &LoadArgs) -> Result<MonitorTargets> {
     let pids = args.server.server_pid.clone();
     if !pids.is_empty() && process::usage(&pids).is_none() {

@@ -45,7 +45,7 @@ pub fn info(name: &str) -> Result<Ended> {
     Ok(Ended::Well)
 }
 
-/// The text of `info`.
+/// Returns the text of `info`.
 pub fn describe(info: &'static Info) -> Result<String> {
     let setup = Setup::new(info, &Defaults::parse_from([""]).load)?;
     let mut text = format!("{}: {}\n", info.name, info.about);

@@ -29,7 +29,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of the session's command line; `warmup` is not measured.
+    /// Returns the plan of the session's command line; `warmup` is not measured.
     pub fn new(session: &Session<'_>, kind: RunKind, warmup: Duration) -> Result<Self> {
         let start = Instant::now();
         match kind {

@@ -66,7 +66,7 @@ impl KeyPicker {
         }
     }
 
-    /// The next key.
+    /// Returns the next key.
     pub fn pick(&self, rng: &mut impl Rng) -> u64 {
         let number = match self.picking {
             Picking::Random => rng.random_range(0..self.count),
@@ -87,7 +87,7 @@ impl KeyPicker {
     }
 }
 
-/// A number of the standard normal distribution (Box and Muller).
+/// Returns a number of the standard normal distribution (Box and Muller).
 pub fn standard_normal(rng: &mut impl Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()

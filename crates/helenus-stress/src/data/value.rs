@@ -39,7 +39,7 @@ impl ValueId<'_> {
 const HEADER: usize = 16;
 
 impl ValueFormat {
-    /// Bytes that come before the payload; no value is shorter.
+    /// Returns the bytes that come before the payload; no value is shorter.
     pub fn header_len(self) -> usize {
         match self {
             ValueFormat::Text => 2 * HEADER,

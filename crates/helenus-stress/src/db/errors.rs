@@ -15,7 +15,7 @@ pub struct OpError {
 }
 
 impl OpError {
-    /// An error of this side.
+    /// Returns an error of this side.
     pub fn client(name: &'static str, message: impl ToString) -> Self {
         Self {
             code: None,
@@ -24,7 +24,7 @@ impl OpError {
         }
     }
 
-    /// A response that can't be decoded as the expected rows.
+    /// Returns a response that can't be decoded as the expected rows.
     pub fn unreadable(error: impl ToString) -> Self {
         Self::client("unreadable answer", error)
     }

@@ -2,7 +2,7 @@
 
 use crate::cli::options::SchemaArgs;
 
-/// The CREATE KEYSPACE of a run. Without a choice, there are as many copies as nodes, three at most.
+/// Returns the CREATE KEYSPACE of a run. Without a choice, there are as many copies as nodes, three at most.
 pub fn create_keyspace(args: &SchemaArgs, nodes: usize) -> String {
     let simple = |factor: usize| format!("{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}");
     let replication = match args.replication.as_deref().map(str::trim) {

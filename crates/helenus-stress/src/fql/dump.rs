@@ -46,7 +46,7 @@ pub fn dump(args: &DumpArgs) -> Result<()> {
     }
 }
 
-/// An entry, with an empty line behind it.
+/// Returns an entry, with an empty line behind it.
 pub fn text(entry: &Entry) -> String {
     let mut out = String::new();
     let kind = match entry.statements {

@@ -41,7 +41,7 @@ impl OrderedEntries {
         Ok(OrderedEntries(logs.iter().map(open).collect::<Result<_>>()?))
     }
 
-    /// The next entry.
+    /// Returns the next entry.
     ///
     /// # Errors
     /// A log can't be read.

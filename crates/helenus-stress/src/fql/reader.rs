@@ -39,8 +39,8 @@ impl LogReader {
         })
     }
 
-    /// The next entry and the bytes that it took; none at the end, behind which more may be written. What can't be read is left out, and said
-    /// so on stderr.
+    /// Returns the next entry and the bytes that it took; none at the end, behind which more may be written. What can't be read is left
+    /// out, and said so on stderr.
     ///
     /// # Errors
     /// A file can't be read.
@@ -89,7 +89,7 @@ impl LogReader {
         }
     }
 
-    /// The segment behind the last one, if it is there.
+    /// Returns the segment behind the last one, if it is there.
     fn next_segment(&self) -> Result<Option<Segment>> {
         let mut paths = match self.path.is_dir() {
             true => segment_paths(&self.path)?,
@@ -116,7 +116,7 @@ impl LogReader {
 }
 
 impl Segment {
-    /// The next record, if it is in the buffer.
+    /// Returns the next record, if it is in the buffer.
     fn take(&mut self) -> Result<Option<Bytes>, helenus_cql::query_log::UnreadableRecord> {
         if !self.has_begun {
             self.has_begun = take_header(&mut self.buffer)?;
@@ -142,7 +142,7 @@ impl Segment {
     }
 }
 
-/// The segments of a folder, the oldest first.
+/// Returns the segments of a folder, the oldest first.
 fn segment_paths(folder: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = || format!("can't read {}", folder.display());
     let mut paths = Vec::new();

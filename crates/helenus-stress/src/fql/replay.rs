@@ -85,7 +85,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Replayed> {
     Ok(replayed)
 }
 
-/// A segment for the statements that are run.
+/// Returns a segment for the statements that are run.
 fn store(folder: &Path) -> Result<BufWriter<File>> {
     let unwritable = || format!("can't write {}", folder.display());
     fs::create_dir_all(folder).with_context(unwritable)?;
@@ -135,7 +135,8 @@ impl<'a> Replayer<'a> {
         self.target.send(request(entry))
     }
 
-    /// The pages of the answer. Only the first is read if results are not kept: each page that the client read is an entry of its own.
+    /// Returns the pages of the answer. Only the first is read if results are not kept: each page that the client read is an entry of its
+    /// own.
     fn receive(&mut self, entry: &Entry) -> Result<Vec<Rows>> {
         let mut pages = Vec::new();
         loop {
@@ -160,7 +161,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// False for what is left out by the options.
+/// Returns false for what is left out by the options.
 fn is_wanted(entry: &Entry, args: &ReplayArgs) -> bool {
     let used = entry.parameters.keyspace.as_ref().or(entry.keyspace.as_ref());
     let is_of_keyspace = args
@@ -202,7 +203,7 @@ fn changes_schema(entry: &Entry) -> bool {
     )
 }
 
-/// The request that the client sent, with the timestamp that it had and with texts in place of prepared statements.
+/// Returns the request that the client sent, with the timestamp that it had and with texts in place of prepared statements.
 fn request(entry: &Entry) -> Request {
     let parameters = QueryParameters {
         skip_metadata: false,
@@ -228,7 +229,7 @@ fn request(entry: &Entry) -> Request {
     }
 }
 
-/// The statements of an entry on one line.
+/// Returns the statements of an entry on one line.
 pub(super) fn shown(entry: &Entry) -> String {
     match &entry.statements {
         Statements::Single(text) => text.replace('\n', " "),

@@ -80,7 +80,7 @@ impl ResultsReader {
         Ok(ResultsReader(BufReader::new(file).lines()))
     }
 
-    /// The next result.
+    /// Returns the next result.
     ///
     /// # Errors
     /// It can't be read.

@@ -127,7 +127,7 @@ impl Target {
         Ok(self.stream.flush()?)
     }
 
-    /// The answer to the request that was sent.
+    /// Returns the answer to the request that was sent.
     ///
     /// # Errors
     /// The server's error, as a [`CqlError`], or that of the connection.
@@ -157,7 +157,7 @@ impl Target {
     }
 }
 
-/// True if the server itself has refused a request, so that the connection is as good as before.
+/// Returns true if the server itself has refused a request, so that the connection is as good as before.
 pub fn is_refusal(error: &anyhow::Error) -> bool {
     error.downcast_ref::<CqlError>().is_some()
 }

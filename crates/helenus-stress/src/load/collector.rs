@@ -167,7 +167,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The operations that have occurred so far.
+    /// Returns the operations that have occurred so far.
     fn operations(&self) -> std::collections::BTreeMap<String, IntervalOperation> {
         let met = self
             .totals

@@ -18,7 +18,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// The operations' own weights, unless the shares of reads and deletions are given.
+    /// Returns the operations' own weights, unless the shares of reads and deletions are given.
     pub fn new(operations: &[Operation], reads: Option<f64>, deletes: Option<f64>) -> Result<Self> {
         let own = [Class::Read, Class::Write, Class::Delete].map(|class| class_weight(operations, class));
         let all: f64 = own.iter().sum();
@@ -105,7 +105,7 @@ impl Mix {
         Self { cumulative }
     }
 
-    /// The index of the next operation.
+    /// Returns the index of the next operation.
     pub fn pick(&self, rng: &mut impl Rng) -> usize {
         let all = self.cumulative.last().copied().unwrap_or_default();
         let at = rng.random::<f64>() * all;
@@ -146,7 +146,7 @@ impl Keys {
         }
     }
 
-    /// The next piece to be done.
+    /// Returns the next piece to be done.
     pub fn take(&self) -> Option<Range<u64>> {
         let mut unfinished = self.unfinished.lock();
         let start = self.next.fetch_add(self.piece, Ordering::Relaxed);
@@ -162,14 +162,14 @@ impl Keys {
         self.unfinished.lock().remove(&start);
     }
 
-    /// Every key before this one is done.
+    /// Returns every key before this one is done.
     pub fn done_to(&self) -> u64 {
         let unfinished = self.unfinished.lock();
         let next = self.next.load(Ordering::Relaxed).min(self.range.end);
         unfinished.first().copied().unwrap_or(next)
     }
 
-    /// All the keys.
+    /// Returns all the keys.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }

@@ -21,7 +21,7 @@ pub struct LoadThread {
 }
 
 impl LoadThread {
-    /// A thread that has begun no operation yet.
+    /// Returns a thread that has begun no operation yet.
     pub fn new(index: u64, keys: ThreadKeys, recorder: Arc<Recorder>) -> Self {
         Self {
             index,
@@ -44,7 +44,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of that many kinds of operations.
+    /// Returns a recorder of that many kinds of operations.
     pub fn new(kinds: usize) -> Self {
         Self {
             stats: Mutex::new(Stats::new(kinds)),

@@ -57,7 +57,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The key of that number.
+    /// Returns the key of that number.
     pub fn key(self, number: u64) -> u64 {
         number / self.meant * self.all + number % self.meant
     }
@@ -89,7 +89,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The schedules of the pools that follow one.
+    /// Returns the schedules of the pools that follow one.
     pub fn schedules(&self) -> impl Iterator<Item = &Schedule> {
         self.pools.iter().filter_map(|pool| match &pool.pace {
             Pace::Open(schedule) => Some(schedule),
@@ -211,7 +211,7 @@ async fn until_done(
     }
 }
 
-/// The fault of a value that was read, if any.
+/// Returns the fault of a value that was read, if any.
 fn fault(outcome: &OperationOutcome) -> Option<String> {
     match outcome {
         Ok(ReadSummary { corrupt, .. }) if *corrupt > 0 => Some("corrupt".into()),

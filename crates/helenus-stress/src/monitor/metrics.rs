@@ -75,7 +75,7 @@ impl Scraper {
     }
 }
 
-/// The named metrics' values, the series of each added up.
+/// Returns the named metrics' values, the series of each added up.
 fn parse(text: &str, names: &[String]) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

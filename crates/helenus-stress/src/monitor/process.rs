@@ -10,7 +10,7 @@ pub struct Usage {
     pub rss_bytes: u64,
 }
 
-/// The usage of all of `pids`; none when one can't be read.
+/// Returns the usage of all of `pids`; none when one can't be read.
 pub fn usage(pids: &[u32]) -> Option<Usage> {
     let mut all = Usage::default();
     for pid in pids {

@@ -42,7 +42,7 @@ pub struct ReadSummary {
 }
 
 impl ReadSummary {
-    /// A number of rows was written or deleted.
+    /// Returns a number of rows was written or deleted.
     pub fn rows(rows: u64) -> Self {
         Self {
             rows,
@@ -50,7 +50,7 @@ impl ReadSummary {
         }
     }
 
-    /// A read found nothing: a miss, or a missing row where the row is known to exist.
+    /// Returns a read found nothing: a miss, or a missing row where the row is known to exist.
     pub fn nothing(expected: bool) -> Self {
         Self {
             misses: u32::from(!expected),
@@ -59,7 +59,7 @@ impl ReadSummary {
         }
     }
 
-    /// A lookup found a row; `sound` says whether its value is one that was written.
+    /// Returns a lookup found a row; `sound` says whether its value is one that was written.
     pub fn row(sound: bool) -> Self {
         Self {
             rows: 1,
@@ -79,7 +79,7 @@ pub trait Workload: Send + Sync {
     /// Does the operation of that index in `Info::operations` of the workload.
     async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome;
 
-    /// The operation to do when the mix has picked one: another, where operations have an order.
+    /// Returns the operation to do when the mix has picked one: another, where operations have an order.
     fn choose(&self, picked: usize, _slot: &mut Slot) -> usize {
         picked
     }

@@ -23,7 +23,7 @@ pub struct ThreadKeys {
 }
 
 impl ThreadKeys {
-    /// The keys that `picker` chooses from.
+    /// Returns the keys that `picker` chooses from.
     pub fn new(picker: KeyPicker) -> Self {
         Self {
             picker,
@@ -48,7 +48,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A slot of a thread, and its number among all. Versions of the values it writes count from `version` on.
+    /// Returns a slot of a thread, and its number among all. Versions of the values it writes count from `version` on.
     pub fn new(thread_keys: Arc<ThreadKeys>, id: u64, rng: SmallRng, version: u64) -> Self {
         Self {
             rng,
@@ -63,12 +63,12 @@ impl Slot {
         }
     }
 
-    /// The next key, as its thread's picker says.
+    /// Returns the next key, as its thread's picker says.
     pub fn pick(&mut self) -> u64 {
         self.thread_keys.picker.pick(&mut self.rng)
     }
 
-    /// The next number of its thread's running count, from 1.
+    /// Returns the next number of its thread's running count, from 1.
     pub fn next_count(&self) -> u64 {
         self.thread_keys.count.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -78,7 +78,7 @@ impl Slot {
         keys.text(key, &mut self.key);
     }
 
-    /// The text of the slot's key.
+    /// Returns the text of the slot's key.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -92,12 +92,12 @@ impl Slot {
         self.micros
     }
 
-    /// A random number.
+    /// Returns a random number.
     pub fn random(&mut self) -> u64 {
         self.rng.random()
     }
 
-    /// The slot's number among all of the load.
+    /// Returns the slot's number among all of the load.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -132,13 +132,13 @@ impl Slot {
         generator.fill(&mut self.value, format, id, self.version, &mut self.rng);
     }
 
-    /// The value, where it was filled as text.
+    /// Returns the value, where it was filled as text.
     pub fn text(&self) -> &str {
         // Generators of text make ASCII only.
         std::str::from_utf8(&self.value).unwrap_or_default()
     }
 
-    /// The value's bytes.
+    /// Returns the value's bytes.
     pub fn blob(&self) -> &[u8] {
         &self.value
     }
@@ -201,7 +201,7 @@ impl Check {
         self.unsound |= !sound;
     }
 
-    /// The read as one lookup.
+    /// Returns the read as one lookup.
     fn found(self, expected: Option<u64>) -> ReadSummary {
         let found = match expected {
             _ if self.unsound => ReadSummary::row(false),

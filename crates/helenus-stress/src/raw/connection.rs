@@ -29,7 +29,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// An execution with one row of values and without pages.
+    /// Returns an execution with one row of values and without pages.
     pub fn of_row(values: Vec<Bytes>) -> Self {
         Self {
             statement: 0,
@@ -143,7 +143,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next response that has arrived whole, with its stream; none if more bytes are needed.
+    /// Returns the next response that has arrived whole, with its stream; none if more bytes are needed.
     ///
     /// # Errors
     /// If the bytes are no response.

@@ -44,7 +44,7 @@ impl Outcome {
         self.requests as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The response time in ms that a share of the requests did not exceed.
+    /// Returns the response time in ms that a share of the requests did not exceed.
     pub fn quantile_ms(&self, quantile: f64) -> f64 {
         self.latency_us.value_at_quantile(quantile) as f64 / 1e3
     }

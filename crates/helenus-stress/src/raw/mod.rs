@@ -40,15 +40,15 @@ pub struct RawLoad {
 
 /// Makes the requests of one connection and checks their responses.
 pub trait RequestSource {
-    /// The statement that all requests execute, or the first of several.
+    /// Returns the statement that all requests execute, or the first of several.
     fn statement(&self) -> &str;
 
-    /// The statements, which executions name by their place.
+    /// Returns the statements, which executions name by their place.
     fn statements(&self) -> Vec<&str> {
         vec![self.statement()]
     }
 
-    /// The next request; none when the load is over.
+    /// Returns the next request; none when the load is over.
     fn next(&mut self, random: &mut SmallRng) -> Option<Execution>;
 
     /// Checks a response; an error ends the load.
@@ -68,7 +68,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A last page that counts for a number of operations.
+    /// Returns a last page that counts for a number of operations.
     pub fn last(operations: u64) -> Self {
         Self {
             operations,
@@ -77,7 +77,7 @@ impl Answer {
     }
 }
 
-/// A value of `len` bytes that do not compress.
+/// Returns a value of `len` bytes that do not compress.
 pub fn random_value(len: usize, random: &mut SmallRng) -> Bytes {
     let mut value = Vec::with_capacity(len);
     random_bytes(&mut value, len, random);

@@ -90,7 +90,7 @@ pub struct Undisturbed {
 }
 
 impl Undisturbed {
-    /// The time that all but this share of them took at most; none if that request is not among those kept.
+    /// Returns the time that all but this share of them took at most; none if that request is not among those kept.
     pub fn slower_than_all_but(&self, share: f64) -> Option<Duration> {
         let above = (self.requests as f64 * share) as usize;
         self.slowest.get(above).copied()

@@ -79,7 +79,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line without a band.
+    /// Returns a line without a band.
     pub fn plain(values: impl IntoIterator<Item = Option<f64>>) -> Self {
         let middle = values.into_iter().map(|value| value.map(Number)).collect();
         Self { middle, band: None }
@@ -123,7 +123,7 @@ pub enum Shade {
 }
 
 impl Ink {
-    /// The full tone of a colour. Beyond the last colour they come again, dashed.
+    /// Returns the full tone of a colour. Beyond the last colour they come again, dashed.
     pub fn new(colour: usize) -> Self {
         Self {
             colour: colour % COLOURS,
@@ -132,17 +132,17 @@ impl Ink {
         }
     }
 
-    /// The same colour in another shade.
+    /// Returns the same colour in another shade.
     pub fn shade(self, shade: Shade) -> Self {
         Self { shade, ..self }
     }
 
-    /// The same, dashed.
+    /// Returns the same, dashed.
     pub fn dashed(self) -> Self {
         Self { dashed: true, ..self }
     }
 
-    /// The CSS classes of the key.
+    /// Returns the CSS classes of the key.
     pub fn classes(&self) -> String {
         let shade = match self.shade {
             Shade::Pale => "pale",

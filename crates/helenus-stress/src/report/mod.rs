@@ -73,7 +73,7 @@ fn render(directories: &[PathBuf]) -> Result<String> {
     Page::of_runs(&run_series).to_html()
 }
 
-/// The rounds' folders are asked for their intervals and histograms; the figures stand without them.
+/// Returns the rounds' folders are asked for their intervals and histograms; the figures stand without them.
 fn render_comparison(directory: &Path, comparison: &Comparison) -> Result<String> {
     let side = |of: fn(&crate::results::Round) -> &PathBuf| -> Result<Vec<LoadedRun>> {
         let folders = comparison.rounds.iter().map(|round| directory.join(of(round)));
@@ -93,7 +93,7 @@ fn render_comparison(directory: &Path, comparison: &Comparison) -> Result<String
     Page::of_comparison(comparison, &run_series).to_html()
 }
 
-/// The name of each run: its label, with its folder where two share one.
+/// Returns the name of each run: its label, with its folder where two share one.
 fn labels(runs: &[LoadedRun]) -> Vec<String> {
     let shared = |label: &str| runs.iter().filter(|run| run.result.label == label).count() > 1;
     runs.iter()

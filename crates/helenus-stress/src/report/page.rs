@@ -106,7 +106,7 @@ struct Setup {
 }
 
 impl Page {
-    /// A page of runs, each a series.
+    /// Returns a page of runs, each a series.
     pub fn of_runs(run_series: &[RunSeries<'_>]) -> Self {
         let runs: Vec<&RunResult> = run_series.iter().flat_map(RunSeries::results).collect();
         let mut page = Self::of_run_series(run_series);
@@ -134,7 +134,7 @@ impl Page {
         page
     }
 
-    /// A page of a comparison, whose sides are the run_series.
+    /// Returns a page of a comparison, whose sides are the run_series.
     pub fn of_comparison(comparison: &Comparison, run_series: &[RunSeries<'_>; 2]) -> Self {
         let mut page = Self::of_run_series(run_series);
         page.heading = format!(
@@ -165,7 +165,7 @@ impl Page {
         page
     }
 
-    /// The parts that both kinds of pages have.
+    /// Returns the parts that both kinds of pages have.
     fn of_run_series(run_series: &[RunSeries<'_>]) -> Self {
         let (sections, data) = Builder::new(run_series).build();
         let several = run_series.len() > 1;
@@ -193,12 +193,12 @@ impl Page {
         }
     }
 
-    /// The finished page.
+    /// Returns the finished page.
     pub fn to_html(&self) -> Result<String> {
         Ok(self.render()?)
     }
 
-    /// The charts' data, safe inside a script element: no text in it can end the element.
+    /// Returns the charts' data, safe inside a script element: no text in it can end the element.
     fn data_json(&self) -> String {
         // Numbers, strings and lists always serialize.
         serde_json::to_string(&self.data)
@@ -330,7 +330,7 @@ fn published(run_series: &[RunSeries<'_>]) -> Vec<PublishedRow> {
         .collect()
 }
 
-/// The servers' figures over whole runs, a column for each run.
+/// Returns the servers' figures over whole runs, a column for each run.
 fn server(run_series: &[RunSeries<'_>]) -> Vec<ServerRow> {
     let runs: Vec<&RunResult> = run_series.iter().flat_map(RunSeries::results).collect();
     let names = unique(

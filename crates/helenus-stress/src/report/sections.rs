@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All sections, and the data of their charts.
+    /// Returns all sections, and the data of their charts.
     pub fn build(mut self) -> (Vec<Section>, ChartData) {
         let mut sections = vec![
             self.throughput(),
@@ -142,7 +142,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The target rate of all runs, if it is the same.
+    /// Returns the target rate of all runs, if it is the same.
     fn target_rate(&self) -> Option<f64> {
         let mut rates = self
             .run_series
@@ -343,7 +343,7 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    /// A line for each operation of the only series.
+    /// Returns a line for each operation of the only series.
     fn by_operation(&self, of: impl Fn(&Row, &str) -> Option<f64>) -> Vec<Series> {
         let series = &self.run_series[0];
         let series = |(colour, name): (usize, &String)| Series {
@@ -354,7 +354,7 @@ impl<'a> Builder<'a> {
         self.operations.iter().enumerate().map(series).collect()
     }
 
-    /// A line for each series.
+    /// Returns a line for each series.
     fn by_run_series(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<Series> {
         self.each_run_series(|series| vec![series.line(&self.times, &of)])
     }
@@ -382,7 +382,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The beginnings of a single run's phases.
+    /// Returns the beginnings of a single run's phases.
     fn marks(&self) -> Vec<Mark> {
         match self.run_series {
             [series] if series.runs.len() == 1 => {
@@ -441,7 +441,7 @@ fn latency(row: &Row, name: &str, field: LatencyField) -> Option<f64> {
     (of.ops > 0).then(|| field(of).max(1) as f64)
 }
 
-/// The operations of all run_series, in the order in which they come.
+/// Returns the operations of all run_series, in the order in which they come.
 fn operations(run_series: &[RunSeries<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for operation in run_series

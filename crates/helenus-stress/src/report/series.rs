@@ -26,28 +26,28 @@ pub struct Row {
 }
 
 impl<'a> RunSeries<'a> {
-    /// A series of one run or more.
+    /// Returns a series of one run or more.
     pub fn new(label: String, runs: Vec<&'a LoadedRun>) -> Self {
         let rows = runs.iter().map(|run| rows(&run.intervals)).collect();
         Self { label, runs, rows }
     }
 
-    /// The results of its runs.
+    /// Returns the results of its runs.
     pub fn results(&self) -> impl Iterator<Item = &'a RunResult> {
         self.runs.iter().map(|run| &run.result)
     }
 
-    /// The times, in milliseconds since the start, at which any of its runs has a row.
+    /// Returns the times, in milliseconds since the start, at which any of its runs has a row.
     pub fn times(&self) -> impl Iterator<Item = u64> {
         self.rows.iter().flat_map(|rows| rows.keys().copied())
     }
 
-    /// The usual length of its intervals, in milliseconds.
+    /// Returns the usual length of its intervals, in milliseconds.
     pub fn step_ms(&self) -> u64 {
         self.rows.iter().map(step_ms).max().unwrap_or_default()
     }
 
-    /// A figure of the rows over the given times: the median of its runs, with a band when there are several.
+    /// Returns a figure of the rows over the given times: the median of its runs, with a band when there are several.
     pub fn line(&self, times: &[u64], of: impl Fn(&Row) -> Option<f64>) -> Line {
         let at = |time: &u64| -> Vec<f64> {
             self.rows
@@ -125,7 +125,7 @@ fn rows(intervals: &[Interval]) -> BTreeMap<u64, Row> {
     on_grid(rows, usual * merged as f64)
 }
 
-/// The median length to two digits: intervals are meant to be 1 s long, and are 0.999 or 1.002.
+/// Returns the median length to two digits: intervals are meant to be 1 s long, and are 0.999 or 1.002.
 fn usual_length_s(rows: &[Row]) -> f64 {
     let median = median(&rows.iter().map(|row| row.length_s).collect::<Vec<_>>())
         .unwrap_or(1.0)
@@ -163,7 +163,7 @@ fn step_ms(rows: &BTreeMap<u64, Row>) -> u64 {
         .unwrap_or_default()
 }
 
-/// One row for several: counts add up, of latencies and lag the worst stays, gauges are the last.
+/// Returns one row for several: counts add up, of latencies and lag the worst stays, gauges are the last.
 fn merge(rows: &[Row]) -> Row {
     let mut merged = rows[0].clone();
     for row in &rows[1..] {

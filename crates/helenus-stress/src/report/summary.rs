@@ -29,7 +29,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The CSS class.
+    /// Returns the CSS class.
     pub fn class(self) -> &'static str {
         match self {
             Level::Info => "info",
@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    /// The colour's meaning as a word.
+    /// Returns the colour's meaning as a word.
     pub fn word(self) -> &'static str {
         match self {
             Level::Info => "Note",
@@ -76,7 +76,7 @@ const CLOSED_LOOP: &str = "Closed loop: a request is sent when one before it has
 /// A run whose rate stayed under this part of its target has missed it.
 const RATE_MET: f64 = 0.99;
 
-/// The large figures of a single run.
+/// Returns the large figures of a single run.
 pub fn tiles(run: &RunResult) -> Vec<Tile> {
     let mut tiles = vec![throughput_tile(run)];
     for operation in run
@@ -214,7 +214,7 @@ fn missed_rate(run: &RunResult) -> Option<String> {
     ))
 }
 
-/// The summary table: its heads, and its rows by operation, then by series.
+/// Returns the summary table: its heads, and its rows by operation, then by series.
 pub fn summary(run_series: &[RunSeries<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
     let all = || {
         run_series

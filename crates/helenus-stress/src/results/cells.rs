@@ -11,14 +11,14 @@ pub struct OperationColumns {
 }
 
 impl OperationColumns {
-    /// The columns that these operations need.
+    /// Returns the columns that these operations need.
     pub fn of<'a>(mut operations: impl Iterator<Item = &'a OperationResult>) -> Self {
         Self {
             rows: operations.any(|of| of.rows != of.count && of.rows > 0),
         }
     }
 
-    /// The column heads.
+    /// Returns the column heads.
     pub fn heads(&self) -> Vec<&'static str> {
         let mut heads = vec!["count", "rate"];
         heads.extend(self.rows.then_some("rows"));

@@ -102,7 +102,7 @@ pub enum Verdict {
 }
 
 impl Comparison {
-    /// The workload, both endpoints and the load model in a line.
+    /// Returns the workload, both endpoints and the load model in a line.
     pub fn title(&self) -> String {
         format!(
             "{}: {} against {}, {}",
@@ -113,7 +113,7 @@ impl Comparison {
         )
     }
 
-    /// A figure's verdict in words.
+    /// Returns a figure's verdict in words.
     pub fn verdict(&self, figure: &ComparedFigure) -> String {
         match figure.verdict {
             Verdict::WithinNoise => "within the noise".to_owned(),
@@ -174,7 +174,7 @@ fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<ComparedFigure> {
         .collect()
 }
 
-/// The comparable figures: each operation's rate and latencies, errors, and the server's figures that both sides have.
+/// Returns the comparable figures: each operation's rate and latencies, errors, and the server's figures that both sides have.
 fn extractors(a: &[RunResult], b: &[RunResult]) -> Vec<FigureExtractor> {
     let mut extractors = Vec::new();
     for operation in a.first().map_or(&[][..], |run| &run.operations) {
@@ -273,7 +273,7 @@ fn verdict(better: Option<Direction>, p_value: f64, a: f64, b: f64) -> Verdict {
 }
 
 impl RoundStats {
-    /// The figures of a side, in the order of the rounds. All zero without rounds.
+    /// Returns the figures of a side, in the order of the rounds. All zero without rounds.
     pub fn new(rounds: Vec<f64>) -> Self {
         let Some(median) = median(&rounds) else {
             return Self::default();

@@ -22,7 +22,7 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// An hour; longer latencies are recorded as an hour.
 pub const MAX_LATENCY_US: u64 = 3_600_000_000;
 
-/// An empty histogram of up to an hour. Record into it with `saturating_record`.
+/// Returns an empty histogram of up to an hour. Record into it with `saturating_record`.
 pub fn new_latency_histogram() -> LatencyHistogram {
     Histogram::new_with_bounds(1, MAX_LATENCY_US, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|error| unreachable!("constant bounds are valid: {error}"))
@@ -58,12 +58,12 @@ impl From<&LatencyHistogram> for LatencySummary {
     }
 }
 
-/// The tag of an operation's response times.
+/// Returns the tag of an operation's response times.
 pub fn response_tag(operation: &str) -> String {
     format!("{operation}.response")
 }
 
-/// The tag of an operation's service times.
+/// Returns the tag of an operation's service times.
 pub fn service_tag(operation: &str) -> String {
     format!("{operation}.service")
 }

@@ -7,7 +7,7 @@
 /// The chance of calling noise a difference that we accept for a figure.
 pub const SIGNIFICANCE: f64 = 0.01;
 
-/// The two-sided p value of the exact Mann-Whitney test; 1 when a side is empty.
+/// Returns the two-sided p value of the exact Mann-Whitney test; 1 when a side is empty.
 pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -54,7 +54,7 @@ fn ways_by_rank_sum(ranks: &[usize], count: usize) -> Vec<f64> {
     ways.swap_remove(count)
 }
 
-/// The median; none of nothing.
+/// Returns the median; none of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -66,7 +66,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The median distance from the median; none of nothing.
+/// Returns the median distance from the median; none of nothing.
 pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
     let centre = median(values)?;
     median(

@@ -54,7 +54,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// The workload, the endpoint and the load model in a line.
+    /// Returns the workload, the endpoint and the load model in a line.
     pub fn title(&self) -> String {
         format!(
             "{} {} on {}, {}",
@@ -65,7 +65,7 @@ impl RunResult {
         )
     }
 
-    /// The named operation.
+    /// Returns the named operation.
     pub fn operation(&self, name: &str) -> Option<&OperationResult> {
         self.operations.iter().find(|operation| operation.name == name)
     }
@@ -86,7 +86,7 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// The subcommand's name.
+    /// Returns the subcommand's name.
     pub fn name(self) -> &'static str {
         match self {
             RunKind::Populate => "populate",
@@ -195,7 +195,7 @@ pub struct ReadOutcome {
 }
 
 impl ReadOutcome {
-    /// The part of all reads that found something, from 0 to 1; none without reads.
+    /// Returns the part of all reads that found something, from 0 to 1; none without reads.
     pub fn hit_rate(&self) -> Option<f64> {
         let all = self.hits + self.misses + self.missing + self.corrupt;
         (all > 0).then(|| self.hits as f64 / all as f64)

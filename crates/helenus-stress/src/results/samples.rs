@@ -3,7 +3,7 @@
 use super::run::*;
 use super::{LatencySummary, new_latency_histogram};
 
-/// A run of reads and writes with every part filled in. `factor` stretches its latencies and shrinks its rates.
+/// Returns a run of reads and writes with every part filled in. `factor` stretches its latencies and shrinks its rates.
 pub fn run(label: &str, factor: f64) -> RunResult {
     RunResult {
         format: FORMAT,

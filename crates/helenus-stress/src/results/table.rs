@@ -11,7 +11,7 @@ use super::noise::SIGNIFICANCE;
 use super::run::{ErrorCount, LoadModel, Pacing, PublishedFigure, ReadOutcome, RunResult, ServerFigure};
 use super::units::{NONE, count, digits, duration, figure, micros, percent, rate};
 
-/// A run's final figures: operations, outcomes of reads, whether the rate was kept, errors by code, the server.
+/// Returns a run's final figures: operations, outcomes of reads, whether the rate was kept, errors by code, the server.
 pub fn run(result: &RunResult) -> String {
     let mut parts = vec![format!("{}, {}", result.title(), duration(result.duration_s))];
     if matches!(result.load, LoadModel::Closed { .. }) {
@@ -124,7 +124,7 @@ fn server(figures: &[ServerFigure]) -> Option<String> {
     Some(format!("\n{}", draw(builder, 1)))
 }
 
-/// A comparison's figures in every round, then their medians, ranges, ratio and verdict.
+/// Returns a comparison's figures in every round, then their medians, ranges, ratio and verdict.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut builder = Builder::new();
     let (a, b) = (&comparison.label_a, &comparison.label_b);
@@ -184,7 +184,7 @@ fn round_cells(of: &ComparedFigure, side: Side, name: &str, label: &str) -> Vec<
         .collect()
 }
 
-/// A table whose first columns hold names and the others figures.
+/// Returns a table whose first columns hold names and the others figures.
 fn draw(builder: Builder, names: usize) -> String {
     let mut table = build(builder);
     table.with(Modify::new(Columns::new(..names)).with(Alignment::left()));

@@ -26,7 +26,7 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A whole number in groups of three: `12,345,678`.
+/// Returns a whole number in groups of three: `12,345,678`.
 pub fn count(n: u64) -> String {
     let plain = n.to_string();
     let mut grouped = String::new();
@@ -39,7 +39,7 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
-/// A plain number with three digits, or all that stand before the point: `0.0125`, `11.5`, `12,345`.
+/// Returns a plain number with three digits, or all that stand before the point: `0.0125`, `11.5`, `12,345`.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -102,7 +102,7 @@ pub fn duration(seconds: f64) -> String {
         .join(" ")
 }
 
-/// A fraction as `91.7%`. Only 1 is shown as 100%, and only 0 as 0%.
+/// Returns a fraction as `91.7%`. Only 1 is shown as 100%, and only 0 as 0%.
 pub fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent > 99.99 && part < 1.0 {
@@ -122,7 +122,7 @@ pub fn percent(part: f64) -> String {
     format!("{text}%")
 }
 
-/// A value with a unit as [`super::run::ServerFigure`] names them.
+/// Returns a value with a unit as [`super::run::ServerFigure`] names them.
 pub fn figure(value: f64, unit: &str) -> String {
     match unit {
         "µs" => micros(value),

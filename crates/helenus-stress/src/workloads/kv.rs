@@ -96,7 +96,7 @@ impl Workload for Kv {
     }
 }
 
-/// The statement that makes a table of texts under texts.
+/// Returns the statement that makes a table of texts under texts.
 pub(super) fn create_table(name: &str) -> String {
     format!("CREATE TABLE IF NOT EXISTS {name} (key text PRIMARY KEY, value text)")
 }

@@ -99,7 +99,7 @@ pub const ALL: &[&Info] = &[
     &surge::INFO,
 ];
 
-/// The workload of that name or alias, in any case.
+/// Returns the workload of that name or alias, in any case.
 pub fn find(name: &str) -> anyhow::Result<&'static Info> {
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
     ALL.iter()

@@ -144,7 +144,7 @@ impl Queue {
     }
 }
 
-/// An unlogged batch that repeats one statement.
+/// Returns an unlogged batch that repeats one statement.
 fn same(statement: &PreparedStatement, count: usize) -> Batch {
     let mut batch = Batch::new(BatchType::Unlogged);
     (0..count).for_each(|_| batch.append_statement(statement.clone()));

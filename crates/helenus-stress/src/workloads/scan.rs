@@ -97,7 +97,7 @@ impl Scan {
     }
 }
 
-/// The tokens between which a range lies, the first left out. All ranges together are the ring.
+/// Returns the tokens between which a range lies, the first left out. All ranges together are the ring.
 fn tokens(range: u64, ranges: u64) -> (i64, i64) {
     let at = |number: u64| {
         let offset = (u128::from(u64::MAX) * u128::from(number) / u128::from(ranges)) as u64;

@@ -108,7 +108,7 @@ impl TimeSeries {
     }
 }
 
-/// A time-based UUID of a time in microseconds since 1970; `node` distinguishes those of the same microsecond.
+/// Returns a time-based UUID of a time in microseconds since 1970; `node` distinguishes those of the same microsecond.
 fn timeuuid(micros: u64, node: u64) -> CqlTimeuuid {
     const HUNDRED_NS_1582_TO_1970: u64 = 0x01B2_1DD2_1381_4000;
     let ticks = micros * 10 + HUNDRED_NS_1582_TO_1970;

@@ -90,7 +90,7 @@ struct Users {
     constant: Constant,
 }
 
-/// The value of a column that no two users share.
+/// Returns the value of a column that no two users share.
 fn unique(column: &str, id: &str) -> String {
     match column {
         "email" => format!("{id}@example.org"),

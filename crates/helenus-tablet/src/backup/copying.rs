@@ -146,7 +146,7 @@ impl Store {
     }
 }
 
-/// The files of backups, by path.
+/// Returns the files of backups, by path.
 fn known_files(documents: &[BackupDocument]) -> HashMap<String, BackupFile> {
     let files = documents.iter().flat_map(|document| &document.files);
     files.map(|file| (file.path.clone(), file.clone())).collect()

@@ -13,12 +13,12 @@ use crate::error::{StoreError, chain};
 /// Bytes of a file that are in memory at a time; while they are sent, as many are read.
 const PART_BYTES: u64 = 8 << 20;
 
-/// The SHA-256 of bytes, in hexadecimal digits.
+/// Returns the SHA-256 of bytes, in hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// The SHA-256 of the first `bytes` of a file, which go to `upload` meanwhile, in parts of equal size but the last.
+/// Returns the SHA-256 of the first `bytes` of a file, which go to `upload` meanwhile, in parts of equal size but the last.
 ///
 /// # Errors
 /// The file is shorter, or it can't be read; or a part can't be sent.
@@ -49,7 +49,7 @@ pub(super) async fn digest(
     }
 }
 
-/// The next part of a file of which `at` bytes have been read.
+/// Returns the next part of a file of which `at` bytes have been read.
 async fn read(objects: &Arc<dyn ObjectStore>, path: &Path, at: u64, bytes: u64) -> Result<Bytes, StoreError> {
     let end = bytes.min(at + PART_BYTES);
     if at == end {

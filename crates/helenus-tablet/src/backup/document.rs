@@ -156,7 +156,7 @@ impl BackupDocument {
         checksummed_json::decode(bytes, true)
     }
 
-    /// The bytes of all its files.
+    /// Returns the bytes of all its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -180,7 +180,7 @@ pub(super) fn check_format(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The name of a backup that is given none: the moment, to the second.
+/// Returns the name of a backup that is given none: the moment, to the second.
 pub fn backup_name(taken_ms: i64) -> String {
     let time = DateTime::from_timestamp_millis(taken_ms).unwrap_or_default();
     time.format("%Y%m%dT%H%M%SZ").to_string()

@@ -55,7 +55,7 @@ impl EncryptedObjects {
     }
 }
 
-/// The error of an object that is not as it was written, which no repetition heals.
+/// Returns the error of an object that is not as it was written, which no repetition heals.
 fn refused(path: &Path) -> Error {
     let why = format!("{path} is damaged, or was encrypted otherwise: it can't be decrypted");
     Error::Generic {

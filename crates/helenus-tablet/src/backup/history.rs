@@ -18,13 +18,13 @@ use crate::store::Store;
 /// The folder of parts of logs that were in no chunk when a backup was written.
 const NEWEST: &str = "newest";
 
-/// The path of such a part.
+/// Returns the path of such a part.
 pub(super) fn newest_path(backup: &str, log: Uuid, at: usize) -> Path {
     let folder = Path::from(history::FOLDER).join(NEWEST);
     folder.join(backup).join(log.to_string()).join(format!("{at:06}"))
 }
 
-/// The log that a file of a backup is of, if it is of one.
+/// Returns the log that a file of a backup is of, if it is of one.
 fn log_of(path: &str) -> Option<Uuid> {
     let mut parts = path.split('/');
     let is_history = parts.next()? == history::FOLDER;

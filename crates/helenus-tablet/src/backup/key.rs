@@ -53,7 +53,7 @@ impl BackupKey {
         Some(BackupKey(key))
     }
 
-    /// The key of a file with that salt.
+    /// Returns the key of a file with that salt.
     pub(super) fn of_file(&self, salt: &[u8; SALT_LEN]) -> Option<LessSafeKey> {
         let derived = Salt::new(HKDF_SHA256, salt).extract(&self.0);
         let info = [OF_FILE];

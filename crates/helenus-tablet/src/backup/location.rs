@@ -71,7 +71,7 @@ pub struct Listed {
 }
 
 impl BackupLocation {
-    /// The place that a URL names, to write to it: a folder is made if there is none. With a key all backups there are encrypted.
+    /// Returns the place that a URL names, to write to it: a folder is made if there is none. With a key all backups there are encrypted.
     ///
     /// # Errors
     /// The URL is none, or the folder can't be made.
@@ -84,7 +84,7 @@ impl BackupLocation {
         BackupLocation::connect(url, key)
     }
 
-    /// The place that a URL names, to read from it.
+    /// Returns the place that a URL names, to read from it.
     ///
     /// # Errors
     /// The URL is none, or there is no such folder.
@@ -251,7 +251,7 @@ impl BackupLocation {
         Ok(listed)
     }
 
-    /// The document of one backup.
+    /// Returns the document of one backup.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if it is damaged, or if a newer binary has written it; or it can't be read.
@@ -270,7 +270,7 @@ impl BackupLocation {
         })
     }
 
-    /// The backup of that name, or the newest.
+    /// Returns the backup of that name, or the newest.
     ///
     /// # Errors
     /// There is none, or its document can't be read.
@@ -301,7 +301,7 @@ impl BackupLocation {
         self.delete(&document_path(name)).await
     }
 
-    /// The files of tablets, moments and logs, and their bytes.
+    /// Returns the files of tablets, moments and logs, and their bytes.
     pub(super) async fn files(&self) -> Result<HashMap<String, u64>, StoreError> {
         let mut files = HashMap::new();
         for folder in [TABLETS, unfinished_batches::FOLDER, history::FOLDER] {
@@ -316,7 +316,7 @@ impl BackupLocation {
         Ok(files)
     }
 
-    /// All bytes of a small object; none if there is none.
+    /// Returns all bytes of a small object; none if there is none.
     pub(super) async fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
         self.read_in(&self.objects, path).await
     }

@@ -17,8 +17,8 @@ use crate::tablet::origins::TableOrigin;
 use crate::tablet::pin::PinnedTablet;
 
 impl Store {
-    /// The tablets of a backup as a store, which can only be read, with the origins that its tables had. The files of the origins may be those of `later`
-    /// backups. It takes its memory and its threads from this one.
+    /// Returns the tablets of a backup as a store, which can only be read, with the origins that its tables had. The files of the origins
+    /// may be those of `later` backups. It takes its memory and its threads from this one.
     ///
     /// # Errors
     /// A manifest is missing or damaged. Blocks of SSTables have checksums of their own, by which they are read.

@@ -30,7 +30,7 @@ pub(super) fn content_len(bytes: u64) -> Option<u64> {
     chunks.checked_sub(TAG * chunks.div_ceil(CHUNK + TAG).max(1))
 }
 
-/// The chunks that have a range of the content.
+/// Returns the chunks that have a range of the content.
 pub(super) fn chunks_of(range: &Range<u64>) -> Range<u64> {
     range.start / CHUNK..range.end.div_ceil(CHUNK).max(range.start / CHUNK + 1)
 }

@@ -18,7 +18,7 @@ pub(super) struct StoredFiles {
     pub tables: BTreeSet<Path>,
 }
 
-/// The files of tablet `id` by its manifest of that number.
+/// Returns the files of tablet `id` by its manifest of that number.
 ///
 /// # Errors
 /// The manifest is not there, or can't be read.

@@ -56,7 +56,7 @@ pub struct BackupChecks {
     pub times: fn(&[BackupDocument; 2]) -> Result<(), String>,
 }
 
-/// The path of the manifest that lists the SSTables of a tablet.
+/// Returns the path of the manifest that lists the SSTables of a tablet.
 pub fn manifest_of(tablet: &PinnedTablet) -> String {
     manifest_path(tablet.id, tablet.manifest).to_string()
 }
@@ -229,7 +229,7 @@ fn problem_of(document: &BackupDocument, path: &str, what: String) -> BackupProb
     }
 }
 
-/// The problem of a document that can't be read.
+/// Returns the problem of a document that can't be read.
 fn unreadable((path, why): (String, String)) -> BackupProblem {
     let name = path
         .rsplit('/')

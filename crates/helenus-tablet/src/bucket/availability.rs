@@ -59,7 +59,7 @@ async fn why_away(bucket: &Bucket) -> Option<String> {
     }
 }
 
-/// True for an error that a later request may not have.
+/// Returns true for an error that a later request may not have.
 pub(crate) fn may_pass(error: &Error) -> bool {
     let text = chain(error);
     if CREDENTIAL_SERVICES.iter().any(|address| text.contains(address)) {

@@ -57,7 +57,7 @@ impl CredentialFiles {
     }
 }
 
-/// The settings of one section of such a file.
+/// Returns the settings of one section of such a file.
 fn section(text: &str, profile: &str) -> HashMap<String, String> {
     let mut settings = HashMap::new();
     let mut within = false;
@@ -96,7 +96,7 @@ impl Profile {
         })
     }
 
-    /// The profile's keys, if it has any. They are read again when the files change.
+    /// Returns the profile's keys, if it has any. They are read again when the files change.
     pub fn credentials(&self) -> Option<AwsCredentialProvider> {
         let source = CredentialFiles::from_env();
         let read = Read {

@@ -177,7 +177,7 @@ pub(crate) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
     refuse(bucket, &format!("{why} ({})", brief(&text)))
 }
 
-/// An error in S3's words, if they are in the text: its code and message, without the page around them.
+/// Returns an error in S3's words, if they are in the text: its code and message, without the page around them.
 fn brief(text: &str) -> String {
     let element = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;

@@ -59,7 +59,7 @@ impl Bucket {
         Bucket::connect_as("store", url, None, Arc::default())
     }
 
-    /// The same for the bucket that another setting names, with an optional endpoint; its requests are counted in `requests`.
+    /// Returns the same for the bucket that another setting names, with an optional endpoint; its requests are counted in `requests`.
     pub fn connect_as(
         setting: &'static str,
         url: &Url,
@@ -87,7 +87,7 @@ impl Bucket {
         })
     }
 
-    /// A folder for the log.
+    /// Returns a folder for the log.
     pub fn folder(path: &FilePath, fsync: bool, requests: Arc<Requests>) -> Result<Bucket, StoreError> {
         let failed = |error: std::io::Error| StoreError::io("cannot create", path, &error);
         let root = std::path::absolute(path).map_err(failed)?;
@@ -115,7 +115,8 @@ impl Bucket {
     }
 }
 
-/// A client of the place that `setting` names, whose requests nobody counts, and which gives objects as they are. Nothing is sent yet.
+/// Returns a client of the place that `setting` names, whose requests nobody counts, and which gives objects as they are. Nothing is sent
+/// yet.
 pub(crate) fn plain_client(setting: &str, url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     client_of(setting, url, None, RETRIES)
 }

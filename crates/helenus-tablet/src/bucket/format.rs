@@ -62,7 +62,7 @@ pub(crate) async fn replace(bucket: &Bucket, format: &Format) -> Result<(), Stor
     put.map(|_| ()).map_err(|error| explain(bucket, &error))
 }
 
-/// The format, if the bucket has one.
+/// Returns the format, if the bucket has one.
 pub(crate) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> {
     let path = Path::from(FORMAT_NAME);
     let read = async {

@@ -36,7 +36,7 @@ enum CachedObject {
 #[derive(Debug, Default)]
 pub(crate) struct GcBoundaryCache(Mutex<HashMap<Path, (Duration, CachedObject)>>);
 
-/// A clock that advances while the machine is suspended, so that boundaries read before are stale.
+/// Returns a clock that advances while the machine is suspended, so that boundaries read before are stale.
 fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let id = rustix::time::ClockId::Boottime;
@@ -49,12 +49,12 @@ fn since_boot() -> Duration {
     )
 }
 
-/// True for `tablets/<id>/gc/<kind>.boundary`.
+/// Returns true for `tablets/<id>/gc/<kind>.boundary`.
 pub(crate) fn is_boundary(location: &Path) -> bool {
     location.parts().nth(2).is_some_and(|part| part.as_ref() == "gc")
 }
 
-/// The boundary of a tablet's manifests.
+/// Returns the boundary of a tablet's manifests.
 pub(crate) fn of_manifests(tablet: u32) -> Path {
     tablet_path(tablet).join("gc").join("manifest.boundary")
 }

@@ -18,7 +18,7 @@ pub(crate) struct LogMoveRecord {
 }
 
 impl LogMoveRecord {
-    /// The move that has begun, if one has.
+    /// Returns the move that has begun, if one has.
     pub async fn load(bucket: &Bucket) -> Result<Option<LogMoveRecord>, StoreError> {
         let read = async {
             match bucket.store.get(&Path::from(NAME)).await {

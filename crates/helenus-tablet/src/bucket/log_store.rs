@@ -24,7 +24,7 @@ use crate::metadata::format::Format;
 
 const NAME: &str = "LOG";
 
-/// The log store that is configured; nothing is sent yet.
+/// Returns the log store that is configured; nothing is sent yet.
 pub(crate) fn connect(bucket: &Bucket, config: &StoreConfig) -> Result<Option<Bucket>, StoreError> {
     let requests = bucket.requests.clone();
     let endpoint = config.log_store_endpoint.as_deref();
@@ -35,7 +35,7 @@ pub(crate) fn connect(bucket: &Bucket, config: &StoreConfig) -> Result<Option<Bu
     }
 }
 
-/// The topic that is configured, which is there or is made.
+/// Returns the topic that is configured, which is there or is made.
 pub(crate) async fn connect_topic(config: &StoreConfig) -> Result<Option<Arc<dyn TopicClient>>, StoreError> {
     let Some(url) = &config.log_topic else {
         return Ok(None);
@@ -100,7 +100,7 @@ pub(crate) async fn adopt_place(log: &Bucket, store_id: Uuid, identity: Uuid) ->
     }
 }
 
-/// The location at which a log records the identity of its store.
+/// Returns the location at which a log records the identity of its store.
 pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
     BindTarget {
         bucket: log,
@@ -109,7 +109,7 @@ pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
     }
 }
 
-/// The log of the store of that identity, if it lies apart.
+/// Returns the log of the store of that identity, if it lies apart.
 ///
 /// # Errors
 /// It lies elsewhere than configured, or is another store's.
@@ -150,7 +150,7 @@ pub(crate) async fn refuse_in_use(log: &Bucket, store_id: Uuid) -> Result<(), St
     }
 }
 
-/// The place of the store's log, if it lies apart.
+/// Returns the place of the store's log, if it lies apart.
 ///
 /// # Errors
 /// It lies elsewhere than configured.

@@ -84,7 +84,7 @@ impl LatencyCounters {
     }
 }
 
-/// False of answers that say how things are.
+/// Returns false of answers that say how things are.
 fn is_failure(error: &Error) -> bool {
     !matches!(
         error,

@@ -57,12 +57,12 @@ impl CopyRestore {
         })
     }
 
-    /// The new identity of the store.
+    /// Returns the new identity of the store.
     pub fn identity(&self) -> Uuid {
         self.identity
     }
 
-    /// The documents of the copy.
+    /// Returns the documents of the copy.
     pub fn documents(&self) -> &StoreDocuments {
         &self.documents
     }

@@ -26,7 +26,7 @@ impl StoreDocuments {
         }
     }
 
-    /// The names of the documents that begin with `prefix`, each with a stamp that changes with every write.
+    /// Returns the names of the documents that begin with `prefix`, each with a stamp that changes with every write.
     #[boxed]
     pub async fn names(&self, prefix: &str) -> Result<BTreeMap<String, String>, StoreError> {
         let folder = Path::from("meta");

@@ -41,7 +41,7 @@ struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// A description of the difference from the recorded location; `None` if the objects lie where they were created.
+    /// Returns a description of the difference from the recorded location; `None` if the objects lie where they were created.
     fn moved_from(&self, recorded: &StoreLocation, anchor: &str) -> Option<String> {
         if (&self.bucket, &self.prefix) != (&recorded.bucket, &recorded.prefix) {
             return Some(format!(
@@ -80,7 +80,7 @@ pub(crate) struct IdentityCheck {
 }
 
 impl<'a> BindTarget<'a> {
-    /// A store.
+    /// Returns a store.
     pub fn store(bucket: &'a Bucket) -> BindTarget<'a> {
         BindTarget {
             bucket,
@@ -93,7 +93,7 @@ impl<'a> BindTarget<'a> {
         self.folder.clone().join(NAME)
     }
 
-    /// The identity recorded here; `proposed` is recorded if there is none.
+    /// Returns the identity recorded here; `proposed` is recorded if there is none.
     ///
     /// # Errors
     /// The recorded identity belongs to another location.
@@ -117,7 +117,7 @@ impl<'a> BindTarget<'a> {
         }
     }
 
-    /// The identity recorded here. Writes nothing.
+    /// Returns the identity recorded here. Writes nothing.
     ///
     /// # Errors
     /// There is none, or it belongs to another location.
@@ -135,7 +135,7 @@ impl<'a> BindTarget<'a> {
         }
     }
 
-    /// The identity recorded here, for a process that writes the anchor anew: its time is recorded anew.
+    /// Returns the identity recorded here, for a process that writes the anchor anew: its time is recorded anew.
     ///
     /// # Errors
     /// There is none, or it belongs to another bucket or prefix.
@@ -240,7 +240,7 @@ impl<'a> BindTarget<'a> {
     }
 }
 
-/// The bucket's name and the prefix in it, however its URL is spelled.
+/// Returns the bucket's name and the prefix in it, however its URL is spelled.
 fn location_of(bucket: &Bucket) -> (String, String) {
     let url = &bucket.url;
     if url.scheme() == "file" {

@@ -37,7 +37,7 @@ impl Generation {
 /// The index of a generation.
 pub(crate) type Slot = u32;
 
-/// The hash of a partition's prefix.
+/// Returns the hash of a partition's prefix.
 pub(crate) fn hash(prefix: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(prefix);
@@ -56,7 +56,7 @@ pub(crate) struct CacheGenerations {
 }
 
 impl CacheGenerations {
-    /// False as long as no generation has been closed since the tablet was opened.
+    /// Returns false as long as no generation has been closed since the tablet was opened.
     pub fn was_ever_closed(&self) -> bool {
         self.was_ever_closed.load(Ordering::Acquire)
     }

@@ -26,12 +26,12 @@ pub(crate) fn forget(model: &dyn DataModel, cache: &RowCacheHandle, key: &[u8], 
 pub struct KeptRows(pub(crate) Bytes);
 
 impl KeptRows {
-    /// The bytes of which [`KeptRows::iter`] gives parts.
+    /// Returns the bytes of which [`KeptRows::iter`] gives parts.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// The keys and packed rows, ascending by key.
+    /// Returns the keys and packed rows, ascending by key.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = self.0.as_ref();
         let mut part = move || {
@@ -44,7 +44,7 @@ impl KeptRows {
         std::iter::from_fn(move || Some((part()?, part()?)))
     }
 
-    /// The same, as bytes that share the piece.
+    /// Returns the same, as bytes that share the piece.
     pub(crate) fn shared(&self) -> impl Iterator<Item = (Bytes, Bytes)> {
         self.iter()
             .map(|(key, row)| (self.0.slice_ref(key), self.0.slice_ref(row)))

@@ -141,7 +141,7 @@ impl RowCache {
         }
     }
 
-    /// The number of an opening that has no rows here.
+    /// Returns the number of an opening that has no rows here.
     pub(super) fn next_opening(&self) -> u32 {
         self.openings.fetch_add(1, Ordering::Relaxed)
     }
@@ -276,7 +276,7 @@ impl Shard {
         *version = version.wrapping_add(1);
     }
 
-    /// The row, if it is of its partition's current generation; removes it otherwise.
+    /// Returns the row, if it is of its partition's current generation; removes it otherwise.
     fn find_current(&mut self, generation: Generation, id: RowId, key: &[u8]) -> Option<u32> {
         let index = self.find(id, key)?;
         if generation == Generation::Closed || self.slots[index as usize].generation != generation {

@@ -20,7 +20,7 @@ pub(crate) struct RowCacheHandle {
 }
 
 impl RowCacheHandle {
-    /// The handle of a new opening, which has no rows yet.
+    /// Returns the handle of a new opening, which has no rows yet.
     pub fn new(cache: Arc<RowCache>) -> RowCacheHandle {
         RowCacheHandle {
             opening: AtomicU32::new(cache.next_opening()),
@@ -30,7 +30,7 @@ impl RowCacheHandle {
         }
     }
 
-    /// The hash of a key, which is the same in all openings.
+    /// Returns the hash of a key, which is the same in all openings.
     pub fn hash(&self, key: &[u8]) -> u64 {
         self.cache.hash(key)
     }

@@ -38,7 +38,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// A compactor instance of the owner begins: true if compactors elsewhere are to do its work.
+    /// Returns a compactor instance of the owner begins: true if compactors elsewhere are to do its work.
     pub fn begin(&self, presence: &CompactorPresence) -> bool {
         let is_on = !self.needs_owner.swap(false, Ordering::AcqRel) && presence.is_present();
         *self.unclaimed.lock() = None;

@@ -82,7 +82,7 @@ impl CompactionFilterSupplier for Filters {
 }
 
 impl Filters {
-    /// The data newer than the job's inputs, once the late writes in progress have ended: later ones look into the archive.
+    /// Returns the data newer than the job's inputs, once the late writes in progress have ended: later ones look into the archive.
     async fn newer(&self, job: Option<&CompactionJob>) -> MinNewerTimestamp {
         // A write may wait for room that only a compaction makes.
         let quiet = tokio::time::timeout(LATE_WRITES_TIMEOUT, self.compactions.late.write()).await;
@@ -141,7 +141,7 @@ impl Drop for Filter {
 }
 
 impl Filter {
-    /// True for rows that the tablet no longer owns since its split; no request reads them here.
+    /// Returns true for rows that the tablet no longer owns since its split; no request reads them here.
     fn is_foreign(&self, key: &[u8]) -> bool {
         self.only.is_some_and(|tokens| {
             let token = self.model.token_of(key);
@@ -179,7 +179,7 @@ impl Filter {
             .map_err(|error| failed(Box::new(error)))
     }
 
-    /// True if an older run may have the key, as far as is known.
+    /// Returns true if an older run may have the key, as far as is known.
     async fn is_below(&mut self, key: &Bytes) -> bool {
         match &mut self.older {
             _ if self.lowest => false,
@@ -188,7 +188,7 @@ impl Filter {
         }
     }
 
-    /// True if an older run may have rows that the entry's deletions cover.
+    /// Returns true if an older run may have rows that the entry's deletions cover.
     async fn is_covered_below(&mut self, key: &Bytes) -> bool {
         let covered = self.filter.covers(key);
         match &mut self.older {

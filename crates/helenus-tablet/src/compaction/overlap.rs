@@ -38,14 +38,14 @@ impl OlderRuns {
         }
     }
 
-    /// False if no older run has the key.
+    /// Returns false if no older run has the key.
     pub async fn may_have_key(&mut self, key: &Bytes) -> bool {
         let query = FilterQuery::point(key.clone());
         self.may_match((Bound::Included(key), Bound::Included(key)), &query)
             .await
     }
 
-    /// False if no older run has a key with the prefix; `end` is the least key behind those.
+    /// Returns false if no older run has a key with the prefix; `end` is the least key behind those.
     pub async fn may_have_prefix(&mut self, prefix: &Bytes, end: Option<&Bytes>) -> bool {
         let query = FilterQuery::prefix(prefix.clone());
         let end = end.map_or(Bound::Unbounded, Bound::Excluded);

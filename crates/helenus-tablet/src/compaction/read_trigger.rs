@@ -30,7 +30,7 @@ impl TombstoneTrigger {
         }
     }
 
-    /// True if reads have met too much that is dead, and compactions have rested.
+    /// Returns true if reads have met too much that is dead, and compactions have rested.
     pub fn is_due(&mut self, compactions: &CompactionState) -> bool {
         if self.at.elapsed() < WINDOW || !compactions.is_rested(INTERVAL) {
             return false;

@@ -120,7 +120,7 @@ impl Scheduler {
         self.join_at_rest(tree)
     }
 
-    /// The next compaction for compactors elsewhere, which purge nothing: purging is left for this process.
+    /// Returns the next compaction for compactors elsewhere, which purge nothing: purging is left for this process.
     fn leave(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
         if self.compactions.is_requested() || GarbageEstimate::of(tree, &self.compactions).is_much() {
             self.compactions.elsewhere.need_owner();
@@ -208,7 +208,7 @@ impl GarbageEstimate {
         self.bytes > self.total_bytes / 100 * GARBAGE_PERCENT
     }
 
-    /// The oldest run, which was written before its tombstones could go, holds enough of them to be written again.
+    /// Returns the oldest run, which was written before its tombstones could go, holds enough of them to be written again.
     fn fills_oldest(&self) -> bool {
         self.is_oldest_uncounted || self.oldest_dead_rows > self.oldest_rows / 100 * OLDEST_DEAD_PERCENT
     }
@@ -285,7 +285,7 @@ impl<'a> Levels<'a> {
         (!sources.is_empty()).then(|| CompactionSpec::new(sources, destination))
     }
 
-    /// All runs, which become one.
+    /// Returns all runs, which become one.
     fn join_all(&self) -> Option<CompactionSpec> {
         let (oldest, young) = self.runs.split_last()?;
         if young.is_empty() {

@@ -141,7 +141,7 @@ impl CompactionState {
         }
     }
 
-    /// The compactions that are scheduled or under way, as far as the owner has seen.
+    /// Returns the compactions that are scheduled or under way, as far as the owner has seen.
     pub fn running(&self) -> Vec<RunningCompaction> {
         let state = self.state.lock();
         let shown = |job: &Arc<CompactionJob>| RunningCompaction {
@@ -202,7 +202,7 @@ impl CompactionState {
         self.requested.notify_one();
     }
 
-    /// True once after it was asked for.
+    /// Returns true once after it was asked for.
     pub fn take_forced(&self) -> bool {
         if !self.forced.load(Ordering::Acquire) {
             return false;
@@ -212,7 +212,7 @@ impl CompactionState {
         self.forced.swap(false, Ordering::AcqRel)
     }
 
-    /// True from a request by [`CompactionState::force`] until its compaction has ended, or none will be begun any more.
+    /// Returns true from a request by [`CompactionState::force`] until its compaction has ended, or none will be begun any more.
     pub fn is_forced(&self) -> bool {
         let is_under_way = self.forced.load(Ordering::Acquire) || !self.is_idle() || self.has_jobs();
         is_under_way && !*self.is_stopped.borrow()
@@ -251,22 +251,22 @@ impl CompactionState {
         is_set(&self.requested_young) || is_set(&self.requested_all) || is_set(&self.forced)
     }
 
-    /// True while a compaction is scheduled or under way, as far as the owner has seen.
+    /// Returns true while a compaction is scheduled or under way, as far as the owner has seen.
     pub fn has_jobs(&self) -> bool {
         !self.state.lock().jobs.is_empty()
     }
 
-    /// True once after it was asked for.
+    /// Returns true once after it was asked for.
     pub fn take_requested_young(&self) -> bool {
         self.requested_young.swap(false, Ordering::AcqRel)
     }
 
-    /// True once after it was asked for.
+    /// Returns true once after it was asked for.
     pub fn take_requested_all(&self) -> bool {
         self.requested_all.swap(false, Ordering::AcqRel)
     }
 
-    /// True if no compaction runs, and the time since the last one keeps their share at a third or less.
+    /// Returns true if no compaction runs, and the time since the last one keeps their share at a third or less.
     pub fn is_rested(&self, least: Duration) -> bool {
         let state = self.state.lock();
         state.jobs.is_empty()
@@ -280,12 +280,12 @@ impl CompactionState {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// The statistics of a run, if known.
+    /// Returns the statistics of a run, if known.
     pub fn run(&self, id: u32) -> Option<Arc<OutputStats>> {
         self.state.lock().runs.get(&id).cloned()
     }
 
-    /// The job with that destination.
+    /// Returns the job with that destination.
     pub fn job(&self, destination: u32) -> Option<Arc<CompactionJob>> {
         self.state.lock().jobs.get(&destination).cloned()
     }
@@ -415,7 +415,7 @@ impl CompactionState {
 }
 
 impl CompactionJobs {
-    /// The sequence number that all which is newer than a compaction's inputs is above.
+    /// Returns the sequence number that all which is newer than a compaction's inputs is above.
     fn newest_seq_of(&self, spec: &CompactionSpec, view: &CompactorStateView) -> Option<u64> {
         let manifest = view.manifest();
         let newest = match (manifest.l0().iter().next(), manifest.compacted().first()) {

@@ -86,7 +86,7 @@ impl WriteTimes {
         }
     }
 
-    /// The oldest timestamps of writes newer than that number; `None` if unknown.
+    /// Returns the oldest timestamps of writes newer than that number; `None` if unknown.
     pub fn newer_than(&self, seq: u64) -> Option<OldestByTable> {
         let state = self.0.lock();
         state.unknown_up_to.filter(|unknown| *unknown <= seq)?;

@@ -135,7 +135,7 @@ async fn stretch(
     }
 }
 
-/// True if others are to do the compactions from now on. This process first does what it has begun.
+/// Returns true if others are to do the compactions from now on. This process first does what it has begun.
 fn is_to_be_passed(compactions: &CompactionState, compactors: &CompactorPresence, began: Instant) -> bool {
     let elsewhere = &compactions.elsewhere;
     match elsewhere.is_on() {

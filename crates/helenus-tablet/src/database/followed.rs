@@ -55,7 +55,7 @@ impl FollowedManifest {
         Ok(followed)
     }
 
-    /// The newest manifest that has been read.
+    /// Returns the newest manifest that has been read.
     pub fn newest(&self) -> Option<Arc<VersionedManifest>> {
         self.newest.lock().clone()
     }
@@ -89,7 +89,7 @@ impl FollowedManifest {
         }
     }
 
-    /// The newest manifest; `None` if there is none. With `lists` off, a listing may be left out where numbers do.
+    /// Returns the newest manifest; `None` if there is none. With `lists` off, a listing may be left out where numbers do.
     async fn look(&self, lists: bool) -> Result<Option<Arc<VersionedManifest>>, StoreError> {
         let mut listed = self.listed.lock().await;
         let began = Instant::now();

@@ -65,7 +65,7 @@ pub(crate) struct Database {
 pub(crate) type Opened = Arc<OnceLock<Db>>;
 
 impl Databases {
-    /// The settings of a database that has `memtable_bytes` for its memtables, as they are on a local disk.
+    /// Returns the settings of a database that has `memtable_bytes` for its memtables, as they are on a local disk.
     pub fn settings(&self, memtable_bytes: u64) -> Settings {
         Settings {
             // Each batch is flushed explicitly.
@@ -97,7 +97,7 @@ impl Databases {
         }
     }
 
-    /// The compactor of a database, which runs beside it.
+    /// Returns the compactor of a database, which runs beside it.
     pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.model.clone());
@@ -151,7 +151,7 @@ impl Databases {
     }
 }
 
-/// The same store, to which SSTables are written no faster than that.
+/// Returns the same store, to which SSTables are written no faster than that.
 pub(crate) fn throttled(store: &Arc<dyn ObjectStore>, throttle: &Arc<Throttle>) -> Arc<dyn ObjectStore> {
     Arc::new(ThrottledObjectStore::new(store.clone(), throttle.clone()))
 }

@@ -19,7 +19,7 @@ pub(crate) enum TabletDb {
 }
 
 impl TabletDb {
-    /// The newest manifest that is known; `None` of a followed tablet that has no database yet.
+    /// Returns the newest manifest that is known; `None` of a followed tablet that has no database yet.
     pub fn manifest(&self) -> Option<Arc<VersionedManifest>> {
         match self {
             TabletDb::Owned(db) => Some(Arc::new(db.manifest())),
@@ -28,7 +28,7 @@ impl TabletDb {
         }
     }
 
-    /// The database, to write to it.
+    /// Returns the database, to write to it.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`] if only its files are read.
@@ -39,7 +39,7 @@ impl TabletDb {
         }
     }
 
-    /// The manifest of a database that another process may change.
+    /// Returns the manifest of a database that another process may change.
     pub fn followed(&self) -> Option<&Arc<FollowedManifest>> {
         match self {
             TabletDb::Owned(_) | TabletDb::Pinned(_) => None,

@@ -10,14 +10,14 @@ pub(crate) trait ChecksummedDocument: Serialize + DeserializeOwned {
     fn checksum(&mut self) -> &mut Option<String>;
 }
 
-/// The document's bytes, with its checksum.
+/// Returns the document's bytes, with its checksum.
 pub(crate) fn encode<T: ChecksummedDocument>(mut document: T) -> Vec<u8> {
     let sum = sum(&mut document);
     *document.checksum() = Some(sum);
     plain(&document)
 }
 
-/// The document's bytes as it is.
+/// Returns the document's bytes as it is.
 pub(crate) fn plain<T: Serialize>(document: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(document).unwrap_or_default();
     bytes.push(b'\n');

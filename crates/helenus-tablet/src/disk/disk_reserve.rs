@@ -27,7 +27,7 @@ impl DiskReserve {
         }
     }
 
-    /// Bytes that are still to be reserved on a disk of that size: never more than a twentieth of it.
+    /// Returns the bytes that are still to be reserved on a disk of that size: never more than a twentieth of it.
     pub fn owed(&self, disk_bytes: u64) -> u64 {
         match self.exists.load(Ordering::Acquire) {
             true => 0,

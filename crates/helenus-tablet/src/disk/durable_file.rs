@@ -41,7 +41,7 @@ pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
     }
 }
 
-/// The error of a file that must be there.
+/// Returns the error of a file that must be there.
 pub(crate) fn missing(file: &str) -> StoreError {
     StoreError::Corrupt {
         file: file.into(),

@@ -93,7 +93,7 @@ impl DiskSpace {
         self.below_reserve.store(free < self.kept(), Ordering::Release);
     }
 
-    /// Bytes that writes leave alone; none if no reserve is wanted.
+    /// Returns the bytes that writes leave alone; none if no reserve is wanted.
     fn kept(&self) -> u64 {
         match self.reserve {
             0 => 0,
@@ -128,13 +128,13 @@ impl DiskSpace {
         *self.probed.lock() = None;
     }
 
-    /// Bytes free as of the last look.
+    /// Returns the bytes free as of the last look.
     pub fn free_bytes(&self) -> u64 {
         self.probe();
         self.free_bytes.load(Ordering::Relaxed)
     }
 
-    /// The used part of the disk as of the last look, rounded up.
+    /// Returns the used part of the disk as of the last look, rounded up.
     pub fn usage_percentage(&self) -> u8 {
         usage_percentage(self.total, self.free_bytes())
     }
@@ -146,7 +146,7 @@ impl DiskSpace {
         let _ = failures.changed().await;
     }
 
-    /// True for the first failure, and then once in ten minutes.
+    /// Returns true for the first failure, and then once in ten minutes.
     fn is_to_be_logged(&self) -> bool {
         let mut logged = self.logged.lock();
         let is_due = logged.is_none_or(|logged| logged.elapsed() >= FULL_LOGGED_EACH);
@@ -171,14 +171,14 @@ impl DiskSpace {
     }
 }
 
-/// The part of a disk of `total` bytes that is used while `free` are free, rounded up.
+/// Returns the part of a disk of `total` bytes that is used while `free` are free, rounded up.
 fn usage_percentage(total: u64, free: u64) -> u8 {
     let used = u128::from(total.saturating_sub(free));
     let percentage = (used * 100).div_ceil(u128::from(total.max(1)));
     u8::try_from(percentage).unwrap_or(100)
 }
 
-/// Bytes free on the disk of a folder.
+/// Returns the bytes free on the disk of a folder.
 pub(crate) fn free_bytes(folder: &FilePath) -> u64 {
     rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
@@ -235,7 +235,7 @@ impl LocalStore {
         Ok(location)
     }
 
-    /// The path of an SSTable: no two are ever written under one name.
+    /// Returns the path of an SSTable: no two are ever written under one name.
     fn table_path(&self, location: &Path) -> Option<PathBuf> {
         let is_table = location.as_ref().ends_with(".sst");
         is_table.then(|| self.inner.path_to_filesystem(location).ok())?

@@ -76,7 +76,7 @@ impl OpenFile {
     }
 }
 
-/// The range of an SSTable that a request asks for, if it asks for one and sets no conditions.
+/// Returns the range of an SSTable that a request asks for, if it asks for one and sets no conditions.
 pub(crate) fn sstable_range(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
     let is_plain = options.if_match.is_none()
         && options.if_none_match.is_none()
@@ -101,7 +101,7 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// The range that a request asks for, if it is one that is served here.
+    /// Returns the range that a request asks for, if it is one that is served here.
     pub fn wanted(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
         sstable_range(location, options).filter(|range| range.end - range.start <= READ_MAX)
     }

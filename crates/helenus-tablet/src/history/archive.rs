@@ -45,7 +45,7 @@ pub(crate) async fn write(
     put.map(|_| ()).map_err(|error| unavailable(&error))
 }
 
-/// The logs of which there are chunks.
+/// Returns the logs of which there are chunks.
 pub(crate) async fn logs(objects: &dyn ObjectStore) -> Result<Vec<Uuid>, StoreError> {
     subfolders(objects, &log_folder(None)).await
 }
@@ -60,8 +60,8 @@ async fn list(
     Ok(found.into_iter().filter_map(named).collect())
 }
 
-/// The chunks of a log whose first segment is not before `first`, by their first segments. A store that lists paths in their order need not
-/// be listed beyond the first chunk that begins after `until_ms`.
+/// Returns the chunks of a log whose first segment is not before `first`, by their first segments. A store that lists paths in their order
+/// need not be listed beyond the first chunk that begins after `until_ms`.
 pub(crate) async fn chunks(
     objects: &dyn ObjectStore,
     log: Uuid,
@@ -135,7 +135,7 @@ fn total_bytes(chunks: &[(ChunkName, ObjectMeta)]) -> u64 {
     chunks.iter().map(|(_, object)| object.size).sum()
 }
 
-/// The bytes of all chunks.
+/// Returns the bytes of all chunks.
 pub(crate) async fn bytes(objects: &dyn ObjectStore) -> Result<u64, StoreError> {
     Ok(total_bytes(&list(objects, None).await?))
 }

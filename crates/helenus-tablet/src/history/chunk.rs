@@ -33,7 +33,7 @@ pub(crate) struct ChunkName {
 }
 
 impl ChunkName {
-    /// The name of the chunk of some segments; of such without a frame it has that time.
+    /// Returns the name of the chunk of some segments; of such without a frame it has that time.
     pub fn of(segments: &Segments, now_ms: i64) -> ChunkName {
         let times = || segments.frames.values().map(|frame| frame.time_ms);
         ChunkName {
@@ -51,7 +51,7 @@ impl ChunkName {
         ))
     }
 
-    /// The log of a chunk.
+    /// Returns the log of a chunk.
     pub fn log(path: &Path) -> Option<Uuid> {
         path.parts().rev().nth(1)?.as_ref().parse().ok()
     }
@@ -69,7 +69,7 @@ impl ChunkName {
     }
 }
 
-/// A path between those of the chunks that begin before a segment, and those that begin with it or later.
+/// Returns a path between those of the chunks that begin before a segment, and those that begin with it or later.
 pub(crate) fn path_before(folder: &Path, first: u64) -> Path {
     folder.clone().join(format!("{first:020}"))
 }

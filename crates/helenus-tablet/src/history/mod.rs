@@ -80,7 +80,7 @@ pub(crate) struct Segments {
     pub frames: BTreeMap<LogPosition, Frame>,
 }
 
-/// The folder of the chunks of all logs, or of one.
+/// Returns the folder of the chunks of all logs, or of one.
 pub(crate) fn log_folder(log: Option<Uuid>) -> Path {
     let folder = Path::from(FOLDER).join(LOG_FOLDER);
     match log {

@@ -34,7 +34,7 @@ pub struct HistoryUntil {
 }
 
 impl HistoryUntil {
-    /// All commits up to that time, by clocks that were not set back.
+    /// Returns all commits up to that time, by clocks that were not set back.
     pub fn time(time_ms: i64) -> HistoryUntil {
         HistoryUntil {
             time_ms,
@@ -70,7 +70,7 @@ impl Span {
         }
     }
 
-    /// True if no part of the log can be of the span that begins with that segment, and whose first commit has that time.
+    /// Returns true if no part of the log can be of the span that begins with that segment, and whose first commit has that time.
     pub fn is_beyond(&self, segment: u64, earliest_ms: i64) -> bool {
         let is_late = self.latest_ms().is_some_and(|latest_ms| earliest_ms > latest_ms);
         is_late || self.to.is_some_and(|to| segment > to.segment)
@@ -118,7 +118,7 @@ impl<'s> SpanOps<'s> {
         }
     }
 
-    /// True if nothing that follows in the log is of the span.
+    /// Returns true if nothing that follows in the log is of the span.
     pub fn is_past(&self) -> bool {
         let is_late = self
             .span
@@ -189,7 +189,7 @@ impl<'s> SpanOps<'s> {
         Ok(())
     }
 
-    /// The number of the last segment that was read.
+    /// Returns the number of the last segment that was read.
     pub fn reached(&self) -> u64 {
         self.read
     }

@@ -112,7 +112,7 @@ impl FrameHeader {
         frame[4..8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// The frame at the start of `bytes`, if there is a whole and undamaged one of that segment, and its body.
+    /// Returns the frame at the start of `bytes`, if there is a whole and undamaged one of that segment, and its body.
     pub fn decode(bytes: &[u8], segment: u64) -> Option<(Self, &[u8])> {
         let mut rest = bytes.get(..FRAME_HEADER_LEN)?;
         if rest.get_u32_le() != FRAME_MAGIC {

@@ -39,7 +39,7 @@ impl SegmentInfo {
     }
 }
 
-/// The number of the newest of a log's segments, 0 if there is none.
+/// Returns the number of the newest of a log's segments, 0 if there is none.
 pub(crate) fn newest(segments: &[SegmentInfo]) -> u64 {
     segments.last().map_or(0, |segment| segment.number)
 }
@@ -73,7 +73,7 @@ impl Ledger {
         *self.reached.lock()
     }
 
-    /// The number of the newest segment, 0 if there is none.
+    /// Returns the number of the newest segment, 0 if there is none.
     pub fn newest(&self) -> u64 {
         newest(&self.segments.lock())
     }
@@ -117,7 +117,7 @@ impl Ledger {
         }
     }
 
-    /// The counters, and the segments that there are.
+    /// Returns the counters, and the segments that there are.
     pub fn stats(&self) -> LogStats {
         let mut stats = self.counters.read();
         let segments = self.segments.lock();

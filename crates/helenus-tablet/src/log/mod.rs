@@ -61,7 +61,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// A writer of nothing, which holds nothing.
+    /// Returns a writer of nothing, which holds nothing.
     pub fn new(sender: oneshot::Sender<Result<(), StoreError>>) -> Waiter {
         Waiter {
             sender,
@@ -132,7 +132,7 @@ pub(crate) struct Log<R> {
 }
 
 impl<R: Route> Log<R> {
-    /// A log that nothing is written to yet.
+    /// Returns a log that nothing is written to yet.
     pub fn new() -> Arc<Self> {
         Arc::new(Log {
             pending: Mutex::new(PendingGroup {
@@ -258,7 +258,7 @@ impl<R: Route> Log<R> {
         self.ready.notify_one();
     }
 
-    /// True for the log of that place.
+    /// Returns true for the log of that place.
     pub fn has(&self, place: WritePlace) -> bool {
         self.pending.lock().failures.are_of_log_of(place)
     }

@@ -25,7 +25,7 @@ impl WritePlace {
     /// A place that no log has: nothing can follow from a write that was never queued.
     pub const NOWHERE: WritePlace = WritePlace { log: 0, failures: 0 };
 
-    /// The place of two writes from both of which another one follows. No log has it if they are in different logs.
+    /// Returns the place of two writes from both of which another one follows. No log has it if they are in different logs.
     pub fn of_both(self, other: WritePlace) -> WritePlace {
         match self.log == other.log {
             true => WritePlace {
@@ -40,7 +40,7 @@ impl WritePlace {
 /// The turn of a write among those that it follows from, and those that follow from it. It is dropped once the write has been applied, or never
 /// will be.
 pub trait WriteTurn: Send + Sync {
-    /// The place of the writes that this one follows from. `None` if it follows from none.
+    /// Returns the place of the writes that this one follows from. `None` if it follows from none.
     fn follows(&self) -> Option<WritePlace>;
 
     /// Takes note that the write has been queued: others may follow from it. Called under the log's lock.
@@ -72,7 +72,7 @@ impl LogFailures {
         self.last = Some(error.clone());
     }
 
-    /// The place of a write that is queued now.
+    /// Returns the place of a write that is queued now.
     pub fn place(&self) -> WritePlace {
         WritePlace {
             log: self.log,
@@ -84,7 +84,7 @@ impl LogFailures {
         self.log == place.log
     }
 
-    /// The reason why a write cannot be queued: what it follows from may be lost. `None` if it can.
+    /// Returns the reason why a write cannot be queued: what it follows from may be lost. `None` if it can.
     pub fn refusal(&self, follows: Option<WritePlace>, ops: &[Op]) -> Option<StoreError> {
         let follows = follows.filter(|follows| *follows != self.place())?;
         let token = ops.first().map_or(0, |op| op.token);

@@ -109,7 +109,7 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-/// A segment: the one before it, and its frames up to `end`, each with its place, its time and its records.
+/// Returns a segment: the one before it, and its frames up to `end`, each with its place, its time and its records.
 ///
 /// # Errors
 /// The segment is gone, or one of these frames is damaged.
@@ -218,7 +218,7 @@ impl SegmentReader<'_> {
         }
     }
 
-    /// The next frame, all of whose records are newer than `last_lsn`.
+    /// Returns the next frame, all of whose records are newer than `last_lsn`.
     fn next(&mut self, last_lsn: u64) -> Result<Option<(FrameHeader, Vec<Record>)>, StoreError> {
         if self.end.is_some_and(|end| self.offset >= end) {
             return Ok(None);
@@ -239,8 +239,8 @@ impl SegmentReader<'_> {
         Ok(Some((header, records)))
     }
 
-    /// The newest segment ends here, unless a later frame records that this offset was already on disk. A later frame with records older than
-    /// those read is of the file's former use: early stores of 0.1 reused the numbers of segments.
+    /// Returns the newest segment ends here, unless a later frame records that this offset was already on disk. A later frame with records
+    /// older than those read is of the file's former use: early stores of 0.1 reused the numbers of segments.
     fn torn_tail(&self, last_lsn: u64) -> Result<Option<(FrameHeader, Vec<Record>)>, StoreError> {
         if self.offset < self.kept {
             let detail = format!("a frame is damaged, and those up to {} were on disk", self.kept);

@@ -50,7 +50,7 @@ impl Segment {
     }
 }
 
-/// Two segments of three frames each: records 1-6, then 7-12.
+/// Returns two segments of three frames each: records 1-6, then 7-12.
 fn two() -> (Segment, Segment) {
     let mut first = Segment::new(1, 0, 0);
     for lsn in [1, 3, 5] {

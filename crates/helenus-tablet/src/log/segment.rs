@@ -42,17 +42,17 @@ impl Folder {
         segment_path(&self.path, number)
     }
 
-    /// The numbers of the segments there are, in order.
+    /// Returns the numbers of the segments there are, in order.
     pub fn list(path: &Path) -> Result<Vec<u64>, StoreError> {
         numbers(path, ".log")
     }
 
-    /// The highest number that a file had which waits to be used again, 0 if there is none.
+    /// Returns the highest number that a file had which waits to be used again, 0 if there is none.
     pub fn newest_spare(path: &Path) -> Result<u64, StoreError> {
         Ok(numbers(path, ".spare")?.last().copied().unwrap_or(0))
     }
 
-    /// The files that wait to be used.
+    /// Returns the files that wait to be used.
     pub fn spares(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(&self.path) else {
             return Vec::new();
@@ -197,7 +197,7 @@ pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:016x}.log"))
 }
 
-/// The numbers in the names of the files with that ending, in order.
+/// Returns the numbers in the names of the files with that ending, in order.
 fn numbers(path: &Path, ending: &str) -> Result<Vec<u64>, StoreError> {
     let fail = |error| StoreError::io("cannot read", path, &error);
     let mut numbers = Vec::new();

@@ -26,7 +26,7 @@ pub(crate) trait LogAppender: Send + 'static {
         Duration::ZERO
     }
 
-    /// The time from the beginning of one group to that of the next, at least.
+    /// Returns the time from the beginning of one group to that of the next, at least.
     fn interval(&self) -> Duration {
         Duration::ZERO
     }
@@ -60,7 +60,7 @@ pub(crate) trait Dispatch<R>: Send + Sync + 'static {
     fn fenced(&self);
 }
 
-/// A frame without records.
+/// Returns a frame without records.
 pub(crate) fn empty_frame() -> Vec<u8> {
     vec![0; FRAME_HEADER_LEN]
 }

@@ -86,7 +86,7 @@ impl Put {
 }
 
 impl Meta {
-    /// The documents of a store in a bucket, or of one in a folder with that inventory.
+    /// Returns the documents of a store in a bucket, or of one in a folder with that inventory.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, inventory: Option<Arc<Inventory>>) -> Self {
         Meta {
             store,
@@ -169,7 +169,7 @@ impl Meta {
         self.know(name, version, update);
     }
 
-    /// The object version of the expected version, if it is known.
+    /// Returns the object version of the expected version, if it is known.
     fn known(&self, name: &str, expect: MetaExpect) -> Option<(MetaVersion, UpdateVersion)> {
         let known = self.known.lock();
         let found = known.get(name)?;

@@ -40,7 +40,7 @@ impl Folders {
         self.root.join("meta").join(name)
     }
 
-    /// The names of the small documents.
+    /// Returns the names of the small documents.
     pub fn documents(&self) -> Result<BTreeSet<String>, StoreError> {
         let folder = self.root.join("meta");
         let entries = match std::fs::read_dir(&folder) {

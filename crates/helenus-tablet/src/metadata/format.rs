@@ -57,7 +57,7 @@ impl Format {
         }
     }
 
-    /// A store with these tablets, which ascend and cover the ring.
+    /// Returns a store with these tablets, which ascend and cover the ring.
     pub fn of(tablets: impl IntoIterator<Item = (u32, TokenRange)>) -> Self {
         Format {
             format: FORMAT_VERSION,
@@ -72,7 +72,7 @@ impl Format {
         }
     }
 
-    /// The same store, in a bucket.
+    /// Returns the same store, in a bucket.
     pub fn in_bucket(self) -> Self {
         Format {
             format: BUCKET_FORMAT_VERSION,
@@ -80,7 +80,7 @@ impl Format {
         }
     }
 
-    /// The same store with its log elsewhere.
+    /// Returns the same store with its log elsewhere.
     pub fn with_log_store(self, url: String) -> Self {
         Format {
             log_store: Some(url),
@@ -88,7 +88,7 @@ impl Format {
         }
     }
 
-    /// The same store with its log at that place, or beside its data.
+    /// Returns the same store with its log at that place, or beside its data.
     pub fn with_log_place(self, url: Option<String>) -> Self {
         Format {
             log_store: url,

@@ -57,7 +57,7 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    /// One that is not written yet.
+    /// Returns one that is not written yet.
     pub fn new(folders: &Folders, contents: InventoryRecord, fsync: bool) -> Self {
         Inventory {
             path: folders.inventory(),

@@ -27,7 +27,7 @@ pub(crate) fn manifest_path(id: u32, number: u64) -> Path {
         .join(format!("{number:020}.manifest"))
 }
 
-/// The tablet and the number of the manifest that lies there; `None` if it is another file.
+/// Returns the tablet and the number of the manifest that lies there; `None` if it is another file.
 pub(crate) fn tablet_of_manifest(path: &Path) -> Option<(u32, u64)> {
     let mut parts = path.parts();
     let (_, id, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -41,7 +41,7 @@ pub(crate) fn table_path(root: &Path, id: SsTableId) -> Path {
     root.clone().join("compacted").join(format!("{}.sst", id.value()))
 }
 
-/// The SSTables of a clone that lie with the tablets that it was made from, and the folders of these.
+/// Returns the SSTables of a clone that lie with the tablets that it was made from, and the folders of these.
 pub(crate) fn inherited_tables(manifest: &VersionedManifest) -> HashMap<SsTableId, Path> {
     let databases = manifest.external_dbs().iter();
     databases

@@ -43,7 +43,7 @@ impl StoreMetadata {
         })
     }
 
-    /// The segments and records that the log must contain.
+    /// Returns the segments and records that the log must contain.
     pub fn expected(&self) -> ExpectedLog {
         match &self.high_water_mark {
             Some(high_water_mark) => ExpectedLog {

@@ -69,7 +69,7 @@ impl DeadRanges {
         }
     }
 
-    /// The dead range of a partition that has a key.
+    /// Returns the dead range of a partition that has a key.
     fn over(&mut self, partition: &[u8], key: &[u8]) -> Option<&mut DeadRange> {
         self.0.get_mut(partition).filter(|dead| dead.keys.contains(key))
     }

@@ -232,14 +232,14 @@ impl Stage {
         Ok(())
     }
 
-    /// True if a key that begins with `prefix` is staged, or in a memtable of the tree.
+    /// Returns true if a key that begins with `prefix` is staged, or in a memtable of the tree.
     pub fn has_in_memory(&self, prefix: &[u8]) -> bool {
         let inner = self.inner.lock();
         let staged = [Some(&inner.active), inner.applying.as_deref()];
         staged.into_iter().flatten().any(|table| table.has_prefix(prefix)) || inner.tree.has_in_memory(prefix)
     }
 
-    /// The staged change of a key, and the tree below.
+    /// Returns the staged change of a key, and the tree below.
     pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
@@ -250,8 +250,8 @@ impl Stage {
         })
     }
 
-    /// The staged changes of a range, and the tree below. If it lies in one partition, whose prefix is then given, the bound where the scan
-    /// begins is moved behind rows that are known to be dead; `None` if nothing is left.
+    /// Returns the staged changes of a range, and the tree below. If it lies in one partition, whose prefix is then given, the bound where
+    /// the scan begins is moved behind rows that are known to be dead; `None` if nothing is left.
     pub fn range(
         &self,
         bounds: &mut Bounds,
@@ -335,7 +335,7 @@ impl Stage {
         drop(before);
     }
 
-    /// The tree below.
+    /// Returns the tree below.
     pub fn tree(&self) -> Arc<Tree> {
         self.inner.lock().tree.clone()
     }
@@ -416,7 +416,7 @@ impl Inner {
         }
     }
 
-    /// The changes in a range that is not empty, in order.
+    /// Returns the changes in a range that is not empty, in order.
     fn staged(&self, model: &dyn DataModel, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
         let active = self.active.rows.range(bounds.clone());
@@ -439,7 +439,7 @@ impl Inner {
         Ok(staged)
     }
 
-    /// True if a staged change of one of the keys may leave something alive.
+    /// Returns true if a staged change of one of the keys may leave something alive.
     fn may_live_in(&self, model: &dyn DataModel, keys: &KeyRange) -> bool {
         let range = || keys.start.clone()..keys.end.clone();
         let applying = self
@@ -464,7 +464,7 @@ impl Inner {
     }
 }
 
-/// True if no key lies within the bounds.
+/// Returns true if no key lies within the bounds.
 pub(crate) fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
     match (start, end) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,

@@ -37,7 +37,7 @@ pub(super) struct TabletParts {
     pub origins: Arc<Origins>,
 }
 
-/// The tablet, with nothing in memory and none of its tasks running.
+/// Returns the tablet, with nothing in memory and none of its tasks running.
 pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet> {
     let memtable_bytes = parts.memtable_bytes;
     let model = databases.model.clone();

@@ -29,7 +29,7 @@ impl BackgroundRuntime {
         Ok(BackgroundRuntime::new(runtime))
     }
 
-    /// The runtime that only applies stages, so that no other work delays it.
+    /// Returns the runtime that only applies stages, so that no other work delays it.
     pub fn start_writing() -> Result<Self, StoreError> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let runtime = tokio::runtime::Builder::new_multi_thread()

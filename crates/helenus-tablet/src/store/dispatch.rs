@@ -153,7 +153,7 @@ impl Dispatch<OpenTablets> for TabletRouter {
 }
 
 impl TabletRouter {
-    /// The error that writers get when a tablet does not take operations that are in the log.
+    /// Returns the error that writers get when a tablet does not take operations that are in the log.
     fn told(&self, tablet: &Tablet, error: StoreError) -> StoreError {
         if tablet.limits.is_in_bucket() {
             // The next owner reads them there.

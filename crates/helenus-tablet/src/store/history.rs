@@ -245,7 +245,7 @@ impl Store {
         }
     }
 
-    /// The segments or objects that are in a log, each with where it ends.
+    /// Returns the segments or objects that are in a log, each with where it ends.
     async fn segments_in_log(&self, log: Uuid, from: LogPosition) -> Result<Vec<(u64, u64)>, StoreError> {
         match &self.kind {
             StoreKind::Local(local) if log == self.store_id => {
@@ -336,7 +336,7 @@ impl Store {
         archive::delete(&self.files()?.objects, |_, _| true).await
     }
 
-    /// The bytes of what is kept of logs.
+    /// Returns the bytes of what is kept of logs.
     ///
     /// # Errors
     /// The store can't be read.
@@ -359,7 +359,7 @@ impl Store {
         put.map(|_| ()).map_err(|error| failed(&error))
     }
 
-    /// The names of the documents of a folder of the history, in order.
+    /// Returns the names of the documents of a folder of the history, in order.
     ///
     /// # Errors
     /// The store can't be read.
@@ -374,7 +374,7 @@ impl Store {
         Ok(names)
     }
 
-    /// A document of the history; none if it is gone.
+    /// Returns a document of the history; none if it is gone.
     ///
     /// # Errors
     /// The store can't be read.
@@ -409,7 +409,7 @@ fn failed(error: &Error) -> StoreError {
     StoreError::Unavailable(chain(error))
 }
 
-/// The segments of consecutive objects of a log; none without any.
+/// Returns the segments of consecutive objects of a log; none without any.
 pub(super) fn segments_of(objects: LogObjects) -> Option<Segments> {
     let first = objects.first()?.0;
     let last = objects.last()?.0;

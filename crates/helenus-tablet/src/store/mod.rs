@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    /// The tablet that owns a token.
+    /// Returns the tablet that owns a token.
     ///
     /// # Errors
     /// [`StoreError::NotOwned`] if it is not open here; never so on a local store.
@@ -123,7 +123,7 @@ impl Store {
         find(&tablets, token).cloned().ok_or(StoreError::NotOwned(token))
     }
 
-    /// All tablets that are open, by token range.
+    /// Returns all tablets that are open, by token range.
     pub fn tablets(&self) -> OpenTablets {
         self.tablets.load_full()
     }
@@ -139,14 +139,14 @@ impl Store {
         self.clock().keep_beyond(stamps_us);
     }
 
-    /// The store clock, which stamps stored entries, in microseconds: beyond every stored write timestamp that was given by this node, also before
-    /// a restart, or by a former owner of an open tablet.
+    /// Returns the store clock, which stamps stored entries, in microseconds: beyond every stored write timestamp that was given by this
+    /// node, also before a restart, or by a former owner of an open tablet.
     pub fn clock_us(&self) -> i64 {
         self.clock().now_ms().saturating_mul(1000)
     }
 
-    /// The highest stamp that was found stored when tablets were opened, in microseconds: beyond every write timestamp that is stored and was
-    /// given by a former owner of an open tablet.
+    /// Returns the highest stamp that was found stored when tablets were opened, in microseconds: beyond every write timestamp that is
+    /// stored and was given by a former owner of an open tablet.
     pub fn found_clock_us(&self) -> i64 {
         self.clock().found_ms().saturating_mul(1000)
     }
@@ -266,7 +266,7 @@ impl Store {
         }
     }
 
-    /// The size of a batch as a record, and its number of operations, if it may be written.
+    /// Returns the size of a batch as a record, and its number of operations, if it may be written.
     pub(crate) fn check(&self, batch: &WriteBatch) -> Result<(usize, u32), StoreError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
@@ -379,7 +379,7 @@ impl Store {
         self.meta.note_version(name, version, stamp);
     }
 
-    /// The names of all small documents.
+    /// Returns the names of all small documents.
     #[boxed]
     pub async fn meta_list(&self) -> Result<Vec<String>, StoreError> {
         self.meta.list().await
@@ -479,7 +479,7 @@ impl Deadline {
     }
 }
 
-/// The log of the tablets of some operations.
+/// Returns the log of the tablets of some operations.
 ///
 /// # Errors
 /// [`StoreError::NotOwned`] if one of them has no tablet, or one of another log: that was fenced since.
@@ -515,7 +515,7 @@ fn record_write_stats(submitted: Instant, operands: u32) {
     }
 }
 
-/// The permits for `write_in_flight_bytes`.
+/// Returns the permits for `write_in_flight_bytes`.
 pub(crate) fn in_flight_permits(config: &StoreConfig) -> u32 {
     u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
         .unwrap_or(u32::MAX)

@@ -69,7 +69,7 @@ impl LogHold {
         }
     }
 
-    /// False if the log has gone on before.
+    /// Returns false if the log has gone on before.
     fn let_go(&self) -> bool {
         let mut state = self.state.lock();
         if *state == HoldState::Held {
@@ -103,7 +103,7 @@ impl Drop for HeldMoment {
 }
 
 impl HeldMoment {
-    /// The tablets that are frozen.
+    /// Returns the tablets that are frozen.
     pub fn tablets(&self) -> &[(u32, TokenRange)] {
         &self.tablets
     }

@@ -29,7 +29,7 @@ impl Store {
         self.open_pinned_from(self.files()?, pinned, tables).await
     }
 
-    /// The same where all files lie elsewhere, those of the origins too.
+    /// Returns the same where all files lie elsewhere, those of the origins too.
     ///
     /// # Errors
     /// Those of [`Store::open_pinned`].

@@ -149,7 +149,8 @@ impl Store {
             .await
     }
 
-    /// The bytes of the SSTables that these pinned tablets have, and neither the tablets that are open here nor others that are pinned.
+    /// Returns the bytes of the SSTables that these pinned tablets have, and neither the tablets that are open here nor others that are
+    /// pinned.
     ///
     /// # Errors
     /// A manifest can't be read.
@@ -183,7 +184,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// The pinned tablets as a store, which can only be read.
+    /// Returns the pinned tablets as a store, which can only be read.
     ///
     /// # Errors
     /// They have been let go, or one of their files is damaged.
@@ -192,7 +193,7 @@ impl Store {
         self.open_pinned_in(&self.files()?, pinned, Arc::default()).await
     }
 
-    /// The same of tablets whose files may lie elsewhere, and whose tables have these origins.
+    /// Returns the same of tablets whose files may lie elsewhere, and whose tables have these origins.
     pub(super) async fn open_pinned_in(
         &self,
         files: &TabletFiles,

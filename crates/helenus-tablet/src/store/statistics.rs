@@ -12,7 +12,7 @@ use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
 
 impl Store {
-    /// The used part of a local store's disk, from 0 to 100. A bucket has no end.
+    /// Returns the used part of a local store's disk, from 0 to 100. A bucket has no end.
     pub fn disk_usage_percentage(&self) -> Option<u8> {
         match &self.kind {
             StoreKind::Local(local) => Some(local.space.usage_percentage()),
@@ -20,7 +20,7 @@ impl Store {
         }
     }
 
-    /// The counters of the store.
+    /// Returns the counters of the store.
     pub fn stats(&self) -> StoreStats {
         let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);
@@ -112,14 +112,14 @@ impl Store {
 }
 
 impl Store {
-    /// The compactions that are scheduled or run now.
+    /// Returns the compactions that are scheduled or run now.
     pub fn running_compactions(&self) -> Vec<RunningCompaction> {
         let tablets = self.tablets();
         let running = tablets.iter().flat_map(|tablet| tablet.compactions.running());
         running.collect()
     }
 
-    /// The last compactions that have ended since the store was opened, oldest first.
+    /// Returns the last compactions that have ended since the store was opened, oldest first.
     pub fn ended_compactions(&self) -> Vec<EndedCompaction> {
         self.compaction_history.list()
     }
@@ -137,7 +137,7 @@ impl Metrics {
         self.sum_with(name, &[])
     }
 
-    /// The sum over the metrics of that name that have labels of all these values.
+    /// Returns the sum over the metrics of that name that have labels of all these values.
     fn sum_with(&self, name: &str, labels: &[&str]) -> u64 {
         self.0
             .by_name(name)

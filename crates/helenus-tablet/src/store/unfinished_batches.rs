@@ -61,7 +61,7 @@ fn decode(frame: &Bytes) -> Option<Vec<Op>> {
     Some(records.into_iter().flat_map(|record| record.ops).collect())
 }
 
-/// The operations that were added to pinned tablets.
+/// Returns the operations that were added to pinned tablets.
 ///
 /// # Errors
 /// The object is damaged, or can't be read.
@@ -107,7 +107,7 @@ pub(super) async fn delete(
     Ok(())
 }
 
-/// The ids of checkpoints.
+/// Returns the ids of checkpoints.
 pub(super) fn ids(pinned: &[PinnedTablet]) -> BTreeSet<Uuid> {
     pinned.iter().map(|tablet| tablet.checkpoint).collect()
 }

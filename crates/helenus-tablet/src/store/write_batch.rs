@@ -28,7 +28,7 @@ impl WriteBatch {
         Self::default()
     }
 
-    /// A batch of operations without inputs.
+    /// Returns a batch of operations without inputs.
     pub fn of(ops: Vec<Op>) -> Self {
         WriteBatch {
             ops,

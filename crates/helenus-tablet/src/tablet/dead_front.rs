@@ -54,7 +54,7 @@ impl DeadFront {
         }))
     }
 
-    /// The scan gives the row at `key`. False if the row before was not dead: the front has ended.
+    /// Returns the scan gives the row at `key`. False if the row before was not dead: the front has ended.
     pub fn pass(&mut self, key: &Bytes) -> bool {
         if !self.is_dead {
             return false;
@@ -70,7 +70,7 @@ impl DeadFront {
         self.is_dead = true;
     }
 
-    /// The keys from where the scan begins to the row that was given last, without it if that is not dead.
+    /// Returns the keys from where the scan begins to the row that was given last, without it if that is not dead.
     fn keys(&self, last: &Bytes) -> KeyRange {
         let inner = match self.reversed == self.is_dead {
             true => last.clone(),
@@ -105,7 +105,7 @@ impl Drop for DeadFront {
     }
 }
 
-/// The least key above `key`.
+/// Returns the least key above `key`.
 fn behind(key: &[u8]) -> Bytes {
     [key, &[0]].concat().into()
 }

@@ -13,17 +13,17 @@ pub struct TableFile {
 }
 
 impl TableFile {
-    /// The same as long as the file is there, and no other file's. A clone shares the file of another tablet, and is counted apart.
+    /// Returns the same as long as the file is there, and no other file's. A clone shares the file of another tablet, and is counted apart.
     pub fn id(&self) -> (u32, u128) {
         (self.tablet, self.table.handle.id.value().0)
     }
 
-    /// Bytes of the file, blocks, filter and index.
+    /// Returns the bytes of the file, blocks, filter and index.
     pub fn bytes(&self) -> u64 {
         self.table.handle.estimate_size()
     }
 
-    /// The first key, and the last if it is known.
+    /// Returns the first key, and the last if it is known.
     pub fn keys(&self) -> (&[u8], Option<&[u8]>) {
         (&self.table.first, self.table.last.as_deref())
     }
@@ -49,7 +49,7 @@ impl FileBlocks {
 }
 
 impl Tablet {
-    /// The SSTables of the newest manifest.
+    /// Returns the SSTables of the newest manifest.
     pub fn files(&self) -> Vec<TableFile> {
         let Some(manifest) = self.db.manifest() else {
             return Vec::new();
@@ -64,7 +64,7 @@ impl Tablet {
             .collect()
     }
 
-    /// The blocks of one of [`Tablet::files`].
+    /// Returns the blocks of one of [`Tablet::files`].
     ///
     /// # Errors
     /// The file can't be read, or was deleted by a compaction since.

@@ -79,7 +79,7 @@ impl FollowedScan {
         }
     }
 
-    /// The rest of the scan, from the newest files; `None` if nothing is left.
+    /// Returns the rest of the scan, from the newest files; `None` if nothing is left.
     ///
     /// # Errors
     /// [`StoreError::NotOwned`] if the tablet is gone.

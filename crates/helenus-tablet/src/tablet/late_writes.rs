@@ -26,7 +26,7 @@ const LATE_US: i64 = 2_000_000;
 pub struct LateWrites(Vec<(u32, OwnedRwLockReadGuard<()>)>);
 
 impl LateWrites {
-    /// True if there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -39,7 +39,7 @@ impl LateWrites {
     }
 }
 
-/// True if a write with that oldest timestamp is late at `now_ms`.
+/// Returns true if a write with that oldest timestamp is late at `now_ms`.
 pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
     oldest_us <= now_ms.saturating_mul(1000).saturating_sub(LATE_US)
 }

@@ -163,13 +163,13 @@ impl Tablet {
         tracing::debug!(tablet = self.id, dropped, left, "the memtables have been purged");
     }
 
-    /// The index of the generation of a key's partition.
+    /// Returns the index of the generation of a key's partition.
     fn slot(&self, key: &[u8]) -> Option<Slot> {
         let len = self.model.partition_prefix_len(key, true)?;
         Some(CacheGenerations::slot(generations::hash(key.get(..len)?)))
     }
 
-    /// True if a good part of the rows in memory is dead, as far as samples tell, and reads of slices may meet them.
+    /// Returns true if a good part of the rows in memory is dead, as far as samples tell, and reads of slices may meet them.
     pub(crate) fn is_purge_worthwhile(&self) -> bool {
         let slices = self.compactions.reads.slices.load(Ordering::Relaxed);
         slices > 0

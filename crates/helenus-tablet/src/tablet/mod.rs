@@ -105,19 +105,19 @@ impl Route for OpenTablets {
     }
 }
 
-/// The index of the tablet of a token among `tablets`, which ascend and may leave gaps, if there is one.
+/// Returns the index of the tablet of a token among `tablets`, which ascend and may leave gaps, if there is one.
 pub(crate) fn tablet_of(tablets: &[Arc<Tablet>], token: i64) -> usize {
     tablets.partition_point(|tablet| tablet.token_range().last < token)
 }
 
-/// The tablet of a token among `tablets`, which ascend and may leave gaps.
+/// Returns the tablet of a token among `tablets`, which ascend and may leave gaps.
 pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<&Arc<Tablet>> {
     let tablet = tablets.get(tablet_of(tablets, token))?;
     tablet.token_range().contains(token).then_some(tablet)
 }
 
 impl Tablet {
-    /// The tablet's number, which names its folder.
+    /// Returns the tablet's number, which names its folder.
     pub fn id(&self) -> u32 {
         self.id
     }
@@ -131,7 +131,7 @@ impl Tablet {
         self.tokens
     }
 
-    /// The merged row at `key`. Sees every write that was acknowledged before the call.
+    /// Returns the merged row at `key`. Sees every write that was acknowledged before the call.
     #[boxed]
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
@@ -150,12 +150,12 @@ impl Tablet {
         Ok(value)
     }
 
-    /// True if the row at `key` is looked up in the row cache, and put into it.
+    /// Returns true if the row at `key` is looked up in the row cache, and put into it.
     fn caches(&self, key: &[u8]) -> bool {
         self.row_cache_on && self.model.caches_row(key)
     }
 
-    /// The generation of a key's partition, in which its rows are cached.
+    /// Returns the generation of a key's partition, in which its rows are cached.
     pub(crate) fn generation(&self, key: &[u8]) -> Generation {
         let generations = &self.compactions.generations;
         if !generations.was_ever_closed() || self.model.may_copy(key) {
@@ -195,7 +195,7 @@ impl Tablet {
         }
     }
 
-    /// The oldest timestamp in an operation; one that cannot be decoded may be of any age.
+    /// Returns the oldest timestamp in an operation; one that cannot be decoded may be of any age.
     fn oldest_us(&self, op: &Op) -> Option<i64> {
         self.model
             .oldest_us(&op.key, &op.operand)
@@ -217,7 +217,7 @@ impl Tablet {
         }
     }
 
-    /// The merged row, past the row cache.
+    /// Returns the merged row, past the row cache.
     pub(crate) async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         work::count(|work| work.row_cache_misses += 1);
         trace::step(|| "Row cache miss: reading memtable and runs");
@@ -240,7 +240,7 @@ impl Tablet {
         }
     }
 
-    /// The merged row of a followed tablet, after a file of manifest `used` was not found.
+    /// Returns the merged row of a followed tablet, after a file of manifest `used` was not found.
     async fn read_anew(&self, key: &[u8], hash: u64, mut used: u64) -> Result<Option<Bytes>, StoreError> {
         loop {
             self.follow_after_loss(used).await?;
@@ -252,7 +252,7 @@ impl Tablet {
         }
     }
 
-    /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
+    /// Returns the merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
     /// batch whole or not at all; later ones are not seen.
     pub async fn scan(&self, range: impl RangeBounds<Bytes>, reversed: bool) -> Result<Scan, StoreError> {
         self.counters.scans.fetch_add(1, Ordering::Relaxed);
@@ -267,7 +267,7 @@ impl Tablet {
         Box::pin(self.scan_all(start, end, reversed)).await
     }
 
-    /// The same, past the row cache.
+    /// Returns the same, past the row cache.
     pub(crate) async fn scan_all(
         &self,
         start: Bound<Bytes>,
@@ -344,7 +344,7 @@ impl Tablet {
         self.memory_purges.met(dead);
     }
 
-    /// True if a key that begins with `prefix` is staged or in a memtable.
+    /// Returns true if a key that begins with `prefix` is staged or in a memtable.
     pub fn has_unflushed(&self, prefix: &[u8]) -> bool {
         self.stage.has_in_memory(prefix)
     }
@@ -375,7 +375,7 @@ impl Tablet {
         }
     }
 
-    /// The last record that is in files, as of the newest manifest that was seen.
+    /// Returns the last record that is in files, as of the newest manifest that was seen.
     pub(crate) fn flushed_lsn(&self) -> u64 {
         self.db
             .manifest()
@@ -388,7 +388,7 @@ fn count_hit() {
     trace::step(|| "Row cache hit");
 }
 
-/// The least byte string above all that begin with `prefix`.
+/// Returns the least byte string above all that begin with `prefix`.
 pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut next = prefix.to_vec();
     while let Some(last) = next.pop() {

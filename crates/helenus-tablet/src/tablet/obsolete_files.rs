@@ -71,7 +71,7 @@ impl Scans {
         }
     }
 
-    /// True if a scan that is under way began longer ago.
+    /// Returns true if a scan that is under way began longer ago.
     pub fn any_older(&self, age: Duration) -> bool {
         let now = self.second();
         let age = (age.as_secs() as usize).min(Self::SECONDS - 1);
@@ -170,7 +170,7 @@ fn pause_after_sweep(tablet: &Tablet) -> Duration {
     CHECKPOINT_PAUSE * u32::try_from(checkpoints.saturating_sub(FREE_CHECKPOINTS)).unwrap_or(u32::MAX)
 }
 
-/// True if the database of a tablet in a bucket had seen its newest manifest already.
+/// Returns true if the database of a tablet in a bucket had seen its newest manifest already.
 async fn sees_all(tablet: &Tablet) -> bool {
     let Ok(db) = tablet.db.owned() else {
         return false;

@@ -45,12 +45,12 @@ pub struct TableOrigin {
 }
 
 impl TableOrigin {
-    /// The tablets of all its levels.
+    /// Returns the tablets of all its levels.
     pub fn all_pinned(&self) -> impl Iterator<Item = &PinnedTablet> {
         self.moments().flat_map(|pinned| pinned.iter())
     }
 
-    /// The moments of all its levels.
+    /// Returns the moments of all its levels.
     pub fn moments(&self) -> impl Iterator<Item = &Arc<[PinnedTablet]>> {
         self.levels().map(|origin| &origin.pinned)
     }
@@ -143,7 +143,7 @@ impl Origins {
         self.has_any.store(has_any, Ordering::Release);
     }
 
-    /// The origin of the table that a key, or the beginning of one, belongs to.
+    /// Returns the origin of the table that a key, or the beginning of one, belongs to.
     pub fn of(&self, key: &[u8]) -> Option<Origin> {
         if !self.has_any.load(Ordering::Acquire) {
             return None;
@@ -152,7 +152,7 @@ impl Origins {
         self.known.load().get(&u32::from_be_bytes(*number)).cloned()
     }
 
-    /// The origin of the table in which a range of keys lies, if it lies in one.
+    /// Returns the origin of the table in which a range of keys lies, if it lies in one.
     pub fn of_range(&self, (start, end): &Bounds) -> Option<Origin> {
         let (Bound::Included(from) | Bound::Excluded(from)) = start else {
             return None;
@@ -186,17 +186,17 @@ fn renumbered(key: &[u8], number: [u8; NUMBER_LEN]) -> Bytes {
 }
 
 impl Origin {
-    /// The origin's key of a row of the table.
+    /// Returns the origin's key of a row of the table.
     pub fn key_there(&self, key: &[u8]) -> Bytes {
         renumbered(key, self.there)
     }
 
-    /// The table's key of a row of the origin.
+    /// Returns the table's key of a row of the origin.
     pub fn own_key(&self, key: &[u8]) -> Bytes {
         renumbered(key, self.own)
     }
 
-    /// The origin's tablets, by token range.
+    /// Returns the origin's tablets, by token range.
     ///
     /// # Errors
     /// They have been let go, or one of their files is damaged.
@@ -211,7 +211,7 @@ impl Origin {
         tablets.get_or_try_init(opening).await.cloned()
     }
 
-    /// The tablet that has a row of the table; `None` if no tablet had its token.
+    /// Returns the tablet that has a row of the table; `None` if no tablet had its token.
     pub async fn tablet_of(
         &self,
         model: &dyn DataModel,
@@ -223,7 +223,7 @@ impl Origin {
         Ok(find(&self.tablets().await?, token).cloned())
     }
 
-    /// The row at `key` of the table, given what the table's own tablet has of it.
+    /// Returns the row at `key` of the table, given what the table's own tablet has of it.
     pub async fn under(
         &self,
         model: &dyn DataModel,
@@ -237,8 +237,8 @@ impl Origin {
         Ok(merge_over(model, key, own, there)?)
     }
 
-    /// The origin's keys of a range of the table's keys, as far as one of its tablets has them and their tokens are wanted; `None` if there
-    /// are none.
+    /// Returns the origin's keys of a range of the table's keys, as far as one of its tablets has them and their tokens are wanted; `None`
+    /// if there are none.
     pub fn bounds_there(
         &self,
         (start, end): &Bounds,
@@ -277,7 +277,7 @@ impl Origin {
     }
 }
 
-/// A row of a table over that of its origin.
+/// Returns a row of a table over that of its origin.
 pub(super) fn merge_over(
     model: &dyn DataModel,
     key: &[u8],

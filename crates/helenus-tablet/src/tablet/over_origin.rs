@@ -34,12 +34,12 @@ impl OverOrigin {
         }
     }
 
-    /// True if the next row of the table's tablet is asked for.
+    /// Returns true if the next row of the table's tablet is asked for.
     pub fn lacks_own(&self) -> bool {
         self.own.is_none()
     }
 
-    /// The next row, given the next one of the table's tablet if that was asked for and there is one.
+    /// Returns the next row, given the next one of the table's tablet if that was asked for and there is one.
     pub async fn next(&mut self, model: &dyn DataModel, own: Option<Row>) -> Result<Option<Row>, StoreError> {
         if own.is_some() {
             self.own = own;

@@ -14,7 +14,7 @@ use crate::tablet::scan::Scan;
 use crate::tablet::{Tablet, successor};
 
 impl Tablet {
-    /// The rows of a range of a partition, if that is one to be kept, and small.
+    /// Returns the rows of a range of a partition, if that is one to be kept, and small.
     pub(crate) async fn cached_partition(
         &self,
         start: &Bound<Bytes>,
@@ -42,8 +42,8 @@ impl Tablet {
         }))
     }
 
-    /// All rows of the partition with a prefix of keys, if that is one to be kept, and small. For readers that want the whole partition: they copy
-    /// nothing.
+    /// Returns all rows of the partition with a prefix of keys, if that is one to be kept, and small. For readers that want the whole
+    /// partition: they copy nothing.
     ///
     /// # Errors
     /// As [`Tablet::scan`].
@@ -70,7 +70,7 @@ impl Tablet {
         Ok(kept.map(KeptRows))
     }
 
-    /// The rows of a partition in one piece, without the dead ones; none if there are too many.
+    /// Returns the rows of a partition in one piece, without the dead ones; none if there are too many.
     async fn read_partition(
         &self,
         prefix: &Bytes,

@@ -32,7 +32,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A scan of nothing.
+    /// Returns a scan of nothing.
     pub(crate) fn empty() -> Scan {
         Scan {
             tree: None,
@@ -47,7 +47,7 @@ impl Scan {
         }
     }
 
-    /// A scan of rows that ascend and are all there is.
+    /// Returns a scan of rows that ascend and are all there is.
     pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn DataModel>) -> Scan {
         if reversed {
             rows.reverse();
@@ -90,25 +90,25 @@ impl Scan {
         }
     }
 
-    /// The scan, with what lets it go on when one of its files is gone.
+    /// Returns the scan, with what lets it go on when one of its files is gone.
     pub(super) fn with_continuation(mut self, continuation: Option<Box<FollowedScan>>) -> Scan {
         self.continuation = continuation;
         self
     }
 
-    /// The scan, with the rows of the table's origin.
+    /// Returns the scan, with the rows of the table's origin.
     pub(super) fn with_origin(mut self, origin: Option<Box<OverOrigin>>) -> Scan {
         self.origin = origin;
         self
     }
 
-    /// The scan, which has later ones skip the rows at its beginning that are dead.
+    /// Returns the scan, which has later ones skip the rows at its beginning that are dead.
     pub(super) fn with_dead_front(mut self, dead: Option<Box<DeadFront>>) -> Scan {
         self.dead = dead;
         self
     }
 
-    /// False if a row before the one that was given last was not dead: then [`Scan::mark_dead`] has no effect.
+    /// Returns false if a row before the one that was given last was not dead: then [`Scan::mark_dead`] has no effect.
     pub fn is_at_dead_front(&self) -> bool {
         self.dead.is_some()
     }
@@ -120,7 +120,7 @@ impl Scan {
         }
     }
 
-    /// The next key and merged row. After an error the scan is over.
+    /// Returns the next key and merged row. After an error the scan is over.
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         let next = self.step().await;
         match &next {
@@ -186,7 +186,7 @@ impl Scan {
         Ok(next)
     }
 
-    /// The next row of the tree, or of the origin below it.
+    /// Returns the next row of the tree, or of the origin below it.
     async fn next_over_origin(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         let own = match self.origin.as_ref().is_some_and(|origin| origin.lacks_own()) {
             true => self.next_of_tree().await?,
@@ -199,7 +199,7 @@ impl Scan {
     }
 }
 
-/// The next row of a scan whose files may be deleted meanwhile.
+/// Returns the next row of a scan whose files may be deleted meanwhile.
 async fn next_followed(
     tree: &mut MergingScan,
     continuation: &mut FollowedScan,

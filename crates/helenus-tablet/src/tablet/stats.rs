@@ -72,7 +72,7 @@ impl TabletTotals {
 }
 
 impl Tablet {
-    /// The counters of this tablet.
+    /// Returns the counters of this tablet.
     pub fn stats(&self) -> TabletStats {
         let manifest = self.db.manifest();
         let manifest = manifest.as_deref();
@@ -99,8 +99,8 @@ impl Tablet {
     }
 }
 
-/// Bytes of the tree. A clone owns half of the data that it shares with its parent, and a quarter of the data that the parent shares with
-/// its own parent; the rest belongs to its siblings.
+/// Returns the bytes of the tree. A clone owns half of the data that it shares with its parent, and a quarter of the data that the parent
+/// shares with its own parent; the rest belongs to its siblings.
 fn data_bytes(manifest: &VersionedManifest) -> u64 {
     let inherited: HashMap<SsTableId, usize> = manifest
         .external_dbs()

@@ -42,7 +42,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// The bytes per second, if they are limited.
+    /// Returns the bytes per second, if they are limited.
     pub fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Ordering::Acquire)).filter(|rate| *rate > 0)
     }

@@ -15,7 +15,7 @@ use object_store::{
 
 use super::Throttle;
 
-/// True of files that may wait; manifests and other documents may not.
+/// Returns true of files that may wait; manifests and other documents may not.
 pub(crate) fn is_sstable(location: &Path) -> bool {
     location.extension() == Some("sst")
 }

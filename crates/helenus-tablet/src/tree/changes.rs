@@ -40,7 +40,7 @@ impl Change {
         }
     }
 
-    /// The row, given the row of the tree.
+    /// Returns the row, given the row of the tree.
     pub fn over(
         self,
         model: &dyn DataModel,
@@ -69,7 +69,7 @@ pub(crate) struct ChangeTable {
 }
 
 impl ChangeTable {
-    /// True if a key begins with `prefix`.
+    /// Returns true if a key begins with `prefix`.
     pub fn has_prefix(&self, prefix: &[u8]) -> bool {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let mut rows = self.rows.range::<[u8], _>(from);

@@ -88,7 +88,7 @@ impl SsTables {
         true
     }
 
-    /// The files of a manifest. Those of a clone lie partly with the tablets that it was made from.
+    /// Returns the files of a manifest. Those of a clone lie partly with the tablets that it was made from.
     pub fn files(&self, manifest: &VersionedManifest) -> Files {
         let inherited = inherited_tables(manifest);
         let table = |view: &SsTableView, run: Option<u32>| {
@@ -110,12 +110,12 @@ impl SsTables {
         }
     }
 
-    /// The number of the manifest that was seen last.
+    /// Returns the number of the manifest that was seen last.
     pub fn manifest(&self) -> u64 {
         self.seen.lock().manifest
     }
 
-    /// A table's index and filter, if they are in memory.
+    /// Returns a table's index and filter, if they are in memory.
     pub fn cached_table(&self, table: &Table) -> Option<Arc<OpenTable>> {
         let found = self.cache.table(table.handle.id)?;
         self.lookups.hit();
@@ -152,7 +152,7 @@ impl SsTables {
         opened.ok_or_else(|| Error::internal("internal error: wrong kind of entry in the block cache".into()))
     }
 
-    /// A block of a table, if it is in memory.
+    /// Returns a block of a table, if it is in memory.
     pub fn cached_block(&self, table: &Table, block: usize) -> Option<Arc<SortedBlock>> {
         let found = self.cache.block(table.handle.id, block)?;
         self.lookups.hit();

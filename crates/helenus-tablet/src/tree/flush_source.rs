@@ -16,7 +16,7 @@ pub(crate) struct FlushSource {
 }
 
 impl Tree {
-    /// The rows that are in no file, of batches later than `after`; `None` if there are none.
+    /// Returns the rows that are in no file, of batches later than `after`; `None` if there are none.
     pub fn unflushed(
         &self,
         model: &dyn DataModel,

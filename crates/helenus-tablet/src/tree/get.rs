@@ -22,7 +22,7 @@ struct PointLookup<'a> {
 }
 
 impl Tree {
-    /// The merged row at `key`, whose hash is `hash`.
+    /// Returns the merged row at `key`, whose hash is `hash`.
     pub async fn get(
         &self,
         model: &dyn DataModel,
@@ -66,7 +66,7 @@ impl Tree {
 }
 
 impl PointLookup<'_> {
-    /// True if older versions are hidden.
+    /// Returns true if older versions are hidden.
     fn look_into_memory(&mut self, hash: u64) -> bool {
         let mut tables = self.tree.memory.iter().filter(|table| table.may_have(hash));
         let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key));

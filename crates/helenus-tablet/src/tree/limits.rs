@@ -43,12 +43,12 @@ impl ReadLimits {
         })))
     }
 
-    /// True of a tablet whose files other processes may change.
+    /// Returns true of a tablet whose files other processes may change.
     pub fn is_in_bucket(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A token of a tablet in a bucket.
+    /// Returns a token of a tablet in a bucket.
     pub fn token(&self) -> i64 {
         self.0.as_ref().map_or(0, |limits| limits.token)
     }

@@ -29,7 +29,7 @@ pub(crate) struct MemTable {
 }
 
 impl MemTable {
-    /// A batch of staged changes.
+    /// Returns a batch of staged changes.
     pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
         let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.bytes);
@@ -55,18 +55,18 @@ impl MemTable {
         }
     }
 
-    /// Rows of consecutive batches, and the hashes of their keys.
+    /// Returns the rows of consecutive batches, and the hashes of their keys.
     pub(super) fn from_hashes(rows: SortedBlock, hashes: &[u64], first_seq: u64, last_seq: u64) -> MemTable {
         let hashes = hashes.iter().map(|hash| short(*hash)).collect();
         MemTable::from_parts(rows, hashes, first_seq, last_seq)
     }
 
-    /// False if no row has a key with that hash.
+    /// Returns false if no row has a key with that hash.
     pub fn may_have(&self, hash: u64) -> bool {
         self.filter.may_have(short(hash))
     }
 
-    /// True if a row has a key that begins with `prefix`.
+    /// Returns true if a row has a key that begins with `prefix`.
     pub fn has_prefix(&self, prefix: &[u8]) -> bool {
         let at = self.rows.lower_bound(prefix);
         at < self.rows.len() && self.rows.key(at).starts_with(prefix)
@@ -115,12 +115,13 @@ impl MemTable {
     }
 }
 
-/// Bytes of rows.
+/// Returns the bytes of rows.
 pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
     tables.iter().map(|table| table.rows.size()).sum()
 }
 
-/// The newest of `tables`, which are given from new to old, joined with those that are due. The rest have older batches than the result.
+/// Returns the newest of `tables`, which are given from new to old, joined with those that are due. The rest have older batches than the
+/// result.
 pub(super) fn join_due(
     mut tables: Vec<Arc<MemTable>>,
     model: &dyn DataModel,
@@ -137,7 +138,7 @@ pub(super) fn join_due(
     Ok(tables.into_iter().next())
 }
 
-/// All of `tables`, which are given from new to old, joined.
+/// Returns all of `tables`, which are given from new to old, joined.
 pub(super) fn join_all(
     tables: &[Arc<MemTable>],
     model: &dyn DataModel,
@@ -200,7 +201,7 @@ impl<'a> Iterator for Merged<'a> {
     }
 }
 
-/// The bits of a hash that are kept.
+/// Returns the bits of a hash that are kept.
 fn short(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

@@ -47,7 +47,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// A tablet's, when it is opened.
+    /// Returns a tablet's, when it is opened.
     pub fn new(tables: Arc<SsTables>, files: Arc<Files>, join_bytes: usize) -> Tree {
         Tree {
             tables,
@@ -66,7 +66,7 @@ impl Tree {
         tree
     }
 
-    /// The tree with a table more, from [`Tree::add_memtable`].
+    /// Returns the tree with a table more, from [`Tree::add_memtable`].
     pub fn with_batch(&self, table: Arc<MemTable>) -> Tree {
         self.changed(|tree| {
             tree.memory.retain(|older| older.last_seq < table.first_seq);
@@ -74,37 +74,38 @@ impl Tree {
         })
     }
 
-    /// The tree with other files.
+    /// Returns the tree with other files.
     pub fn with_files(&self, files: Arc<Files>) -> Tree {
         self.changed(|tree| tree.files = files)
     }
 
-    /// The tree when a flush of all that is in memory begins.
+    /// Returns the tree when a flush of all that is in memory begins.
     pub fn freeze(&self) -> Tree {
         self.changed(|tree| tree.frozen = tree.memory.first().map_or(tree.frozen, |newest| newest.last_seq))
     }
 
-    /// All batches up to that sequence number are in files.
+    /// Returns all batches up to that sequence number are in files.
     pub fn flushed(&self) -> u64 {
         self.files.flushed
     }
 
-    /// The number of the manifest whose files are read.
+    /// Returns the number of the manifest whose files are read.
     pub fn manifest(&self) -> u64 {
         self.files.manifest
     }
 
-    /// Bytes of rows in memory that are not in files.
+    /// Returns the bytes of rows in memory that are not in files.
     pub fn memory_bytes(&self) -> usize {
         memory::size(&self.memory)
     }
 
-    /// True if a memtable has a key that begins with `prefix`.
+    /// Returns true if a memtable has a key that begins with `prefix`.
     pub fn has_in_memory(&self, prefix: &[u8]) -> bool {
         self.memory.iter().any(|table| table.has_prefix(prefix))
     }
 
-    /// The memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not frozen.
+    /// Returns the memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not
+    /// frozen.
     pub fn add_memtable(
         &self,
         model: &dyn DataModel,
@@ -132,13 +133,13 @@ impl Versions {
         self.0.push((rows.seq(at), rows.kind(at), rows.value(at)));
     }
 
-    /// The row, or that there is none. Leaves nothing.
+    /// Returns the row, or that there is none. Leaves nothing.
     fn resolve(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Bytes>, DataModelError> {
         let (kind, value) = self.fold(model, key)?;
         Ok((kind != EntryKind::Deleted).then_some(value))
     }
 
-    /// One version for all of them. Leaves nothing.
+    /// Returns one version for all of them. Leaves nothing.
     fn fold(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<(EntryKind, Bytes), DataModelError> {
         if let [_] = self.0.as_slice()
             && let Some((_, kind, value)) = self.0.pop()

@@ -40,18 +40,18 @@ pub(crate) struct Purge<'a> {
 }
 
 impl Tree {
-    /// The rows of the memtables that are not frozen.
+    /// Returns the rows of the memtables that are not frozen.
     pub fn unfrozen_rows(&self) -> usize {
         let tables = self.unfrozen_tables().iter();
         tables.map(|table| table.rows.len()).sum()
     }
 
-    /// Bytes of rows of the memtables that are not frozen.
+    /// Returns the bytes of rows of the memtables that are not frozen.
     pub fn unfrozen_bytes(&self) -> usize {
         memory::size(self.unfrozen_tables())
     }
 
-    /// The number of the newest batch that is not frozen, if there is one.
+    /// Returns the number of the newest batch that is not frozen, if there is one.
     pub fn newest_unfrozen(&self) -> Option<u64> {
         Some(self.unfrozen_tables().first()?.last_seq)
     }
@@ -92,7 +92,7 @@ impl Tree {
         }))
     }
 
-    /// True if at least one in `part` of the rows that are not frozen is dead, judged by so many samples.
+    /// Returns true if at least one in `part` of the rows that are not frozen is dead, judged by so many samples.
     pub fn are_many_dead(&self, model: &dyn DataModel, samples: usize, part: usize) -> bool {
         let Some(largest) = self.unfrozen_tables().iter().max_by_key(|table| table.rows.len()) else {
             return false;
@@ -217,7 +217,7 @@ impl Purging<'_> {
         Ok(outcome.decision)
     }
 
-    /// True if something below may be covered by the deletions at `key`.
+    /// Returns true if something below may be covered by the deletions at `key`.
     fn is_covered_below(&self, key: &Bytes) -> bool {
         match self.purge.filter.covers(key) {
             None => self.below.may_have(key, self.hash(key)),
@@ -251,7 +251,7 @@ impl Below<'_> {
             || self.any_file(|table| table.may_have(key), query)
     }
 
-    /// True if there may be a key with the prefix; `end` is the least key behind those.
+    /// Returns true if there may be a key with the prefix; `end` is the least key behind those.
     fn may_have_any(&self, prefix: Bytes, end: Option<Bytes>) -> bool {
         let in_memory = self.frozen.iter().any(|table| {
             let next = table.rows.key(table.rows.lower_bound(&prefix));

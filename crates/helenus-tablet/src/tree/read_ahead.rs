@@ -28,7 +28,7 @@ const HAS_CREATION: u8 = 1 << 2;
 const MERGE_OPERAND: u8 = 1 << 3;
 const FLAGS: u8 = TOMBSTONE | HAS_EXPIRY | HAS_CREATION | MERGE_OPERAND;
 
-/// The blocks from `blocks.start` on, up to [`BLOCKS_AHEAD`] of those in `blocks`; none if they must be read one by one.
+/// Returns the blocks from `blocks.start` on, up to [`BLOCKS_AHEAD`] of those in `blocks`; none if they must be read one by one.
 pub(super) async fn read(
     store: &dyn ObjectStore,
     table: &Table,
@@ -120,7 +120,7 @@ fn varint(bytes: &mut &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// An entry of a short key and value.
+    /// Returns an entry of a short key and value.
     fn entry(shared: u8, suffix: &[u8], value: &[u8], seq: u64, flags: u8) -> Vec<u8> {
         let lens = [shared, suffix.len() as u8, value.len() as u8];
         let times =

@@ -40,12 +40,12 @@ impl SortedBlock {
         self.rows.len()
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub fn size(&self) -> usize {
         self.content.len() + self.rows.len() * ROW_BYTES
     }
 
-    /// The key of the row at that place; none has an empty one, so that is what lies beyond the last.
+    /// Returns the key of the row at that place; none has an empty one, so that is what lies beyond the last.
     pub fn key(&self, at: usize) -> &[u8] {
         let Some(row) = self.rows.get(at) else {
             return &[];
@@ -56,7 +56,7 @@ impl SortedBlock {
             .unwrap_or_default()
     }
 
-    /// The same, to be kept.
+    /// Returns the same, to be kept.
     pub fn owned_key(&self, at: usize) -> Bytes {
         self.content.slice_ref(self.key(at))
     }
@@ -69,7 +69,7 @@ impl SortedBlock {
         self.content.slice(start..start + row.value_len as usize)
     }
 
-    /// The same, borrowed.
+    /// Returns the same, borrowed.
     pub fn value_ref(&self, at: usize) -> &[u8] {
         let Some(row) = self.rows.get(at) else {
             return &[];
@@ -92,12 +92,12 @@ impl SortedBlock {
         }
     }
 
-    /// The first place whose key is not below `key`.
+    /// Returns the first place whose key is not below `key`.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
         self.partition_point(|row| row < key)
     }
 
-    /// The first place whose key is above `key`.
+    /// Returns the first place whose key is above `key`.
     pub fn upper_bound(&self, key: &[u8]) -> usize {
         self.partition_point(|row| row <= key)
     }

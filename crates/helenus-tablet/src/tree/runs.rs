@@ -51,7 +51,7 @@ enum Ahead {
 const LONG_SCAN_BLOCKS: usize = 32;
 
 impl OpenFile {
-    /// The next block in order.
+    /// Returns the next block in order.
     async fn next_block(
         &mut self,
         tables: &SsTables,
@@ -110,7 +110,7 @@ pub(crate) struct MergingScan {
 }
 
 impl MergingScan {
-    /// The rows of a range that is not empty.
+    /// Returns the rows of a range that is not empty.
     pub fn new(
         tree: Arc<Tree>,
         model: Arc<dyn DataModel>,
@@ -134,7 +134,7 @@ impl MergingScan {
         }
     }
 
-    /// The next key and merged row.
+    /// Returns the next key and merged row.
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         loop {
             if self.lacks_rows {
@@ -200,7 +200,7 @@ impl MergingScan {
         Some(self.sources.get(at)?.rows.owned_key(place))
     }
 
-    /// The next row, if it has but one version, and its source goes on with another key.
+    /// Returns the next row, if it has but one version, and its source goes on with another key.
     fn single(&mut self) -> Option<(Bytes, Bytes)> {
         loop {
             let (at, place) = self.single_place()?;
@@ -214,7 +214,7 @@ impl MergingScan {
         }
     }
 
-    /// The source and the place in it of the row that [`MergingScan::single`] gives next.
+    /// Returns the source and the place in it of the row that [`MergingScan::single`] gives next.
     fn single_place(&mut self) -> Option<(usize, usize)> {
         if self.collected.is_some() {
             return None;
@@ -259,7 +259,7 @@ impl MergingScan {
         }
     }
 
-    /// The source that comes first, and the second.
+    /// Returns the source that comes first, and the second.
     fn least(&self) -> Option<(usize, Option<usize>)> {
         let mut least: Option<(usize, &[u8])> = None;
         let mut second: Option<(usize, &[u8])> = None;

@@ -52,7 +52,7 @@ fn decode(
     }
 }
 
-/// The policy's filter among those of a block.
+/// Returns the policy's filter among those of a block.
 fn find(mut filters: &[u8], policy: &dyn FilterPolicy) -> Option<Arc<dyn Filter>> {
     for _ in 0..filters.try_get_u16().ok()? {
         let name_len = usize::from(filters.try_get_u16().ok()?);

@@ -58,7 +58,7 @@ impl Table {
         self.last.as_ref().is_some_and(|last| last.as_ref() < key)
     }
 
-    /// False if no key lies within the bounds.
+    /// Returns false if no key lies within the bounds.
     pub fn may_overlap(&self, bounds: &(Bound<Bytes>, Bound<Bytes>)) -> bool {
         let is_before = match &bounds.0 {
             Bound::Unbounded => false,
@@ -89,12 +89,12 @@ pub(crate) struct OpenTable {
 }
 
 impl OpenTable {
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub fn size(&self) -> usize {
         self.bytes
     }
 
-    /// False if the filter excludes all keys of the query; `table` is named in the trace.
+    /// Returns false if the filter excludes all keys of the query; `table` is named in the trace.
     pub fn might_match(&self, table: &Table, query: &FilterQuery) -> bool {
         let might_match = self
             .filter
@@ -106,7 +106,7 @@ impl OpenTable {
         might_match
     }
 
-    /// The blocks that may have keys within the bounds: the first, and the one behind the last.
+    /// Returns the blocks that may have keys within the bounds: the first, and the one behind the last.
     pub fn blocks(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> (usize, usize) {
         // A block's key in the index is at most its first, and above the keys of the blocks before it, or the last of them.
         let first = match start {

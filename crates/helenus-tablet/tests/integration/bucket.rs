@@ -22,7 +22,7 @@ pub async fn open(name: &str) -> Arc<Store> {
     Store::open(config(name), Arc::new(Append)).await.unwrap()
 }
 
-/// A bucket of that name that misbehaves as it is told.
+/// Returns a bucket of that name that misbehaves as it is told.
 pub fn faulty(name: &str) -> Faulty {
     let faulty = Faulty::new();
     set_memory_store(name, Arc::new(faulty.clone()));

@@ -43,7 +43,7 @@ async fn writes_are_refused_below_the_reserve() {
 struct Mount(tempfile::TempDir);
 
 impl Mount {
-    /// A small file system of its own; `None` if this user may not mount one.
+    /// Returns a small file system of its own; `None` if this user may not mount one.
     fn new(megabytes: usize) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount")

@@ -19,7 +19,7 @@ const KEYS: u64 = 12;
 /// The rows of a store, to each of which numbers are appended: one that is missing, or there twice, is seen.
 type Rows = BTreeMap<String, String>;
 
-/// Rows with their numbers in order: what several logs have of a row comes in the order of the logs.
+/// Returns the rows with their numbers in order: what several logs have of a row comes in the order of the logs.
 fn sorted(rows: &Rows) -> Rows {
     let sorted = |row: &String| {
         let mut numbers: Vec<&str> = row.split(',').collect();
@@ -48,7 +48,7 @@ struct Known {
     written: u64,
 }
 
-/// A time later than that of all commits before, and earlier than that of later ones.
+/// Returns a time later than that of all commits before, and earlier than that of later ones.
 async fn now_ms() -> i64 {
     tokio::time::sleep(Duration::from_millis(3)).await;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -90,7 +90,7 @@ impl Known {
         });
     }
 
-    /// The rows of a time.
+    /// Returns the rows of a time.
     async fn read(&self, store: &Arc<Store>, time_ms: i64) -> Result<Option<Rows>, StoreError> {
         let Some(base) = self.bases.iter().rev().find(|base| base.time_ms <= time_ms) else {
             return Ok(None);

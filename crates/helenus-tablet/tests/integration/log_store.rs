@@ -28,7 +28,7 @@ async fn refusal(config: StoreConfig) -> String {
     }
 }
 
-/// An empty bucket of that name.
+/// Returns an empty bucket of that name.
 fn bucket(name: &str) -> Arc<InMemory> {
     let bucket = Arc::new(InMemory::new());
     set_memory_store(name, bucket.clone());

@@ -15,7 +15,7 @@ use crate::support::{self, Append, dump, read, token, write};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Two stores on one bucket, of which each has a tablet.
+/// Returns two stores on one bucket, of which each has a tablet.
 async fn two_stores(name: &str) -> [Arc<Store>; 2] {
     let config = StoreConfig {
         open_all_tablets: false,

@@ -58,7 +58,7 @@ async fn what_is_read_does_not_depend_on_purges() {
     assert!(dropped > 100, "{dropped} rows were dropped");
 }
 
-/// Rows that a scan gives of a partition.
+/// Returns the rows that a scan gives of a partition.
 async fn rows_walked(store: &Store, partition: &str) -> usize {
     let tablet = store.tablet(token(partition)).unwrap();
     let range = row_key(TABLE, partition, 0)..row_key(TABLE, partition, ROWS);

@@ -95,7 +95,7 @@ async fn files(bucket: &Faulty) -> BTreeSet<Path> {
     found.into_iter().map(|object| object.location).collect()
 }
 
-/// Keys that begin with "row", after those that were read before.
+/// Returns the keys that begin with "row", after those that were read before.
 async fn rest(scan: &mut Scan, mut keys: Vec<String>) -> Vec<String> {
     while let Some((key, row)) = scan.next().await.unwrap() {
         assert!(!row.is_empty());

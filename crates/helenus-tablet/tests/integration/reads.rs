@@ -29,7 +29,7 @@ async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
     store.tablet(token(key)).unwrap().get(key).await.unwrap()
 }
 
-/// The row as a scan finds it, which looks into blocks in another way.
+/// Returns the row as a scan finds it, which looks into blocks in another way.
 async fn scanned(store: &Store, key: &Bytes) -> Option<Bytes> {
     let tablet = store.tablet(token(key)).unwrap();
     let range = key.clone()..=key.clone();

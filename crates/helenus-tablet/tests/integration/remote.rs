@@ -312,7 +312,7 @@ async fn a_bucket_that_cannot_carry_a_store_is_refused() {
     );
 }
 
-/// The error of opening a bucket with that object `FORMAT`.
+/// Returns the error of opening a bucket with that object `FORMAT`.
 async fn open_with_format(name: &str, format: &str) -> StoreError {
     let bucket = Faulty::new();
     set_memory_store(name, Arc::new(bucket.clone()));

@@ -227,7 +227,7 @@ async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
     }
 }
 
-/// All keys that a tablet has, whoever's they are.
+/// Returns all keys that a tablet has, whoever's they are.
 async fn keys(tablet: &Tablet) -> Vec<Bytes> {
     let mut scan = tablet.scan(.., false).await.unwrap();
     let mut keys = Vec::new();

@@ -240,7 +240,7 @@ async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
     store.close().await.unwrap();
 }
 
-/// The rows of a scan of everything, of which those at hand are visited in place, so many at a time.
+/// Returns the rows of a scan of everything, of which those at hand are visited in place, so many at a time.
 async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> {
     let tablet = store.tablet(0).unwrap();
     let mut scan = tablet.scan(.., false).await.unwrap();

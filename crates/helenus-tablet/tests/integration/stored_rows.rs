@@ -143,7 +143,7 @@ pub fn deletion(timestamp_us: i64) -> Deletion {
     }
 }
 
-/// A random change of one row.
+/// Returns a random change of one row.
 fn change(random: &mut SmallRng, timestamp_us: i64) -> Bytes {
     let column = ColumnId(random.random_range(1..3));
     let value = Bytes::from(vec![random.random(); 3]);
@@ -208,7 +208,7 @@ pub fn operations(
     }
 }
 
-/// The cells of a row that are alive: what a SELECT shows.
+/// Returns the cells of a row that are alive: what a SELECT shows.
 pub fn live(packed: Bytes, shadow: Option<Deletion>) -> Option<String> {
     let row = RowRef::parse(packed).unwrap();
     let live = read::live_row(&row, shadow, &CellRules::default(), NOW_S).unwrap()?;

@@ -32,7 +32,7 @@ impl DataModel for Append {
         Some(token(key))
     }
 
-    /// Keys are `partition/clustering`.
+    /// Returns the keys are `partition/clustering`.
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
     }
@@ -72,7 +72,7 @@ pub fn key(text: impl AsRef<str>) -> Bytes {
     Bytes::copy_from_slice(text.as_ref().as_bytes())
 }
 
-/// A token by the key's content, evenly spread.
+/// Returns a token by the key's content, evenly spread.
 pub fn token(key: &[u8]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in key {
@@ -112,7 +112,7 @@ pub async fn read(store: &Store, name: impl AsRef<str>) -> Option<String> {
     row.map(|row| String::from_utf8(row.to_vec()).unwrap())
 }
 
-/// All rows of the store by key, in the order of the tablets.
+/// Returns all rows of the store by key, in the order of the tablets.
 pub async fn dump(store: &Store) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     for tablet in store.tablets().iter() {

@@ -144,14 +144,14 @@ pub(crate) fn from_anywhere(url: &str) -> anyhow::Result<String> {
     }
 }
 
-/// A path that means the same to a process with another folder of its own.
+/// Returns a path that means the same to a process with another folder of its own.
 pub(crate) fn full_path(path: Option<&Path>) -> anyhow::Result<Option<String>> {
     let Some(path) = path else { return Ok(None) };
     let full = std::path::absolute(path)?;
     Ok(Some(full.to_str().context("the path is no UTF-8")?.to_owned()))
 }
 
-/// The runtime of a command that needs no node.
+/// Returns the runtime of a command that needs no node.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

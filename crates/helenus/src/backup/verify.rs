@@ -61,7 +61,7 @@ fn report(verified: &VerifiedBackups) -> String {
     report + &report_of_times(&verified.times)
 }
 
-/// The times that can be restored, those that adjoin as one, and those that can't.
+/// Returns the times that can be restored, those that adjoin as one, and those that can't.
 fn report_of_times(times: &[VerifiedTimes]) -> String {
     let mut report = String::new();
     let text = |time_ms| timestamp::to_cql_text(time_ms);

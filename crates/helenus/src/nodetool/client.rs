@@ -62,7 +62,7 @@ impl NodeClient {
         format!("http://{}{path}", self.address())
     }
 
-    /// The host and port of the node.
+    /// Returns the host and port of the node.
     pub fn address(&self) -> String {
         // A node may be set to serve no HTTP in the same environment.
         let http = if self.http == "off" {
@@ -79,17 +79,17 @@ impl NodeClient {
         }
     }
 
-    /// The cluster as the node knows it.
+    /// Returns the cluster as the node knows it.
     pub fn cluster(&self) -> anyhow::Result<Value> {
         self.parse(CLUSTER, &self.get(CLUSTER)?)
     }
 
-    /// The node's report of itself, which every node gives.
+    /// Returns the node's report of itself, which every node gives.
     pub fn report(&self) -> anyhow::Result<Value> {
         self.ask(NODE)
     }
 
-    /// The clients of the node.
+    /// Returns the clients of the node.
     pub fn clients(&self) -> anyhow::Result<Value> {
         self.ask(CLIENTS)
     }
@@ -107,7 +107,7 @@ impl NodeClient {
         }
     }
 
-    /// The rows of a table that the node computes.
+    /// Returns the rows of a table that the node computes.
     pub fn rows(&self, table: &str) -> anyhow::Result<Vec<Value>> {
         match self.ask(&format!("/node/tables/{table}"))? {
             Value::Array(rows) => Ok(rows),
@@ -159,7 +159,7 @@ impl NodeClient {
         Ok(answer.body_mut().read_to_string()?)
     }
 
-    /// The error of a command that only a node among others can carry out.
+    /// Returns the error of a command that only a node among others can carry out.
     pub fn is_alone(&self) -> anyhow::Error {
         anyhow!(
             "the node at {} is alone: its store is a local folder",
@@ -168,7 +168,7 @@ impl NodeClient {
     }
 }
 
-/// An HTTP client whose calls end after `timeout`.
+/// Returns an HTTP client whose calls end after `timeout`.
 fn agent(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -176,7 +176,7 @@ fn agent(timeout: Duration) -> ureq::Agent {
         .into()
 }
 
-/// The same for answers that are read whatever their status.
+/// Returns the same for answers that are read whatever their status.
 pub(super) fn agent_for_any_status(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -185,7 +185,7 @@ pub(super) fn agent_for_any_status(timeout: Duration) -> ureq::Agent {
         .into()
 }
 
-/// The body of a command with options: a line `name=value` for each that is given.
+/// Returns the body of a command with options: a line `name=value` for each that is given.
 pub(super) fn option_lines<const N: usize>(options: [(&str, &Option<String>); N]) -> String {
     let lines = options
         .into_iter()

@@ -64,7 +64,7 @@ fn without_options(row: [String; HEADS.len()]) -> [String; HEADS.len() - 1] {
     std::array::from_fn(|_| cells.next().unwrap_or_default())
 }
 
-/// The options of STARTUP as Java writes a map.
+/// Returns the options of STARTUP as Java writes a map.
 fn options(client: &Value) -> String {
     let options = client.get("options").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -135,7 +135,7 @@ fn history_document(row: &Value) -> Value {
     Value::Object(Map::from_iter(fields))
 }
 
-/// A time as `2026-01-31T12:00:00.000`, and a map as Java writes it.
+/// Returns a time as `2026-01-31T12:00:00.000`, and a map as Java writes it.
 fn field(row: &Value, name: &str) -> String {
     match row.get(name) {
         Some(Value::Object(map)) => {

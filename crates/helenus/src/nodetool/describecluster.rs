@@ -55,7 +55,7 @@ fn page(topology: &Topology, keyspaces: &[Value], naming: Naming) -> String {
     page
 }
 
-/// The nodes that are up, or those that are not.
+/// Returns the nodes that are up, or those that are not.
 fn names(topology: &Topology, up: bool, naming: Naming) -> String {
     let nodes = topology.nodes().filter(|node| is_up(node) == up);
     let names: Vec<String> = nodes.map(|node| topology.name(node, naming)).collect();
@@ -72,7 +72,7 @@ fn stats(topology: &Topology) -> String {
     )
 }
 
-/// The addresses by the version of Helenus.
+/// Returns the addresses by the version of Helenus.
 fn versions(topology: &Topology) -> BTreeMap<String, Vec<String>> {
     let mut versions = BTreeMap::<String, Vec<String>>::new();
     for node in topology.nodes() {

@@ -17,7 +17,7 @@ pub(super) fn stop(node: &NodeClient) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A node that is alone has nobody to hand its tablets to: it flushes them and ends.
+/// Returns a node that is alone has nobody to hand its tablets to: it flushes them and ends.
 pub(super) fn drain(node: &NodeClient) -> anyhow::Result<ExitCode> {
     let cluster = node.cluster()?;
     match cluster.get("version").is_some_and(serde_json::Value::is_null) {

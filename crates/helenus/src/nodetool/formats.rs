@@ -14,7 +14,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format of that name; text without one.
+    /// Returns the format of that name; text without one.
     ///
     /// # Errors
     /// Cassandra's, for other names.
@@ -28,7 +28,7 @@ impl Format {
     }
 }
 
-/// A value in YAML's block style.
+/// Returns a value in YAML's block style.
 pub(super) fn yaml(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -56,7 +56,7 @@ fn put(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// A value on one line. Texts are quoted if they could be taken for something else.
+/// Returns a value on one line. Texts are quoted if they could be taken for something else.
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => {

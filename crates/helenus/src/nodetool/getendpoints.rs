@@ -28,7 +28,7 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A part of a path.
+/// Returns a part of a path.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

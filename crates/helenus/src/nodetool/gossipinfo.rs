@@ -14,7 +14,7 @@ pub(super) fn run(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each fact with the version of the cluster document that it is from, and the generation where it is known.
+/// Returns each fact with the version of the cluster document that it is from, and the generation where it is known.
 fn page(topology: &Topology, here: &Value, naming: Naming) -> String {
     let cluster = topology.cluster();
     let version = cluster.get("version").and_then(Value::as_u64).unwrap_or(1);
@@ -60,7 +60,7 @@ fn state(node: &Value) -> &'static str {
     }
 }
 
-/// The other nodes. Their leases say whether they are up: there is no estimate in between.
+/// Returns the other nodes. Their leases say whether they are up: there is no estimate in between.
 pub(super) fn failure_detector(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode> {
     let topology = Topology::ask(node)?;
     let others = topology

@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The settings that make these words its values.
+    /// Returns the settings that make these words its values.
     fn settings(&self, words: &[String]) -> anyhow::Result<Vec<(String, String)>> {
         let (name, given) = (&self.name, words.len());
         let expected = self.values.len();
@@ -178,7 +178,7 @@ pub(super) fn set(node: &NodeClient, args: &SetArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The settings of the node with their values.
+/// Returns the settings of the node with their values.
 fn settings(node: &NodeClient) -> anyhow::Result<Vec<(String, String)>> {
     let settings = node.ask(GUARDRAILS)?;
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
@@ -197,7 +197,7 @@ fn category(name: &str, value: &str) -> Category {
     }
 }
 
-/// Each setting by itself, in the order in which they are shown.
+/// Returns each setting by itself, in the order in which they are shown.
 fn expanded(settings: &[(String, String)]) -> Vec<Entry> {
     let entry = |(name, value): &(String, String)| Entry {
         category: category(name, value),
@@ -207,7 +207,7 @@ fn expanded(settings: &[(String, String)]) -> Vec<Entry> {
     in_order(settings.iter().map(entry).collect())
 }
 
-/// The settings with the two thresholds of a guardrail as one, in the order in which they are shown.
+/// Returns the settings with the two thresholds of a guardrail as one, in the order in which they are shown.
 fn entries(settings: &[(String, String)]) -> Vec<Entry> {
     let value = |name: String| {
         let mut settings = settings.iter();

@@ -13,7 +13,7 @@ pub(super) fn run(node: &NodeClient, all_tokens: bool) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The report of a node as text.
+/// Returns the report of a node as text.
 fn page(report: &Value, all_tokens: bool) -> String {
     let mut page = Page::default();
     state(&mut page, report);
@@ -78,7 +78,7 @@ fn caches(page: &mut Page, report: &Value) {
     page.line("Percent Repaired", "100.0%");
 }
 
-/// A cache in Cassandra's format; one that there is not has nothing in it.
+/// Returns a cache in Cassandra's format; one that there is not has nothing in it.
 fn cache(cache: &Value) -> String {
     let (hits, misses) = (number(cache, "hits"), number(cache, "misses"));
     format!(

@@ -299,7 +299,7 @@ enum Command {
     Other(Vec<String>),
 }
 
-/// The names of the commands above.
+/// Returns the names of the commands above.
 fn command_names() -> Vec<String> {
     let registry = Command::augment_subcommands(ClapCommand::new("nodetool"));
     let names = registry.get_subcommands().flat_map(|command| {
@@ -309,7 +309,7 @@ fn command_names() -> Vec<String> {
     names.collect()
 }
 
-/// The arguments of the command with Cassandra's options of one dash and several letters in the form that is understood here.
+/// Returns the arguments of the command with Cassandra's options of one dash and several letters in the form that is understood here.
 pub fn normalized(arguments: Vec<OsString>) -> Vec<OsString> {
     let known = [
         ("-pw", "--password"),

@@ -27,12 +27,12 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
     println!("{}", builder.build().with(Style::blank()));
 }
 
-/// Rows in columns as wide as their longest value, with a space between, as Cassandra's tools write them (`TableBuilder`).
+/// Returns the rows in columns as wide as their longest value, with a space between, as Cassandra's tools write them (`TableBuilder`).
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     columns_with(rows, Padding::zero())
 }
 
-/// The same with two spaces between columns.
+/// Returns the same with two spaces between columns.
 pub(super) fn columns_apart<const N: usize>(rows: &[[String; N]]) -> String {
     let apart = columns_with(rows, Padding::new(0, 1, 0, 0));
     // The last column has none after it.
@@ -100,7 +100,7 @@ fn yaml(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// A name that nothing in YAML could be taken for, or one in quotes.
+/// Returns a name that nothing in YAML could be taken for, or one in quotes.
 fn yaml_key(key: &str) -> String {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
@@ -110,7 +110,7 @@ fn yaml_key(key: &str) -> String {
     }
 }
 
-/// The host of an address with a port.
+/// Returns the host of an address with a port.
 pub(super) fn host(address: &str) -> String {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_matches(['[', ']']).to_owned()
@@ -131,7 +131,7 @@ pub(super) fn letters(node: &Value) -> String {
     format!("{up}{state}")
 }
 
-/// The same in words.
+/// Returns the same in words.
 pub(super) fn up_or_down(node: &Value) -> [&'static str; 2] {
     match letters(node).as_str() {
         "UN" => ["Up", "Normal"],
@@ -150,7 +150,7 @@ pub(super) fn share(value: &Value, name: &str) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A size as Cassandra's tools write it, such as `104.33 KiB`.
+/// Returns a size as Cassandra's tools write it, such as `104.33 KiB`.
 pub(crate) fn file_size(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| bytes >> shift > 0) {
@@ -163,14 +163,14 @@ pub(crate) fn file_size(bytes: u64) -> String {
     }
 }
 
-/// The node that owns a tablet, if it is known.
+/// Returns the node that owns a tablet, if it is known.
 pub(super) fn owner_of<'v>(cluster: &'v Value, tablet: &Value) -> Option<&'v Value> {
     let id = text(tablet, "owner");
     let mut nodes = list(cluster, "nodes").iter();
     nodes.find(|node| text(node, "host_id") == id)
 }
 
-/// The address of the node that owns a tablet.
+/// Returns the address of the node that owns a tablet.
 pub(super) fn owner(cluster: &Value, tablet: &Value) -> String {
     owner_of(cluster, tablet).map_or_else(|| text(tablet, "owner"), |node| text(node, "cql_address"))
 }

@@ -254,7 +254,7 @@ fn value_heading(kind: SamplerKind) -> Option<&'static str> {
     }
 }
 
-/// The samplings in the background: names to the right of their columns, as Cassandra's tool has them.
+/// Returns the samplings in the background: names to the right of their columns, as Cassandra's tool has them.
 fn jobs_page(jobs: &[Value]) -> String {
     let names = jobs.iter().filter_map(|job| job.as_str()?.split_once('.'));
     let names: Vec<(&str, &str)> = std::iter::once(("KEYSPACE", "TABLE")).chain(names).collect();

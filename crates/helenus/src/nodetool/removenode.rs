@@ -17,7 +17,7 @@ pub(super) fn run(node: &NodeClient, what: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same by the node's address.
+/// Returns the same by the node's address.
 pub(super) fn by_address(node: &NodeClient, address: &str) -> anyhow::Result<ExitCode> {
     let cluster = node.cluster()?;
     let has_it = |node: &&serde_json::Value| {

@@ -40,7 +40,7 @@ const TIMEOUTS: [(&str, Option<&str>); 10] = [
     ("misc", Some("request_timeout")),
 ];
 
-/// The value of a setting as text, such as `10s` or `64MiB/s`.
+/// Returns the value of a setting as text, such as `10s` or `64MiB/s`.
 pub(super) fn read(node: &NodeClient, setting: Setting) -> anyhow::Result<String> {
     let settings = node.ask(SETTINGS)?;
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
@@ -55,7 +55,7 @@ fn write(node: &NodeClient, setting: Setting, value: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The setting of a timeout; none of those that there are not here.
+/// Returns the setting of a timeout; none of those that there are not here.
 fn timeout(kind: &str) -> anyhow::Result<Option<Setting>> {
     match TIMEOUTS.into_iter().find(|(known, _)| *known == kind) {
         Some((_, setting)) => Ok(setting.map(Setting::Timeout)),
@@ -112,7 +112,7 @@ pub(super) fn set_throughput(node: &NodeClient, mib: u32) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// A time such as `10s` in milliseconds.
+/// Returns a time such as `10s` in milliseconds.
 fn millis(time: &str) -> anyhow::Result<u64> {
     let (number, unit) = measure(time);
     let factor = match unit {
@@ -124,7 +124,7 @@ fn millis(time: &str) -> anyhow::Result<u64> {
     Ok(number.parse::<u64>()? * factor)
 }
 
-/// A rate such as `64MiB/s` in MiB per second, with a decimal; 0 without a limit.
+/// Returns a rate such as `64MiB/s` in MiB per second, with a decimal; 0 without a limit.
 pub(super) fn mib(rate: &str) -> String {
     let (number, unit) = measure(rate);
     let factor = match unit.trim_end_matches("/s") {

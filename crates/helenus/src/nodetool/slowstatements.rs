@@ -88,7 +88,7 @@ fn row(request: &Value) -> [String; HEADS.len()] {
     ]
 }
 
-/// The stages that took the longest first: `log 12.3, run 0.4`.
+/// Returns the stages that took the longest first: `log 12.3, run 0.4`.
 fn stages(request: &Value) -> String {
     let stages = request.get("stages_ms").and_then(Value::as_object);
     let stages = stages.into_iter().flatten();

@@ -201,7 +201,7 @@ fn page(rows: &[Value], with_ephemeral: bool) -> String {
     page + &format!("\nTotal TrueDiskSpaceUsed: {}\n\n", file_size(total))
 }
 
-/// A timestamp of CQL's JSON (`2026-11-23 14:00:00.123Z`) as Java shows it; empty for none.
+/// Returns a timestamp of CQL's JSON (`2026-11-23 14:00:00.123Z`) as Java shows it; empty for none.
 fn instant(row: &Value, name: &str) -> String {
     row.get(name)
         .and_then(Value::as_str)
@@ -222,7 +222,7 @@ pub(super) fn clear(node: &NodeClient, args: &ClearArgs) -> anyhow::Result<ExitC
 }
 
 impl ClearArgs {
-    /// The age that is asked for.
+    /// Returns the age that is asked for.
     fn age(&self) -> anyhow::Result<Option<Duration>> {
         let Some(age) = &self.older_than else {
             return Ok(None);
@@ -273,7 +273,7 @@ pub(super) fn restore(node: &NodeClient, args: &RestoreArgs) -> anyhow::Result<E
 }
 
 impl RestoreArgs {
-    /// The keyspace and the table that are named.
+    /// Returns the keyspace and the table that are named.
     fn named(&self) -> anyhow::Result<(Option<&str>, Option<&str>)> {
         if let Some(name) = &self.kt {
             return match name.split_once('.') {

@@ -72,7 +72,7 @@ impl Operations {
         }
     }
 
-    /// The mean in milliseconds; NaN without any.
+    /// Returns the mean in milliseconds; NaN without any.
     fn mean_ms(self) -> f64 {
         self.nanos as f64 / 1e6 / self.count as f64
     }
@@ -147,7 +147,7 @@ fn table(report: &Value, is_human: bool) -> Table {
     }
 }
 
-/// The recent mean of a histogram of numbers, and its recent maximum.
+/// Returns the recent mean of a histogram of numbers, and its recent maximum.
 fn mean_and_max(histogram: Option<&Value>) -> (f64, u64) {
     let mean = histogram
         .and_then(|of| of.get("recent_mean"))
@@ -353,7 +353,7 @@ fn figures(report: &Value, reads: Operations, writes: Operations, is_human: bool
     figures
 }
 
-/// A size as Cassandra's `prettyPrintMemory` writes it, such as `37.607KiB`.
+/// Returns a size as Cassandra's `prettyPrintMemory` writes it, such as `37.607KiB`.
 fn pretty_bytes(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| bytes >> shift > 0) {
@@ -362,7 +362,7 @@ fn pretty_bytes(bytes: u64) -> String {
     }
 }
 
-/// A number as Java writes it: with a place behind the point at least.
+/// Returns a number as Java writes it: with a place behind the point at least.
 fn java_double(value: f64) -> String {
     match value.fract() == 0.0 {
         true => format!("{value:.1}"),
@@ -436,7 +436,7 @@ fn sorted_page(shown: &[Table], count: usize, top: Option<usize>, key: &str) -> 
     page
 }
 
-/// The tables for JSON and YAML: by keyspace, or sorted ones side by side.
+/// Returns the tables for JSON and YAML: by keyspace, or sorted ones side by side.
 fn values(shown: &[Table], count: usize, is_sorted: bool) -> Value {
     let mut all = Map::new();
     let figures = |table: &Table| {

@@ -50,13 +50,13 @@ impl Topology {
         &self.cluster
     }
 
-    /// All nodes: those that are in the cluster, then those that are lost.
+    /// Returns all nodes: those that are in the cluster, then those that are lost.
     pub fn nodes(&self) -> impl Iterator<Item = &Value> {
         let present = list(&self.cluster, "nodes").iter();
         present.chain(list(&self.cluster, "lost"))
     }
 
-    /// The nodes by their data centers.
+    /// Returns the nodes by their data centers.
     pub fn by_data_center(&self) -> BTreeMap<String, Vec<&Value>> {
         let mut centers = BTreeMap::<String, Vec<&Value>>::new();
         for node in self.nodes() {
@@ -78,7 +78,7 @@ impl Topology {
         }
     }
 
-    /// The size of a node's tablets; `?` where it is not known, as of a node that is down.
+    /// Returns the size of a node's tablets; `?` where it is not known, as of a node that is down.
     pub fn load(&self, node: &Value) -> String {
         let bytes = self.load_bytes(node);
         bytes.map_or_else(|| "?".to_owned(), file_size)
@@ -88,14 +88,14 @@ impl Topology {
         self.loads.get(text(node, "host_id")).and_then(Value::as_u64)
     }
 
-    /// The tablets of a node.
+    /// Returns the tablets of a node.
     pub fn tablets_of<'t>(&'t self, node: &Value) -> impl Iterator<Item = &'t Value> + use<'t> {
         let id = text(node, "host_id");
         let tablets = list(&self.cluster, "tablets").iter();
         tablets.filter(move |tablet| text(tablet, "owner") == id)
     }
 
-    /// The node that owns a token.
+    /// Returns the node that owns a token.
     pub fn owner_of_token(&self, token: i64) -> Option<&Value> {
         let at = |tablet: &Value, name: &str| text(tablet, name).parse::<i64>().ok();
         let holds = |tablet: &&Value| {
@@ -108,7 +108,7 @@ impl Topology {
     }
 }
 
-/// True if a node is heard of.
+/// Returns true if a node is heard of.
 pub(super) fn is_up(node: &Value) -> bool {
     node.get("alive").and_then(Value::as_bool) == Some(true)
 }

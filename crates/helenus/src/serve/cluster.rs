@@ -29,8 +29,8 @@ pub struct Identity {
     pub description: NodeDescription,
 }
 
-/// The node's identity: with a local folder it is kept there; a node of a shared store has nothing of its own, so it is made of its name,
-/// or of where it is.
+/// Returns the node's identity: with a local folder it is kept there; a node of a shared store has nothing of its own, so it is made of its
+/// name, or of where it is.
 pub fn identity(config: &Config) -> anyhow::Result<Identity> {
     let listen = config.reachable(config.rpc_listen());
     let rpc_address = config.rpc_advertise.clone().unwrap_or_else(|| listen.to_string());
@@ -55,7 +55,7 @@ pub fn identity(config: &Config) -> anyhow::Result<Identity> {
     Ok(Identity { host_id, description })
 }
 
-/// An id that is the same whenever it is made of the same text.
+/// Returns an id that is the same whenever it is made of the same text.
 fn derived(seed: &str) -> Uuid {
     let digest = Sha256::digest(format!("helenus node {seed}"));
     let mut bytes = [0; 16];

@@ -102,7 +102,7 @@ impl LogFormat {
 }
 
 impl Config {
-    /// The defaults for a store.
+    /// Returns the defaults for a store.
     pub fn new(store: StoreUrl) -> Config {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let cache_dir = match &store {
@@ -160,7 +160,7 @@ impl Config {
         }
     }
 
-    /// The TLS files for clients, if TLS is configured.
+    /// Returns the TLS files for clients, if TLS is configured.
     ///
     /// # Errors
     /// If only a part of the required files is set.
@@ -194,24 +194,24 @@ impl Config {
         })
     }
 
-    /// The location of the data without a setting.
+    /// Returns the location of the data without a setting.
     pub fn default_store() -> StoreUrl {
         StoreUrl::File(PathBuf::from("./helenus-data"))
     }
 
-    /// The address in `system.local`.
+    /// Returns the address in `system.local`.
     pub fn advertised(&self) -> SocketAddr {
         self.advertise
             .unwrap_or_else(|| self.reachable(self.server.listen))
     }
 
-    /// The address for other nodes: by default on the address for clients.
+    /// Returns the address for other nodes: by default on the address for clients.
     pub fn rpc_listen(&self) -> SocketAddr {
         let ip = self.server.listen.ip();
         self.rpc.unwrap_or_else(|| SocketAddr::new(ip, RPC_PORT))
     }
 
-    /// An address to connect to: the machine's, if the node listens on all addresses.
+    /// Returns an address to connect to: the machine's, if the node listens on all addresses.
     pub fn reachable(&self, listen: SocketAddr) -> SocketAddr {
         if !listen.ip().is_unspecified() {
             return listen;
@@ -223,14 +223,14 @@ impl Config {
     }
 }
 
-/// An eighth of the memory, but at least the size of the largest response.
+/// Returns an eighth of the memory, but at least the size of the largest response.
 fn answers_bytes_max(memory_bytes: u64) -> usize {
     usize::try_from(memory_bytes / 8)
         .unwrap_or(usize::MAX)
         .max(Limits::default().answer_bytes_max)
 }
 
-/// The address that this machine would send from. Sends nothing.
+/// Returns the address that this machine would send from. Sends nothing.
 fn machine_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;

@@ -130,7 +130,7 @@ const VALUES: &[Setting] = values! {
     WriteConsistencyLevels Disallowed "write_consistency_levels_disallowed" "levels of writes that are refused" LEVELS levels;
 };
 
-/// All of them.
+/// Returns all of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     [THRESHOLDS, FLAGS, WARNED_FLAGS, VALUES].into_iter().flatten()
 }
@@ -152,7 +152,7 @@ pub(super) fn set(config: &mut Config, changes: &[(&str, &str)]) -> Result<(), S
     Ok(())
 }
 
-/// True for the name of one of them.
+/// Returns true for the name of one of them.
 pub(super) fn has(name: &str) -> bool {
     all().any(|setting| setting.name == name)
 }
@@ -196,7 +196,7 @@ fn bytes(text: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// A time, in microseconds.
+/// Returns a time, in microseconds.
 fn span(text: &str) -> Result<Option<i64>, String> {
     match text {
         "null" => Ok(None),

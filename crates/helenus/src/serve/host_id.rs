@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
-/// The id in the folder's file `host_id`; a new one is written if there is none, or if the folder is a copy.
+/// Returns the id in the folder's file `host_id`; a new one is written if there is none, or if the folder is a copy.
 ///
 /// Errors: the file can't be read or written, or holds something else.
 pub fn load(folder: &Path) -> anyhow::Result<Uuid> {
@@ -27,7 +27,7 @@ pub fn load(folder: &Path) -> anyhow::Result<Uuid> {
     }
 }
 
-/// The id, if it was written in this folder; another one if the folder is a copy.
+/// Returns the id, if it was written in this folder; another one if the folder is a copy.
 fn bound(folder: &Path, id: Uuid) -> anyhow::Result<Uuid> {
     let path = folder.join("host_id.place");
     match std::fs::read_to_string(&path) {

@@ -20,7 +20,7 @@ use super::settings_shown;
 const PAGES_IN_FLIGHT: usize = 32;
 const PAGE_BYTES_MIN: usize = 256 * 1024;
 
-/// The limits of requests that settings add up to.
+/// Returns the limits of requests that settings add up to.
 pub fn limits(config: &Config) -> Limits {
     // Many pages are under way at a time.
     let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
@@ -197,14 +197,14 @@ fn log_change(name: &str, before: &Config, now: &Config) {
     );
 }
 
-/// The settings that can't change while the node runs and are not set as they were when it began.
+/// Returns the settings that can't change while the node runs and are not set as they were when it began.
 fn differing(began: &Given, now: &Given) -> Vec<&'static str> {
     settings::names()
         .filter(|name| !is_live(name) && began.get(*name) != now.get(*name))
         .collect()
 }
 
-/// The settings that are not as without any settings, in the form NAME=VALUE. Secrets are not shown.
+/// Returns the settings that are not as without any settings, in the form NAME=VALUE. Secrets are not shown.
 pub fn unusual(config: &Config) -> BTreeMap<&'static str, String> {
     let defaults = Config::new(config.store.url.clone());
     settings::names()

@@ -14,7 +14,7 @@ pub struct LogFilter {
 }
 
 impl LogFilter {
-    /// The filter of a layer, and what changes it.
+    /// Returns the filter of a layer, and what changes it.
     ///
     /// # Errors
     /// If the text is no filter of `tracing`.
@@ -66,7 +66,7 @@ impl LogLevels for LogFilter {
     }
 }
 
-/// A part of a filter between commas.
+/// Returns a part of a filter between commas.
 fn directive(text: &str) -> LogLevel {
     match text.trim().split_once('=') {
         Some((target, level)) => LogLevel {
@@ -80,7 +80,7 @@ fn directive(text: &str) -> LogLevel {
     }
 }
 
-/// A filter with another level for a target. Cassandra's name for all targets is ROOT.
+/// Returns a filter with another level for a target. Cassandra's name for all targets is ROOT.
 fn with(filter: &str, level: LogLevel) -> Result<String, String> {
     let name = level.level.to_lowercase();
     name.parse::<LevelFilter>().map_err(|_| {

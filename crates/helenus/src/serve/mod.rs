@@ -105,7 +105,7 @@ impl ServeArgs {
         })
     }
 
-    /// The settings of the command line, in the order given.
+    /// Returns the settings of the command line, in the order given.
     fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let named = [
             ("store", &self.store),
@@ -326,7 +326,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The states of the node that need an operator before they hurt clients.
+/// Returns the states of the node that need an operator before they hurt clients.
 fn watched(
     backups: Option<Arc<BackupMonitor>>,
     tls_expiry: Option<Expiry>,

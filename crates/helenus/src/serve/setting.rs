@@ -27,12 +27,12 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A number that may be 0.
+/// Returns a number that may be 0.
 pub(super) fn count_or_zero(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "not a whole number".to_owned())
 }
 
-/// A number and the unit behind it.
+/// Returns a number and the unit behind it.
 fn measure<'a>(text: &'a str, what: &str) -> Result<(usize, &'a str), String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);

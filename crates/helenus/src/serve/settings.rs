@@ -143,7 +143,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
 
-/// All settings, guardrails last.
+/// Returns all settings, guardrails last.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS
         .iter()
@@ -200,7 +200,7 @@ fn or_off<T>(text: &str, read: fn(&str) -> Result<T, String>) -> Result<Option<T
     }
 }
 
-/// True for the second of two of Cassandra's classes; its package may stand before either.
+/// Returns true for the second of two of Cassandra's classes; its package may stand before either.
 fn class(text: &str, lenient: &str, strict: &str) -> Result<bool, String> {
     match text.strip_prefix("org.apache.cassandra.auth.").unwrap_or(text) {
         name if name == lenient => Ok(false),
@@ -285,7 +285,7 @@ fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
     bail!("{place}: there is no setting {setting}.{hint}\nhelenus serve --help lists the settings.")
 }
 
-/// The names of all settings, in the order of `--help`.
+/// Returns the names of all settings, in the order of `--help`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.name)
 }
@@ -304,7 +304,7 @@ pub fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> an
     })
 }
 
-/// The settings of a TOML file: names and values, no sections.
+/// Returns the settings of a TOML file: names and values, no sections.
 fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let place = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
@@ -330,7 +330,7 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(settings)
 }
 
-/// The settings that are given as NAME=VALUE.
+/// Returns the settings that are given as NAME=VALUE.
 pub fn pairs(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     let pair = |text: &String| {
         let (name, value) = text
@@ -341,7 +341,7 @@ pub fn pairs(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     given.iter().map(pair).collect()
 }
 
-/// The configuration that the command line, the environment and the file add up to.
+/// Returns the configuration that the command line, the environment and the file add up to.
 ///
 /// Errors: the first setting that is unknown or wrong.
 pub fn load(
@@ -368,7 +368,7 @@ pub struct Sources {
 pub type Given = BTreeMap<String, String>;
 
 impl Sources {
-    /// The configuration that the sources add up to now, and which settings they set.
+    /// Returns the configuration that the sources add up to now, and which settings they set.
     ///
     /// # Errors
     /// The first setting that is unknown or wrong.
@@ -379,7 +379,7 @@ impl Sources {
         Ok((config, values.collect()))
     }
 
-    /// True if the log is to be JSON, even if other settings are wrong.
+    /// Returns true if the log is to be JSON, even if other settings are wrong.
     pub fn has_json_lines(&self) -> bool {
         let without_file = Sources {
             command_line: self.command_line.clone(),
@@ -391,7 +391,7 @@ impl Sources {
         format.is_some_and(|(_, value, _)| LogFormat::parse(value) == Ok(LogFormat::Json))
     }
 
-    /// The settings with their values and places, those that win last.
+    /// Returns the settings with their values and places, those that win last.
     fn read(&self) -> anyhow::Result<Vec<(String, String, String)>> {
         let environment = &self.environment;
         let mut given: Vec<(String, String, String)> = Vec::new();
@@ -422,7 +422,7 @@ impl Sources {
     }
 }
 
-/// The folders for logs of clients' requests that systemd grants (`LogsDirectory`). They give way to settings.
+/// Returns the folders for logs of clients' requests that systemd grants (`LogsDirectory`). They give way to settings.
 fn log_folders(environment: &[(String, String)]) -> Vec<(String, String, String)> {
     const VARIABLE: &str = "LOGS_DIRECTORY";
     let granted = environment.iter().find(|(name, _)| name == VARIABLE);
@@ -468,7 +468,7 @@ fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// All settings with their defaults, for `--help`.
+/// Returns all settings with their defaults, for `--help`.
 pub fn help() -> String {
     let mut text =
         "Settings, for --set NAME=VALUE, HELENUS_NAME=VALUE and name = \"VALUE\" in the file of --config:\n"

@@ -7,7 +7,7 @@ use super::setting::Setting;
 use super::settings::{all, apply};
 use super::{settings_live, settings_shown};
 
-/// A file of settings with each of them commented out, at its default, except for those that are given.
+/// Returns a file of settings with each of them commented out, at its default, except for those that are given.
 ///
 /// # Errors
 /// If one that is given is unknown or wrong.

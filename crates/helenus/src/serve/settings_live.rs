@@ -40,7 +40,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     LIVE.iter().map(|(name, _)| *name)
 }
 
-/// True if a setting can change while the node runs.
+/// Returns true if a setting can change while the node runs.
 pub fn is_live(name: &str) -> bool {
     LIVE.iter().any(|(known, _)| *known == name) || guardrail_settings::has(name)
 }

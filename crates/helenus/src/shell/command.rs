@@ -132,13 +132,13 @@ fn show(words: &[&str]) -> Result<Command, String> {
     }
 }
 
-/// The text behind the command's name.
+/// Returns the text behind the command's name.
 fn argument(line: &str) -> &str {
     let name_end = line.find(char::is_whitespace).unwrap_or(line.len());
     line.get(name_end..).unwrap_or_default().trim()
 }
 
-/// A text without the quotes around it, the doubled ones in it made one.
+/// Returns a text without the quotes around it, the doubled ones in it made one.
 pub fn unquote(text: &str) -> String {
     for quote in ['\'', '"'] {
         let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));

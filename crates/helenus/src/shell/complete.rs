@@ -112,7 +112,7 @@ impl Completion {
         }
     }
 
-    /// The tables of the keyspace in use or of that before the dot, and the keyspaces that have others.
+    /// Returns the tables of the keyspace in use or of that before the dot, and the keyspaces that have others.
     fn tables(&self, prefix: &str) -> Vec<String> {
         if let Some((keyspace, _)) = prefix.split_once('.') {
             let tables = self.names.tables(keyspace).into_iter();
@@ -126,7 +126,7 @@ impl Completion {
         own.chain(keyspaces).collect()
     }
 
-    /// The columns of the statement's table, and what else may stand where one may.
+    /// Returns the columns of the statement's table, and what else may stand where one may.
     fn columns(&self, whole: &str) -> Vec<String> {
         let also = [
             "*",
@@ -173,7 +173,7 @@ fn word_start(typed: &str) -> usize {
     typed.len().saturating_sub(word)
 }
 
-/// True if the cursor stands in the name of a file.
+/// Returns true if the cursor stands in the name of a file.
 fn is_in_file_name(typed: &str) -> bool {
     let first = typed
         .split_whitespace()

@@ -316,7 +316,7 @@ impl<'t> Iterator for Words<'t> {
     }
 }
 
-/// True if a quote behind some text belongs to it: doubled, or behind the dot of a name.
+/// Returns true if a quote behind some text belongs to it: doubled, or behind the dot of a name.
 fn goes_on(before: Option<&str>, quote: char) -> bool {
     before.is_some_and(|before| before.ends_with(quote) || (quote == '"' && before.ends_with('.')))
 }

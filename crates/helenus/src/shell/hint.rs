@@ -7,7 +7,7 @@ use super::names::{Names, table_of};
 /// How alike two words must be, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// A hint for a statement that was refused with that message; none if nothing is near.
+/// Returns a hint for a statement that was refused with that message; none if nothing is near.
 pub fn hint(statement: &str, message: &str, keyspace: Option<&str>, names: &Names) -> Option<String> {
     let meant = match refused_name(message) {
         Some(Refused::Table(name)) => nearest_table(named_table(statement, name), keyspace, names),
@@ -24,7 +24,7 @@ enum Refused<'m> {
     Column(&'m str),
 }
 
-/// The name that the server does not know, from its words.
+/// Returns the name that the server does not know, from its words.
 fn refused_name(message: &str) -> Option<Refused<'_>> {
     let table = between(message, "table ", " does not exist")
         .or_else(|| between(message, "unconfigured table ", ""))
@@ -50,7 +50,7 @@ fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
     }
 }
 
-/// The table as the statement names it: the server leaves the keyspace out.
+/// Returns the table as the statement names it: the server leaves the keyspace out.
 fn named_table<'t>(statement: &'t str, name: &'t str) -> &'t str {
     let named = table_of(statement).filter(|named| named.rsplit('.').next() == Some(name));
     named.unwrap_or(name)
@@ -66,7 +66,7 @@ fn nearest_table(name: &str, keyspace: Option<&str>, names: &Names) -> Option<St
     }
 }
 
-/// The keyword near the first word, or near the word that the parser stopped at.
+/// Returns the keyword near the first word, or near the word that the parser stopped at.
 fn mistyped_keyword(statement: &str, message: &str) -> Option<String> {
     let first = statement.split_whitespace().next()?;
     let commands = VERBS.iter().copied().chain(command::names());
@@ -80,7 +80,7 @@ fn mistyped_keyword(statement: &str, message: &str) -> Option<String> {
     (!is_keyword).then(|| nearest(&stopped_at, keywords)).flatten()
 }
 
-/// The most alike of some words, if it is not the same and alike enough.
+/// Returns the most alike of some words, if it is not the same and alike enough.
 fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
     candidates
         .into_iter()

@@ -19,7 +19,7 @@ impl Interrupt {
         Ok(())
     }
 
-    /// True if Ctrl-C was pressed since the last [`Interrupt::clear`].
+    /// Returns true if Ctrl-C was pressed since the last [`Interrupt::clear`].
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

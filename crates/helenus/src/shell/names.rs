@@ -41,7 +41,7 @@ impl Names {
         self.tables.keys().cloned().collect()
     }
 
-    /// The tables and views of a keyspace.
+    /// Returns the tables and views of a keyspace.
     pub fn tables(&self, keyspace: &str) -> Vec<String> {
         let tables = self.tables.get(keyspace);
         tables.map_or(Vec::new(), |tables| tables.keys().cloned().collect())
@@ -51,7 +51,7 @@ impl Names {
         self.types.get(keyspace).cloned().unwrap_or_default()
     }
 
-    /// The columns of the table behind FROM, INTO, UPDATE or COPY; of all tables of the keyspace where none is named yet.
+    /// Returns the columns of the table behind FROM, INTO, UPDATE or COPY; of all tables of the keyspace where none is named yet.
     pub fn columns_of_statement(&self, statement: &str, keyspace: Option<&str>) -> Vec<String> {
         let all = |keyspace: &str| {
             let tables = self.tables.get(keyspace).into_iter().flat_map(BTreeMap::values);
@@ -82,7 +82,7 @@ impl Names {
     }
 }
 
-/// The table behind FROM, INTO, UPDATE or COPY.
+/// Returns the table behind FROM, INTO, UPDATE or COPY.
 pub fn table_of(statement: &str) -> Option<&str> {
     let words = code_words(statement);
     let is_before_table = |word: &str| {

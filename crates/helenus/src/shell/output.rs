@@ -25,17 +25,17 @@ impl Output {
         self.capture = None;
     }
 
-    /// The file that results are written to in place of the standard output.
+    /// Returns the file that results are written to in place of the standard output.
     pub fn captured_path(&self) -> Option<&str> {
         self.capture.as_ref().map(|(path, _)| path.as_str())
     }
 
-    /// True if a person reads the results and can answer.
+    /// Returns true if a person reads the results and can answer.
     pub fn is_interactive(&self) -> bool {
         self.capture.is_none() && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// A writer for the results of one statement that are not paged.
+    /// Returns a writer for the results of one statement that are not paged.
     pub fn writer(&self) -> io::Result<Box<dyn Write>> {
         Ok(match &self.capture {
             Some((_, file)) => Box::new(io::BufWriter::new(file.try_clone()?)),
@@ -44,13 +44,13 @@ impl Output {
     }
 }
 
-/// Rows and columns of the terminal.
+/// Returns the rows and columns of the terminal.
 pub fn screen_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
 }
 
-/// True if text has more lines than the screen or longer ones.
+/// Returns true if text has more lines than the screen or longer ones.
 pub fn exceeds_screen(text: &[u8]) -> bool {
     let Some((rows, columns)) = screen_size() else {
         return false;

@@ -27,7 +27,7 @@ fn history_entry<'l>(typed: &mut String, line: &'l str) -> Option<&'l str> {
     line.get(..shown_len).filter(|shown| !shown.is_empty())
 }
 
-/// A statement or command without a password; of LOGIN, no more than the name.
+/// Returns a statement or command without a password; of LOGIN, no more than the name.
 fn without_secret(typed: &str) -> &str {
     let mut words = typed.split_whitespace();
     if !words

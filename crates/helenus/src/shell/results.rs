@@ -147,7 +147,7 @@ impl ResultWriter {
     }
 }
 
-/// A value as text in a file: bare where it is one value, as CQL writes it where it is a collection.
+/// Returns a value as text in a file: bare where it is one value, as CQL writes it where it is a collection.
 pub fn plain_text(ty: &CqlType, bytes: &Bytes) -> String {
     use NativeType as N;
     match ty {
@@ -159,7 +159,7 @@ pub fn plain_text(ty: &CqlType, bytes: &Bytes) -> String {
     }
 }
 
-/// A timestamp as cqlsh writes and reads it: `2024-02-29 12:34:56.789000+0000`.
+/// Returns a timestamp as cqlsh writes and reads it: `2024-02-29 12:34:56.789000+0000`.
 fn timestamp_text(ty: &CqlType, bytes: &Bytes) -> String {
     let text = value::to_cql_literal(ty, bytes).unwrap_or_else(|_| value::hex(bytes));
     let text = text.trim_matches('\'');
@@ -169,7 +169,7 @@ fn timestamp_text(ty: &CqlType, bytes: &Bytes) -> String {
     }
 }
 
-/// A value as a cell shows it, on one line.
+/// Returns a value as a cell shows it, on one line.
 pub fn show(ty: &CqlType, cell: Option<&Bytes>) -> String {
     let Some(bytes) = cell else {
         return "null".to_owned();
@@ -199,7 +199,7 @@ fn leans_left(ty: &CqlType) -> bool {
     )
 }
 
-/// True of the columns with which the server answers DESCRIBE of something: what matters is the last one.
+/// Returns true of the columns with which the server answers DESCRIBE of something: what matters is the last one.
 fn is_description(columns: &[(String, CqlType)]) -> bool {
     let names = columns.iter().map(|(name, _)| name.as_str());
     names.eq(["keyspace_name", "type", "name", "create_statement"])

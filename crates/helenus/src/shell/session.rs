@@ -83,7 +83,7 @@ impl Session {
         })
     }
 
-    /// The keyspace in use.
+    /// Returns the keyspace in use.
     pub fn keyspace(&self) -> Option<&str> {
         self.keyspace.as_deref()
     }
@@ -315,7 +315,7 @@ impl Session {
         }
     }
 
-    /// The rows of an answer that has any; notes a changed keyspace or schema.
+    /// Returns the rows of an answer that has any; notes a changed keyspace or schema.
     fn take_rows(&mut self, message: ResponseMessage) -> Option<Rows> {
         match message.response {
             Response::Result(QueryResult::Rows(rows)) => return Some(rows),
@@ -419,7 +419,7 @@ impl Session {
         Ok(answer.is_some_and(|answer| !answer.trim().eq_ignore_ascii_case("q")))
     }
 
-    /// A line from the terminal; none after Ctrl-C and at the end.
+    /// Returns a line from the terminal; none after Ctrl-C and at the end.
     fn read_answer(&self) -> Result<Option<String>> {
         let stdin = std::io::stdin();
         let wait = rustix::event::Timespec {
@@ -445,7 +445,7 @@ impl Session {
         Ok((read > 0).then_some(answer))
     }
 
-    /// The names of the schema, asked for again after it has changed. Empty if the server does not give them.
+    /// Returns the names of the schema, asked for again after it has changed. Empty if the server does not give them.
     pub fn names(&mut self) -> Rc<Names> {
         if let Some(names) = &self.names {
             return Rc::clone(names);
@@ -471,7 +471,7 @@ impl Session {
         names
     }
 
-    /// The rows of an internal query, all of text; nothing if it fails.
+    /// Returns the rows of an internal query, all of text; nothing if it fails.
     pub(super) fn texts(&mut self, query: &str) -> Vec<Vec<String>> {
         let mut texts = Vec::new();
         let mut paging_state = None;
@@ -501,7 +501,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The name of an error's kind, as cqlsh calls it.
+/// Returns the name of an error's kind, as cqlsh calls it.
 fn kind(error: &CqlError) -> &'static str {
     match error {
         CqlError::Warned { error, .. } => kind(error),

@@ -34,7 +34,7 @@ impl Input {
         self.text.push('\n');
     }
 
-    /// True if nothing but blanks and whole comments waits.
+    /// Returns true if nothing but blanks and whole comments waits.
     pub fn is_blank(&self) -> bool {
         let mut scan = StatementScanner::new(&self.text);
         while let Some((c, inside)) = scan.step() {
@@ -100,12 +100,12 @@ impl LexState {
     }
 }
 
-/// True if a `;` stands in the line before its end.
+/// Returns true if a `;` stands in the line before its end.
 pub fn has_inner_semicolon(line: &str) -> bool {
     statement_end(line.trim_end().trim_end_matches(';')).is_some()
 }
 
-/// The position of the `;` that ends the first statement.
+/// Returns the position of the `;` that ends the first statement.
 fn statement_end(text: &str) -> Option<usize> {
     let mut in_batch = false;
     for (position, word) in StatementScanner::new(text) {
@@ -121,7 +121,7 @@ fn statement_end(text: &str) -> Option<usize> {
     None
 }
 
-/// True if what stands before `BATCH` is `BEGIN`, `BEGIN UNLOGGED` or the like and nothing else.
+/// Returns true if what stands before `BATCH` is `BEGIN`, `BEGIN UNLOGGED` or the like and nothing else.
 fn begins_batch(text: &str, batch_at: usize) -> bool {
     let before = strip_comments(text.get(..batch_at).unwrap_or_default());
     let mut words = before.split_whitespace();
@@ -131,7 +131,7 @@ fn begins_batch(text: &str, batch_at: usize) -> bool {
         && words.count() <= 1
 }
 
-/// The words of a text, names with their keyspace and quotes, and each other sign for itself; no strings, no comments.
+/// Returns the words of a text, names with their keyspace and quotes, and each other sign for itself; no strings, no comments.
 pub fn code_words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut word_start = None;
@@ -197,7 +197,7 @@ impl<'a> StatementScanner<'a> {
         self.text.get(self.position..).unwrap_or_default()
     }
 
-    /// The next character and where it stands: inside what, delimiters counted as inside.
+    /// Returns the next character and where it stands: inside what, delimiters counted as inside.
     fn step(&mut self) -> Option<(char, LexState)> {
         let rest = self.rest();
         let c = rest.chars().next()?;

@@ -26,7 +26,7 @@ impl OwnCertificate<'_> {
     }
 }
 
-/// The certificates of a PEM file, of which there is at least one.
+/// Returns the certificates of a PEM file, of which there is at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let read =
         CertificateDer::pem_file_iter(path).with_context(|| format!("can't read {}", path.display()))?;

@@ -75,7 +75,7 @@ pub fn write_trace(
     Ok(is_complete)
 }
 
-/// The session's row once its duration is known, or as it is after a while: request, start, coordinator, duration, client, end.
+/// Returns the session's row once its duration is known, or as it is after a while: request, start, coordinator, duration, client, end.
 fn await_session(
     client: &mut Client,
     interrupt: &Interrupt,

@@ -22,7 +22,7 @@ impl Startup {
     pub const DRIVER_NAME: &'static str = "DRIVER_NAME";
     pub const DRIVER_VERSION: &'static str = "DRIVER_VERSION";
 
-    /// The option of that name; names are not case-sensitive.
+    /// Returns the option of that name; names are not case-sensitive.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self
             .options

@@ -12,7 +12,7 @@ use crate::frame::primitive::{
 };
 use crate::frame::version::ProtocolVersion;
 
-/// The error as a client of that version can understand it.
+/// Returns the error as a client of that version can understand it.
 fn for_version(error: &CqlError, version: ProtocolVersion) -> Cow<'_, CqlError> {
     let timed_out = |received: i32| format!("Operation timed out - received only {received} responses.");
     match error {

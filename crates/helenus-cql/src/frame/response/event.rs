@@ -40,7 +40,7 @@ impl EventType {
         .find(|event| event.name().eq_ignore_ascii_case(name))
     }
 
-    /// The first version that has it.
+    /// Returns the first version that has it.
     pub(crate) fn since(self) -> ProtocolVersion {
         match self {
             EventType::TopologyChange | EventType::StatusChange | EventType::SchemaChange => {

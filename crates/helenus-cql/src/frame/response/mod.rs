@@ -84,7 +84,7 @@ impl From<Response> for ResponseMessage {
 }
 
 impl ResponseMessage {
-    /// An error, and the warnings that go with it.
+    /// Returns an error, and the warnings that go with it.
     pub fn error(error: CqlError) -> ResponseMessage {
         let (error, warnings) = error.split();
         ResponseMessage {

@@ -70,7 +70,7 @@ impl RowsBuilder {
         self.cell_count += rows.row_count * rows.column_count;
     }
 
-    /// Bytes taken so far.
+    /// Returns the bytes taken so far.
     pub fn len_bytes(&self) -> usize {
         self.cells.len()
     }
@@ -80,7 +80,7 @@ impl RowsBuilder {
         self.cell_count.checked_div(self.column_count).unwrap_or(0)
     }
 
-    /// The rows; the last must be whole.
+    /// Returns the rows; the last must be whole.
     pub fn finish(self) -> RowsContent {
         let row_count = self.row_count();
         debug_assert_eq!(row_count * self.column_count, self.cell_count);
@@ -101,12 +101,12 @@ impl RowsContent {
         self.column_count
     }
 
-    /// Bytes that the cells take.
+    /// Returns the bytes that the cells take.
     pub fn len_bytes(&self) -> usize {
         self.cells.len()
     }
 
-    /// The rows one by one. Cells that are not what they should be end it early.
+    /// Returns the rows one by one. Cells that are not what they should be end it early.
     pub fn iter(&self) -> impl Iterator<Item = Vec<Option<Bytes>>> + use<> {
         let mut reader = Reader::new(self.cells.clone());
         let column_count = self.column_count;

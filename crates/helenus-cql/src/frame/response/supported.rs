@@ -31,7 +31,7 @@ impl Supported {
         }
     }
 
-    /// The same with an extension of the protocol, which STARTUP may ask for by its name, and what it says of itself.
+    /// Returns the same with an extension of the protocol, which STARTUP may ask for by its name, and what it says of itself.
     pub fn with_extension(mut self, name: &str, value: &str) -> Supported {
         self.options.push((name.to_owned(), vec![value.to_owned()]));
         self

@@ -90,7 +90,7 @@ impl Binary {
         self.divided(self.fraction >> trailing_zeros, fraction_bits, tiny_bits)
     }
 
-    /// A whole number that fits into a long: its own digits, but for those that its precision has nothing to say of.
+    /// Returns a whole number that fits into a long: its own digits, but for those that its precision has nothing to say of.
     fn whole(&self) -> Digits {
         let shift = self.exponent - FRACTION_BITS;
         let mut value = match shift >= 0 {
@@ -191,7 +191,7 @@ impl Binary {
         found
     }
 
-    /// The decimal exponent of the first digit, or one more.
+    /// Returns the decimal exponent of the first digit, or one more.
     fn estimated_exponent(&self) -> i32 {
         #[expect(clippy::approx_constant, reason = "as Java has it, a digit short")]
         const LOG10_2: f64 = 0.301029995663981;

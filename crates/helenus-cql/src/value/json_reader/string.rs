@@ -137,7 +137,7 @@ impl Reader<'_> {
         self.error(END, format!("Unexpected end-of-input{place}"))
     }
 
-    /// An error about the next character, which stands before its place: on the same line, even if it is what ends lines elsewhere.
+    /// Returns an error about the next character, which stands before its place: on the same line, even if it is what ends lines elsewhere.
     fn error_behind<T>(&self, message: String) -> Read<T> {
         self.error_at(PARSE, message, self.column() + 1)
     }

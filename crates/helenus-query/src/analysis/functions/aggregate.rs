@@ -17,22 +17,22 @@ use crate::schema::roles::Resource;
 
 /// A function of the rows of a group, with the types of one overload.
 pub trait AggregateFunction: fmt::Debug + Send + Sync {
-    /// The qualified name, for example `system.sum`.
+    /// Returns the qualified name, for example `system.sum`.
     fn name(&self) -> &str;
     fn arg_types(&self) -> &[CqlType];
     fn return_type(&self) -> &CqlType;
-    /// The functions of users that are called with it, for which one needs a permission.
+    /// Returns the functions of users that are called with it, for which one needs a permission.
     fn executed(&self) -> Vec<Resource> {
         Vec::new()
     }
-    /// A state that has seen no row.
+    /// Returns a state that has seen no row.
     fn new_state(&self) -> Box<dyn AggregateState>;
-    /// True if the rows may be taken in parts, whose states are merged in the order of the rows, with the result of taking them one by one.
-    /// Not so where rounding depends on the order, and for functions of users.
+    /// Returns true if the rows may be taken in parts, whose states are merged in the order of the rows, with the result of taking them one
+    /// by one. Not so where rounding depends on the order, and for functions of users.
     fn is_mergeable(&self) -> bool {
         false
     }
-    /// The name of the result's column, given those of the arguments.
+    /// Returns the name of the result's column, given those of the arguments.
     fn column_name(&self, args: &[String]) -> String {
         format!("{}({})", self.name(), args.join(", "))
     }
@@ -67,7 +67,7 @@ impl NativeAggregate {
         }
     }
 
-    /// The name without its keyspace.
+    /// Returns the name without its keyspace.
     pub fn short_name(&self) -> &str {
         self.name.strip_prefix("system.").unwrap_or(&self.name)
     }
@@ -113,7 +113,7 @@ pub fn count_rows() -> NativeAggregate {
     NativeAggregate::new("count_rows", [], CqlType::BIGINT, Count::default)
 }
 
-/// The aggregates that have the same overloads for every call; `min` and `max` take any type.
+/// Returns the aggregates that have the same overloads for every call; `min` and `max` take any type.
 pub fn functions() -> Vec<NativeAggregate> {
     let mut functions = vec![
         count_rows(),
@@ -225,7 +225,7 @@ impl AggregateState for Extreme {
         self.best = None;
     }
 
-    /// One byte, and the value behind it if there is one.
+    /// Returns one byte, and the value behind it if there is one.
     fn partial(&self) -> Option<Bytes> {
         let best = self.best.as_ref();
         Some(best.map_or_else(Bytes::new, |best| [&[1][..], best.as_ref()].concat().into()))

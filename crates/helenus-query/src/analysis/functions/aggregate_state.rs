@@ -10,14 +10,14 @@ pub trait AggregateState: Send {
     /// # Errors
     /// Of a user's function that fails.
     fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError>;
-    /// The result for the rows so far.
+    /// Returns the result for the rows so far.
     ///
     /// # Errors
     /// As [`AggregateState::add`].
     fn result(&self) -> Result<Option<Bytes>, CqlError>;
     /// Forgets the rows.
     fn reset(&mut self);
-    /// The state of the rows so far, for [`AggregateState::merge`]; none of an aggregate that is not mergeable.
+    /// Returns the state of the rows so far, for [`AggregateState::merge`]; none of an aggregate that is not mergeable.
     fn partial(&self) -> Option<Bytes> {
         None
     }
@@ -25,7 +25,7 @@ pub trait AggregateState: Send {
     fn merge(&mut self, _partial: &Bytes) {}
 }
 
-/// The long that a partial state begins with.
+/// Returns the long that a partial state begins with.
 pub(super) fn i64_of(partial: &[u8]) -> i64 {
     partial
         .first_chunk()

@@ -14,7 +14,7 @@ pub fn function_name(to: NativeType) -> String {
     format!("cast_as_{}", to.name())
 }
 
-/// Every conversion.
+/// Returns every conversion.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for from in NUMERIC {

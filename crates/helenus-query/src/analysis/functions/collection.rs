@@ -60,7 +60,7 @@ pub fn count(collection: &CqlType) -> NativeFunction {
     )
 }
 
-/// An aggregate over the elements of a list or set.
+/// Returns an aggregate over the elements of a list or set.
 pub fn aggregated(name: &str, collection: &CqlType, aggregate: NativeAggregate) -> NativeFunction {
     let result = aggregate.return_type().clone();
     NativeFunction::strict(name, [collection.clone()], result, move |args, _| {

@@ -19,7 +19,7 @@ fn precision_of(value: &Decimal) -> i64 {
     value.precision().clamp(PRECISION_MIN, PRECISION_MAX)
 }
 
-/// A fixed-point number with that many decimals, truncated.
+/// Returns a fixed-point number with that many decimals, truncated.
 fn fixed(value: &Decimal, decimals: i64) -> Option<BigInt> {
     let shift = decimals - i64::from(value.scale);
     if shift >= 0 {
@@ -147,7 +147,7 @@ fn quotient(dividend: &Decimal, divisor: &Decimal, precision: i64) -> Option<Dec
     stripped.with_scale_half_up(stripped.scale.max(i32::try_from(preferred).ok()?))
 }
 
-/// The logarithm of 1 + d is about d: as many more decimals are needed as d has zeros in front.
+/// Returns the logarithm of 1 + d is about d: as many more decimals are needed as d has zeros in front.
 fn digits_lost_near_one(value: &Decimal) -> i64 {
     let Some(distance) = value.subtract(&Decimal::new(BigInt::one(), 0)) else {
         return 0;

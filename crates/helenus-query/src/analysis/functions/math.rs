@@ -9,7 +9,7 @@ use num_traits::Signed;
 use super::number::{NUMERIC, Number};
 use super::{NativeFunction, decimal_math};
 
-/// Every function for every numeric type.
+/// Returns every function for every numeric type.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for native in NUMERIC {

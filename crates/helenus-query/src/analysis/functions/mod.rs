@@ -47,19 +47,19 @@ pub use time::{next_timeuuid, random_uuid};
 
 /// A function of values (Cassandra's `ScalarFunction`), with the types of one overload.
 pub trait ScalarFunction: Debug + Send + Sync {
-    /// The qualified name, for example `system.now`.
+    /// Returns the qualified name, for example `system.now`.
     fn name(&self) -> &str;
     fn arg_types(&self) -> &[CqlType];
     fn return_type(&self) -> &CqlType;
-    /// True if equal arguments always give equal results, so that a call with constants is computed once.
+    /// Returns true if equal arguments always give equal results, so that a call with constants is computed once.
     fn is_pure(&self) -> bool {
         true
     }
-    /// The functions of users that are called with it, for which one needs a permission.
+    /// Returns the functions of users that are called with it, for which one needs a permission.
     fn executed(&self) -> Vec<Resource> {
         Vec::new()
     }
-    /// False if the result's sets and maps may be in another order than that of their elements, as the code of users leaves them.
+    /// Returns false if the result's sets and maps may be in another order than that of their elements, as the code of users leaves them.
     fn sorts_elements(&self) -> bool {
         true
     }
@@ -68,7 +68,7 @@ pub trait ScalarFunction: Debug + Send + Sync {
     /// # Errors
     /// What the function refuses, and `FunctionFailure` for operations that fail.
     fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError>;
-    /// True if some constants are refused whether there is a row or not.
+    /// Returns true if some constants are refused whether there is a row or not.
     fn checks_constants(&self) -> bool {
         false
     }
@@ -79,7 +79,7 @@ pub trait ScalarFunction: Debug + Send + Sync {
     fn check_constants(&self, _args: &[Option<Bytes>]) -> Result<(), CqlError> {
         Ok(())
     }
-    /// The name of the result's column, given those of the arguments.
+    /// Returns the name of the result's column, given those of the arguments.
     fn column_name(&self, args: &[String]) -> String {
         format!("{}({})", self.name(), args.join(", "))
     }
@@ -93,7 +93,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// The functions of users that are called with it, for which one needs a permission.
+    /// Returns the functions of users that are called with it, for which one needs a permission.
     fn executed(&self) -> Vec<Resource> {
         match self {
             Function::Scalar(function) => function.executed(),
@@ -101,7 +101,7 @@ impl Function {
         }
     }
 
-    /// The qualified name, for example `system.now`.
+    /// Returns the qualified name, for example `system.now`.
     pub fn name(&self) -> &str {
         match self {
             Function::Scalar(function) => function.name(),
@@ -133,7 +133,7 @@ impl Function {
         }
     }
 
-    /// The name of the result's column, given those of the arguments.
+    /// Returns the name of the result's column, given those of the arguments.
     pub fn column_name(&self, args: &[String]) -> String {
         match self {
             Function::Scalar(function) => function.column_name(args),
@@ -143,7 +143,7 @@ impl Function {
 }
 
 impl fmt::Display for Function {
-    /// The signature as messages show it.
+    /// Returns the signature as messages show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&signature(self.name(), self.arg_types(), self.return_type()))
     }
@@ -170,7 +170,7 @@ fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String
     format!("{keyspace}.{name} : ({}) -> {return_type}", args.join(", "))
 }
 
-/// The overload of a function that fits the arguments of a term (Cassandra's `FunctionResolver`).
+/// Returns the overload of a function that fits the arguments of a term (Cassandra's `FunctionResolver`).
 ///
 /// # Errors
 /// `Unknown function f called`, and those of [`resolve`].
@@ -197,7 +197,7 @@ pub fn count_rows() -> Arc<dyn AggregateFunction> {
     Arc::new(aggregate::count_rows())
 }
 
-/// The native function that CAST to a type is.
+/// Returns the native function that CAST to a type is.
 pub fn cast_function(to: NativeType) -> FunctionName {
     FunctionName::native(&cast::function_name(to))
 }

@@ -46,7 +46,7 @@ pub struct NativeFunction {
 }
 
 impl NativeFunction {
-    /// A pure function of the keyspace `system`.
+    /// Returns a pure function of the keyspace `system`.
     pub fn new(
         name: &str,
         arg_types: impl Into<Vec<CqlType>>,
@@ -102,7 +102,7 @@ impl NativeFunction {
         self
     }
 
-    /// The same function under another name.
+    /// Returns the same function under another name.
     pub fn alias(&self, name: &str) -> NativeFunction {
         NativeFunction {
             name: format!("system.{name}"),
@@ -110,13 +110,13 @@ impl NativeFunction {
         }
     }
 
-    /// The name without its keyspace.
+    /// Returns the name without its keyspace.
     pub fn short_name(&self) -> &str {
         self.name.strip_prefix("system.").unwrap_or(&self.name)
     }
 }
 
-/// All the arguments, if none is null or empty where that means null.
+/// Returns all the arguments, if none is null or empty where that means null.
 pub fn non_null(types: &[CqlType], args: Args<'_>) -> Option<Vec<Bytes>> {
     args.iter()
         .zip(types)

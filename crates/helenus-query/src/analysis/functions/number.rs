@@ -33,7 +33,7 @@ pub enum Number {
     Decimal(Decimal),
 }
 
-/// The lowest 64 bits, as `BigInteger.longValue`.
+/// Returns the lowest 64 bits, as `BigInteger.longValue`.
 fn low_bits(value: &BigInt) -> i64 {
     let mask = BigInt::from(u64::MAX);
     (value & mask).to_u64().unwrap_or(0) as i64
@@ -148,7 +148,7 @@ impl Number {
     }
 }
 
-/// True for float, double and decimal.
+/// Returns true for float, double and decimal.
 pub fn is_floating_point(native: NativeType) -> bool {
     matches!(
         native,

@@ -61,7 +61,7 @@ impl Operator {
     }
 }
 
-/// The symbol of the operator that a native function computes.
+/// Returns the symbol of the operator that a native function computes.
 pub fn symbol_of(function: &str) -> Option<char> {
     Operator::ALL
         .into_iter()
@@ -69,7 +69,7 @@ pub fn symbol_of(function: &str) -> Option<char> {
         .map(Operator::symbol)
 }
 
-/// All of the operators, for every pair of types.
+/// Returns all of the operators, for every pair of types.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for left in NUMERIC {
@@ -99,7 +99,7 @@ fn infix(operator: Operator, function: NativeFunction) -> NativeFunction {
     function.named_as(ColumnName::Infix(operator.symbol()))
 }
 
-/// The error of an operation that failed (`OperationExecutionException`).
+/// Returns the error of an operation that failed (`OperationExecutionException`).
 fn failure(operator: Operator, left: &CqlType, right: &CqlType, reason: &str) -> CqlError {
     CqlError::FunctionFailure {
         message: format!(

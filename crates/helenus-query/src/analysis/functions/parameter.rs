@@ -40,7 +40,7 @@ impl Parameter {
         matches!(self, Parameter::Optional(_))
     }
 
-    /// The type of an argument, given those already known of the others.
+    /// Returns the type of an argument, given those already known of the others.
     pub fn infer(
         &self,
         ctx: &PlanContext<'_>,

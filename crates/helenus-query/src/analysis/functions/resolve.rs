@@ -55,7 +55,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     }
 });
 
-/// The sum, or concatenation, of two values of a type; none if there is none.
+/// Returns the sum, or concatenation, of two values of a type; none if there is none.
 pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
     REGISTRY
         .functions
@@ -69,7 +69,7 @@ pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
         })
 }
 
-/// True if the function makes its overloads from the arguments.
+/// Returns true if the function makes its overloads from the arguments.
 pub fn has_factory(name: &FunctionName) -> bool {
     let short_name = name.name.as_str();
     is_native(name) && (short_name == TOKEN || REGISTRY.factories.contains_key(short_name))
@@ -88,7 +88,7 @@ pub struct CallSite<'a> {
     pub receiver: Option<&'a CqlType>,
 }
 
-/// The function that a call means; none if there is no function of that name.
+/// Returns the function that a call means; none if there is no function of that name.
 ///
 /// # Errors
 /// `Invalid call to function …`, `Ambiguous call to function …`, `Type error: …` and the like.
@@ -160,7 +160,7 @@ fn token_of(ctx: &PlanContext<'_>, site: CallSite<'_>) -> Result<Function, CqlEr
     Ok(Function::Scalar(Arc::new(token::function(table))))
 }
 
-/// The specification of a parameter, as messages name it.
+/// Returns the specification of a parameter, as messages name it.
 pub fn argument_spec(function: &Function, position: usize, site: CallSite<'_>) -> ColumnSpec {
     let ty = function
         .arg_types()

@@ -216,7 +216,7 @@ impl AggregateState for Avg {
         *self = Avg::new(self.native);
     }
 
-    /// The count, as a long, and the sum behind it.
+    /// Returns the count, as a long, and the sum behind it.
     fn partial(&self) -> Option<Bytes> {
         match self.native {
             NativeType::Float | NativeType::Double | NativeType::Decimal => None,

@@ -12,7 +12,7 @@ use helenus_cql::value::{CqlValue, Duration, date, uuid};
 use super::NativeFunction;
 use crate::analysis::EvalContext;
 
-/// The time in milliseconds since 1970 that a value of a temporal type stands for.
+/// Returns the time in milliseconds since 1970 that a value of a temporal type stands for.
 pub fn millis_of(ty: &CqlType, bytes: &[u8]) -> Option<i64> {
     // Not decoded: those of times that they do not reach have another version.
     if *ty == CqlType::TIMEUUID {
@@ -46,7 +46,7 @@ static CLOCK_SEQUENCE_AND_NODE: LazyLock<u64> = LazyLock::new(|| {
 
 static LAST_TICKS: AtomicI64 = AtomicI64::new(0);
 
-/// A new `timeuuid` of now, greater than every one before it in this process.
+/// Returns a new `timeuuid` of now, greater than every one before it in this process.
 pub fn next_timeuuid(now_us: i64) -> u128 {
     let now_ticks = uuid::ticks_at_millis(0).saturating_add(now_us.saturating_mul(10));
     let bump = |last: i64| Some(now_ticks.max(last.saturating_add(1)));
@@ -56,13 +56,13 @@ pub fn next_timeuuid(now_us: i64) -> u128 {
     uuid::from_ticks(now_ticks.max(last.saturating_add(1)), *CLOCK_SEQUENCE_AND_NODE)
 }
 
-/// A new random uuid (version 4).
+/// Returns a new random uuid (version 4).
 pub fn random_uuid() -> u128 {
     let random: u128 = rand::random();
     (random & !(0xF << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62)
 }
 
-/// The functions of time and `uuid`, under their names and their old ones.
+/// Returns the functions of time and `uuid`, under their names and their old ones.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = vec![now("now", CqlType::TIMEUUID)];
     for (name, ty) in [

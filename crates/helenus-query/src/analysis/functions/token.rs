@@ -23,7 +23,7 @@ pub fn function(table: &Table) -> NativeFunction {
     })
 }
 
-/// The serialized partition key: the value itself, or, of several, each with a 16-bit length and a zero byte
+/// Returns the serialized partition key: the value itself, or, of several, each with a 16-bit length and a zero byte
 /// after it (`CompositeType`).
 fn partition_key(parts: &[&Bytes]) -> Bytes {
     if let [part] = parts {

@@ -33,7 +33,7 @@ fn aside<T>(run: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The functions and aggregates of that name in a keyspace.
+/// Returns the functions and aggregates of that name in a keyspace.
 pub(crate) fn named(schema: &Schema, keyspace: &str, name: &str) -> Result<Vec<Function>, CqlError> {
     let Some(keyspace) = schema.keyspace(keyspace) else {
         return Ok(Vec::new());
@@ -106,8 +106,8 @@ impl Scalar {
         }
     }
 
-    /// False if a function that is not called on nulls would be given one. Bytes that hold no value, as none do for an int, are one.
-    /// `args` are those from the place `first` on.
+    /// Returns false if a function that is not called on nulls would be given one. Bytes that hold no value, as none do for an int, are
+    /// one. `args` are those from the place `first` on.
     fn takes(&self, first: usize, args: &[Option<Bytes>]) -> bool {
         let is_given =
             |(ty, arg): (&CqlType, &Option<Bytes>)| arg.as_ref().is_some_and(|bytes| !is_null(ty, bytes));

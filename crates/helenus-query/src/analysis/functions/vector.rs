@@ -21,7 +21,8 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     (1.0 + cosine) / 2.0
 }
 
-/// The sum of eights, each of which is added up by itself: floats come out otherwise in another order (`VectorUtilSupport` of Lucene).
+/// Returns the sum of eights, each of which is added up by itself: floats come out otherwise in another order (`VectorUtilSupport` of
+/// Lucene).
 fn sum_of_eights(terms: &[[f32; 8]], before: f32) -> f32 {
     let eights = terms.iter().map(|eight| eight.iter().sum::<f32>());
     eights.fold(before, |sum, eight| sum + eight)

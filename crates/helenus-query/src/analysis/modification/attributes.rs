@@ -63,7 +63,7 @@ impl Attributes {
         self.ttl.is_some()
     }
 
-    /// The timestamp, unless it is left to the client or the server.
+    /// Returns the timestamp, unless it is left to the client or the server.
     pub fn timestamp_us(&self, eval: &EvalContext<'_>) -> Result<Option<i64>, CqlError> {
         let Some(term) = &self.timestamp else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Attributes {
         Ok(Some(timestamp_us))
     }
 
-    /// The TTL: as given, else the table's default; none if there is none, or if 0 was given.
+    /// Returns the TTL: as given, else the table's default; none if there is none, or if 0 was given.
     pub fn ttl_s(&self, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlError> {
         let default = self.default_ttl_s;
         let Some(term) = &self.ttl else { return Ok(default) };

@@ -30,7 +30,7 @@ impl BatchPlan {
         self.kind
     }
 
-    /// The statements.
+    /// Returns the statements.
     pub fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
         self.statements.iter()
     }
@@ -40,7 +40,7 @@ impl BatchPlan {
         write_type(self.kind)
     }
 
-    /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if a marker
+    /// Returns the table by whose partition key drivers may route the batch: the only one that it writes. Not if a marker
     /// stands for a timestamp of the batch, as in Cassandra.
     pub fn routed_by(&self) -> Option<&Table> {
         let (first, rest) = self.statements.split_first()?;

@@ -120,12 +120,12 @@ impl<'p> BoundModification<'p> {
         })
     }
 
-    /// True if the operations are on regular columns, or a row is inserted or deleted.
+    /// Returns true if the operations are on regular columns, or a row is inserted or deleted.
     pub fn updates_regular_rows(&self) -> bool {
         self.plan.table.clustering_count == 0 || !matches!(self.rows, RowsBound::None)
     }
 
-    /// True if clustering columns are restricted to nothing, by an empty IN or by slices that are none; not if no value happens to
+    /// Returns true if clustering columns are restricted to nothing, by an empty IN or by slices that are none; not if no value happens to
     /// lie between a slice's bounds.
     pub fn names_no_rows(&self) -> bool {
         match &self.rows {
@@ -135,7 +135,7 @@ impl<'p> BoundModification<'p> {
         }
     }
 
-    /// True if it reads what it changes, other than counters.
+    /// Returns true if it reads what it changes, other than counters.
     pub fn requires_read(&self) -> bool {
         !self.plan.table.is_counter
             && self
@@ -144,12 +144,12 @@ impl<'p> BoundModification<'p> {
                 .any(|operation| operation.action.requires_read())
     }
 
-    /// The table that it writes to.
+    /// Returns the table that it writes to.
     pub fn table(&self) -> &Table {
         &self.plan.table
     }
 
-    /// True if there is nothing that it could write to.
+    /// Returns true if there is nothing that it could write to.
     pub fn writes_nothing(&self) -> bool {
         self.partitions.is_empty() || self.names_no_rows()
     }
@@ -166,7 +166,7 @@ impl<'p> BoundModification<'p> {
         self.operations.iter().filter(|operation| !operation.is_static)
     }
 
-    /// True if what is written depends on what is there, or changes an index or a view.
+    /// Returns true if what is written depends on what is there, or changes an index or a view.
     pub fn needs_lock(&self) -> bool {
         let table = &self.plan.table;
         table.is_counter

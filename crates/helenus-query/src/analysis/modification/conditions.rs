@@ -58,7 +58,7 @@ enum Test {
 }
 
 impl Test {
-    /// The values of a list as written; none of other tests.
+    /// Returns the values of a list as written; none of other tests.
     fn values(&self) -> Box<dyn Iterator<Item = Cow<'_, Term>> + '_> {
         match self {
             Test::InValues(terms) => Box::new(terms.iter().map(Cow::Borrowed)),
@@ -136,7 +136,7 @@ impl ColumnCondition {
         }
     }
 
-    /// The key of the element that it is on, if it is on one.
+    /// Returns the key of the element that it is on, if it is on one.
     pub fn element_key(&self, eval: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
         Ok(match &self.part {
             Part::Element(key) => match key.bind(eval)? {
@@ -252,7 +252,7 @@ fn plan_test(
     }
 }
 
-/// The receiver of what a collection is to contain.
+/// Returns the receiver of what a collection is to contain.
 fn contained_spec(column: &Column, spec: &ColumnSpec, operator: Operator) -> Result<ColumnSpec, CqlError> {
     let name = &column.name;
     match (&column.ty, operator) {
@@ -284,7 +284,7 @@ fn check_durations(ty: &CqlType, operator: Operator) -> Result<(), CqlError> {
 const UNSET: &str = "Invalid 'unset' value in condition";
 
 impl ColumnCondition {
-    /// True if the condition holds for the column's value, none if it is null.
+    /// Returns true if the condition holds for the column's value, none if it is null.
     ///
     /// # Errors
     /// Cassandra's, for bound values that make no sense.

@@ -61,7 +61,7 @@ impl JsonSource {
         })
     }
 
-    /// The row for the values of one request.
+    /// Returns the row for the values of one request.
     pub fn row(&self, table: &Table, eval: &EvalContext<'_>) -> Result<JsonRow, CqlError> {
         if let Some(values) = &self.constant {
             return json_row(table, values);

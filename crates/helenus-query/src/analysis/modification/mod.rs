@@ -81,7 +81,7 @@ impl ModificationPlan {
         }
     }
 
-    /// True if making it again, at the same timestamp, changes nothing.
+    /// Returns true if making it again, at the same timestamp, changes nothing.
     pub(crate) fn is_repeatable(&self) -> bool {
         let is_list = |operation: &Operation| {
             let column = self.table.columns.get(operation.column);
@@ -95,7 +95,7 @@ impl ModificationPlan {
             && !self.operations.iter().any(is_list)
     }
 
-    /// True if it says USING TIMESTAMP.
+    /// Returns true if it says USING TIMESTAMP.
     pub(crate) fn has_timestamp(&self) -> bool {
         self.attributes.has_timestamp()
     }
@@ -152,7 +152,7 @@ impl ModificationPlan {
         }
     }
 
-    /// True if it has an IF.
+    /// Returns true if it has an IF.
     pub fn is_conditional(&self) -> bool {
         !self.conditions.is_empty()
     }

@@ -24,7 +24,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// An operation on the column at that place.
+    /// Returns an operation on the column at that place.
     pub fn new(place: usize, column: &Column, action: Action) -> Operation {
         Operation {
             column: place,
@@ -80,7 +80,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// True if the row has to be read first.
+    /// Returns true if the row has to be read first.
     pub fn requires_read(&self) -> bool {
         matches!(
             self,
@@ -140,7 +140,7 @@ pub fn plan_set(
     Ok(Operation::new(place, column, Action::Set(value)))
 }
 
-/// One assignment of an UPDATE, which may have conditions.
+/// Returns one assignment of an UPDATE, which may have conditions.
 pub fn plan_assignment(
     ctx: &mut PlanContext<'_>,
     table: &Table,
@@ -352,7 +352,7 @@ fn field_of<'t>(
         })
 }
 
-/// One deletion of a DELETE.
+/// Returns one deletion of a DELETE.
 pub fn plan_deletion(
     ctx: &mut PlanContext<'_>,
     table: &Table,

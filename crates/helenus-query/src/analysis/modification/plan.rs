@@ -62,7 +62,7 @@ impl ModificationPlanBuilder {
         })
     }
 
-    /// The checks of `ModificationStatement`'s constructor.
+    /// Returns the checks of `ModificationStatement`'s constructor.
     fn finish(
         self,
         restrictions: StatementRestrictions,

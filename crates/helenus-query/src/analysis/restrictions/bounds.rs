@@ -24,12 +24,12 @@ const COMBINATIONS_MAX: usize = 250_000;
 /// A serialized partition key is no longer than this (`FBUtilities.MAX_UNSIGNED_SHORT`).
 const KEY_LEN_MAX: usize = 65_535;
 
-/// A value that can't be a clustering value, as Cassandra says it.
+/// Returns a value that can't be a clustering value, as Cassandra says it.
 pub(crate) fn invalid_key(error: KeyError) -> CqlError {
     CqlError::invalid(error.to_string())
 }
 
-/// The partition key of these values.
+/// Returns the partition key of these values.
 ///
 /// # Errors
 /// `Key may not be empty`, `Key length of 70000 is longer than maximum of 65535`
@@ -63,7 +63,7 @@ impl Combinations {
         }
     }
 
-    /// True behind an IN of nothing: what follows it is not looked at, as in Cassandra, however wrong its values are.
+    /// Returns true behind an IN of nothing: what follows it is not looked at, as in Cassandra, however wrong its values are.
     fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -90,7 +90,7 @@ impl Combinations {
     }
 }
 
-/// The tuples that an = or an IN asks for; nulls are refused.
+/// Returns the tuples that an = or an IN asks for; nulls are refused.
 fn equal_tuples(
     table: &Table,
     restriction: &Restriction,
@@ -131,13 +131,13 @@ fn null_in(table: &Table, restriction: &Restriction) -> CqlError {
 }
 
 impl StatementRestrictions {
-    /// The partition keys that are asked for, in the order of their values, none twice. Only if the statement isn't
+    /// Returns the partition keys that are asked for, in the order of their values, none twice. Only if the statement isn't
     /// a key range.
     pub fn partition_keys(&self, ctx: &EvalContext<'_>) -> Result<Vec<PartitionKey>, CqlError> {
         self.keys_of(&self.partition_values(ctx)?, ctx)
     }
 
-    /// The values of those keys.
+    /// Returns the values of those keys.
     pub fn partition_values(&self, ctx: &EvalContext<'_>) -> Result<Vec<Vec<Bytes>>, CqlError> {
         let table = &self.table;
         let mut combinations = Combinations::new();
@@ -155,7 +155,7 @@ impl StatementRestrictions {
         Ok(rows)
     }
 
-    /// The partition keys of these values, without those that the statement's token leaves out.
+    /// Returns the partition keys of these values, without those that the statement's token leaves out.
     pub fn keys_of(
         &self,
         values: &[Vec<Bytes>],
@@ -172,7 +172,7 @@ impl StatementRestrictions {
         Ok(keys)
     }
 
-    /// The tokens that are read; `None` if there can't be any. Only if the statement is a key range.
+    /// Returns the tokens that are read; `None` if there can't be any. Only if the statement is a key range.
     pub fn token_bounds(&self, ctx: &EvalContext<'_>) -> Result<Option<TokenBounds>, CqlError> {
         let Some(token) = &self.partition.token else {
             return Ok(Some(TokenBounds::ALL));
@@ -181,7 +181,7 @@ impl StatementRestrictions {
         Ok((!is_empty(&bounds)).then_some(bounds))
     }
 
-    /// The rows of each partition that are read.
+    /// Returns the rows of each partition that are read.
     pub fn rows_wanted(&self, ctx: &EvalContext<'_>) -> Result<RowsWanted, CqlError> {
         if self.clustering.is_empty() {
             // Without clustering columns there is one row, of the empty clustering.
@@ -200,12 +200,12 @@ impl StatementRestrictions {
         self.row_names(ctx).map(RowsWanted::Names)
     }
 
-    /// True if the restrictions on clustering columns leave slices rather than names.
+    /// Returns true if the restrictions on clustering columns leave slices rather than names.
     pub fn names_slices(&self) -> bool {
         self.is_column_range() || self.clustering_needs_filtering()
     }
 
-    /// The encoded clusterings that the restrictions on clustering columns name, all of which are by = or IN.
+    /// Returns the encoded clusterings that the restrictions on clustering columns name, all of which are by = or IN.
     pub fn row_names(&self, ctx: &EvalContext<'_>) -> Result<Arc<[Bytes]>, CqlError> {
         let mut combinations = Combinations::new();
         for restriction in self.clustering.iter() {
@@ -227,7 +227,7 @@ impl StatementRestrictions {
         Ok(names.into())
     }
 
-    /// The ranges of clusterings that the restrictions on clustering columns leave, ascending and apart.
+    /// Returns the ranges of clusterings that the restrictions on clustering columns leave, ascending and apart.
     pub fn clustering_slices(&self, ctx: &EvalContext<'_>) -> Result<Vec<ClusteringRange>, CqlError> {
         let (prefixes, slice) = self.bind_slices(ctx)?;
         if slice
@@ -239,7 +239,7 @@ impl StatementRestrictions {
         self.ranges(&prefixes, slice)
     }
 
-    /// The ranges of clusterings that a DELETE is about.
+    /// Returns the ranges of clusterings that a DELETE is about.
     pub fn deleted_slices(&self, ctx: &EvalContext<'_>) -> Result<DeletedSlices, CqlError> {
         let (prefixes, slice) = self.bind_slices(ctx)?;
         if prefixes.rows.is_empty() {
@@ -330,7 +330,7 @@ enum Side {
 }
 
 impl Side {
-    /// The bound, if the side has one.
+    /// Returns the bound, if the side has one.
     fn into_bound(self) -> Option<TupleBound> {
         match self {
             Side::Bound(bound) => Some(bound),
@@ -357,7 +357,7 @@ impl BoundSlice<'_> {
         }
     }
 
-    /// True if it ends with a null that it does not begin with.
+    /// Returns true if it ends with a null that it does not begin with.
     fn is_surely_empty(&self, table: &Table) -> bool {
         let is_inclusive = |bound: Option<&SliceBound>| bound.is_some_and(|bound| bound.is_inclusive);
         match self.ends(table) {
@@ -372,7 +372,7 @@ impl BoundSlice<'_> {
         }
     }
 
-    /// True if the upper bound's values are above the lower one's, even if nothing fits between them.
+    /// Returns true if the upper bound's values are above the lower one's, even if nothing fits between them.
     fn rises(&self, table: &Table) -> bool {
         let (Side::Bound(lower), Side::Bound(upper)) = (&self.lower, &self.upper) else {
             return false;
@@ -386,7 +386,7 @@ impl BoundSlice<'_> {
     }
 }
 
-/// A side of a slice with its values.
+/// Returns a side of a slice with its values.
 fn bind_bound(
     table: &Table,
     restriction: &Restriction,
@@ -414,7 +414,7 @@ fn bind_bound(
     }))
 }
 
-/// The order of partition keys by their values, column by column.
+/// Returns the order of partition keys by their values, column by column.
 pub(crate) fn compare_keys(table: &Table, a: &[Bytes], b: &[Bytes]) -> Ordering {
     let columns = table.partition_key().iter();
     let compared = columns

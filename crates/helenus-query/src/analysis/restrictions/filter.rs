@@ -30,7 +30,7 @@ impl Filter {
         self.partition.is_empty() && self.row.is_empty()
     }
 
-    /// Every expression, those on partitions first.
+    /// Returns every expression, those on partitions first.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.partition.iter().chain(&self.row)
     }
@@ -40,14 +40,14 @@ impl Filter {
         self.expressions().map(|expression| expression.column)
     }
 
-    /// True if the partition's key and static row pass.
+    /// Returns true if the partition's key and static row pass.
     pub fn accepts_partition(&self, table: &Table, view: &dyn RowView) -> bool {
         self.partition
             .iter()
             .all(|expression| expression.accepts(&table.columns, view))
     }
 
-    /// True if the row passes.
+    /// Returns true if the row passes.
     pub fn accepts_row(&self, table: &Table, view: &dyn RowView) -> bool {
         self.row
             .iter()
@@ -115,7 +115,7 @@ fn analyze(expression: &mut Expression, table: &Table) {
 }
 
 impl StatementRestrictions {
-    /// The filter for one request.
+    /// Returns the filter for one request.
     ///
     /// # Errors
     /// `Unsupported null value for column v` and others, when a bound value can't be compared with.
@@ -198,7 +198,7 @@ pub(crate) fn add_restriction(
     Ok(())
 }
 
-/// The values that one column may have. As in Cassandra, an unset one is empty, and nothing is found by what
+/// Returns the values that one column may have. As in Cassandra, an unset one is empty, and nothing is found by what
 /// stands behind a null.
 fn bind_list(
     table: &Table,

@@ -207,7 +207,7 @@ impl StatementRestrictions {
         !(self.table.kind == TableKind::Virtual && is_virtual_keyspace(&self.table.keyspace))
     }
 
-    /// True if a restriction on clustering columns can't be a slice, and so must filter.
+    /// Returns true if a restriction on clustering columns can't be a slice, and so must filter.
     pub(crate) fn clustering_needs_filtering(&self) -> bool {
         let mut position = self.table.partition_key_count;
         for restriction in self.clustering.iter() {
@@ -221,12 +221,12 @@ impl StatementRestrictions {
         self.clustering.has_contains()
     }
 
-    /// True if the clustering columns behind those that are given stay without a value: in writes to compact tables.
+    /// Returns true if the clustering columns behind those that are given stay without a value: in writes to compact tables.
     pub fn may_name_prefix(&self) -> bool {
         self.table.compact.is_some() && !self.kind.allows_clustering_slices() && !self.clustering.is_empty()
     }
 
-    /// True unless every clustering column is fixed by = or IN.
+    /// Returns true unless every clustering column is fixed by = or IN.
     pub fn is_column_range(&self) -> bool {
         let columns = match self.table.is_static_compact() {
             true => 0,
@@ -235,7 +235,7 @@ impl StatementRestrictions {
         self.clustering.len() < columns || !self.clustering.has_only_equality()
     }
 
-    /// True if = (not IN) fixes the column.
+    /// Returns true if = (not IN) fixes the column.
     pub fn is_restricted_by_eq(&self, place: usize) -> bool {
         let table = &self.table;
         let Some(column) = table.columns.get(place) else {
@@ -262,12 +262,12 @@ impl StatementRestrictions {
         places
     }
 
-    /// True if the partition key is given by an IN.
+    /// Returns true if the partition key is given by an IN.
     pub fn key_is_in(&self) -> bool {
         self.partition.has_in(&self.table)
     }
 
-    /// True if a regular (not static) column is restricted.
+    /// Returns true if a regular (not static) column is restricted.
     pub fn has_regular_column(&self) -> bool {
         let is_regular = |place: &usize| {
             self.table
@@ -278,19 +278,19 @@ impl StatementRestrictions {
         self.regular.columns().iter().any(is_regular)
     }
 
-    /// True if a partition that has nothing but static content counts as a row.
+    /// Returns true if a partition that has nothing but static content counts as a row.
     pub fn returns_static_alone(&self) -> bool {
         self.clustering.is_empty() && !self.has_regular_column() && !self.is_read_by_sasi()
     }
 
-    /// True if an SASI index is asked, which finds rows only.
+    /// Returns true if an SASI index is asked, which finds rows only.
     fn is_read_by_sasi(&self) -> bool {
         let mut on_static = self.regular.iter();
         self.uses_index
             && on_static.any(|restriction| choice::has_sasi_index(&self.table, &restriction.index_use()))
     }
 
-    /// True if rows have to be looked at that are not part of the answer
+    /// Returns true if rows have to be looked at that are not part of the answer
     /// (`StatementRestrictions.needFiltering`).
     pub fn needs_filtering(&self) -> bool {
         let parts = self.filter_parts();
@@ -305,7 +305,7 @@ impl StatementRestrictions {
         parts.iter().all(|set| set.is_empty()) && !self.clustering.is_empty()
     }
 
-    /// The sets that filter, in the order in which they do.
+    /// Returns the sets that filter, in the order in which they do.
     pub(crate) fn filter_parts(&self) -> Vec<&RestrictionSet> {
         let mut parts = Vec::new();
         if self.filters_partition {
@@ -321,12 +321,12 @@ impl StatementRestrictions {
     }
 }
 
-/// True if the restriction can't continue a slice that fixes the clustering columns before `position`.
+/// Returns true if the restriction can't continue a slice that fixes the clustering columns before `position`.
 pub(crate) fn is_filter(restriction: &Restriction, position: usize) -> bool {
     restriction.is_contains() || restriction.is_like() || restriction.first_column() != position
 }
 
-/// The column that a name means, for statements outside of SELECT.
+/// Returns the column that a name means, for statements outside of SELECT.
 pub fn existing_column(table: &Table, name: &Ident) -> Result<usize, CqlError> {
     require_column(table, name).map(|(place, _)| place)
 }

@@ -22,7 +22,7 @@ pub enum Typed {
     Token(TokenRestriction),
 }
 
-/// The column of that name and its place.
+/// Returns the column of that name and its place.
 ///
 /// # Errors
 /// `Undefined column name v in table ks.t`
@@ -86,7 +86,7 @@ fn unsupported_neq(relation: &Relation) -> CqlError {
     ))
 }
 
-/// A slice of one bound.
+/// Returns a slice of one bound.
 fn half_slice(operator: Operator, tuple: Tuple) -> Slice {
     let bound = SliceBound {
         tuple,

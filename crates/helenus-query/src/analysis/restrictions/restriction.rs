@@ -129,7 +129,7 @@ impl Contains {
 pub type BoundTuple = Vec<Option<Bytes>>;
 
 impl Tuple {
-    /// The values for one request; `columns` are those that the tuple is compared with.
+    /// Returns the values for one request; `columns` are those that the tuple is compared with.
     pub fn bind(
         &self,
         table: &Table,
@@ -176,7 +176,7 @@ fn marker(ctx: &EvalContext<'_>, index: usize) -> Result<BoundValue, CqlError> {
         .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))
 }
 
-/// The fields of a bound tuple; those that it leaves out at its end are left out here.
+/// Returns the fields of a bound tuple; those that it leaves out at its end are left out here.
 fn split_tuple(ty: &CqlType, bytes: &Bytes) -> Result<BoundTuple, CqlError> {
     let fields = value::read_tuple(ty, bytes).map_err(CqlError::Invalid)?;
     let mut left = bytes.len();
@@ -211,7 +211,7 @@ fn first_name<'t>(table: &'t Table, columns: &[usize]) -> &'t str {
     columns.first().map_or("", |at| column_name(table, *at))
 }
 
-/// The name of the column at that place.
+/// Returns the name of the column at that place.
 pub fn column_name(table: &Table, column: usize) -> &str {
     table
         .columns
@@ -229,7 +229,7 @@ pub fn names(table: &Table, columns: &[usize], separator: &str) -> String {
 }
 
 impl Restriction {
-    /// A restriction on a single column.
+    /// Returns a restriction on a single column.
     pub fn single(column: usize, test: Test) -> Restriction {
         Restriction {
             columns: vec![column],
@@ -238,7 +238,7 @@ impl Restriction {
         }
     }
 
-    /// A restriction written as a tuple.
+    /// Returns a restriction written as a tuple.
     pub fn multi(columns: Vec<usize>, test: Test) -> Restriction {
         Restriction {
             columns,

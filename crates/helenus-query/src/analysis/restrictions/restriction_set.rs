@@ -60,7 +60,7 @@ impl RestrictionSet {
         Ok(())
     }
 
-    /// The restriction on the column at that place.
+    /// Returns the restriction on the column at that place.
     pub fn get(&self, place: usize, table: &Table) -> Option<Arc<Restriction>> {
         let column = table.columns.get(place)?;
         self.by_column
@@ -72,7 +72,7 @@ impl RestrictionSet {
         self.by_column.is_empty()
     }
 
-    /// Number of restricted columns.
+    /// Returns the number of restricted columns.
     pub fn len(&self) -> usize {
         self.by_column.len()
     }
@@ -86,7 +86,7 @@ impl RestrictionSet {
         self.by_column.values().map(|(place, _)| *place).collect()
     }
 
-    /// The restrictions in order; one on several columns comes once.
+    /// Returns the restrictions in order; one on several columns comes once.
     pub fn iter(&self) -> impl Iterator<Item = &Restriction> {
         let mut previous: Option<&Arc<Restriction>> = None;
         self.by_column.values().filter_map(move |(_, restriction)| {
@@ -109,7 +109,7 @@ impl RestrictionSet {
         self.iter().any(Restriction::is_contains)
     }
 
-    /// The restricted column that follows the one at `place`.
+    /// Returns the restricted column that follows the one at `place`.
     fn column_after(&self, place: usize, table: &Table) -> Option<usize> {
         let key = sort_key(table.columns.get(place)?);
         self.by_column
@@ -165,7 +165,7 @@ impl PartitionRestrictions {
         self.set.is_empty() && self.token.is_none()
     }
 
-    /// True if the token bounds what is read; false if it only filters keys that are all given.
+    /// Returns true if the token bounds what is read; false if it only filters keys that are all given.
     pub fn is_on_token(&self, table: &Table) -> bool {
         self.token.is_some()
             && (self.set.is_empty()
@@ -206,7 +206,7 @@ impl PartitionRestrictions {
             .join(", ")
     }
 
-    /// True if an equality (and no IN) fixes the column.
+    /// Returns true if an equality (and no IN) fixes the column.
     pub fn is_eq(&self, place: usize, table: &Table) -> bool {
         self.set
             .get(place, table)

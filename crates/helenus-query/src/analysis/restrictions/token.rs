@@ -94,7 +94,7 @@ impl TokenRestriction {
         })
     }
 
-    /// The bounds for one request.
+    /// Returns the bounds for one request.
     ///
     /// # Errors
     /// `Invalid null token value`.

@@ -16,7 +16,7 @@ use crate::schema::{Expression, Schema, Table, View};
 /// Terms of a view's definition are encoded as this version of the protocol has them.
 const PROTOCOL_VERSION: u8 = 5;
 
-/// The tests on key columns of the view, their places those of the view's columns. IS NOT NULL asks nothing of a key.
+/// Returns the tests on key columns of the view, their places those of the view's columns. IS NOT NULL asks nothing of a key.
 ///
 /// # Errors
 /// Cassandra's, for relations that a view can't have.

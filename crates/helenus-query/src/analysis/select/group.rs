@@ -170,7 +170,7 @@ struct GroupKey {
 }
 
 impl GroupMaker<'_> {
-    /// True if the row is of another group than the one before.
+    /// Returns true if the row is of another group than the one before.
     pub fn is_new(
         &mut self,
         partition: &Bytes,

@@ -30,7 +30,7 @@ impl Limits {
         })
     }
 
-    /// True if the rows come in pages. A client that asks for all of them, or for no more than a page holds, begins at the
+    /// Returns true if the rows come in pages. A client that asks for all of them, or for no more than a page holds, begins at the
     /// first, whatever paging state it sends.
     pub fn are_paged(self, is_aggregated: bool, options: &QueryOptions) -> bool {
         let page_size = options.page_size.and_then(|size| u32::try_from(size).ok());

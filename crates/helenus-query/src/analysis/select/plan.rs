@@ -67,12 +67,12 @@ impl SelectPlan {
         self.timeout
     }
 
-    /// True if it names no partitions, or reads the entries of others too.
+    /// Returns true if it names no partitions, or reads the entries of others too.
     pub fn reads_range(&self) -> bool {
         self.restrictions.is_key_range || self.by_value.is_some()
     }
 
-    /// True if a partition that has nothing but static content counts as a row.
+    /// Returns true if a partition that has nothing but static content counts as a row.
     pub(crate) fn returns_static_alone(&self) -> bool {
         let is_of_row = |ordering: &ValueOrdering| {
             let column = self.table.columns.get(ordering.column);
@@ -81,7 +81,7 @@ impl SelectPlan {
         self.restrictions.returns_static_alone() && !self.by_value.as_ref().is_some_and(is_of_row)
     }
 
-    /// True if a selected column has a mask.
+    /// Returns true if a selected column has a mask.
     pub fn selects_masked(&self) -> bool {
         let columns = self.selection.columns().iter();
         let mut columns = columns.filter_map(|place| self.table.columns.get(*place));
@@ -271,7 +271,7 @@ fn plan_aggregation(
     })
 }
 
-/// The order by an index of a statement that gives rows one by one, for which Cassandra knows no order.
+/// Returns the order by an index of a statement that gives rows one by one, for which Cassandra knows no order.
 fn plan_value_order(
     table: &Table,
     order_by: &[(usize, bool)],
@@ -301,7 +301,7 @@ fn check_value_order_filtering(
     }
 }
 
-/// True if the clustering order is to be read backwards.
+/// Returns true if the clustering order is to be read backwards.
 ///
 /// # Errors
 /// Cassandra's, if the statement can't be answered in that order.
@@ -328,7 +328,7 @@ fn check_order_allowed(restrictions: &StatementRestrictions) -> Result<(), CqlEr
     Ok(())
 }
 
-/// True if the clustering order is to be read backwards; anything but the order or its reverse is refused.
+/// Returns true if the clustering order is to be read backwards; anything but the order or its reverse is refused.
 fn order_direction(
     table: &Table,
     order_by: &[(usize, bool)],

@@ -24,7 +24,7 @@ pub struct PointKey {
 pub(crate) type Terms = SmallVec<[Term; 1]>;
 
 impl PointKey {
-    /// The terms of the key, if each column has one of its own.
+    /// Returns the terms of the key, if each column has one of its own.
     pub fn of(restrictions: &StatementRestrictions) -> Option<PointKey> {
         let table = &restrictions.table;
         let clustering = match restrictions.may_name_prefix() {
@@ -39,7 +39,7 @@ impl PointKey {
 }
 
 impl PointKey {
-    /// The partition key and the clustering values.
+    /// Returns the partition key and the clustering values.
     ///
     /// # Errors
     /// For values that are null, unset, empty or too long.

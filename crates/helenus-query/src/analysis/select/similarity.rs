@@ -36,7 +36,7 @@ pub(crate) struct BoundAnnOrdering {
 }
 
 impl BoundAnnOrdering {
-    /// The ANN ordering that is meant, if it is one.
+    /// Returns the ANN ordering that is meant, if it is one.
     pub fn resolve(
         ctx: &mut PlanContext<'_>,
         table: &Table,
@@ -75,7 +75,7 @@ impl BoundAnnOrdering {
 }
 
 impl AnnOrdering {
-    /// The ANN ordering of a statement, if it has one: the first of `orders`, which [`resolve`](NearestOrder::resolve) gave.
+    /// Returns the ANN ordering of a statement, if it has one: the first of `orders`, which [`resolve`](NearestOrder::resolve) gave.
     pub fn plan(table: &Table, orders: Vec<BoundAnnOrdering>) -> Option<AnnOrdering> {
         let BoundAnnOrdering { column: place, term } = orders.into_iter().next()?;
         let column = table.columns.get(place)?;
@@ -93,8 +93,8 @@ impl AnnOrdering {
         })
     }
 
-    /// The vector to be near to. Among the rows of given partitions, which Cassandra compares one by one, it may be one that an index
-    /// can't measure by.
+    /// Returns the vector to be near to. Among the rows of given partitions, which Cassandra compares one by one, it may be one that an
+    /// index can't measure by.
     ///
     /// # Errors
     /// For what is no vector, or none that the index can measure by.
@@ -118,7 +118,7 @@ impl AnnOrdering {
         }
     }
 
-    /// The index whose posting lists give the order.
+    /// Returns the index whose posting lists give the order.
     pub fn posting_lists<'t>(&self, table: &'t Table) -> Option<&'t Arc<Index>> {
         let is_usable = |index: &&Arc<Index>| {
             index.has_posting_lists && index.is_complete && index.target.column == self.name

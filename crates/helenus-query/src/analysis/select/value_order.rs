@@ -19,7 +19,7 @@ pub(crate) struct ValueOrdering {
 }
 
 impl ValueOrdering {
-    /// The ordering of a statement that Cassandra refuses, if an index gives it.
+    /// Returns the ordering of a statement that Cassandra refuses, if an index gives it.
     ///
     /// # Errors
     /// Cassandra's refusal if no index gives it, with a hint if only the LIMIT is missing. If the index is not complete yet.
@@ -60,7 +60,8 @@ impl ValueOrdering {
         })
     }
 
-    /// True if the entries that are read lead to rows that the restrictions leave out: if any is on another column, or the index does not serve it.
+    /// Returns true if the entries that are read lead to rows that the restrictions leave out: if any is on another column, or the index
+    /// does not serve it.
     pub fn needs_filtering(&self, table: &Table, restrictions: &StatementRestrictions) -> bool {
         let is_other = |place: &usize| *place != self.column;
         let is_unserved =
@@ -68,7 +69,7 @@ impl ValueOrdering {
         restrictions.columns().iter().any(is_other) || self.restrictions(restrictions).any(is_unserved)
     }
 
-    /// The restrictions of the column.
+    /// Returns the restrictions of the column.
     fn restrictions<'r>(
         &self,
         restrictions: &'r StatementRestrictions,
@@ -85,7 +86,7 @@ impl ValueOrdering {
     }
 }
 
-/// True if the entries lie in the order of the column's values, as they are.
+/// Returns true if the entries lie in the order of the column's values, as they are.
 fn holds_in_order(index: &Index, column: &Column) -> bool {
     index.target.column == column.name
         && index.target.kind == IndexTargetKind::Simple

@@ -16,7 +16,7 @@ pub(crate) enum CellTimes {
     Multiple(Vec<Option<i64>>),
 }
 
-/// The stamp of a cell.
+/// Returns the stamp of a cell.
 pub(crate) fn of_cell(attribute: CellAttribute, cell: &CellView) -> Option<i64> {
     match attribute {
         CellAttribute::Ttl => cell.ttl_s.map(i64::from),
@@ -48,7 +48,7 @@ impl CellTimes {
         }
     }
 
-    /// The greatest.
+    /// Returns the greatest.
     pub fn max(self) -> CellTimes {
         match self {
             CellTimes::Multiple(stamps) => match stamps.into_iter().max() {
@@ -59,7 +59,7 @@ impl CellTimes {
         }
     }
 
-    /// The serialized value of the selector.
+    /// Returns the serialized value of the selector.
     pub fn encode(self, attribute: CellAttribute) -> Option<Bytes> {
         let encode = |stamp: i64| match attribute {
             CellAttribute::Ttl => {
@@ -80,7 +80,7 @@ impl CellTimes {
     }
 }
 
-/// A list that may hold nulls, which no list of a column can.
+/// Returns a list that may hold nulls, which no list of a column can.
 fn encode_list(elements: impl ExactSizeIterator<Item = Option<Bytes>>) -> Bytes {
     let mut out = (elements.len() as i32).to_be_bytes().to_vec();
     for element in elements {

@@ -50,7 +50,7 @@ fn check(evaluation: &Evaluation<'_>, typed: &Typed) -> Result<(), CqlError> {
     }
 }
 
-/// True for terms, and for calls of them that always give the same.
+/// Returns true for terms, and for calls of them that always give the same.
 fn is_constant(typed: &Typed) -> bool {
     match &typed.node {
         Node::Term(_) => true,

@@ -36,7 +36,7 @@ fn null_inside() -> CqlError {
 }
 
 impl Evaluation<'_> {
-    /// The value of a selector.
+    /// Returns the value of a selector.
     pub fn value(&self, typed: &Typed) -> Result<Option<Bytes>, CqlError> {
         match &typed.node {
             Node::Column(place) => Ok(self.row.and_then(|row| row.value(*place))),
@@ -175,7 +175,7 @@ impl Evaluation<'_> {
         self.term(term?)
     }
 
-    /// The stamps of what is selected: a column, or fields, elements and slices of one.
+    /// Returns the stamps of what is selected: a column, or fields, elements and slices of one.
     fn stamps(&self, attribute: CellAttribute, typed: &Typed) -> Result<CellTimes, CqlError> {
         match &typed.node {
             Node::Column(place) => Ok(self.column_stamps(attribute, *place, &typed.ty)),
@@ -275,7 +275,7 @@ impl<'v> Keys<'v> {
             .position(|other| compare(&self.key_type, other, key) == Ordering::Equal)
     }
 
-    /// The places of the keys between two bounds, both included.
+    /// Returns the places of the keys between two bounds, both included.
     fn range(&self, from: Option<&Bytes>, to: Option<&Bytes>) -> Range<usize> {
         let before = |bound: &Bytes| {
             self.keys

@@ -141,7 +141,7 @@ impl Selection {
         }
     }
 
-    /// The columns of the result.
+    /// Returns the columns of the result.
     pub fn metadata(&self) -> &Arc<ResultMetadata> {
         &self.metadata
     }
@@ -156,12 +156,12 @@ impl Selection {
         self.plain_columns.as_deref()
     }
 
-    /// True if a selector is, or contains, an aggregate.
+    /// Returns true if a selector is, or contains, an aggregate.
     pub fn is_aggregate(&self) -> bool {
         !self.parts.aggregates.is_empty()
     }
 
-    /// True if only the number of rows is asked for.
+    /// Returns true if only the number of rows is asked for.
     pub fn counts_rows(&self) -> bool {
         let counts = |name: &str| matches!(name, "system.count_rows" | "system.countRows");
         let calls = &self.parts.aggregates;
@@ -172,7 +172,7 @@ impl Selection {
                 .all(|call| call.args.is_empty() && counts(call.function.name()))
     }
 
-    /// True if the rows of a group may be collected in parts ([`Collector::merge`]).
+    /// Returns true if the rows of a group may be collected in parts ([`Collector::merge`]).
     pub fn is_mergeable(&self) -> bool {
         self.parts
             .aggregates
@@ -210,7 +210,7 @@ impl Selection {
     }
 }
 
-/// True if static columns and at most partition key columns besides are selected. Cassandra looks names up for this
+/// Returns true if static columns and at most partition key columns besides are selected. Cassandra looks names up for this
 /// as far as it has to, and so tells of those that don't exist before it looks at the WHERE clause.
 ///
 /// # Errors
@@ -298,7 +298,7 @@ pub struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// The group under way, to be merged with others of the same selection.
+    /// Returns the group under way, to be merged with others of the same selection.
     pub fn into_partial(self) -> PartialGroup {
         let states = self.states.iter();
         PartialGroup {

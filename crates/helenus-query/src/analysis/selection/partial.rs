@@ -51,7 +51,7 @@ pub struct NamedRow {
 }
 
 impl PartialGroup {
-    /// The group for another node; none if a column is not the table's.
+    /// Returns the group for another node; none if a column is not the table's.
     pub fn named(self, table: &Table) -> Option<NamedGroup> {
         let first = match self.first {
             Some(row) => Some(NamedRow {
@@ -68,7 +68,7 @@ impl PartialGroup {
 }
 
 impl NamedGroup {
-    /// The group of that selection; none if it is of another one.
+    /// Returns the group of that selection; none if it is of another one.
     pub fn placed(self, selection: &Selection, table: &Table) -> Option<PartialGroup> {
         if self.states.len() != selection.parts.aggregates.len() {
             return None;

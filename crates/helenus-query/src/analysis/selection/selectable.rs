@@ -80,7 +80,7 @@ enum Left {
 }
 
 impl Entry {
-    /// The name of a field, if it can be one.
+    /// Returns the name of a field, if it can be one.
     pub fn field(&self) -> Option<&str> {
         match &self.left {
             Left::Name(name, _) => Some(name),
@@ -88,7 +88,7 @@ impl Entry {
         }
     }
 
-    /// The left side as a map's key.
+    /// Returns the left side as a map's key.
     ///
     /// # Errors
     /// `Undefined column name …`.
@@ -230,7 +230,7 @@ fn call(
     }
 }
 
-/// The function that a call in the select clause means.
+/// Returns the function that a call in the select clause means.
 pub(crate) fn resolve(
     ctx: &PlanContext<'_>,
     table: &Table,
@@ -254,7 +254,7 @@ fn element_type(collection: &CqlType) -> Option<CqlType> {
     }
 }
 
-/// The type that an attribute of a cell has; of what is stored as several cells it is a list.
+/// Returns the type that an attribute of a cell has; of what is stored as several cells it is a list.
 pub(crate) fn attribute_type(attribute: CellAttribute, is_multicell: bool) -> CqlType {
     let single = match attribute {
         CellAttribute::Ttl => CqlType::INT,
@@ -268,7 +268,7 @@ pub(crate) fn attribute_type(attribute: CellAttribute, is_multicell: bool) -> Cq
 }
 
 impl Selectable {
-    /// True if a column that the selector looks at is such a one.
+    /// Returns true if a column that the selector looks at is such a one.
     pub(crate) fn any_column(&self, is_such: &dyn Fn(&Column) -> bool) -> bool {
         let any = |items: &[Selectable]| items.iter().any(|item| item.any_column(is_such));
         match self {

@@ -233,7 +233,7 @@ impl RowView for Row {
     }
 }
 
-/// The type without the word frozen, which drivers do not see.
+/// Returns the type without the word frozen, which drivers do not see.
 fn plain(ty: &CqlType) -> String {
     match ty {
         CqlType::Native(native) => native.name().to_owned(),
@@ -294,7 +294,7 @@ fn kind(error: &CqlError) -> &'static str {
     }
 }
 
-/// The message, but for the order of signatures, which Cassandra leaves to a hash map.
+/// Returns the message, but for the order of signatures, which Cassandra leaves to a hash map.
 fn comparable(message: &str) -> &str {
     let end = ["(known type signatures", "(can be matched by"]
         .iter()

@@ -354,7 +354,7 @@ impl SelectorTypeChecker<'_, '_, '_> {
         })
     }
 
-    /// The receiver of the key of an element, or of a bound of a slice.
+    /// Returns the receiver of the key of an element, or of a bound of a slice.
     fn key_spec(&self, receiver: &Selectable, typed: &Typed, kind: &str) -> Result<ColumnSpec, CqlError> {
         let (prefix, ty) = match &typed.ty {
             CqlType::Set { element, .. } => ("value", element),

@@ -151,7 +151,7 @@ fn test_all(ctx: &PlanContext<'_>, elements: &[ast::Term], receiver: &ColumnSpec
     Assignment::worst(elements.iter().map(|element| test_term(ctx, element, receiver)))
 }
 
-/// The type of a raw term where it needs no receiver (Cassandra's `Term.Raw.getExactTypeIfKnown`).
+/// Returns the type of a raw term where it needs no receiver (Cassandra's `Term.Raw.getExactTypeIfKnown`).
 pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
     let keyspace = ctx.keyspace.unwrap_or_default();
     let exact = |term: &ast::Term| exact_term_type(ctx, term);
@@ -195,7 +195,7 @@ fn test_components<'t>(
     }
 }
 
-/// The exact type of a raw term, or one that it would do as (`Term.Raw.getCompatibleTypeIfKnown`).
+/// Returns the exact type of a raw term, or one that it would do as (`Term.Raw.getCompatibleTypeIfKnown`).
 fn compatible_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
     let compatible = |term: &ast::Term| compatible_term_type(ctx, term);
     match term {
@@ -216,7 +216,7 @@ fn compatible_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlTy
     }
 }
 
-/// The first of the types that all of the others can be taken for.
+/// Returns the first of the types that all of the others can be taken for.
 pub fn common_type(types: impl Iterator<Item = Option<CqlType>>) -> Option<CqlType> {
     let types: Vec<CqlType> = types.flatten().collect();
     let takes_all = |ty: &&CqlType| {
@@ -227,7 +227,7 @@ pub fn common_type(types: impl Iterator<Item = Option<CqlType>>) -> Option<CqlTy
     types.iter().find(takes_all).cloned()
 }
 
-/// The function that a call, a cast or an operation stands for, and its arguments.
+/// Returns the function that a call, a cast or an operation stands for, and its arguments.
 pub(crate) fn resolve_call<'t>(
     ctx: &PlanContext<'_>,
     term: &'t ast::Term,
@@ -307,7 +307,7 @@ impl Drop for ReturnTypeCacheGuard {
     }
 }
 
-/// The type that a call, a cast or an operation returns.
+/// Returns the type that a call, a cast or an operation returns.
 fn call_return_type(
     ctx: &PlanContext<'_>,
     term: &ast::Term,

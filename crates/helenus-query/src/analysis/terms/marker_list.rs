@@ -36,19 +36,19 @@ impl MarkerList {
         (list.count > 1).then_some(list)
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn value_count(&self) -> usize {
         self.count
     }
 
-    /// True if these terms are what would follow the list's last value.
+    /// Returns true if these terms are what would follow the list's last value.
     fn is_continued_by(&self, value: &[Term]) -> bool {
         let next = self.first + self.count * self.types.len();
         let is_next = |(at, (term, expected)): (usize, (&Term, &CqlType))| matches!(term, Term::Marker { index, ty } if *index == next + at && ty == expected);
         value.len() == self.types.len() && value.iter().zip(&self.types).enumerate().all(is_next)
     }
 
-    /// The values, each as its terms.
+    /// Returns the values, each as its terms.
     pub fn values(&self) -> impl Iterator<Item = Vec<Term>> {
         let width = self.types.len();
         let value = move |at: usize| {
@@ -64,7 +64,7 @@ impl MarkerList {
         (0..self.count).map(value)
     }
 
-    /// The terms of all values.
+    /// Returns the terms of all values.
     pub fn terms(&self) -> impl Iterator<Item = Term> {
         let markers = self.first..self.first + self.count * self.types.len();
         markers

@@ -62,7 +62,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// The value for one request. Only a marker itself can be unset.
+    /// Returns the value for one request. Only a marker itself can be unset.
     pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<BoundValue, CqlError> {
         if let Term::Marker { index, ty } = self {
             return bind_marker(*index, ty, ctx);
@@ -73,7 +73,7 @@ impl Term {
         })
     }
 
-    /// The value where unset is an error: inside other values and as arguments.
+    /// Returns the value where unset is an error: inside other values and as arguments.
     pub fn value(&self, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
         match self {
             Term::Constant(value) => Ok(value.clone()),
@@ -120,7 +120,7 @@ impl Term {
         }
     }
 
-    /// True if the value differs from request to request.
+    /// Returns true if the value differs from request to request.
     pub fn has_markers(&self) -> bool {
         match self {
             Term::Constant(_) => false,
@@ -137,7 +137,7 @@ impl Term {
         }
     }
 
-    /// The marker's index, if the term is nothing but a marker.
+    /// Returns the marker's index, if the term is nothing but a marker.
     pub fn marker_index(&self) -> Option<usize> {
         match self {
             Term::Marker { index, .. } => Some(*index),
@@ -236,7 +236,7 @@ fn bind_user_type(
     Ok(value::pack_tuple(bound))
 }
 
-/// A function's name as messages about its arguments show it: without its keyspace.
+/// Returns a function's name as messages about its arguments show it: without its keyspace.
 pub fn unqualified(function: &str) -> &str {
     function.split_once('.').map_or(function, |(_, name)| name)
 }

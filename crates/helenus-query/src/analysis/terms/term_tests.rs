@@ -152,7 +152,7 @@ fn kind(error: &CqlError) -> &'static str {
     }
 }
 
-/// The message, but for the signatures, whose order Cassandra leaves to a hash map.
+/// Returns the message, but for the signatures, whose order Cassandra leaves to a hash map.
 fn comparable(message: &str) -> &str {
     let end = ["(known type signatures", "(can be matched by"]
         .iter()

@@ -251,7 +251,7 @@ fn needs_of_changing(
     })
 }
 
-/// A function or an aggregate that is made, or made anew.
+/// Returns a function or an aggregate that is made, or made anew.
 fn making<'a>(
     schema: &Schema,
     keyspace: &str,
@@ -266,7 +266,7 @@ fn making<'a>(
     })
 }
 
-/// Each function that the statement may mean.
+/// Returns each function that the statement may mean.
 fn dropping(
     schema: &Schema,
     keyspace: &Keyspace,

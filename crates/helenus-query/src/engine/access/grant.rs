@@ -10,7 +10,7 @@ use crate::schema::Schema;
 use crate::schema::names::{is_system_name, is_virtual_keyspace};
 use crate::schema::roles::{PermissionSet, Resource, Role, Roles};
 
-/// The resource that a statement names.
+/// Returns the resource that a statement names.
 ///
 /// # Errors
 /// Cassandra's for names without a keyspace and for types that are not there.
@@ -39,7 +39,7 @@ pub(crate) fn resource(ctx: &RoleContext<'_>, named: &ast::Resource) -> Result<R
     })
 }
 
-/// A function by the names of its types.
+/// Returns a function by the names of its types.
 pub(crate) fn function<'a>(
     schema: &Schema,
     keyspace: &str,
@@ -94,7 +94,7 @@ pub(crate) fn check_system(resource: &Resource, permissions: &[Permission]) -> R
 }
 
 impl Roles {
-    /// A role's permissions on a thing changed.
+    /// Returns a role's permissions on a thing changed.
     #[must_use]
     fn with_permissions(&self, role: &Role, on: &Resource, permissions: PermissionSet) -> Roles {
         let mut role = role.clone();

@@ -27,7 +27,7 @@ pub(crate) fn list(ctx: &RoleContext<'_>, statement: &Statement) -> Option<Resul
     }
 }
 
-/// A role and what it is a member of: all, or only directly.
+/// Returns a role and what it is a member of: all, or only directly.
 fn roles_of<'a>(access: &'a Roles, name: &str, recursive: bool) -> Vec<&'a Arc<Role>> {
     if recursive {
         return access.all_of(name);
@@ -72,7 +72,7 @@ fn boolean(value: bool) -> Bytes {
     Bytes::copy_from_slice(&[u8::from(value)])
 }
 
-/// Every role may use every data center.
+/// Returns every role may use every data center.
 fn all_data_centers() -> Bytes {
     Bytes::from_static(b"ALL")
 }

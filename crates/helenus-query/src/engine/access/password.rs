@@ -9,12 +9,12 @@ const COST: u32 = 10;
 /// own hash could keep the node busy for hours.
 pub(crate) const COST_MAX: u32 = 13;
 
-/// The cost of a hash that a password can be held against; none for what is no hash.
+/// Returns the cost of a hash that a password can be held against; none for what is no hash.
 pub(crate) fn cost(hash: &str) -> Option<u32> {
     Some(hash.parse::<bcrypt::HashParts>().ok()?.get_cost())
 }
 
-/// A hash of a password, with a salt of its own.
+/// Returns a hash of a password, with a salt of its own.
 ///
 /// # Errors
 /// If there is no randomness to be had.

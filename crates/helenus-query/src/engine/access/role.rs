@@ -290,7 +290,7 @@ fn without_role(access: &Roles, name: &str) -> Roles {
     access
 }
 
-/// The grantee as a member of the role, or not.
+/// Returns the grantee as a member of the role, or not.
 fn with_membership(access: &Roles, grantee: &Role, change: impl Fn(&mut BTreeSet<String>)) -> Roles {
     let mut grantee = grantee.clone();
     change(&mut grantee.member_of);
@@ -325,7 +325,7 @@ fn revoke_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Role
     }))
 }
 
-/// A statement with its password's hash in the password's place.
+/// Returns a statement with its password's hash in the password's place.
 ///
 /// # Errors
 /// If it can't be hashed.

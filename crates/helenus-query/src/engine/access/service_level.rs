@@ -145,7 +145,7 @@ fn attached(role: &Role, level: Option<String>) -> Role {
     }
 }
 
-/// The level with the options that are declared in the place of its own.
+/// Returns the level with the options that are declared in the place of its own.
 fn with_options(level: &ServiceLevel, options: &[ServiceLevelOption]) -> Result<ServiceLevel, CqlError> {
     let mut level = level.clone();
     for option in options {

@@ -59,7 +59,7 @@ impl BackUp {
     }
 }
 
-/// The key that a file has.
+/// Returns the key that a file has.
 fn key(file: Option<&str>) -> Result<Option<BackupKey>, CqlError> {
     let key = file.map(|file| BackupKey::read(Path::new(file)));
     key.transpose().map_err(backup_error)
@@ -129,13 +129,13 @@ impl Engine {
         Ok(report)
     }
 
-    /// True of the node that writes the backups which nobody asks for: of a cluster the owner of one token, so that another one takes over when
-    /// that dies.
+    /// Returns true of the node that writes the backups which nobody asks for: of a cluster the owner of one token, so that another one
+    /// takes over when that dies.
     pub fn writes_scheduled_backups(&self) -> bool {
         self.context.owns(murmur3_token(SCHEDULE_KEY))
     }
 
-    /// The moment of the newest backup in a place, in milliseconds since the Unix epoch.
+    /// Returns the moment of the newest backup in a place, in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// The place can't be read.
@@ -278,7 +278,7 @@ fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
     }
 }
 
-/// The schema of a backup.
+/// Returns the schema of a backup.
 ///
 /// # Errors
 /// It is damaged, or a newer binary has written it.
@@ -296,7 +296,7 @@ pub fn check_backup(backup: &BackupDocument) -> Result<(), String> {
     schema_of(backup).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// The names of the keyspaces of a backup, each with those of its tables without views.
+/// Returns the names of the keyspaces of a backup, each with those of its tables without views.
 ///
 /// # Errors
 /// Its schema can't be read.

@@ -292,7 +292,7 @@ fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
     })
 }
 
-/// The refusal of a time that a clock has shown twice, or what has failed.
+/// Returns the refusal of a time that a clock has shown twice, or what has failed.
 fn uncertain_or(error: StoreError, time_ms: i64) -> CqlError {
     match error {
         StoreError::PastUncertain { from_ms, to_ms } => uncertain(time_ms, from_ms, to_ms),
@@ -300,7 +300,7 @@ fn uncertain_or(error: StoreError, time_ms: i64) -> CqlError {
     }
 }
 
-/// The last backup before a time, and those after it until one that was written later than that time.
+/// Returns the last backup before a time, and those after it until one that was written later than that time.
 ///
 /// # Errors
 /// In words: the time is not between two backups of a store that keeps its past.

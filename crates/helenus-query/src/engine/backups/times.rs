@@ -11,7 +11,7 @@ use crate::engine::history::released::moments_of;
 use crate::engine::history::timeline::ChangesOfBackups;
 use crate::schema::Schema;
 
-/// The history of a backup; an error in words if it has none.
+/// Returns the history of a backup; an error in words if it has none.
 fn history(backup: &BackupDocument) -> Result<&BackupHistory, String> {
     backup.content.history.as_ref().ok_or_else(|| {
         format!(
@@ -21,7 +21,7 @@ fn history(backup: &BackupDocument) -> Result<&BackupHistory, String> {
     })
 }
 
-/// The schema of the first of some backups, which follow each other, and the changes to that of the last.
+/// Returns the schema of the first of some backups, which follow each other, and the changes to that of the last.
 fn schema_and_changes(backups: &[BackupDocument]) -> Result<(Schema, ChangesOfBackups), CqlError> {
     let (Some(first), Some(last)) = (backups.first(), backups.last()) else {
         return Err(CqlError::invalid("there is no backup"));
@@ -37,7 +37,7 @@ fn schema_and_changes(backups: &[BackupDocument]) -> Result<(Schema, ChangesOfBa
     Ok((schema, changes))
 }
 
-/// The schema of a time between the first of some backups and the last.
+/// Returns the schema of a time between the first of some backups and the last.
 ///
 /// # Errors
 /// A change is missing, or damaged.

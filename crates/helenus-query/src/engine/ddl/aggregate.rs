@@ -83,7 +83,7 @@ fn check_replacement(existing: &UserAggregate, aggregate: &UserAggregate) -> Res
     }
 }
 
-/// The aggregate, whose functions have been found.
+/// Returns the aggregate, whose functions have been found.
 fn resolved(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,
@@ -136,7 +136,7 @@ fn resolved(
     })
 }
 
-/// The function of that name and these types, which must be one and no aggregate.
+/// Returns the function of that name and these types, which must be one and no aggregate.
 fn scalar<'a>(
     keyspace: &'a Keyspace,
     what: &str,

@@ -71,7 +71,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
     )))
 }
 
-/// The table with the columns that it has had all along, hidden ones included.
+/// Returns the table with the columns that it has had all along, hidden ones included.
 fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
     if table.compact.is_none() {
         return Err(CqlError::invalid(
@@ -91,7 +91,7 @@ pub(crate) fn check_mask(is_enabled: bool, change: &ast::TableChange) -> Result<
     }
 }
 
-/// The table with another mask on a column, or with none; nothing if it is as it was.
+/// Returns the table with another mask on a column, or with none; nothing if it is as it was.
 fn change_mask(
     ctx: &DdlContext<'_>,
     table: &Table,
@@ -191,7 +191,7 @@ fn add_columns(
     Ok(Some(added))
 }
 
-/// The id of a column that is added: the one that it had before it was dropped, or a new one.
+/// Returns the id of a column that is added: the one that it had before it was dropped, or a new one.
 fn column_id(builder: &mut TableBuilder, name: &str) -> ColumnId {
     if let Some(id) = builder.dropped_columns.get(name).and_then(|dropped| dropped.id) {
         return id;
@@ -232,7 +232,7 @@ fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlTyp
     }
 }
 
-/// The type of a dropped column: it may outlive the user types in it, so tuples take their place (`AbstractType.expandUserTypes`).
+/// Returns the type of a dropped column: it may outlive the user types in it, so tuples take their place (`AbstractType.expandUserTypes`).
 fn without_user_types(ty: &CqlType) -> CqlType {
     match ty {
         CqlType::Udt { definition, .. } => {
@@ -313,7 +313,7 @@ fn drop_columns(
     Ok((builder.columns.len() != table.columns.len()).then(|| builder.build()))
 }
 
-/// The names of the indexes on a column, as messages list them.
+/// Returns the names of the indexes on a column, as messages list them.
 fn dependent_indexes(table: &Table, column: &str) -> String {
     let on_column = table.indexes.iter().filter(|index| index.target.column == column);
     on_column

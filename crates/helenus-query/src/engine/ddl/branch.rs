@@ -48,7 +48,7 @@ pub(crate) struct Branch {
 }
 
 impl<'a> Copy<'a> {
-    /// The statement, if it makes a branch.
+    /// Returns the statement, if it makes a branch.
     pub fn of(statement: &'a ast::Statement) -> Option<Copy<'a>> {
         match statement {
             ast::Statement::CopyKeyspace(statement) => Some(Copy::Keyspace(statement)),
@@ -64,7 +64,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The time that is copied, as it was written, if the statement says one.
+    /// Returns the time that is copied, as it was written, if the statement says one.
     pub fn time(self) -> Option<&'a str> {
         match self.as_of()? {
             ast::AsOf::Time(literal) => Some(literal),
@@ -72,7 +72,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The keyspace that is copied, or has the table that is.
+    /// Returns the keyspace that is copied, or has the table that is.
     ///
     /// # Errors
     /// The statement names none, or one of the server.
@@ -96,7 +96,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// False if IF NOT EXISTS finds the name in use.
+    /// Returns false if IF NOT EXISTS finds the name in use.
     ///
     /// # Errors
     /// The name is in use or can't be.
@@ -147,7 +147,7 @@ impl<'a> Copy<'a> {
         Ok(masked)
     }
 
-    /// The schema with the branch, whose rows lie in these tablets.
+    /// Returns the schema with the branch, whose rows lie in these tablets.
     ///
     /// # Errors
     /// Those of [`Copy::source`]; or what the keyspace has now stands in the way.
@@ -174,7 +174,7 @@ fn check_new_table(ctx: &DdlContext<'_>, statement: &ast::CopyTable) -> Result<(
     }
 }
 
-/// A keyspace of now, or as a snapshot has it.
+/// Returns a keyspace of now, or as a snapshot has it.
 fn keyspace_then(schema: &Schema, name: &str, as_of: Option<&ast::AsOf>) -> Result<Source, CqlError> {
     let Some(ast::AsOf::Snapshot(tag)) = as_of else {
         return Ok(Source {
@@ -295,7 +295,7 @@ fn table(
     })
 }
 
-/// The name of an index, or if the keyspace has it already, another one.
+/// Returns the name of an index, or if the keyspace has it already, another one.
 fn free_index_name(keyspace: &Keyspace, table: &TableBuilder, index: &Index) -> String {
     let is_free = |name: &str| {
         let mut own = table.indexes.iter();

@@ -15,7 +15,7 @@ fn pinned(number: u128) -> Arc<[PinnedTablet]> {
     }])
 }
 
-/// A table with an index, a view, and a column of a user type, and what a keyspace has besides.
+/// Returns a table with an index, a view, and a column of a user type, and what a keyspace has besides.
 fn schema() -> InMemorySchema {
     let mut schema = InMemorySchema::new("ks");
     for statement in [
@@ -51,7 +51,7 @@ fn copy(schema: &mut InMemorySchema, text: &str, number: u128) -> Result<Vec<(Ta
     Ok(numbers)
 }
 
-/// The numbers of the pinned tablets and of the table in them, the nearest first.
+/// Returns the numbers of the pinned tablets and of the table in them, the nearest first.
 fn origins(table: &Table) -> Vec<(u128, u32)> {
     let nearest = table.origin.as_deref();
     let chain = std::iter::successors(nearest, |origin: &&TableOrigin| origin.below.as_deref());

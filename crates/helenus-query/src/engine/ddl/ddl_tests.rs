@@ -69,7 +69,7 @@ impl Replay {
         replay
     }
 
-    /// The answer as the suite records answers; None for statements that are no DDL.
+    /// Returns the answer as the suite records answers; None for statements that are no DDL.
     fn answer(&mut self, text: &str) -> Option<Vec<String>> {
         use ast::Statement;
         let statement = match parse_statement(text) {
@@ -226,7 +226,7 @@ fn masked(lines: &[String]) -> Vec<String> {
     lines.iter().map(mask).collect()
 }
 
-/// True for schema statements, those aside that Cassandra answers with an exception of its own making.
+/// Returns true for schema statements, those aside that Cassandra answers with an exception of its own making.
 fn is_compared(statement: &str, expected: &[String]) -> bool {
     let word = statement
         .split_whitespace()
@@ -244,7 +244,7 @@ fn is_compared(statement: &str, expected: &[String]) -> bool {
     is_schema && !is_known && !has_values && !expected.iter().any(is_bug)
 }
 
-/// The statement with every `%rep(text,count)` written out.
+/// Returns the statement with every `%rep(text,count)` written out.
 fn expanded(statement: &str) -> String {
     let Some((before, rest)) = statement.split_once("%rep(") else {
         return statement.to_owned();
@@ -258,7 +258,7 @@ fn expanded(statement: &str) -> String {
     )
 }
 
-/// The statements of a case whose errors are worded otherwise in each run.
+/// Returns the statements of a case whose errors are worded otherwise in each run.
 fn compared_by_code(case: &str, keyspace: &str) -> Vec<String> {
     let lines: Vec<&str> = case.lines().collect();
     let pairs = lines.iter().zip(lines.iter().skip(1));

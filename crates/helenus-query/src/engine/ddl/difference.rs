@@ -16,7 +16,7 @@ use crate::schema::{Keyspace, Schema, Table, TableKind, UserAggregate, UserFunct
 /// forget with it.
 const CONTENTS_MAX: usize = 256;
 
-/// The changes that lead from one schema to the other, in the order in which Cassandra tells of them.
+/// Returns the changes that lead from one schema to the other, in the order in which Cassandra tells of them.
 pub(crate) fn events(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
     let mut events = Vec::new();
     for (old, new) in differing(&before.keyspaces, &after.keyspaces) {

@@ -123,7 +123,7 @@ fn check_java_name(name: &str) -> Result<(), CqlError> {
     }
 }
 
-/// The function, whose body has been read.
+/// Returns the function, whose body has been read.
 fn compiled(
     ctx: &DdlContext<'_>,
     keyspace: &str,
@@ -256,7 +256,7 @@ pub(crate) fn target_of(function: &UserFunction) -> SchemaTarget {
     }
 }
 
-/// The signatures of the functions and aggregates of that name.
+/// Returns the signatures of the functions and aggregates of that name.
 fn overloads(keyspace: &Keyspace, name: &str) -> Vec<(Kind, String)> {
     let functions = keyspace.functions.iter();
     let functions = functions.filter(|(_, function)| function.name == name);
@@ -268,7 +268,7 @@ fn overloads(keyspace: &Keyspace, name: &str) -> Vec<(Kind, String)> {
         .collect()
 }
 
-/// The signature of what is to be dropped, if it is there.
+/// Returns the signature of what is to be dropped, if it is there.
 fn meant(
     ctx: &DdlContext<'_>,
     statement: &ast::DropFunction,
@@ -352,7 +352,7 @@ pub(crate) fn check_name(kind: Kind, name: &str) -> Result<(), CqlError> {
     }
 }
 
-/// The keyspace of a function, which must not be one of the server's own.
+/// Returns the keyspace of a function, which must not be one of the server's own.
 pub(crate) fn keyspace_to_change<'a>(
     ctx: &DdlContext<'a>,
     name: &'a FunctionName,

@@ -11,7 +11,7 @@ use crate::analysis::definition_check;
 use crate::limits::AutoSnapshot;
 use crate::schema::{Index, Schema, Table};
 
-/// The schema of a new store: the keyspaces of the system.
+/// Returns the schema of a new store: the keyspaces of the system.
 pub(super) fn new_schema() -> Schema {
     let system = crate::engine::system::keyspaces(false).into_iter();
     Schema {
@@ -38,7 +38,7 @@ pub(crate) struct InMemorySchema {
 }
 
 impl InMemorySchema {
-    /// The keyspaces of the system, and one of the given name, which is in use.
+    /// Returns the keyspaces of the system, and one of the given name, which is in use.
     pub fn new(keyspace: &str) -> InMemorySchema {
         let mut this = InMemorySchema {
             schema: new_schema(),

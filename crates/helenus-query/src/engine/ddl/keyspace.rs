@@ -221,7 +221,8 @@ fn replication(
     }
 }
 
-/// A factor for each data center (`NetworkTopologyStrategy.prepareOptions`): a general one is for those that had none of their own before.
+/// Returns a factor for each data center (`NetworkTopologyStrategy.prepareOptions`): a general one is for those that had none of their own
+/// before.
 fn by_data_center(
     ctx: &DdlContext<'_>,
     mut declared: Options,
@@ -287,7 +288,7 @@ fn java_bucket(text: &str) -> u32 {
     (hash ^ (hash >> 16)) & 15
 }
 
-/// The copies that a replication factor stands for; transient replicas (`3/1`) are switched off, as in a stock Cassandra.
+/// Returns the copies that a replication factor stands for; transient replicas (`3/1`) are switched off, as in a stock Cassandra.
 fn check_factor(text: &str) -> Result<i32, CqlError> {
     let refused = |message: String| Err(CqlError::Config(message));
     let text = match text.split_once('/') {

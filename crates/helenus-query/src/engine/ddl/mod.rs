@@ -147,7 +147,7 @@ impl DdlContext<'_> {
         }
     }
 
-    /// The keyspace that a name is in.
+    /// Returns the keyspace that a name is in.
     fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
         match &name.keyspace {
             Some(keyspace) => Ok(keyspace.as_str()),
@@ -166,13 +166,13 @@ impl DdlContext<'_> {
         Ok(())
     }
 
-    /// The table or view of that name in a keyspace that may be changed, if it is there.
+    /// Returns the table or view of that name in a keyspace that may be changed, if it is there.
     fn found(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
         self.modifiable(self.keyspace_of(name)?)?;
         self.named(name)
     }
 
-    /// The table or view of that name, if it is there.
+    /// Returns the table or view of that name, if it is there.
     fn named(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
         let keyspace = self.schema.keyspace(self.keyspace_of(name)?);
         Ok(keyspace.and_then(|keyspace| {
@@ -181,7 +181,7 @@ impl DdlContext<'_> {
         }))
     }
 
-    /// A keyspace whose replication may be changed: a user's, or one that Cassandra replicates for its own use.
+    /// Returns a keyspace whose replication may be changed: a user's, or one that Cassandra replicates for its own use.
     fn keyspace_to_alter(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
         match self.schema.keyspace(keyspace) {
             Some(found) if is_replicated_system_name(keyspace) => Ok(found),
@@ -189,7 +189,7 @@ impl DdlContext<'_> {
         }
     }
 
-    /// A keyspace that may be changed and exists.
+    /// Returns a keyspace that may be changed and exists.
     fn keyspace_to_change(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
         self.modifiable(keyspace)?;
         self.schema
@@ -241,7 +241,7 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     apply_allowed(ctx, statement)
 }
 
-/// The warning for options of a table or view that was created or altered, which users would miss.
+/// Returns the warning for options of a table or view that was created or altered, which users would miss.
 fn options_warning(changed: &Schema, used: Option<&str>, statement: &ast::Statement) -> Option<String> {
     use ast::Statement;
     let (name, properties) = match statement {
@@ -359,7 +359,7 @@ fn system_keyspace(keyspace: &str) -> CqlError {
     CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable"))
 }
 
-/// No class can be loaded; but the table is looked for first.
+/// Returns no class can be loaded; but the table is looked for first.
 fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Applied {
     let keyspace = ctx.keyspace_to_alter(ctx.keyspace_of(&statement.table)?)?;
     let name = &statement.table.name;
@@ -451,7 +451,7 @@ pub(super) fn set_origins(store: &Arc<Store>, schema: &Schema) {
     store.set_origins(origins(schema));
 }
 
-/// The tables of a schema that have an origin, and the hidden tables of indexes that have.
+/// Returns the tables of a schema that have an origin, and the hidden tables of indexes that have.
 pub(super) fn origins(schema: &Schema) -> Vec<(u32, Arc<TableOrigin>)> {
     schema.kept_tables().flat_map(|table| table.origins()).collect()
 }

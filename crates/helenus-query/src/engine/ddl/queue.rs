@@ -130,7 +130,7 @@ async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Writte
     }
 }
 
-/// The schema after a statement, if the statement changes it.
+/// Returns the schema after a statement, if the statement changes it.
 fn change(
     engine: &Arc<Engine>,
     schema: &Schema,

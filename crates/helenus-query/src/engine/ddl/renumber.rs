@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::index::entries::hidden_table;
 use crate::schema::{Index, Schema, Table, TableBuilder, View};
 
-/// A table or view under a new number, with its indexes under others. Where there are no rows, indexes and views are complete.
+/// Returns a table or view under a new number, with its indexes under others. Where there are no rows, indexes and views are complete.
 pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> Result<Table, CqlError> {
     let mut builder = table.to_builder();
     builder.number = schema.take_table_number();
@@ -42,8 +42,8 @@ pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> 
     Ok(builder.build())
 }
 
-/// A table or view over the rows that it has in pinned tablets, under a new number and with new ids. `change` makes further changes of the table;
-/// `name` gives the name of an index.
+/// Returns a table or view over the rows that it has in pinned tablets, under a new number and with new ids. `change` makes further changes
+/// of the table; `name` gives the name of an index.
 pub(super) fn branched(
     schema: &mut Schema,
     table: &Table,
@@ -81,7 +81,7 @@ pub(super) fn branched(
     Ok(builder.build())
 }
 
-/// The numbers of a table and its indexes, before and after it was renumbered.
+/// Returns the numbers of a table and its indexes, before and after it was renumbered.
 pub(super) fn numbers_of(origin: &Table, branch: &Table) -> Vec<(TableId, TableId)> {
     let indexes = origin.indexes.iter().zip(&branch.indexes);
     let indexes = indexes.map(|(from, to)| (from.table.number, to.table.number));

@@ -10,7 +10,8 @@ use crate::engine::ddl::{ChangeResult, DdlContext};
 use crate::schema::Schema;
 use crate::schema::roles::Roles;
 
-/// The schema after a statement about roles, if the statement changes them. They may have changed since the statement was checked first.
+/// Returns the schema after a statement about roles, if the statement changes them. They may have changed since the statement was checked
+/// first.
 pub(crate) fn apply(
     ctx: &DdlContext<'_>,
     statement: &ast::Statement,
@@ -28,7 +29,7 @@ pub(crate) fn apply(
     Ok((changed, done))
 }
 
-/// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
+/// Returns the roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
 pub(crate) fn after(ctx: &DdlContext<'_>, after: &Schema, statement: &ast::Statement) -> Roles {
     let access = access::kept(ctx.schema, after);
     let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {

@@ -107,7 +107,7 @@ async fn new_base(store: &Store, schema: &Schema, replaced: Option<&Base>) -> Re
     })
 }
 
-/// A schema of system keyspaces only.
+/// Returns a schema of system keyspaces only.
 fn empty(is_shared: bool, system: SystemKeyspaces) -> Result<Schema, CqlError> {
     let mut schema = Schema {
         version: Uuid::nil(),
@@ -126,7 +126,7 @@ fn empty(is_shared: bool, system: SystemKeyspaces) -> Result<Schema, CqlError> {
     Ok(schema)
 }
 
-/// The version that drivers compare, of a schema that has none of its own.
+/// Returns the version that drivers compare, of a schema that has none of its own.
 fn version_of(document: &[u8]) -> Uuid {
     let digest: [u8; 16] = Md5::digest(document).into();
     uuid::Builder::from_md5_bytes(digest).into_uuid()
@@ -144,7 +144,7 @@ pub async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlE
     }
 }
 
-/// A schema that was written whole, without the keyspaces that are computed.
+/// Returns a schema that was written whole, without the keyspaces that are computed.
 ///
 /// # Errors
 /// It is damaged, or a newer binary has written it.

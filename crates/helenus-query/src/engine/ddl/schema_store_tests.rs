@@ -44,7 +44,7 @@ async fn open() -> Open {
     }
 }
 
-/// The schema after a statement, written down.
+/// Returns the schema after a statement, written down.
 async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema {
     let ctx = DdlContext {
         schema: before,

@@ -106,9 +106,9 @@ pub struct Restored {
     pub replaced: Option<String>,
 }
 
-/// The schema with tables put back as they are in a snapshot: with the rows, columns, options, indexes and views of then, and masks of then and
-/// of today. Tables of these names
-/// that are there become a snapshot themselves, so that this can be undone too. What is put back is in its snapshot no more.
+/// Returns the schema with tables put back as they are in a snapshot: with the rows, columns, options, indexes and views of then, and masks
+/// of then and of today. Tables of these names that are there become a snapshot themselves, so that this can be undone too. What is put
+/// back is in its snapshot no more.
 ///
 /// # Errors
 /// In words: there is no such snapshot or table, or what the keyspace has now stands in the way.
@@ -227,7 +227,7 @@ fn find<'s>(schema: &'s Schema, wanted: &'s Restore) -> Result<&'s Arc<Snapshot>
     })
 }
 
-/// The tables of a snapshot that are asked for, with their views.
+/// Returns the tables of a snapshot that are asked for, with their views.
 fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, String> {
     let Some(name) = name else {
         return Ok(snapshot.keyspace.tables.values().cloned().collect());
@@ -296,7 +296,7 @@ pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
     }
 }
 
-/// True if a type has the fields of an earlier one, whatever they are called now, and perhaps more.
+/// Returns true if a type has the fields of an earlier one, whatever they are called now, and perhaps more.
 fn extends(now: &UserType, then: &UserType) -> bool {
     let mut fields = now.fields.iter().zip(&then.fields);
     now.fields.len() >= then.fields.len()
@@ -375,7 +375,7 @@ pub struct Take {
 /// The shortest time for which Cassandra keeps a snapshot.
 const TTL_MIN_MS: u64 = 60_000;
 
-/// The keyspaces of which a snapshot is taken, each with the tables that are asked for.
+/// Returns the keyspaces of which a snapshot is taken, each with the tables that are asked for.
 ///
 /// # Errors
 /// In Cassandra's words where it has some: there is no such keyspace or table.
@@ -445,7 +445,7 @@ pub(crate) fn check_new(schema: &Schema, take: &Take, keyspaces: &[Keyspace]) ->
     }
 }
 
-/// The schema with snapshots of keyspaces as they were when the tablets were pinned, which [`to_take`] has given.
+/// Returns the schema with snapshots of keyspaces as they were when the tablets were pinned, which [`to_take`] has given.
 ///
 /// # Errors
 /// Those of [`check_new`].
@@ -481,8 +481,8 @@ pub(crate) struct Restoring {
 /// For how long tables are kept that are about to be put back: if the node ends meanwhile, they are left over.
 const RESTORING_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// The schema with a snapshot of tables under new numbers, of which the rows of pinned tablets are the origin. None if what is to be put back has
-/// its rows in the tablets of today.
+/// Returns the schema with a snapshot of tables under new numbers, of which the rows of pinned tablets are the origin. None if what is to
+/// be put back has its rows in the tablets of today.
 ///
 /// # Errors
 /// In words: there is no such snapshot or table.
@@ -507,8 +507,8 @@ pub(crate) fn begin_adoption(
     begin_restore(before, snapshot, wanted.table.as_deref(), now_ms, renew).map(Some)
 }
 
-/// The schema with a snapshot that has the tables of another one, or one of them with its views, under new numbers, to which their rows are to be
-/// copied.
+/// Returns the schema with a snapshot that has the tables of another one, or one of them with its views, under new numbers, to which their
+/// rows are to be copied.
 ///
 /// # Errors
 /// In words: there is no such table.
@@ -554,7 +554,7 @@ fn begin_restore(
     Ok((schema, Restoring { tag, numbers }))
 }
 
-/// The schema in which a table that adopts its origin has all rows itself; none if it is another table by now.
+/// Returns the schema in which a table that adopts its origin has all rows itself; none if it is another table by now.
 pub(crate) fn end_adoption(before: &Schema, adopted: &Table) -> Option<Schema> {
     let table = before.table(&adopted.keyspace, &adopted.name)?;
     if !table.adopts_origin || table.number != adopted.number {
@@ -587,7 +587,7 @@ pub struct Clear {
     pub taken_before_ms: Option<i64>,
 }
 
-/// The schema without some snapshots, whose tags are given too. None if there are no such snapshots.
+/// Returns the schema without some snapshots, whose tags are given too. None if there are no such snapshots.
 pub(crate) fn clear(before: &Schema, clear: &Clear) -> Option<(Schema, Vec<String>)> {
     without(before, |snapshot| {
         let is_tagged = clear.tag.as_ref().is_none_or(|tag| *tag == snapshot.tag);
@@ -599,7 +599,7 @@ pub(crate) fn clear(before: &Schema, clear: &Clear) -> Option<(Schema, Vec<Strin
     })
 }
 
-/// The same without those whose time has passed.
+/// Returns the same without those whose time has passed.
 pub(crate) fn expire(before: &Schema, now_ms: i64) -> Option<(Schema, Vec<String>)> {
     without(before, |snapshot| snapshot.is_expired(now_ms))
 }
@@ -650,7 +650,7 @@ impl Schema {
         Arc::make_mut(&mut self.snapshots).insert(snapshot.key(), Arc::new(snapshot));
     }
 
-    /// The snapshots with that tag, of which each keyspace has one at most.
+    /// Returns the snapshots with that tag, of which each keyspace has one at most.
     fn tagged<'s>(&'s self, tag: &'s str) -> impl Iterator<Item = &'s Arc<Snapshot>> {
         self.snapshots
             .values()

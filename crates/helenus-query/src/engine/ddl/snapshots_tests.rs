@@ -6,7 +6,7 @@ use crate::limits::AutoSnapshot;
 const NOW_MS: i64 = 1_700_000_000_000;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A schema whose snapshots stay for an hour, with a table that has an index, a view and a column of a user type.
+/// Returns a schema whose snapshots stay for an hour, with a table that has an index, a view and a column of a user type.
 fn schema() -> InMemorySchema {
     let mut schema = InMemorySchema::new("ks");
     schema.auto_snapshot = AutoSnapshot {
@@ -30,7 +30,7 @@ fn schema() -> InMemorySchema {
     schema
 }
 
-/// The one snapshot of that tag.
+/// Returns the one snapshot of that tag.
 fn tagged<'s>(schema: &'s Schema, tag: &str) -> &'s Arc<Snapshot> {
     let mut tagged = schema.snapshots.values().filter(|snapshot| snapshot.tag == tag);
     let found = tagged.next().unwrap();
@@ -46,7 +46,7 @@ fn tags(schema: &Schema) -> Vec<&str> {
     schema.snapshots.keys().map(|(tag, _)| tag.as_str()).collect()
 }
 
-/// The numbers under which the rows of a table, its index and its view lie.
+/// Returns the numbers under which the rows of a table, its index and its view lie.
 fn numbers(schema: &Schema) -> [u32; 3] {
     let table = schema.table("ks", "t").unwrap();
     let view = schema.table("ks", "tv").unwrap();

@@ -22,7 +22,7 @@ use crate::schema::table_options;
 use crate::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableBuilder, TableKind};
 
 impl Schema {
-    /// The number of a new table in stored keys.
+    /// Returns the number of a new table in stored keys.
     pub(crate) fn take_table_number(&mut self) -> TableId {
         let number = TableId(self.next_table_number);
         self.next_table_number += 1;
@@ -136,7 +136,7 @@ pub(crate) fn already_exists(keyspace: &str, name: &str) -> CqlError {
     }
 }
 
-/// The columns' types, all looked up before anything is said of a key, in the order in which Cassandra does.
+/// Returns the columns' types, all looked up before anything is said of a key, in the order in which Cassandra does.
 fn types<'a>(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,
@@ -155,7 +155,7 @@ fn types<'a>(
     Ok(types)
 }
 
-/// The primary key and the clustering order as declared, checked against each other and the columns.
+/// Returns the primary key and the clustering order as declared, checked against each other and the columns.
 fn keys<'a>(
     statement: &'a ast::CreateTable,
     name: &str,
@@ -287,7 +287,7 @@ fn add_masks(
     Ok(())
 }
 
-/// The mask of a column that is declared.
+/// Returns the mask of a column that is declared.
 pub(crate) fn mask_of(
     ctx: &DdlContext<'_>,
     keyspace: &str,
@@ -307,7 +307,7 @@ pub(crate) fn mask_of(
     mask::declared(ctx.schema, &column, mask).map(|mask| Some(Arc::new(mask)))
 }
 
-/// A user type whose fields are cells of their own can't hold collections whose elements are.
+/// Returns a user type whose fields are cells of their own can't hold collections whose elements are.
 pub(crate) fn holds_nested_collections(ty: &CqlType) -> bool {
     match ty {
         CqlType::Udt {
@@ -450,7 +450,7 @@ pub(crate) fn refuse_counters(table: &Table) -> Result<(), CqlError> {
     }
 }
 
-/// The table that a statement changes: it must exist and hold rows of its own.
+/// Returns the table that a statement changes: it must exist and hold rows of its own.
 pub(crate) fn table_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,

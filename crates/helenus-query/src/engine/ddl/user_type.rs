@@ -178,7 +178,7 @@ fn add_field(
     Ok(changed)
 }
 
-/// A type with its user types qualified, as Cassandra shows raw types.
+/// Returns a type with its user types qualified, as Cassandra shows raw types.
 fn qualified_type(ty: &CqlType) -> String {
     let (shown, frozen) = match ty {
         CqlType::Udt {
@@ -264,7 +264,7 @@ fn rename_fields(
     Ok(has_changed.then_some(changed))
 }
 
-/// The keyspace with a user type changed, wherever it is used.
+/// Returns the keyspace with a user type changed, wherever it is used.
 fn replace_type(keyspace: &Keyspace, changed: Arc<UserType>) -> Keyspace {
     let mut result = keyspace.clone();
     for definition in result.types.values_mut() {
@@ -441,7 +441,7 @@ fn as_created(keyspace: &Keyspace, fits: impl Fn(&Table) -> bool) -> Vec<&Arc<Ta
     found
 }
 
-/// The functions and aggregates that take or give values of a type of their keyspace.
+/// Returns the functions and aggregates that take or give values of a type of their keyspace.
 fn functions_with(keyspace: &Keyspace, name: &str) -> Vec<String> {
     let functions = keyspace.functions.values();
     let functions = functions.filter(|function| function.references_udt(&keyspace.name, name));

@@ -124,7 +124,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     Ok(Effect::Changed(change))
 }
 
-/// The columns of the SELECT clause, in the base table's order.
+/// Returns the columns of the SELECT clause, in the base table's order.
 fn selected<'a>(base: &'a Table, statement: &ast::CreateView) -> Result<Vec<&'a Column>, CqlError> {
     let mut places = Vec::new();
     for item in &statement.items {
@@ -345,7 +345,7 @@ pub(crate) fn shown_where(view: &View) -> String {
     shown.join(" AND ")
 }
 
-/// The options of a view, which has no TTL of its own.
+/// Returns the options of a view, which has no TTL of its own.
 fn without_ttl(options: TableOptions, refusal: &str) -> Result<TableOptions, CqlError> {
     match options.default_time_to_live_s {
         0 => Ok(options),
@@ -353,7 +353,7 @@ fn without_ttl(options: TableOptions, refusal: &str) -> Result<TableOptions, Cql
     }
 }
 
-/// The view that a statement changes.
+/// Returns the view that a statement changes.
 fn view_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,

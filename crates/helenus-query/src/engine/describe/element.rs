@@ -47,7 +47,7 @@ impl Element<'_> {
         }
     }
 
-    /// The name; functions and aggregates are called with their types.
+    /// Returns the name; functions and aggregates are called with their types.
     fn name(&self) -> Cow<'_, str> {
         match self {
             Element::Keyspace(keyspace) => Cow::from(&keyspace.name),
@@ -95,7 +95,7 @@ fn sort(elements: &mut [Element<'_>]) {
     elements.sort_by_cached_key(|element| (element.name().to_lowercase(), element.name().into_owned()));
 }
 
-/// The elements that a statement is about. `current` is the keyspace in use.
+/// Returns the elements that a statement is about. `current` is the keyspace in use.
 pub(crate) fn describe<'a>(
     schema: &'a Schema,
     current: Option<&str>,
@@ -142,7 +142,7 @@ fn is_system(name: &str) -> bool {
     SYSTEM_KEYSPACES.iter().any(|keyspace| keyspace.name == name)
 }
 
-/// A keyspace and all that is in it.
+/// Returns a keyspace and all that is in it.
 fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_by_dependency(keyspace));
@@ -166,7 +166,7 @@ fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
     elements
 }
 
-/// The functions whose names are such.
+/// Returns the functions whose names are such.
 fn functions<'a>(keyspace: &'a Keyspace, is_such: impl Fn(&str) -> bool) -> Vec<Element<'a>> {
     let functions = keyspace.functions.values();
     let functions = functions.filter(|function| is_such(&function.name));
@@ -271,7 +271,7 @@ struct Finder<'a, 'b> {
 
 type Found<'a> = Result<Vec<Element<'a>>, CqlError>;
 
-/// All overloads of a name.
+/// Returns all overloads of a name.
 fn some<'a>(found: Vec<Element<'a>>, what: &str, keyspace: &Keyspace, name: &FunctionName) -> Found<'a> {
     match found.is_empty() {
         true => Err(CqlError::invalid(format!(
@@ -377,7 +377,7 @@ impl<'a> Finder<'a, '_> {
         some(found, "aggregate", keyspace, name)
     }
 
-    /// A keyspace, or else a table, an index or a view.
+    /// Returns a keyspace, or else a table, an index or a view.
     fn generic(&self, name: &QualifiedName) -> Found<'a> {
         let keyspace = match (&name.keyspace, self.current) {
             (Some(keyspace), _) => keyspace.as_str(),

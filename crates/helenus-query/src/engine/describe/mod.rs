@@ -47,7 +47,7 @@ pub async fn execute(
     Ok(Response::Rows(Rows::of_values(metadata, &rows, next)).into())
 }
 
-/// True for the forms that tell names only.
+/// Returns true for the forms that tell names only.
 fn is_list(target: &DescribeTarget) -> bool {
     matches!(
         target,
@@ -119,7 +119,7 @@ fn cluster(engine: &Engine, keyspace: Option<&str>) -> (Vec<ColumnSpec>, Vec<Vec
     (columns, vec![row])
 }
 
-/// The paging state: the schema's version and the number of elements told.
+/// Returns the paging state: the schema's version and the number of elements told.
 fn paging_state(schema: &Schema, offset: usize) -> Bytes {
     let mut state = BytesMut::with_capacity(24);
     state.put_slice(schema.version.as_bytes());
@@ -143,7 +143,7 @@ fn offset(options: &QueryOptions, schema: &Schema) -> Result<usize, CqlError> {
     usize::try_from(state.get_u64()).map_err(|_| CqlError::invalid("Invalid paging state."))
 }
 
-/// The answer as the conformance suite records it; None where it depends on the node.
+/// Returns the answer as the conformance suite records it; None where it depends on the node.
 #[cfg(test)]
 pub(crate) fn recorded(
     schema: &Schema,

@@ -26,7 +26,7 @@ fn as_comment(what: &str, name: &str, text: &str) -> String {
     )
 }
 
-/// A compact table, which CQL can make and yet not describe.
+/// Returns a compact table, which CQL can make and yet not describe.
 fn as_legacy_comment(name: &str, text: &str) -> String {
     format!(
         "/*\nWarning: Table {name} omitted because it has constructs not compatible with CQL (was created via legacy API).\n\
@@ -65,7 +65,7 @@ pub(crate) fn user_type(ty: &UserType) -> String {
     )
 }
 
-/// The type of an argument or a result: a tuple does not say that it is frozen.
+/// Returns the type of an argument or a result: a tuple does not say that it is frozen.
 fn function_type(ty: &CqlType) -> String {
     let text = ty.to_string();
     let within = match ty {
@@ -77,7 +77,7 @@ fn function_type(ty: &CqlType) -> String {
     within.map(str::to_owned).unwrap_or(text)
 }
 
-/// The types of arguments.
+/// Returns the types of arguments.
 pub(crate) fn types<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> String {
     let types: Vec<String> = types.into_iter().map(function_type).collect();
     types.join(", ")
@@ -178,7 +178,7 @@ fn table_text(table: &Table, with_internals: bool) -> String {
     }
 }
 
-/// The order in which Cassandra keeps columns: static before regular ones, of these the simple before the
+/// Returns the order in which Cassandra keeps columns: static before regular ones, of these the simple before the
 /// collections, then by name.
 fn in_create_order(table: &Table) -> Vec<&Column> {
     let mut columns: Vec<&Column> = table
@@ -222,7 +222,7 @@ fn definition(name: &str, ty: &CqlType, kind: ColumnKind) -> String {
     format!("{} {ty}{is_static}", quote_identifier(name))
 }
 
-/// The lines between the parentheses. A column that was dropped and added again is shown as dropped; its addition
+/// Returns the lines between the parentheses. A column that was dropped and added again is shown as dropped; its addition
 /// follows behind the statement.
 fn definitions(table: &Table, with_internals: bool) -> Vec<String> {
     let single_key = table.partition_key_count == 1 && table.clustering_count == 0;
@@ -304,7 +304,7 @@ fn options(table: &Table, with_internals: bool, is_virtual: bool) -> Vec<String>
     lines
 }
 
-/// The drops of columns, and the additions of those that came again.
+/// Returns the drops of columns, and the additions of those that came again.
 fn drops(table: &Table, name: &str) -> String {
     let mut text = String::new();
     for dropped in table.dropped_columns.values() {

@@ -57,7 +57,7 @@ fn log(context: &ExecutionContext, partition: &MeasuredPartition) {
     }
 }
 
-/// The partition as messages name it; none of the tables of indexes, and of those that are gone.
+/// Returns the partition as messages name it; none of the tables of indexes, and of those that are gone.
 fn name(schema: &Schema, partition: &MeasuredPartition) -> Option<String> {
     let number = TableId(u32::from_be_bytes(*partition.prefix.first_chunk()?));
     let mut tables = schema.stored_tables();

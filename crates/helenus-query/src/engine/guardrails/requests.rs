@@ -62,7 +62,7 @@ pub(crate) fn check_batch(
     Ok(())
 }
 
-/// A read of a table of the server itself may filter.
+/// Returns a read of a table of the server itself may filter.
 fn is_of_users(table: &Table) -> bool {
     !is_system_name(&table.keyspace)
 }

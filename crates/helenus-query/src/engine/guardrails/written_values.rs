@@ -94,7 +94,7 @@ fn check_terms(guard: &mut Guard, index: &Index, column: &Column, sizes: &CellSi
     terms.try_for_each(|(ty, size)| guard.check(term_kind(ty), &column.name, count(*size)))
 }
 
-/// The types of the keys and of the values of a column's cells.
+/// Returns the types of the keys and of the values of a column's cells.
 fn cell_types(ty: &CqlType) -> (&CqlType, &CqlType) {
     match ty {
         CqlType::Map {
@@ -114,7 +114,7 @@ fn cell_types(ty: &CqlType) -> (&CqlType, &CqlType) {
     }
 }
 
-/// The guardrail of the terms of a type.
+/// Returns the guardrail of the terms of a type.
 fn term_kind(ty: &CqlType) -> ThresholdKind {
     match ty {
         CqlType::Vector { .. } => ThresholdKind::SaiVectorTermSize,

@@ -102,7 +102,7 @@ impl Base {
 }
 
 impl Engine {
-    /// The bases that there are, in the order of their moments. Those that are known already are not read again.
+    /// Returns the bases that there are, in the order of their moments. Those that are known already are not read again.
     ///
     /// # Errors
     /// The store can't be read, or one of them is damaged.

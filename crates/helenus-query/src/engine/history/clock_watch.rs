@@ -143,7 +143,7 @@ impl ClockWatch {
         }
     }
 
-    /// The time by a clock that has had no step for that long. `None` before there is one.
+    /// Returns the time by a clock that has had no step for that long. `None` before there is one.
     pub fn settled_ms(&mut self, lasting: Duration) -> Option<i64> {
         let now = self.last?;
         if let Some((offset_ms, since_ms)) = self.settling

@@ -47,7 +47,7 @@ struct Piece {
     goes_on: bool,
 }
 
-/// The runs that follow each base; `current` are those after the last one.
+/// Returns the runs that follow each base; `current` are those after the last one.
 fn segments(bases: &[BaseTimes], current: &[Run]) -> Vec<Vec<Run>> {
     let pairs = bases.iter().zip(bases.iter().skip(1));
     let between = pairs.map(|(base, next)| match next.shown.is_empty() {
@@ -73,7 +73,7 @@ fn pieces(segments: &[Vec<Run>]) -> Vec<Piece> {
     pieces
 }
 
-/// True if the clock was set back between some of these runs, which follow each other.
+/// Returns true if the clock was set back between some of these runs, which follow each other.
 fn has_step_back(runs: &[Run]) -> bool {
     runs.windows(2)
         .any(|pair| matches!(pair, [run, next] if next.first_ms < run.last_ms))
@@ -105,7 +105,7 @@ pub(super) fn locate(bases: &[BaseTimes], current: &[Run], time_ms: i64) -> Resu
     })
 }
 
-/// The first time that is later than the given one and was shown before the run at that index.
+/// Returns the first time that is later than the given one and was shown before the run at that index.
 fn earlier_from(runs: &[Run], at: usize, time_ms: i64) -> i64 {
     let earlier = runs.iter().take(at).map(|run| run.first_ms);
     earlier
@@ -114,7 +114,7 @@ fn earlier_from(runs: &[Run], at: usize, time_ms: i64) -> i64 {
         .unwrap_or(i64::MAX)
 }
 
-/// The run that has shown a time, the newest if the clock went on from one to the next; `None` if none has.
+/// Returns the run that has shown a time, the newest if the clock went on from one to the next; `None` if none has.
 fn found(pieces: &[Piece], time_ms: i64) -> Result<Option<&Piece>, NoPlace> {
     let mut found: Option<(usize, &Piece)> = None;
     for (at, piece) in pieces.iter().enumerate() {
@@ -134,7 +134,7 @@ fn found(pieces: &[Piece], time_ms: i64) -> Result<Option<&Piece>, NoPlace> {
     Ok(found.map(|(_, piece)| piece))
 }
 
-/// The run before which a time lies that no clock has shown: no node was up, or the clock was set forward.
+/// Returns the run before which a time lies that no clock has shown: no node was up, or the clock was set forward.
 fn gap(pieces: &[Piece], time_ms: i64) -> Result<&Piece, NoPlace> {
     let around = |pair: &&[Piece]| matches!(pair, [run, next] if run.run.last_ms < time_ms && time_ms < next.run.first_ms);
     let mut gaps = pieces.windows(2).filter(around);
@@ -150,7 +150,7 @@ fn gap(pieces: &[Piece], time_ms: i64) -> Result<&Piece, NoPlace> {
     }
 }
 
-/// The index of a base all of whose later commits are later than the time.
+/// Returns the index of a base all of whose later commits are later than the time.
 fn later_base(
     bases: &[BaseTimes],
     segments: &[Vec<Run>],
@@ -169,7 +169,7 @@ fn later_base(
     None
 }
 
-/// The index of the first base that times from `cutoff_ms` on need, the bases being in the order of their numbers.
+/// Returns the index of the first base that times from `cutoff_ms` on need, the bases being in the order of their numbers.
 ///
 /// A base is no older than those before it, whatever the clock said. A time that is still to come is that of a wrong clock, and says nothing.
 pub(super) fn first_needed(taken_ms: &[i64], cutoff_ms: i64, now_ms: i64) -> usize {

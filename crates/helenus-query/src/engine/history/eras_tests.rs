@@ -6,7 +6,7 @@ fn run(first_ms: i64, last_ms: i64) -> Run {
     Run::new(first_ms, last_ms)
 }
 
-/// A base that was taken at a time, and what clocks have shown since the one before.
+/// Returns a base that was taken at a time, and what clocks have shown since the one before.
 fn base(taken_ms: i64, shown: &[Run]) -> BaseTimes {
     BaseTimes {
         began_ms: Some(taken_ms - 5),

@@ -163,8 +163,8 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i
     Ok(())
 }
 
-/// The times of bases, which are given in their order, that can go: those that remain before the newest are an interval apart at least. The first
-/// remains, and those between which a clock was set back.
+/// Returns the times of bases, which are given in their order, that can go: those that remain before the newest are an interval apart at
+/// least. The first remains, and those between which a clock was set back.
 fn too_near(times: &[i64], interval_ms: i64) -> Vec<i64> {
     let older = &times[..times.len().saturating_sub(NEWEST_BASES)];
     let mut last_ms: Option<i64> = None;

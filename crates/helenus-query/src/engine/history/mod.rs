@@ -137,7 +137,7 @@ impl Engine {
         clock.runs_since(taken_ms, self.now_ms())
     }
 
-    /// The tablets that bases have pinned, and those of origins that no table has any more; those of other nodes too.
+    /// Returns the tablets that bases have pinned, and those of origins that no table has any more; those of other nodes too.
     ///
     /// # Errors
     /// The store can't be read; then it is not known what may be let go.

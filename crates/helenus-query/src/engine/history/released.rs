@@ -40,7 +40,7 @@ impl Released {
     }
 }
 
-/// The moments of the origins of a schema's tables, those of snapshots too, by the least of their checkpoints.
+/// Returns the moments of the origins of a schema's tables, those of snapshots too, by the least of their checkpoints.
 pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMoment> {
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());
     let moments = origins.flat_map(TableOrigin::moments);
@@ -117,7 +117,7 @@ impl Engine {
         Ok(released)
     }
 
-    /// The tablets that stay pinned for origins that no table has any more.
+    /// Returns the tablets that stay pinned for origins that no table has any more.
     ///
     /// # Errors
     /// Those of [`Engine::released`].

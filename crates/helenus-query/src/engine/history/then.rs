@@ -38,14 +38,14 @@ pub(in crate::engine) struct Then {
 }
 
 impl Then {
-    /// Bytes of what the logs have of it, which lies in memory.
+    /// Returns the bytes of what the logs have of it, which lies in memory.
     pub fn bytes(&self) -> u64 {
         Op::bytes_of(&self.ops)
     }
 }
 
 impl Engine {
-    /// The schema of a time.
+    /// Returns the schema of a time.
     ///
     /// # Errors
     /// The past is not kept, or not as long ([`CqlError::Invalid`]); or the store can't be read.
@@ -61,7 +61,7 @@ impl Engine {
         Ok(SchemaThen { until, base, schema })
     }
 
-    /// The tables of keyspaces at a time, with their indexes and views.
+    /// Returns the tables of keyspaces at a time, with their indexes and views.
     ///
     /// # Errors
     /// The store can't be read; or too much was written to them between the base and that time ([`CqlError::Invalid`]).
@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// The tables of keyspaces at a time, with their indexes and views. `None` if more than `limit` bytes were written to them between the base and
-    /// that time.
+    /// Returns the tables of keyspaces at a time, with their indexes and views. `None` if more than `limit` bytes were written to them
+    /// between the base and that time.
     ///
     /// # Errors
     /// The store can't be read.
@@ -123,7 +123,7 @@ impl Engine {
         }))
     }
 
-    /// The refusal of a time, with those around it that can be read.
+    /// Returns the refusal of a time, with those around it that can be read.
     pub(in crate::engine) async fn too_much_before(&self, time_ms: i64, limit: u64) -> CqlError {
         let bases = self.bases().await.unwrap_or_default();
         let times = bases.iter().map(|base| base.taken_ms);
@@ -196,7 +196,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The last base before a time, and where the logs are cut after it.
+    /// Returns the last base before a time, and where the logs are cut after it.
     async fn place_of(&self, time_ms: i64) -> Result<(Arc<Base>, HistoryUntil), CqlError> {
         let time = timestamp::to_cql_text(time_ms);
         let bases = self.bases().await?;
@@ -230,7 +230,7 @@ impl Engine {
     }
 }
 
-/// The refusal of a time that a clock has shown twice.
+/// Returns the refusal of a time that a clock has shown twice.
 pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> CqlError {
     let [time, from, to] = [time_ms, from_ms, to_ms].map(timestamp::to_cql_text);
     CqlError::invalid(format!(
@@ -238,7 +238,7 @@ pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> Cq
     ))
 }
 
-/// The numbers of the tables of keyspaces, of their indexes and of the batch log.
+/// Returns the numbers of the tables of keyspaces, of their indexes and of the batch log.
 pub(in crate::engine) fn numbers_of_tables<'k>(
     keyspaces: impl Iterator<Item = &'k Keyspace>,
 ) -> BTreeSet<u32> {

@@ -145,7 +145,7 @@ impl Engine {
         Ok(schema.version)
     }
 
-    /// The schema of a time after a base, without the keyspaces that are computed.
+    /// Returns the schema of a time after a base, without the keyspaces that are computed.
     ///
     /// # Errors
     /// It is not known, or the store can't be read.
@@ -205,7 +205,7 @@ impl Engine {
         Ok(schema)
     }
 
-    /// All changes that are written down, for a backup.
+    /// Returns all changes that are written down, for a backup.
     ///
     /// # Errors
     /// The store can't be read.
@@ -354,7 +354,7 @@ pub(in crate::engine) struct ChangesOfBackups {
 }
 
 impl ChangesOfBackups {
-    /// The changes from one version to another.
+    /// Returns the changes from one version to another.
     ///
     /// # Errors
     /// A change is damaged.

@@ -23,7 +23,7 @@ fn tablet_name(tablet: u32) -> String {
     format!("tablet-{tablet}")
 }
 
-/// The same whenever it is asked for, and another one for each compaction.
+/// Returns the same whenever it is asked for, and another one for each compaction.
 fn id(engine: &Engine, compaction: CompactionId) -> Option<Bytes> {
     let ms = i64::try_from(compaction.began_ms).unwrap_or(i64::MAX);
     let within = compaction.number % TICKS_PER_MS;
@@ -58,8 +58,8 @@ pub(crate) fn running(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     tasks.iter().map(shown).collect()
 }
 
-/// The last compactions since the node began, as Cassandra's `SystemKeyspace.updateCompactionHistory` enters them. How many versions each row
-/// had is not counted.
+/// Returns the last compactions since the node began, as Cassandra's `SystemKeyspace.updateCompactionHistory` enters them. How many
+/// versions each row had is not counted.
 pub(crate) fn history(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let properties = [("compaction_type".to_owned(), "Compaction".to_owned())].into();
     let shown = |ended: &EndedCompaction| {

@@ -71,7 +71,7 @@ pub const SYSTEM_KEYSPACES: [SystemKeyspace; 7] = [
 /// Tables of these keyspaces that Cassandra does not have: they are about the nodes of a shared store, and are there only then.
 const SHARED_DEFINITIONS: &str = include_str!("definitions/shared.cql");
 
-/// All system keyspaces with their tables, of a node alone or of one on a shared store.
+/// Returns all system keyspaces with their tables, of a node alone or of one on a shared store.
 pub(crate) fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
     static ALONE: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(""));
     static SHARED: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(SHARED_DEFINITIONS));

@@ -32,7 +32,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system" && matches!(table.name.as_str(), "size_estimates" | "table_estimates")
 }
 
-/// A row for each range of each table, still without the estimates.
+/// Returns a row for each range of each table, still without the estimates.
 pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
     let kinds: &[&str] = match table.name.as_str() {
         "table_estimates" => &RANGE_TYPES,
@@ -58,7 +58,7 @@ pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// The token before a range, by which the range is told.
+/// Returns the token before a range, by which the range is told.
 fn before(tokens: TokenRange) -> String {
     tokens.first.saturating_sub(1).to_string()
 }

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::figures::internode::MessageCounter;
 use crate::schema::Table;
 
-/// The columns that say which node a row is about.
+/// Returns the columns that say which node a row is about.
 fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
     [
         ("address", inet(node.native_address.ip())),
@@ -24,7 +24,7 @@ fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
     ]
 }
 
-/// The rows of those nodes that take part.
+/// Returns the rows of those nodes that take part.
 fn rows<T>(
     engine: &Engine,
     table: &Table,

@@ -41,7 +41,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system_views" && figure(table).is_some()
 }
 
-/// A row for each table that there is, also for those that nobody has asked for anything.
+/// Returns a row for each table that there is, also for those that nobody has asked for anything.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let Some((snapshot, is_latency)) = figure(table) else {
         return Vec::new();

@@ -32,7 +32,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     }
 }
 
-/// The tokens at which ranges end, and where their owners talk to other nodes.
+/// Returns the tokens at which ranges end, and where their owners talk to other nodes.
 pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
     let here = engine.node.native_address.ip();
     let Some(cluster) = engine.cluster() else {
@@ -49,7 +49,7 @@ pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
     cluster.nodes().iter().flat_map(of_node).collect()
 }
 
-/// The tokens at which the node's ranges end, as drivers place it on the ring.
+/// Returns the tokens at which the node's ranges end, as drivers place it on the ring.
 pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
     if let Some(cluster) = engine.cluster() {
         let here = cluster.here();
@@ -110,7 +110,7 @@ fn local(engine: &Arc<Engine>, table: &Table) -> Row {
     )
 }
 
-/// The other nodes that take part.
+/// Returns the other nodes that take part.
 fn others(engine: &Engine) -> Vec<Node> {
     let Some(cluster) = engine.cluster() else {
         return Vec::new();
@@ -177,7 +177,7 @@ fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     others(engine).iter().map(one).collect()
 }
 
-/// The indexes that are complete. What the column calls a table is the keyspace, as in Cassandra.
+/// Returns the indexes that are complete. What the column calls a table is the keyspace, as in Cassandra.
 fn built_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();

@@ -40,7 +40,7 @@ pub(crate) struct SystemTables {
 }
 
 impl SystemTables {
-    /// The tables of that node.
+    /// Returns the tables of that node.
     pub fn new(engine: Weak<Engine>) -> SystemTables {
         SystemTables { engine }
     }
@@ -71,7 +71,7 @@ impl VirtualTables for SystemTables {
     }
 }
 
-/// Every row of a virtual table, in the order in which Cassandra reads them: by token (in the keyspaces that are
+/// Returns every row of a virtual table, in the order in which Cassandra reads them: by token (in the keyspaces that are
 /// virtual there too, by the partition key itself), then by the clustering columns.
 pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     let mut rows = match table.keyspace.as_str() {
@@ -93,7 +93,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     Ok(rows)
 }
 
-/// The keyspaces that are computed, of a node alone or of one on a shared store.
+/// Returns the keyspaces that are computed, of a node alone or of one on a shared store.
 pub fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
     definition::keyspaces(is_shared)
 }

@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, Node, Tablet};
 use crate::engine::Engine;
 use crate::schema::Table;
 
-/// True for a table that is filled here.
+/// Returns true for a table that is filled here.
 pub(crate) fn is_mine(table: &Table) -> bool {
     matches!(table.name.as_str(), "cluster_nodes" | "tablets")
 }

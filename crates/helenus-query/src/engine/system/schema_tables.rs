@@ -13,7 +13,7 @@ use crate::schema::{
     Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction,
 };
 
-/// The rows of one of these tables; none for those whose objects do not exist here (triggers).
+/// Returns the rows of one of these tables; none for those whose objects do not exist here (triggers).
 pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
     let is_virtual = table.keyspace == "system_virtual_schema";
     let keyspaces = schema
@@ -51,7 +51,7 @@ pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
     keyspaces.flat_map(|keyspace| of_each(table, keyspace)).collect()
 }
 
-/// The tables of a keyspace, or its views.
+/// Returns the tables of a keyspace, or its views.
 fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>> {
     keyspace
         .tables
@@ -108,7 +108,7 @@ fn put(table: &Table, row: &mut Row, column: &str, value: Option<bytes::Bytes>) 
     }
 }
 
-/// The id and the options of a table or view.
+/// Returns the id and the options of a table or view.
 fn with_options(table: &Table, of: &Table) -> Row {
     let of_old = [
         ("id", uuid(of.id)),
@@ -138,7 +138,7 @@ fn columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
         .collect()
 }
 
-/// The kind as `system_schema.columns` tells it.
+/// Returns the kind as `system_schema.columns` tells it.
 fn kind_name(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::PartitionKey => "partition_key",

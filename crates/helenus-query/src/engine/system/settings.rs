@@ -71,7 +71,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// The settings of guardrails and their values, as Cassandra shows them.
+/// Returns the settings of guardrails and their values, as Cassandra shows them.
 pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
     let mut settings = Vec::new();
     for kind in ThresholdKind::ALL {
@@ -104,7 +104,7 @@ pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
     settings
 }
 
-/// A threshold as Cassandra shows it.
+/// Returns a threshold as Cassandra shows it.
 fn shown_threshold(kind: ThresholdKind, value: Option<i64>) -> Option<String> {
     match (kind.unit(), value) {
         (Unit::Count | Unit::Percentage, value) => Some(value.unwrap_or(-1).to_string()),
@@ -152,12 +152,12 @@ fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A time as Cassandra writes it.
+/// Returns a time as Cassandra writes it.
 fn time(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// The bytes of a rate as Cassandra writes them; 0 is no limit.
+/// Returns the bytes of a rate as Cassandra writes them; 0 is no limit.
 fn rate(bytes: u64) -> String {
     match bytes {
         0 => "0MiB".to_owned(),
@@ -165,7 +165,7 @@ fn rate(bytes: u64) -> String {
     }
 }
 
-/// A size as Cassandra writes it.
+/// Returns a size as Cassandra writes it.
 fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes != 0 && bytes.is_multiple_of(1 << 20) => format!("{}MiB", bytes >> 20),

@@ -26,7 +26,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system_views" && size_of(table).is_some()
 }
 
-/// A row for each table, still without its size.
+/// Returns a row for each table, still without its size.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let tables = schema.stored_tables().filter(|of| of.kind != TableKind::Index);

@@ -18,7 +18,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system_views" && table.name == "snapshots"
 }
 
-/// The rows, still without sizes.
+/// Returns the rows, still without sizes.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();

@@ -279,7 +279,7 @@ fn map_key(key: BoundValue) -> Result<Bytes, CqlError> {
     }
 }
 
-/// The elements of a list as it is after the statement's operations so far: path and value.
+/// Returns the elements of a list as it is after the statement's operations so far: path and value.
 fn list_elements(
     column: &Column,
     params: &WriteParams<'_>,
@@ -332,7 +332,7 @@ fn discard_values(
     Ok(())
 }
 
-/// The path of the element at an index. `verb` is for the message.
+/// Returns the path of the element at an index. `verb` is for the message.
 fn path_at(
     elements: impl FnOnce() -> Result<Vec<(Bytes, Bytes)>, CqlError>,
     index: BoundValue,
@@ -431,7 +431,7 @@ pub fn counter_delta(
     })
 }
 
-/// The state of a counter column in a stored row.
+/// Returns the state of a counter column in a stored row.
 pub fn counter_state(
     stored: Option<&crate::rows::StoredRow>,
     id: ColumnId,

@@ -146,7 +146,7 @@ async fn run(
     Ok(Response::Void.with(warnings))
 }
 
-/// True if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.
+/// Returns true if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.
 fn is_in_one_tablet(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> bool {
     let Some(cluster) = context.cluster() else {
         return true;

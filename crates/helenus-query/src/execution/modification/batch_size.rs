@@ -81,7 +81,7 @@ pub(crate) fn check(limits: &Limits, kind: BatchKind, writes: &WriteSet) -> Resu
     })
 }
 
-/// The names of tables, none twice, as a `HashSet` of Java gives them out.
+/// Returns the names of tables, none twice, as a `HashSet` of Java gives them out.
 pub(crate) fn table_names<'t>(tables: impl Iterator<Item = &'t Table>) -> Vec<String> {
     /// Buckets of a new set, which are doubled when three quarters as many names are in it.
     const BUCKETS: usize = 16;

@@ -151,7 +151,7 @@ impl Conditional<'_> {
         Ok(Tested::Holds(writes))
     }
 
-    /// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
+    /// Returns a timestamp newer than that of the rows in question, which a node with a faster clock may have written.
     async fn timestamp_us(&self, view: ReadView<'_>) -> Result<i64, CqlError> {
         let mut newest_us = None;
         if self.context.cluster().is_some() {
@@ -165,13 +165,14 @@ impl Conditional<'_> {
     }
 }
 
-/// The answer of a request that was applied.
+/// Returns the answer of a request that was applied.
 fn applied(table: &Table) -> Outcome {
     let met = vec![Some(Bytes::from_static(&[1]))];
     answer(true, vec![applied_spec(table)], [met])
 }
 
-/// The next timestamp; in a cluster one newer than `newest_us`, of what is stored, unless that lies so far ahead that a client has dated it.
+/// Returns the next timestamp; in a cluster one newer than `newest_us`, of what is stored, unless that lies so far ahead that a client has
+/// dated it.
 fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
     let now_us = context.next_timestamp_us();
     match newest_us.filter(|_| context.cluster().is_some()) {
@@ -189,7 +190,7 @@ pub(crate) fn spans_partitions() -> CqlError {
     CqlError::invalid("Batch with conditions cannot span multiple partitions")
 }
 
-/// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
+/// Returns the partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
 /// (`BatchStatement.makeCasRequest`).
 fn gather<'b>(
     bounds: &'b [BoundModification<'b>],
@@ -263,7 +264,7 @@ async fn read(
     Ok(PreconditionRows { rows, statics })
 }
 
-/// The first row that a read of the request's columns would give: without regular columns, rows live through
+/// Returns the first row that a read of the request's columns would give: without regular columns, rows live through
 /// their liveness alone.
 async fn first_live_row(
     view: ReadView<'_>,
@@ -320,7 +321,7 @@ fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>
     }
 }
 
-/// The serialized value of a static or regular column.
+/// Returns the serialized value of a static or regular column.
 fn cell_value(row: &OwnedRow, column: &Column) -> Result<Option<Bytes>, CqlError> {
     let live = row.live()?;
     Ok(live.column(column.id).map(|found| match found {
@@ -358,7 +359,7 @@ fn answer(
     }
 }
 
-/// The answer of a request that was not applied: the rows that conditions were on, as they are.
+/// Returns the answer of a request that was not applied: the rows that conditions were on, as they are.
 fn failure(
     table: &Table,
     partition: &PartitionKey,

@@ -28,7 +28,7 @@ pub(crate) struct Request<'b> {
     pub updates_static: bool,
 }
 
-/// The conditions on a row in the order in which Cassandra tests them: that of a Java `HashMap` of 16 places by the column's name
+/// Returns the conditions on a row in the order in which Cassandra tests them: that of a Java `HashMap` of 16 places by the column's name
 /// and the element's key.
 pub(crate) fn in_order_of_tests<'c, 'b>(
     table: &Table,

@@ -35,7 +35,7 @@ impl Session {
         session
     }
 
-    /// The answer as text: rows by `; `, values by `, `, or the error.
+    /// Returns the answer as text: rows by `; `, values by `, `, or the error.
     pub(crate) async fn run(&self, text: &str) -> String {
         match self
             .engine

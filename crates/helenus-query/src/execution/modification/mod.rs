@@ -78,7 +78,7 @@ async fn lock(
     Ok(locked)
 }
 
-/// The partitions that a modification names.
+/// Returns the partitions that a modification names.
 ///
 /// # Errors
 /// Cassandra's, for keys that make no sense.
@@ -91,7 +91,7 @@ pub(crate) fn partitions(
     Ok(BoundModification::new(plan, eval_context(context, values, options))?.partitions)
 }
 
-/// The partitions that each statement of a batch names.
+/// Returns the partitions that each statement of a batch names.
 ///
 /// # Errors
 /// Cassandra's, for keys that make no sense.
@@ -106,7 +106,7 @@ pub(crate) fn batch_partitions(
         .collect()
 }
 
-/// The partitions that each statement of a BATCH message names.
+/// Returns the partitions that each statement of a BATCH message names.
 ///
 /// # Errors
 /// Cassandra's, for keys that make no sense.

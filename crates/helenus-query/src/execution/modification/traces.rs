@@ -10,7 +10,7 @@ use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::trace::Trace;
 
-/// False if it is nothing that these tables take.
+/// Returns false if it is nothing that these tables take.
 pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) -> bool {
     let table = bound.table();
     if bound.plan.kind != StatementKind::Delete || table.keyspace != "system_traces" {
@@ -36,7 +36,7 @@ pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) 
     true
 }
 
-/// The columns that are deleted as a whole; none if there are others.
+/// Returns the columns that are deleted as a whole; none if there are others.
 fn columns(bound: &BoundModification<'_>, table: &Table) -> Option<Vec<String>> {
     let column = |operation: &crate::analysis::modification::operation::Operation| match operation.action {
         Action::Delete => table

@@ -118,7 +118,7 @@ impl WriteBuilder<'_> {
         self.rows(partition, names, beginning).await
     }
 
-    /// The column that is written though it was not named: a row of a compact table is there through its value, even if that is
+    /// Returns the column that is written though it was not named: a row of a compact table is there through its value, even if that is
     /// declared as none.
     fn implied_value(&self) -> Result<Option<ColumnId>, CqlError> {
         let (table, bound) = (self.params.table, self.bound);
@@ -184,7 +184,7 @@ impl WriteBuilder<'_> {
         Ok(())
     }
 
-    /// A conditional request's deletion of more than a row is older by a microsecond than what else the request writes
+    /// Returns a conditional request's deletion of more than a row is older by a microsecond than what else the request writes
     /// (Cassandra's `PartitionUpdate.Builder.updateAllTimestamp`).
     fn beneath_rows(&self, deletion: Deletion) -> Deletion {
         Deletion {
@@ -338,7 +338,7 @@ impl WriteBuilder<'_> {
         Ok(())
     }
 
-    /// The row as a reader sees it.
+    /// Returns the row as a reader sees it.
     async fn read_existing(&self, location: &RowLocation<'_>) -> Result<Option<OwnedRow>, CqlError> {
         if let Some(tested) = self.tested {
             let row = match location.kind {
@@ -355,7 +355,7 @@ impl WriteBuilder<'_> {
         }
     }
 
-    /// The stored row or static row, alive or not.
+    /// Returns the stored row or static row, alive or not.
     async fn read_stored(&self, location: &RowLocation<'_>) -> Result<Option<StoredRow>, CqlError> {
         let (view, table) = (self.writes.view(self.context), self.params.table);
         if location.kind == KeyKind::Static {

@@ -43,7 +43,7 @@ impl From<Result<Outcome, ExecutionError>> for AttemptOutcome {
 }
 
 impl Request<'_> {
-    /// The error as this request's client is told it: what failed below did not know who asked.
+    /// Returns the error as this request's client is told it: what failed below did not know who asked.
     fn client_error(&self, error: CqlError) -> CqlError {
         let consistency = self.options.consistency;
         match error {

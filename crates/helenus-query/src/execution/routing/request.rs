@@ -56,12 +56,12 @@ impl RequestWork<'_> {
         }
     }
 
-    /// True if its answer says what is in the store.
+    /// Returns true if its answer says what is in the store.
     pub(crate) fn reads(&self) -> bool {
         !self.is_direct() && matches!(self.write_type(), None | Some(WriteType::Cas))
     }
 
-    /// True of what is about no rows, such as a change of the schema: that has deadlines of its own.
+    /// Returns true of what is about no rows, such as a change of the schema: that has deadlines of its own.
     pub(crate) fn is_direct(&self) -> bool {
         match self {
             RequestWork::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
@@ -73,8 +73,8 @@ impl RequestWork<'_> {
         self.write_type() == Some(WriteType::Counter)
     }
 
-    /// True for writes that are the same however often they are made: all of their cells are known, and so is their timestamp, which the
-    /// client has given.
+    /// Returns true for writes that are the same however often they are made: all of their cells are known, and so is their timestamp,
+    /// which the client has given.
     pub(crate) fn is_repeatable(&self, options: &QueryOptions) -> bool {
         let has_time = |one: &ModificationPlan| options.timestamp_us.is_some() || one.has_timestamp();
         let is_repeatable = |one: &ModificationPlan| one.is_repeatable() && has_time(one);

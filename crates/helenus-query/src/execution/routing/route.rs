@@ -131,7 +131,7 @@ fn partition_count<'p>(
     named.len()
 }
 
-/// The owner of all these tokens, if they have one in common.
+/// Returns the owner of all these tokens, if they have one in common.
 fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
     let (first, rest) = tokens.split_first()?;
     let owner = cluster.owner(*first);
@@ -156,7 +156,7 @@ impl RequestPartitions {
         }
     }
 
-    /// The kind and the number of partitions of a batch without conditions.
+    /// Returns the kind and the number of partitions of a batch without conditions.
     fn batch_size<'p>(
         &self,
         modifications: impl Iterator<Item = &'p ModificationPlan>,

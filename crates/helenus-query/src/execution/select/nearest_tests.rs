@@ -184,7 +184,7 @@ fn bytes(vector: &[f32]) -> Bytes {
     bytes.freeze()
 }
 
-/// The part of what is nearest that the node finds.
+/// Returns the part of what is nearest that the node finds.
 async fn recall(
     node: &Node,
     measure: SimilarityFunction,

@@ -102,14 +102,14 @@ impl SelectExecution<'_> {
         ))))
     }
 
-    /// The order by nearness, and the index whose posting lists give it.
+    /// Returns the order by nearness, and the index whose posting lists give it.
     fn posting_lists(&self) -> Option<(&AnnOrdering, &Arc<Index>)> {
         let nearest = self.plan.nearest.as_ref()?;
         let index = nearest.posting_lists(&self.plan.table)?;
         Some((nearest, index))
     }
 
-    /// The nearest rows: by their posting lists, or, where another index finds few rows, all of these.
+    /// Returns the nearest rows: by their posting lists, or, where another index finds few rows, all of these.
     async fn source_of_nearest(
         &self,
         nearest: &AnnOrdering,
@@ -136,7 +136,7 @@ impl SelectExecution<'_> {
         Ok(Some(RowSource::Nearest(source)))
     }
 
-    /// The rows in the order of an indexed column.
+    /// Returns the rows in the order of an indexed column.
     fn source_in_order(
         &self,
         ordering: &ValueOrdering,

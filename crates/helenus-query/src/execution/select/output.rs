@@ -162,7 +162,7 @@ impl<'a> ResultCollector<'a> {
         }
     }
 
-    /// Bytes of the rows so far.
+    /// Returns the bytes of the rows so far.
     pub fn len_bytes(&self) -> usize {
         self.builder.len_bytes() + self.sorted_bytes
     }
@@ -191,7 +191,7 @@ impl<'a> ResultCollector<'a> {
         self.keeps_last = true;
     }
 
-    /// The rows of a part of a read.
+    /// Returns the rows of a part of a read.
     ///
     /// # Errors
     /// Of the last group's selectors.
@@ -204,7 +204,7 @@ impl<'a> ResultCollector<'a> {
         })
     }
 
-    /// The rows for which the page and LIMIT have room.
+    /// Returns the rows for which the page and LIMIT have room.
     pub fn rows_left(&self) -> u32 {
         let page = self.page.map_or(self.limits.rows, |page| page.rows);
         page.min(self.limits.rows).saturating_sub(self.counted)
@@ -388,7 +388,7 @@ impl<'a> ResultCollector<'a> {
         Ok(())
     }
 
-    /// The result rows, and where the next page starts.
+    /// Returns the result rows, and where the next page starts.
     pub fn finish(mut self) -> Result<(RowsContent, Option<Bytes>), CqlError> {
         self.finish_group()?;
         if let (Aggregation::Everything, Some(collector)) = (&self.plan.aggregation, &mut self.collector) {
@@ -449,7 +449,7 @@ fn write_row(
     }
 }
 
-/// The order of clustering, read backwards if the statement says so; nulls come first.
+/// Returns the order of clustering, read backwards if the statement says so; nulls come first.
 fn compare_keys(plan: &SelectPlan, a: &[Option<Bytes>], b: &[Option<Bytes>]) -> Ordering {
     let columns = plan
         .sort_columns

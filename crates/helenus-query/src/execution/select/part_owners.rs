@@ -128,7 +128,7 @@ impl PartOwners<'_> {
     }
 }
 
-/// True of failures of a node that another try, or another way, may not meet.
+/// Returns true of failures of a node that another try, or another way, may not meet.
 fn is_passing(error: &CqlError) -> bool {
     match error {
         CqlError::Server(_)
@@ -173,7 +173,7 @@ pub(crate) async fn serve(
     Ok(result.into_answer(run.plan).ok_or_else(not_in_parts)?)
 }
 
-/// The part as [`PartOwners::ask_node`] says it; none if it is one of another table.
+/// Returns the part as [`PartOwners::ask_node`] says it; none if it is one of another table.
 fn asked_part(options: &QueryOptions, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
     let state = |state: &Bytes| PagingState::decode(state)?.of(&plan.table);
     let rows_max = options.page_size.and_then(|size| u32::try_from(size).ok());

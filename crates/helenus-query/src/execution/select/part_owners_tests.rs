@@ -196,7 +196,7 @@ impl Cluster for Halves {
     }
 }
 
-/// An engine with 200 rows, and 240 in 40 partitions.
+/// Returns an engine with 200 rows, and 240 in 40 partitions.
 async fn engine_with_rows(concurrency: usize) -> (Arc<Engine>, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = EngineConfig::small(folder.path());
@@ -264,14 +264,14 @@ impl Joined {
         }
     }
 
-    /// The parts that the other node was asked for since the last look, and the scans.
+    /// Returns the parts that the other node was asked for since the last look, and the scans.
     fn asked(&self) -> (usize, usize) {
         let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
         (taken(&self.cluster.parts), taken(&self.cluster.scans))
     }
 }
 
-/// The numbers in the only row, each a bigint.
+/// Returns the numbers in the only row, each a bigint.
 async fn run(engine: &Arc<Engine>, text: &str) -> Result<Vec<i64>, CqlError> {
     let outcome = engine
         .query(&ClientState::default(), text, &QueryOptions::default())
@@ -319,7 +319,7 @@ async fn row_statements() -> Vec<(&'static str, Vec<Vec<Option<Bytes>>>)> {
     statements
 }
 
-/// The rows of all pages.
+/// Returns the rows of all pages.
 async fn in_pages(engine: &Arc<Engine>, text: &str, page_size: Option<i32>) -> Vec<Vec<Option<Bytes>>> {
     let mut options = QueryOptions {
         page_size,

@@ -37,7 +37,7 @@ impl Ring {
         }
     }
 
-    /// The ranges of tokens within the bounds, in order: as the tablets are cut, and each of these into several if there are few.
+    /// Returns the ranges of tokens within the bounds, in order: as the tablets are cut, and each of these into several if there are few.
     pub fn cut(&self, bounds: TokenBounds, parts_min: usize) -> Vec<TokenRange> {
         cut_at(bounds, &self.tablets, parts_min)
     }

@@ -53,7 +53,7 @@ pub(super) enum PartResult {
 }
 
 impl Part {
-    /// All of the tokens' rows.
+    /// Returns all of the tokens' rows.
     pub fn whole(tokens: TokenRange) -> Part {
         Part {
             tokens,
@@ -64,7 +64,7 @@ impl Part {
 }
 
 impl PartResult {
-    /// The result for another node; none if it can't be told.
+    /// Returns the result for another node; none if it can't be told.
     pub fn into_answer(self, plan: &SelectPlan) -> Option<PartAnswer> {
         Some(match self {
             PartResult::Counted(counted) => PartAnswer {
@@ -87,7 +87,7 @@ impl PartResult {
         })
     }
 
-    /// The result that another node has told; none if it is that of another statement.
+    /// Returns the result that another node has told; none if it is that of another statement.
     pub fn of_answer(answer: PartAnswer, plan: &SelectPlan) -> Option<PartResult> {
         let PartAnswer { rows, met } = answer;
         match rows {
@@ -105,7 +105,7 @@ impl PartResult {
 }
 
 impl ResultPage {
-    /// The rows that another node has sent; none if they are those of another statement.
+    /// Returns the rows that another node has sent; none if they are those of another statement.
     fn of_answer(page: PartPage, plan: &SelectPlan) -> Option<ResultPage> {
         let state = |state: Bytes| PagingState::decode(&state)?.of(&plan.table);
         let last = page.last.map(state).transpose().ok()?;
@@ -211,12 +211,12 @@ impl<'a> SelectExecution<'a> {
 }
 
 impl PartWork {
-    /// True if rows are counted where they lie.
+    /// Returns true if rows are counted where they lie.
     pub fn only_counts(&self) -> bool {
         matches!(self, PartWork::Count(_))
     }
 
-    /// True if a part comes to rows of the result.
+    /// Returns true if a part comes to rows of the result.
     pub fn gives_rows(&self) -> bool {
         matches!(self, PartWork::Rows(_))
     }
@@ -246,7 +246,7 @@ impl PartWork {
         })
     }
 
-    /// The same in a task of its own, once there is a place for it. The task ends with what is returned.
+    /// Returns the same in a task of its own, once there is a place for it. The task ends with what is returned.
     pub async fn spawn(
         &self,
         context: &Arc<ExecutionContext>,
@@ -291,7 +291,7 @@ impl CollectRequest {
         Ok(PartResult::Collected(output.into_partial(), met))
     }
 
-    /// The rows of the result from a part, as far as there is room.
+    /// Returns the rows of the result from a part, as far as there is room.
     async fn read_rows(
         &self,
         context: &Arc<ExecutionContext>,

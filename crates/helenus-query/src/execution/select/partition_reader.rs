@@ -172,7 +172,7 @@ impl PartitionReader<'_, '_> {
         scope::checkpoint().await
     }
 
-    /// A partition without rows, whose static content counts as one.
+    /// Returns a partition without rows, whose static content counts as one.
     fn static_alone(
         &self,
         key: &[Bytes],

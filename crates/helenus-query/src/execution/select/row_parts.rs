@@ -28,7 +28,7 @@ use crate::rows::RowCounts;
 type PartRead = Result<(Part, ResultPage, RowCounts), ExecutionError>;
 
 impl SelectExecution<'_> {
-    /// The tokens that are left to be read.
+    /// Returns the tokens that are left to be read.
     pub(super) fn begin_at_resume(&self, bounds: TokenBounds) -> TokenBounds {
         match &self.resume {
             Some(state) => TokenBounds {
@@ -135,7 +135,7 @@ impl Pace {
         self.parts += u64::from(!page.is_cut);
     }
 
-    /// The parts in which so many rows seem to lie.
+    /// Returns the parts in which so many rows seem to lie.
     fn parts_at_a_time(&self, rows: u32, parts_max: usize) -> usize {
         if self.parts == 0 {
             return 1;

@@ -86,7 +86,7 @@ pub async fn execute(
     }
 }
 
-/// The rows of one page.
+/// Returns the rows of one page.
 async fn read(
     run: &mut SelectExecution<'_>,
     limits: Limits,
@@ -123,8 +123,8 @@ async fn read(
     })
 }
 
-/// The tokens by which a read is passed on to their owner: those of the partitions that it names, or of the index entries that it begins
-/// with. None if it is about a range.
+/// Returns the tokens by which a read is passed on to their owner: those of the partitions that it names, or of the index entries that it
+/// begins with. None if it is about a range.
 ///
 /// # Errors
 /// Cassandra's, for keys that make no sense.
@@ -166,7 +166,7 @@ pub(crate) fn tokens(
 }
 
 impl SelectExecution<'_> {
-    /// The size of a page, if the result is given in pages.
+    /// Returns the size of a page, if the result is given in pages.
     fn page_limit(&mut self, limits: Limits, options: &QueryOptions) -> Result<Option<PageLimit>, CqlError> {
         let plan = self.plan;
         let page_size = options
@@ -248,7 +248,7 @@ impl SelectExecution<'_> {
         self.now_s.min(now_s).saturating_sub(SETTLED_S)
     }
 
-    /// The rows of each partition that are read.
+    /// Returns the rows of each partition that are read.
     pub fn rows_wanted(&self) -> Result<RowsWanted, CqlError> {
         match self.plan.is_distinct {
             true => Ok(RowsWanted::all()),
@@ -279,7 +279,7 @@ impl SelectExecution<'_> {
         Ok(())
     }
 
-    /// True if anything looks at the values of clustering columns.
+    /// Returns true if anything looks at the values of clustering columns.
     pub(super) fn needs_clustering(&self, filter: &Filter) -> bool {
         let plan = self.plan;
         let is_clustering = |place: usize| {

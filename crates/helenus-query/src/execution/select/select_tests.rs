@@ -68,7 +68,7 @@ impl Node {
             .unwrap_or_else(|error| panic!("{text}: {error}"));
     }
 
-    /// The rows as text, through pages of that size.
+    /// Returns the rows as text, through pages of that size.
     pub(super) async fn select(&self, text: &str, size: Option<i32>) -> Vec<String> {
         let mut lines = Vec::new();
         let mut state = None;

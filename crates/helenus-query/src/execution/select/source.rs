@@ -29,7 +29,7 @@ pub(crate) enum RowSource {
 }
 
 impl RowSource {
-    /// The next partition; what is left of the current one is skipped.
+    /// Returns the next partition; what is left of the current one is skipped.
     pub async fn next_partition(
         &mut self,
         context: &ExecutionContext,
@@ -43,7 +43,7 @@ impl RowSource {
         }
     }
 
-    /// True if the current partition is the last of those that are named.
+    /// Returns true if the current partition is the last of those that are named.
     pub fn is_at_last_key(&self) -> bool {
         match self {
             RowSource::Keys(source) => source.keys.len() == 0,
@@ -51,17 +51,17 @@ impl RowSource {
         }
     }
 
-    /// True if the statement names each partition by its key, and no index is read.
+    /// Returns true if the statement names each partition by its key, and no index is read.
     pub fn is_of_named_keys(&self) -> bool {
         matches!(self, RowSource::Keys(_))
     }
 
-    /// True if each partition is asked for by its key, and not as one of a range.
+    /// Returns true if each partition is asked for by its key, and not as one of a range.
     pub fn is_of_keys(&self) -> bool {
         !matches!(self, RowSource::Range(_))
     }
 
-    /// The static row of the current partition.
+    /// Returns the static row of the current partition.
     pub async fn static_row(
         &mut self,
         context: &ExecutionContext,
@@ -75,7 +75,7 @@ impl RowSource {
         }
     }
 
-    /// The index entry of the row that was given last, if rows come in the order of entries.
+    /// Returns the index entry of the row that was given last, if rows come in the order of entries.
     pub fn entry_position(&self) -> Option<EntryPosition> {
         match self {
             RowSource::Index(source) => source.position(),
@@ -83,7 +83,7 @@ impl RowSource {
         }
     }
 
-    /// The next row of the current partition, alive or not.
+    /// Returns the next row of the current partition, alive or not.
     pub async fn next_row(
         &mut self,
         context: &ExecutionContext,
@@ -100,7 +100,7 @@ impl RowSource {
         }
     }
 
-    /// False if it means nothing that the row that was given last is dead.
+    /// Returns false if it means nothing that the row that was given last is dead.
     pub fn is_at_dead_front(&self) -> bool {
         match self {
             RowSource::Keys(source) => source.rows.as_ref().is_some_and(RowCursor::is_at_dead_front),
@@ -278,7 +278,7 @@ impl RangeSource {
         }
     }
 
-    /// The tokens and the rows of each partition that it is about.
+    /// Returns the tokens and the rows of each partition that it is about.
     pub fn asked(&self) -> (TokenBounds, &RowsWanted) {
         (self.bounds, &self.wanted)
     }

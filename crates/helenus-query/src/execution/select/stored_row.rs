@@ -148,7 +148,7 @@ impl RowView for VirtualView<'_> {
     }
 }
 
-/// The elements of a serialized collection, as if each had a cell of its own.
+/// Returns the elements of a serialized collection, as if each had a cell of its own.
 fn whole_as_cells(column: &Column, whole: &Bytes) -> Vec<CellView> {
     use helenus_cql::types::CqlType;
     let cell = |path: Option<&[u8]>, value: &[u8]| CellView {
@@ -180,7 +180,7 @@ fn whole_as_cells(column: &Column, whole: &Bytes) -> Vec<CellView> {
     }
 }
 
-/// The clustering values of a stored row, as they were written.
+/// Returns the clustering values of a stored row, as they were written.
 pub(crate) fn clustering_values(table: &Table, found: &RowAt) -> Result<Vec<Bytes>, CqlError> {
     match found.row.packed.exact_clustering().map_err(corrupt)? {
         Some(exact) => Ok(exact.components),

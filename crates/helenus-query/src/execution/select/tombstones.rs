@@ -26,7 +26,7 @@ impl TombstoneCount {
         }
     }
 
-    /// The live and the dead rows so far.
+    /// Returns the live and the dead rows so far.
     pub fn counts(&self) -> (usize, usize) {
         (self.met.live, self.met.dead)
     }

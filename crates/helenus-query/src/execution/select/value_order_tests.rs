@@ -173,7 +173,7 @@ async fn check(
     }
 }
 
-/// A row of the result as the model has it.
+/// Returns a row of the result as the model has it.
 fn of_model(model: &Model, row: &str) -> (i64, (i32, i32)) {
     let mut from_behind = row.rsplit(' ').map(|part| part.parse().unwrap_or(-1));
     let (c, k) = (from_behind.next().unwrap_or(-1), from_behind.next().unwrap_or(-1));

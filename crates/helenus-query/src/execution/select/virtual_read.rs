@@ -128,7 +128,7 @@ impl SelectExecution<'_> {
         Ok(())
     }
 
-    /// The rows that the restrictions leave, in order, behind those of earlier pages.
+    /// Returns the rows that the restrictions leave, in order, behind those of earlier pages.
     fn virtual_rows(&self, table: &Table) -> Result<Vec<VirtualRow>, CqlError> {
         let restrictions = &self.plan.restrictions;
         let wanted = self.rows_wanted()?;

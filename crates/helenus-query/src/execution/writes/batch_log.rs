@@ -62,7 +62,7 @@ impl Entry {
         }
     }
 
-    /// An entry in the tablet of `token`, and the operand that writes it down.
+    /// Returns an entry in the tablet of `token`, and the operand that writes it down.
     pub fn new(context: &ExecutionContext, token: i64, ops: &[Op]) -> (Entry, Op) {
         let id = Uuid::new_v4();
         let entry = Entry {
@@ -115,7 +115,7 @@ impl Entry {
     }
 }
 
-/// The operands of an entry; none if it was removed.
+/// Returns the operands of an entry; none if it was removed.
 pub(crate) fn content(packed: Bytes, now_s: i64) -> Result<Option<Vec<Op>>, CqlError> {
     let row = StoredRow::parse(packed, None, &CellRules::default())?;
     if row.live(now_s)?.is_none() {

@@ -36,7 +36,7 @@ pub struct IndexedOps {
 }
 
 impl IndexedOps {
-    /// All of them, for one tablet or one record.
+    /// Returns all of them, for one tablet or one record.
     pub fn into_ops(self) -> Vec<Op> {
         let mut ops = self.added;
         ops.extend(self.removed);
@@ -93,7 +93,8 @@ impl WriteSet {
         Ok(())
     }
 
-    /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
+    /// Returns the operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are
+    /// locked.
     pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
         if self.has_derived_tables() {
             return Box::pin(self.derived_ops(context)).await;
@@ -199,7 +200,7 @@ impl WriteSet {
         Ok(())
     }
 
-    /// A header for each partition of a table with views.
+    /// Returns a header for each partition of a table with views.
     fn first_headers_of_viewed(&self) -> impl Iterator<Item = &HeaderWrite> {
         let mut seen = HashSet::new();
         self.headers
@@ -245,7 +246,7 @@ impl WriteSet {
         Ok(ops)
     }
 
-    /// A partition's header with what is written to it.
+    /// Returns a partition's header with what is written to it.
     fn header_after(
         &self,
         before: PartitionHeader,
@@ -259,7 +260,7 @@ impl WriteSet {
     }
 }
 
-/// The views on a table, as they are in today's schema.
+/// Returns the views on a table, as they are in today's schema.
 fn views_now(context: &ExecutionContext, table: &Table) -> Vec<Arc<Table>> {
     views_of(&context.schema(), table).cloned().collect()
 }

@@ -70,7 +70,7 @@ pub struct RowWrite {
 }
 
 impl RowWrite {
-    /// The merge operand, and where it is to be merged.
+    /// Returns the merge operand, and where it is to be merged.
     pub(crate) fn op(&self) -> Op {
         let (table, partition) = (self.table.number, &self.partition);
         let key = match self.kind {
@@ -151,7 +151,7 @@ impl WriteSet {
         self.rows.is_empty() && self.headers.is_empty()
     }
 
-    /// The partitions that are written, by the number of their table, which comes with them.
+    /// Returns the partitions that are written, by the number of their table, which comes with them.
     pub fn partitions(&self) -> HashMap<(u32, &Bytes), &Table> {
         let rows = self.rows.iter().map(|row| (&row.table, &row.partition));
         let headers = self.headers.iter().map(|write| (&write.table, &write.partition));
@@ -200,7 +200,7 @@ impl WriteSet {
         Ok(())
     }
 
-    /// True if any of it is in a keyspace with durable writes.
+    /// Returns true if any of it is in a keyspace with durable writes.
     pub(crate) fn is_durable(&self, schema: &Schema) -> bool {
         let is_durable = |table: &Table| {
             schema
@@ -211,14 +211,14 @@ impl WriteSet {
             || self.headers.iter().any(|write| is_durable(&write.table))
     }
 
-    /// The tokens of what is written.
+    /// Returns the tokens of what is written.
     pub(crate) fn tokens(&self) -> Vec<i64> {
         let rows = self.rows.iter().map(|write| write.partition.token);
         rows.chain(self.headers.iter().map(|write| write.partition.token))
             .collect()
     }
 
-    /// The parts of it by what `tablet` gives for their tokens, each with a token of its own.
+    /// Returns the parts of it by what `tablet` gives for their tokens, each with a token of its own.
     pub(crate) fn by_tablet(self, tablet: impl Fn(i64) -> i64) -> Vec<(i64, WriteSet)> {
         let mut parts: BTreeMap<i64, (i64, WriteSet)> = BTreeMap::new();
         for write in self.headers {
@@ -238,7 +238,7 @@ impl WriteSet {
         parts.into_values().collect()
     }
 
-    /// The merge operands of the headers and the rows.
+    /// Returns the merge operands of the headers and the rows.
     pub(crate) fn into_ops(self) -> Vec<Op> {
         let mut batch = WriteBatch::new();
         for write in &self.headers {

@@ -61,12 +61,12 @@ impl SamplerKind {
         }
     }
 
-    /// The sampler of that name.
+    /// Returns the sampler of that name.
     pub fn named(name: &str) -> Option<SamplerKind> {
         SamplerKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// True of what is added up; of the others the greatest value counts.
+    /// Returns true of what is added up; of the others the greatest value counts.
     fn is_sum(self) -> bool {
         matches!(
             self,
@@ -91,7 +91,7 @@ impl Interest {
         self.0 == 0
     }
 
-    /// True if that sampler wants to know.
+    /// Returns true if that sampler wants to know.
     pub fn has(self, kind: SamplerKind) -> bool {
         self.0 & kind.bit() != 0
     }
@@ -213,7 +213,7 @@ pub struct Sample {
     pub error: u64,
 }
 
-/// The table and the key of a partition in one.
+/// Returns the table and the key of a partition in one.
 fn sample_key(table: Uuid, item: &[u8]) -> SmallVec<[u8; 128]> {
     let mut key = SmallVec::from_slice(table.as_bytes());
     key.extend_from_slice(item);

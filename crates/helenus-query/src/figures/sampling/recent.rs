@@ -65,7 +65,7 @@ thread_local! {
     static RANDOM: Cell<u32> = const { Cell::new(0x9e37_79b9) };
 }
 
-/// The next number of a small generator (xorshift): requests that come in turns must not be counted in step.
+/// Returns the next number of a small generator (xorshift): requests that come in turns must not be counted in step.
 fn next_random() -> u32 {
     RANDOM.with(|state| {
         let mut x = state.get();
@@ -103,7 +103,7 @@ impl RecentPartitions {
         self.interval.load(Ordering::Relaxed) > 0
     }
 
-    /// True of one request in so many of this thread, on average.
+    /// Returns true of one request in so many of this thread, on average.
     pub(super) fn is_due(&self) -> bool {
         PASSED_OVER.with(|left| match left.get().checked_sub(1) {
             Some(less) => {
@@ -127,7 +127,7 @@ impl RecentPartitions {
         }
     }
 
-    /// The most active partitions, at most `most` of each.
+    /// Returns the most active partitions, at most `most` of each.
     pub fn report(&self, most: usize) -> RecentReport {
         let interval = self.interval.load(Ordering::Relaxed);
         let mut windows = self.windows.lock();

@@ -60,7 +60,7 @@ impl Top {
         }
     }
 
-    /// The count that a new key displaces.
+    /// Returns the count that a new key displaces.
     fn least_if_full(&self) -> Option<u64> {
         let is_full = self.entries.len() >= self.capacity;
         self.by_count.first().filter(|_| is_full).map(|(count, _)| *count)
@@ -101,12 +101,12 @@ impl Top {
         self.by_count.insert((count, place));
     }
 
-    /// The keys, in no order.
+    /// Returns the keys, in no order.
     pub fn entries(&self) -> &[Counted] {
         &self.entries
     }
 
-    /// The greatest, in order.
+    /// Returns the greatest, in order.
     pub fn greatest(&self, most: usize) -> Vec<Counted> {
         let places = self.by_count.iter().rev().take(most);
         places

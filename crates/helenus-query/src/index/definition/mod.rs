@@ -42,7 +42,7 @@ pub(crate) fn check_options(statement: &ast::CreateIndex) -> Result<(), CqlError
     }
 }
 
-/// The one thing that is indexed.
+/// Returns the one thing that is indexed.
 pub(crate) fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, CqlError> {
     let is_sai = statement.using.as_deref().is_some_and(sai::is_sai);
     let is_using_sasi = statement.using.as_deref().is_some_and(is_sasi);
@@ -93,7 +93,7 @@ pub(crate) fn target(table: &Table, statement: &ast::CreateIndex) -> Result<Inde
     Err(CqlError::invalid(message))
 }
 
-/// The kind of an index by its USING clause, and its options.
+/// Returns the kind of an index by its USING clause, and its options.
 pub(crate) fn index_kind(
     statement: &ast::CreateIndex,
 ) -> Result<(IndexKind, BTreeMap<String, String>), CqlError> {
@@ -115,7 +115,7 @@ pub(crate) fn no_class(statement: &ast::CreateIndex) -> CqlError {
     CqlError::Config(format!("Unable to find custom indexer class '{class}'"))
 }
 
-/// The column that a target names.
+/// Returns the column that a target names.
 pub(crate) fn existing<'t>(table: &'t Table, target: &ast::IndexTarget) -> Result<&'t Column, CqlError> {
     let name = target.column.as_str();
     let column = table.visible_column(name).map(|(_, column)| column.as_ref());
@@ -226,7 +226,7 @@ pub(crate) fn check_target(
     })
 }
 
-/// The `target` option: the column, in its modifier if it has one.
+/// Returns the `target` option: the column, in its modifier if it has one.
 pub(crate) fn target_option(target: &IndexTarget) -> String {
     let column = quote_identifier(&target.column);
     match target.kind.name() {

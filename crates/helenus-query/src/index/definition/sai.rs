@@ -35,7 +35,7 @@ const VECTOR: [&str; 4] = [
 const CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
 const SHORT_CLASSES: [&str; 2] = ["sai", "StorageAttachedIndex"];
 
-/// True for a class that is a storage-attached index.
+/// Returns true for a class that is a storage-attached index.
 pub fn is_sai(class: &str) -> bool {
     class == CLASS
         || SHORT_CLASSES
@@ -108,7 +108,7 @@ pub fn check(
     }
 }
 
-/// The cosine is what vectors are measured by where nothing is said.
+/// Returns the cosine is what vectors are measured by where nothing is said.
 fn measures_cosine(options: &BTreeMap<String, String>) -> bool {
     options
         .get("similarity_function")

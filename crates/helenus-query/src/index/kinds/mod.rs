@@ -53,7 +53,7 @@ pub trait Kind: Sync {
     }
 }
 
-/// The kind of an index.
+/// Returns the kind of an index.
 pub fn of(index: &Index) -> &'static dyn Kind {
     match index.kind {
         IndexKind::Custom if index.is_sasi() => &sasi::Sasi,
@@ -74,7 +74,7 @@ impl Index {
     }
 }
 
-/// The type in whose order the entries of a new index on the table lie, if they do.
+/// Returns the type in whose order the entries of a new index on the table lie, if they do.
 pub(crate) fn value_order(index: &Index, table: &Table) -> Option<CqlType> {
     let (_, column) = table.column(&index.target.column)?;
     let is_ordered = index.target.kind == IndexTargetKind::Simple
@@ -93,7 +93,7 @@ pub(crate) fn has_posting_lists(index: &Index, table: &Table) -> bool {
     })
 }
 
-/// True if the index answers `column operator value`.
+/// Returns true if the index answers `column operator value`.
 pub fn supports(index: &Index, column: &Column, operator: Operator) -> bool {
     index.target.column == column.name && of(index).supports(index, column, operator)
 }

@@ -47,7 +47,7 @@ impl Kind for StorageAttached {
     }
 }
 
-/// True if the index was declared as a storage-attached one.
+/// Returns true if the index was declared as a storage-attached one.
 pub fn is_storage_attached(index: &Index) -> bool {
     index.kind == IndexKind::Custom
         && index.options.get("class_name").is_some_and(|class| {

@@ -13,7 +13,7 @@ use crate::schema::{Column, Index, IndexKind, is_text};
 const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 const SASI_SHORT_CLASS: &str = "SASIIndex";
 
-/// True for a class that is an SASI index.
+/// Returns true for a class that is an SASI index.
 pub fn is_sasi(class: &str) -> bool {
     class == SASI_CLASS || class.eq_ignore_ascii_case(SASI_SHORT_CLASS)
 }
@@ -27,7 +27,7 @@ pub enum SasiMode {
 }
 
 impl SasiMode {
-    /// The mode of that name, in any case.
+    /// Returns the mode of that name, in any case.
     pub fn named(name: &str) -> Option<SasiMode> {
         Some(match name.to_ascii_uppercase().as_str() {
             "PREFIX" => SasiMode::Prefix,

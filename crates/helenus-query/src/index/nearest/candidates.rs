@@ -24,7 +24,7 @@ struct Place {
     written_us: i64,
 }
 
-/// The bits of a distance, in the order of `f32::total_cmp`.
+/// Returns the bits of a distance, in the order of `f32::total_cmp`.
 fn ordered(distance: f32) -> u32 {
     let bits = distance.to_bits();
     match distance.is_sign_negative() {
@@ -33,7 +33,7 @@ fn ordered(distance: f32) -> u32 {
     }
 }
 
-/// The distance again.
+/// Returns the distance again.
 fn distance_of(ordered: u32) -> f32 {
     f32::from_bits(match ordered & SIGN {
         0 => !ordered,
@@ -59,7 +59,7 @@ impl ListCandidates {
         self.places.len()
     }
 
-    /// The entries as another node is told of them.
+    /// Returns the entries as another node is told of them.
     pub fn encode(&self) -> Bytes {
         let entries_len: usize = self.places.iter().map(|place| place.len as usize).sum();
         let mut encoded = BytesMut::with_capacity(entries_len + self.places.len() * ENCODED_HEAD_LEN);
@@ -76,7 +76,7 @@ impl ListCandidates {
         encoded.freeze()
     }
 
-    /// The entries of a list as [`ListCandidates::encode`] gave them; none if they are damaged.
+    /// Returns the entries of a list as [`ListCandidates::encode`] gave them; none if they are damaged.
     pub fn decode(list: i64, encoded: Bytes) -> Option<ListCandidates> {
         let mut collector = ListCollector::new(list, Some(encoded.clone()));
         let mut rest = encoded.as_ref();

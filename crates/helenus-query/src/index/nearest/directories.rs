@@ -33,7 +33,7 @@ pub(crate) async fn prepare(context: &ExecutionContext, table: &Table) -> Result
     Ok(())
 }
 
-/// The directory as it is stored now.
+/// Returns the directory as it is stored now.
 pub(crate) async fn current(
     context: &ExecutionContext,
     index: &Index,

@@ -47,7 +47,7 @@ impl ListAtHand {
         Ok(rows.map(|rows| ListAtHand { rows, prefix_len }))
     }
 
-    /// The bytes that entries are parts of.
+    /// Returns the bytes that entries are parts of.
     pub fn bytes(&self) -> &Bytes {
         self.rows.bytes()
     }

@@ -53,7 +53,7 @@ pub(super) async fn search(
     Ok(try_join_all(searches).await?.into_iter().flatten().collect())
 }
 
-/// The other node that has all of these lists.
+/// Returns the other node that has all of these lists.
 fn peer_of(cluster: &dyn Cluster, family: &[i64]) -> Option<Uuid> {
     let mut owners = family
         .iter()
@@ -163,7 +163,7 @@ async fn search_list(
     }
 }
 
-/// The tokens of the lists of a search.
+/// Returns the tokens of the lists of a search.
 pub(crate) fn tokens(search: &ListSearch) -> impl Iterator<Item = i64> + Clone {
     search.lists.iter().map(|list| list_partition(*list).token)
 }

@@ -131,7 +131,7 @@ impl NearestSource {
         self.passed >= limit + limit / 4 + SPARE_ROWS
     }
 
-    /// The partition of the next entry that is followed.
+    /// Returns the partition of the next entry that is followed.
     pub async fn next_partition(
         &mut self,
         context: &ExecutionContext,
@@ -220,7 +220,7 @@ impl NearestSource {
         read_stored_static(context, table, &followed.base, header.as_ref()).await
     }
 
-    /// The row of the current entry.
+    /// Returns the row of the current entry.
     pub async fn next_row(
         &mut self,
         context: &ExecutionContext,

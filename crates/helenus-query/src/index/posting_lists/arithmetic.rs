@@ -5,19 +5,19 @@ use multiversion::multiversion;
 /// Sums that are kept side by side.
 const LANES: usize = 16;
 
-/// The dot product, as far as the shorter one goes.
+/// Returns the dot product, as far as the shorter one goes.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| x * y)
 }
 
-/// The square of the Euclidean distance.
+/// Returns the square of the Euclidean distance.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn distance_squared(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| (x - y) * (x - y))
 }
 
-/// The dot product with small whole numbers.
+/// Returns the dot product with small whole numbers.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn dot_bytes(a: &[f32], b: &[u8]) -> f32 {
     sum(a, b, |x, byte| x * f32::from(byte.cast_signed()))

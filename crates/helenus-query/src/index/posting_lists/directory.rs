@@ -84,12 +84,12 @@ impl Directory {
             .map_or(f32::INFINITY, |list| distance_squared(&list.centroid, vector))
     }
 
-    /// The list that a [prepared](super::prepared) vector is put into.
+    /// Returns the list that a [prepared](super::prepared) vector is put into.
     pub fn list_of(&self, vector: &[f32]) -> i64 {
         self.nearest(vector).map_or(ROOT, |list| list.id)
     }
 
-    /// The lists in which the entry of a vector may lie: the one that it is put into, and the one that is being moved from there.
+    /// Returns the lists in which the entry of a vector may lie: the one that it is put into, and the one that is being moved from there.
     pub fn lists_of(&self, vector: &[f32]) -> impl Iterator<Item = i64> {
         let nearest = self.nearest(vector);
         let from = nearest.and_then(|list| list.moving_from);
@@ -120,7 +120,7 @@ impl Directory {
         found.and_then(|(_, place)| self.lists.get(place))
     }
 
-    /// The lists in the order in which what is near to a vector is looked for.
+    /// Returns the lists in the order in which what is near to a vector is looked for.
     pub(crate) fn search_order(&self, measure: SimilarityFunction, wanted: &[f32]) -> SearchOrder {
         let distance = |list: &List| match measure {
             SimilarityFunction::DotProduct => -dot(&list.centroid, wanted),
@@ -160,7 +160,7 @@ pub struct SearchOrder {
 }
 
 impl SearchOrder {
-    /// True if no list is left.
+    /// Returns true if no list is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

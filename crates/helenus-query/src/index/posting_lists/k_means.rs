@@ -31,7 +31,7 @@ pub fn k_means(points: &[Vec<f32>], count: usize, random: &mut SmallRng) -> Vec<
     centroids
 }
 
-/// The place of the nearest centroid.
+/// Returns the place of the nearest centroid.
 pub fn nearest(point: &[f32], centroids: &[Vec<f32>]) -> usize {
     let distances = centroids.iter().map(|centroid| distance_squared(point, centroid));
     let least = distances.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));

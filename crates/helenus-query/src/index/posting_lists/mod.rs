@@ -57,7 +57,7 @@ struct KnownDirectory {
 }
 
 impl PostingLists {
-    /// The directory of an index as it was known, and when.
+    /// Returns the directory of an index as it was known, and when.
     pub fn known(&self, index: &Index) -> Option<(Arc<Directory>, Instant)> {
         let known = self.known.lock();
         let known = known.get(&index.table.number)?;
@@ -79,7 +79,7 @@ impl PostingLists {
         self.added.lock().retain(|(number, _), _| is_there(*number));
     }
 
-    /// An entry was put into the list: true once in a while.
+    /// Returns an entry was put into the list: true once in a while.
     fn wants_mark(&self, index: &Index, list: i64) -> bool {
         let mut added = self.added.lock();
         let count = added.entry((index.table.number, list)).or_default();
@@ -98,7 +98,7 @@ impl PostingLists {
     }
 }
 
-/// A vector as it is compared: where the direction alone counts, of length 1.
+/// Returns a vector as it is compared: where the direction alone counts, of length 1.
 pub fn prepared(measure: SimilarityFunction, mut vector: Vec<f32>) -> Vec<f32> {
     if measure == SimilarityFunction::Cosine {
         let length = dot(&vector, &vector).sqrt();
@@ -109,7 +109,7 @@ pub fn prepared(measure: SimilarityFunction, mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// A stored vector, prepared; none if the index does not hold such a one.
+/// Returns a stored vector, prepared; none if the index does not hold such a one.
 pub fn indexed_vector(index: &Index, ty: &CqlType, value: &[u8]) -> Option<Vec<f32>> {
     let CqlType::Vector { dimension, .. } = ty else {
         return None;
@@ -134,7 +134,7 @@ pub struct ListOps {
     pub removed: Vec<Op>,
 }
 
-/// The changes of entries that follow from a row's change.
+/// Returns the changes of entries that follow from a row's change.
 ///
 /// # Errors
 /// If the row's key is not of the layout.

@@ -73,7 +73,7 @@ pub fn distance(measure: SimilarityFunction, wanted: &[f32], packed: &[u8]) -> O
     }
 }
 
-/// The vector again, as near as the packed form has it.
+/// Returns the vector again, as near as the packed form has it.
 pub fn unpack(packed: &[u8]) -> Option<Vec<f32>> {
     let (kind, body) = packed.split_first()?;
     match *kind {

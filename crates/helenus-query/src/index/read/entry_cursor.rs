@@ -25,12 +25,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The base row, ordered as a scan of the base table is.
+    /// Returns the base row, ordered as a scan of the base table is.
     pub(super) fn row(&self) -> (i64, &Bytes, &Bytes) {
         (self.base.token, &self.base.bytes, &self.clustering)
     }
 
-    /// Bytes of its parts.
+    /// Returns the bytes of its parts.
     pub(super) fn len(&self) -> usize {
         self.value.len() + self.base.bytes.len() + self.clustering.len()
     }
@@ -53,7 +53,7 @@ pub(super) struct EntryCursor {
 }
 
 impl EntryCursor {
-    /// The wanted ones of a value's entries.
+    /// Returns the wanted ones of a value's entries.
     pub fn of_value(index: Arc<Index>, value: Bytes, wanted: RowsWanted, now_s: i64) -> EntryCursor {
         let partition = entry_key(&index, value.clone());
         let rows = RowCursor::new(&index.table, partition, None, wanted, false);
@@ -65,7 +65,7 @@ impl EntryCursor {
         }
     }
 
-    /// The entries with keys in the range, of an index in the order of values.
+    /// Returns the entries with keys in the range, of an index in the order of values.
     pub fn of_range(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
         let cursor = RangeCursor::within(&index.table, keys, RowsWanted::all());
         EntryCursor {
@@ -76,7 +76,7 @@ impl EntryCursor {
         }
     }
 
-    /// The same from the last to the first.
+    /// Returns the same from the last to the first.
     pub fn of_range_reversed(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
         let cursor = ReversedRangeCursor::within(&index.table, keys);
         EntryCursor {
@@ -169,7 +169,7 @@ impl EntryStream {
         }
     }
 
-    /// The entries of those base partitions.
+    /// Returns the entries of those base partitions.
     pub fn within(cursor: EntryCursor, bases: Bases) -> EntryStream {
         EntryStream {
             read: Vec::new().into_iter(),

@@ -27,7 +27,7 @@ pub(crate) struct OrderedRead<'a> {
 }
 
 impl IndexSource {
-    /// The rows of the read.
+    /// Returns the rows of the read.
     ///
     /// # Errors
     /// `Invalid value for the paging state`, if it is another statement's.
@@ -55,7 +55,7 @@ impl IndexSource {
 }
 
 impl OrderedRead<'_> {
-    /// The keys of the entries that are left to be read.
+    /// Returns the keys of the entries that are left to be read.
     fn keys(&self, table: &Table) -> Result<ByteRange, CqlError> {
         let Some(state) = self.resume else {
             return Ok(self.range.keys(self.index));
@@ -70,7 +70,7 @@ impl OrderedRead<'_> {
         }
     }
 
-    /// The keys of the range before the entry of the last row.
+    /// Returns the keys of the range before the entry of the last row.
     fn keys_before(&self, table: &Table, state: &PagingState, value: &Bytes) -> Result<ByteRange, CqlError> {
         let (index, number) = (self.index, self.index.table.number);
         let of_value = entry_key(index, value.clone());

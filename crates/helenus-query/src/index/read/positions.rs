@@ -23,7 +23,7 @@ pub(crate) enum BaseRange<'a> {
     Partition(&'a PartitionKey),
 }
 
-/// The entries of a value for base rows within the range.
+/// Returns the entries of a value for base rows within the range.
 pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
     let layout = &index.table.layout;
     let ranges = match range {
@@ -71,7 +71,8 @@ pub(super) fn rest_of_entries(
     }
 }
 
-/// The least clustering of a value's entries behind that row; none if there are none. The entry of a partition that is not done counts as behind.
+/// Returns the least clustering of a value's entries behind that row; none if there are none. The entry of a partition that is not done
+/// counts as behind.
 pub(super) fn rest_start(
     table: &Table,
     index: &Index,
@@ -85,8 +86,8 @@ pub(super) fn rest_start(
     })
 }
 
-/// The clustering at which a value's entries before that row end; none if all of them are before it. The entry of a partition that is not done
-/// counts as before.
+/// Returns the clustering at which a value's entries before that row end; none if all of them are before it. The entry of a partition that
+/// is not done counts as before.
 pub(super) fn rest_end(
     table: &Table,
     index: &Index,

@@ -99,7 +99,7 @@ impl<'a> Probe<'a> {
 }
 
 impl<'a> IndexRead<'a> {
-    /// The index to go by; none if the table is to be scanned.
+    /// Returns the index to go by; none if the table is to be scanned.
     pub(super) async fn choose(
         &self,
         context: &ExecutionContext,
@@ -129,7 +129,7 @@ impl<'a> IndexRead<'a> {
         }))
     }
 
-    /// The index whose entries are the fewest, if these are few.
+    /// Returns the index whose entries are the fewest, if these are few.
     pub(super) async fn choose_few(
         &self,
         context: &ExecutionContext,
@@ -141,7 +141,7 @@ impl<'a> IndexRead<'a> {
         Ok(least.map(|least| self.ended(table, probes.swap_remove(least))))
     }
 
-    /// An index of which all entries were read.
+    /// Returns an index of which all entries were read.
     fn ended(&self, table: &Table, mut probe: Probe<'a>) -> Chosen<'a> {
         if probe.lookup.is_range() {
             self.sort(table, &mut probe);
@@ -245,7 +245,7 @@ impl<'a> IndexRead<'a> {
         probe.read.dedup_by(|next, kept| next.row() == kept.row());
     }
 
-    /// The entries behind the one that the last page ended with.
+    /// Returns the entries behind the one that the last page ended with.
     fn go_on(
         &self,
         table: &Table,
@@ -272,7 +272,7 @@ impl<'a> IndexRead<'a> {
     }
 }
 
-/// The keys of a range behind the entry of the last row.
+/// Returns the keys of a range behind the entry of the last row.
 pub(super) fn rest_of_range(
     table: &Table,
     index: &Index,

@@ -82,7 +82,7 @@ impl IndexSource {
         Ok(values(table, &self.index, column, place, row)?.contains(&entry.value))
     }
 
-    /// True if the index is on a static column.
+    /// Returns true if the index is on a static column.
     pub fn is_by_static(&self, table: &Table) -> bool {
         let column = table.column(&self.index.target.column);
         column.is_some_and(|(_, column)| column.is_static())

@@ -39,7 +39,7 @@ impl Flag {
     /// Those of which clients may be warned while they are enabled.
     pub const WARNED: [Flag; 1] = [Flag::ZeroTtlOnTwcs];
 
-    /// The guardrail's name in messages.
+    /// Returns the guardrail's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Flag::AllowFiltering => "allow_filtering",
@@ -59,12 +59,12 @@ impl Flag {
         }
     }
 
-    /// The setting, as in `cassandra.yaml`.
+    /// Returns the setting, as in `cassandra.yaml`.
     pub fn setting(self) -> String {
         format!("{}_enabled", self.base_name())
     }
 
-    /// The setting by which clients are warned, of those in [`Flag::WARNED`].
+    /// Returns the setting by which clients are warned, of those in [`Flag::WARNED`].
     pub fn warning_setting(self) -> String {
         format!("{}_warned", self.base_name())
     }

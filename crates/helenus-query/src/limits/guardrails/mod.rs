@@ -26,7 +26,7 @@ pub struct Guardrails {
 }
 
 impl Guardrails {
-    /// True if nothing is guarded.
+    /// Returns true if nothing is guarded.
     pub fn is_empty(&self) -> bool {
         self.thresholds.is_empty()
             && self.disabled.is_empty()
@@ -43,12 +43,12 @@ impl Guardrails {
         thresholds.try_for_each(|(kind, threshold)| kind.check_order(*threshold))
     }
 
-    /// True if a kind has a threshold.
+    /// Returns true if a kind has a threshold.
     pub fn guards(&self, kind: ThresholdKind) -> bool {
         self.thresholds.iter().any(|(known, _)| *known == kind)
     }
 
-    /// The thresholds of a kind.
+    /// Returns the thresholds of a kind.
     pub fn threshold(&self, kind: ThresholdKind) -> Threshold {
         let found = self.thresholds.iter().find(|(known, _)| *known == kind);
         found.map_or(Threshold::default(), |(_, threshold)| *threshold)
@@ -62,7 +62,7 @@ impl Guardrails {
         }
     }
 
-    /// True if what the flag stands for is allowed.
+    /// Returns true if what the flag stands for is allowed.
     pub fn is_enabled(&self, flag: Flag) -> bool {
         !self.disabled.contains(&flag)
     }
@@ -75,7 +75,7 @@ impl Guardrails {
         }
     }
 
-    /// True if a client that uses what the flag stands for is warned.
+    /// Returns true if a client that uses what the flag stands for is warned.
     pub fn is_warned(&self, flag: Flag) -> bool {
         self.warned.contains(&flag)
     }
@@ -88,7 +88,7 @@ impl Guardrails {
         }
     }
 
-    /// The values that are warned of, ignored or disallowed.
+    /// Returns the values that are warned of, ignored or disallowed.
     pub fn values(&self, kind: ValueKind, act: ValueAct) -> &[String] {
         let mut all = self.values.iter();
         let found = all.find(|(known, known_act, _)| (*known, *known_act) == (kind, act));
@@ -113,7 +113,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that has checked nothing yet.
+    /// Returns a guard that has checked nothing yet.
     pub fn new(guardrails: &Arc<Guardrails>) -> Guard {
         Guard {
             guardrails: guardrails.clone(),
@@ -235,7 +235,7 @@ impl Guard {
         }
     }
 
-    /// The error of a request that is refused. Its message is a warning too, as in Cassandra.
+    /// Returns the error of a request that is refused. Its message is a warning too, as in Cassandra.
     fn refusal(&mut self, message: String) -> CqlError {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.push(message.clone());

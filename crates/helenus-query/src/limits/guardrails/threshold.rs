@@ -76,7 +76,7 @@ impl ThresholdKind {
         VectorDimensions,
     ];
 
-    /// The beginning of its settings' names.
+    /// Returns the beginning of its settings' names.
     pub fn name(self) -> &'static str {
         match self {
             CollectionSize => "collection_size",
@@ -105,7 +105,7 @@ impl ThresholdKind {
         }
     }
 
-    /// The guardrail's name in messages.
+    /// Returns the guardrail's name in messages.
     pub(super) fn guardrail(self) -> &'static str {
         match self {
             DataDiskUsage => "replica_disk_usage",
@@ -124,7 +124,7 @@ impl ThresholdKind {
         }
     }
 
-    /// True of a value that its threshold does not allow.
+    /// Returns true of a value that its threshold does not allow.
     pub(super) fn is_beyond(self, value: i64, threshold: i64) -> bool {
         match self {
             MinimumReplicationFactor | MinimumTimestamp => value < threshold,

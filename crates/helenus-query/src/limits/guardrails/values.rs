@@ -18,7 +18,7 @@ pub enum ValueAct {
 }
 
 impl ValueAct {
-    /// The ending of the setting's name.
+    /// Returns the ending of the setting's name.
     pub fn suffix(self) -> &'static str {
         match self {
             ValueAct::Warned => "warned",
@@ -35,7 +35,7 @@ impl ValueKind {
         ValueKind::WriteConsistencyLevels,
     ];
 
-    /// The guardrail's name in messages, and the beginning of its settings' names.
+    /// Returns the guardrail's name in messages, and the beginning of its settings' names.
     pub fn name(self) -> &'static str {
         match self {
             ValueKind::ReadConsistencyLevels => "read_consistency_levels",

@@ -40,12 +40,12 @@ fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {
     FEATURES.iter().filter(|feature| (feature.is_used)(schema))
 }
 
-/// The format in which a document with this schema is written.
+/// Returns the format in which a document with this schema is written.
 pub(crate) fn of_journal(schema: &Schema) -> u32 {
     used(schema).fold(JOURNAL_LEAST, |format, feature| format.max(feature.journal))
 }
 
-/// The format in which a base with this schema is written.
+/// Returns the format in which a base with this schema is written.
 pub(crate) fn of_base(schema: &Schema) -> u32 {
     used(schema).fold(BASE_LEAST, |format, feature| format.max(feature.base))
 }
@@ -62,7 +62,7 @@ const LINES: [(&str, u32); 5] = [
 /// What a line may hold anywhere that formats before this one do not know.
 const WITHIN_LINES: [(&str, u32); 1] = [(r#""wide_vector":"#, 14)];
 
-/// The first format whose binaries can read a line of the journal. What the line speaks of may be gone.
+/// Returns the first format whose binaries can read a line of the journal. What the line speaks of may be gone.
 pub(crate) fn of_line(line: &str) -> u32 {
     let by_begin = LINES.iter().filter(|(begin, _)| line.starts_with(begin));
     let by_part = WITHIN_LINES.iter().filter(|(part, _)| line.contains(part));

@@ -85,7 +85,7 @@ impl Journal {
         self.lines.iter().map(|line| line.len()).sum()
     }
 
-    /// True if a new base is due before that many bytes of lines are added.
+    /// Returns true if a new base is due before that many bytes of lines are added.
     pub(crate) fn is_full(&self, more: usize) -> bool {
         let base_bytes = self.base.as_ref().map_or(0, |base| base.bytes);
         self.is_old || self.bytes() + more > LINES_BYTES.max(base_bytes / BASE_PART)
@@ -100,7 +100,7 @@ pub(crate) fn damaged(why: impl std::fmt::Display) -> CqlError {
     CqlError::Server(format!("the schema document is damaged: {why}"))
 }
 
-/// The lines that lead from one schema to the next.
+/// Returns the lines that lead from one schema to the next.
 pub(crate) fn difference(before: &Schema, after: &Schema) -> Vec<Line> {
     let stored = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual;
     let mut lines = Vec::new();
@@ -251,7 +251,7 @@ pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) ->
     Ok(())
 }
 
-/// The keyspace, to be changed: copied once, if others see it too.
+/// Returns the keyspace, to be changed: copied once, if others see it too.
 fn changed<'s>(schema: &'s mut Schema, name: &str) -> Result<&'s mut Keyspace, CqlError> {
     let keyspace = schema.keyspaces.get_mut(name);
     let keyspace = keyspace.ok_or_else(|| damaged(format!("there is no keyspace {name}")))?;

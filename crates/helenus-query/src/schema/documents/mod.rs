@@ -290,7 +290,7 @@ pub(super) fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
     }
 }
 
-/// A keyspace with its types, functions and aggregates, without its tables.
+/// Returns a keyspace with its types, functions and aggregates, without its tables.
 pub(crate) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
     let user_type = |ty: &Arc<UserType>| UserTypeDoc {
         name: ty.name.clone(),
@@ -405,7 +405,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
     }
 }
 
-/// The schema as bytes; what is computed (system keyspaces) stays out.
+/// Returns the schema as bytes; what is computed (system keyspaces) stays out.
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let service_levels = schema.access.service_levels.values();
     let snapshots = schema
@@ -435,7 +435,7 @@ pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
         .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
 }
 
-/// The format that a document says it is in; its first line is enough.
+/// Returns the format that a document says it is in; its first line is enough.
 pub(crate) fn format(line: &str) -> Result<u32, serde_json::Error> {
     #[derive(Deserialize)]
     struct Format {

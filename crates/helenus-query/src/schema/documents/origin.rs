@@ -20,7 +20,7 @@ fn levels(origin: Option<&Arc<TableOrigin>>) -> impl Iterator<Item = &TableOrigi
     origin.into_iter().flat_map(|origin| origin.levels())
 }
 
-/// The origins of a table.
+/// Returns the origins of a table.
 pub(super) fn origin_docs(origin: Option<&Arc<TableOrigin>>) -> Vec<OriginDoc> {
     let document = |origin: &TableOrigin| OriginDoc {
         number: origin.table,
@@ -29,12 +29,12 @@ pub(super) fn origin_docs(origin: Option<&Arc<TableOrigin>>) -> Vec<OriginDoc> {
     levels(origin).map(document).collect()
 }
 
-/// The numbers of an index in the tablets of its table's origins.
+/// Returns the numbers of an index in the tablets of its table's origins.
 pub(super) fn index_numbers(origin: Option<&Arc<TableOrigin>>) -> Vec<u32> {
     levels(origin).map(|origin| origin.table).collect()
 }
 
-/// The origin of a table, of which so many are wanted by these numbers: those of the table itself, or of one of its indexes.
+/// Returns the origin of a table, of which so many are wanted by these numbers: those of the table itself, or of one of its indexes.
 fn read(documents: &[OriginDoc], numbers: impl DoubleEndedIterator<Item = u32>) -> Option<Arc<TableOrigin>> {
     let numbered: Vec<(&OriginDoc, u32)> = documents.iter().zip(numbers).collect();
     numbered.into_iter().rev().fold(None, |below, (document, table)| {
@@ -47,12 +47,12 @@ fn read(documents: &[OriginDoc], numbers: impl DoubleEndedIterator<Item = u32>) 
     })
 }
 
-/// The origin of a table.
+/// Returns the origin of a table.
 pub(super) fn read_origin(documents: &[OriginDoc]) -> Option<Arc<TableOrigin>> {
     read(documents, documents.iter().map(|document| document.number))
 }
 
-/// The origin of an index with these numbers, whose table has these origins.
+/// Returns the origin of an index with these numbers, whose table has these origins.
 pub(super) fn read_index_origin(documents: &[OriginDoc], numbers: &[u32]) -> Option<Arc<TableOrigin>> {
     read(documents, numbers.iter().copied())
 }

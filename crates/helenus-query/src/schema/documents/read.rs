@@ -159,7 +159,7 @@ fn read_aggregate(
     })
 }
 
-/// A table of a keyspace whose types are known.
+/// Returns a table of a keyspace whose types are known.
 pub(crate) fn read_table_into(
     keyspace: &Keyspace,
     document: &TableDoc,

@@ -3,8 +3,8 @@
 use super::{keyspace_doc, read_keyspace};
 use crate::schema::{EntryTable, Keyspace};
 
-/// A keyspace under another name. Its types, functions and masks are of that keyspace; all else is as it was. Views and their base tables do not
-/// know each other yet.
+/// Returns a keyspace under another name. Its types, functions and masks are of that keyspace; all else is as it was. Views and their base
+/// tables do not know each other yet.
 ///
 /// # Errors
 /// In words: something of it cannot be understood.

@@ -36,7 +36,7 @@ impl From<ServiceLevelDoc> for ServiceLevel {
     }
 }
 
-/// The levels by name.
+/// Returns the levels by name.
 pub(crate) fn by_name(levels: Vec<ServiceLevelDoc>) -> std::collections::BTreeMap<String, ServiceLevel> {
     levels
         .into_iter()

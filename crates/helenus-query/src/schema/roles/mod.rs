@@ -32,7 +32,7 @@ impl Roles {
         self.roles.get(name)
     }
 
-    /// A role and all that it is a member of, however far up. Empty if there is no such role.
+    /// Returns a role and all that it is a member of, however far up. Empty if there is no such role.
     pub fn all_of(&self, name: &str) -> Vec<&Arc<Role>> {
         let mut found: Vec<&Arc<Role>> = Vec::new();
         let mut seen = BTreeSet::from([name]);
@@ -46,7 +46,7 @@ impl Roles {
         found
     }
 
-    /// True if the role or one that it is a member of is a superuser.
+    /// Returns true if the role or one that it is a member of is a superuser.
     pub fn is_superuser(&self, name: &str) -> bool {
         self.all_of(name).iter().any(|role| role.is_superuser)
     }

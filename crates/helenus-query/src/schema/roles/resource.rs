@@ -107,7 +107,7 @@ impl Resource {
         std::iter::successors(Some(self.clone()), Resource::parent)
     }
 
-    /// True for the server's own functions, which everybody may call.
+    /// Returns true for the server's own functions, which everybody may call.
     pub fn is_built_in(&self) -> bool {
         match self {
             Resource::AllFunctionsIn(keyspace) | Resource::Function(FunctionResource { keyspace, .. }) => {
@@ -117,7 +117,7 @@ impl Resource {
         }
     }
 
-    /// True for a keyspace of the server and what lies in it: what is granted on all keyspaces does not hold there.
+    /// Returns true for a keyspace of the server and what lies in it: what is granted on all keyspaces does not hold there.
     pub fn is_system_data(&self) -> bool {
         match self {
             Resource::Keyspace(keyspace)
@@ -127,7 +127,7 @@ impl Resource {
         }
     }
 
-    /// The permissions that can be granted on it.
+    /// Returns the permissions that can be granted on it.
     pub fn applicable(&self) -> PermissionSet {
         let permissions = match self {
             Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => applicable::KEYSPACE,
@@ -141,7 +141,7 @@ impl Resource {
         permissions.iter().collect()
     }
 
-    /// True if the thing of that name is the same in both schemas: not one that was created after the other was dropped.
+    /// Returns true if the thing of that name is the same in both schemas: not one that was created after the other was dropped.
     pub fn is_same(&self, before: &Schema, after: &Schema) -> bool {
         let is_same_keyspace = |name: &str| {
             let id = before.keyspace(name).map(|keyspace| keyspace.id);

@@ -20,7 +20,7 @@ pub struct Role {
     pub service_level: Option<String>,
 }
 
-/// True for a statement about roles, users, permissions, identities and service levels.
+/// Returns true for a statement about roles, users, permissions, identities and service levels.
 pub(crate) fn is_about_roles(statement: &Statement) -> bool {
     matches!(
         statement,

@@ -6,7 +6,7 @@ use helenus_cql::error::CqlError;
 use super::values::config;
 use crate::properties::Options;
 
-/// The option in full, in capitals.
+/// Returns the option in full, in capitals.
 pub fn caching(declared: Options) -> Result<Options, CqlError> {
     let keys = declared.get("keys").map_or("NONE", String::as_str);
     if !["ALL", "NONE"]

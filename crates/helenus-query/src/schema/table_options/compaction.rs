@@ -90,7 +90,7 @@ const STRATEGIES: [Strategy; 4] = [
     },
 ];
 
-/// The option in full: the class with its package, and the thresholds of strategies that have them.
+/// Returns the option in full: the class with its package, and the thresholds of strategies that have them.
 pub fn compaction(mut declared: Options) -> Result<Options, CqlError> {
     let Some(class) = declared.get("class") else {
         return config("Missing sub-option 'class' for the 'compaction' option".to_owned());
@@ -336,7 +336,7 @@ fn check_scaling(text: &str) -> Result<(), CqlError> {
     }
 }
 
-/// A number, or a hundredth of one before `%`.
+/// Returns a number, or a hundredth of one before `%`.
 fn percent(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {
         Some(number) => parse_double(number).map(|number| number / 100.0),
@@ -344,7 +344,7 @@ fn percent(text: &str) -> Option<f64> {
     }
 }
 
-/// A size of at least a MiB.
+/// Returns a size of at least a MiB.
 fn size(declared: &Options, name: &str) -> Result<Option<f64>, CqlError> {
     let Some(text) = declared.get(name) else {
         return Ok(None);
@@ -380,7 +380,7 @@ fn check_least_size(declared: &Options, target: f64) -> Result<(), CqlError> {
     }
 }
 
-/// Bytes from `10MiB`, `10 MB`, `10B`.
+/// Returns the bytes from `10MiB`, `10 MB`, `10B`.
 fn bytes(text: &str) -> Option<f64> {
     let amount = text.strip_suffix('B')?;
     let (amount, base) = match amount.strip_suffix('i') {
@@ -398,7 +398,7 @@ fn bytes(text: &str) -> Option<f64> {
     Some(amount * base.powi(power))
 }
 
-/// Bytes as Cassandra shows them.
+/// Returns the bytes as Cassandra shows them.
 fn shown(mut bytes: f64) -> String {
     let mut units = ["", "Ki", "Mi", "Gi"].into_iter().peekable();
     while let Some(unit) = units.next() {
@@ -422,12 +422,12 @@ where
     }
 }
 
-/// A number; `kind` is what the message calls it.
+/// Returns a number; `kind` is what the message calls it.
 fn number<T: FromStr>(declared: &Options, name: &str, kind: &str) -> Result<Option<T>, CqlError> {
     parsed(declared, name, kind, |text| text.parse().ok())
 }
 
-/// The same for a double, in the forms that Java reads.
+/// Returns the same for a double, in the forms that Java reads.
 fn double(declared: &Options, name: &str, kind: &str) -> Result<Option<f64>, CqlError> {
     parsed(declared, name, kind, parse_double)
 }
@@ -447,7 +447,7 @@ fn parsed<T>(
     }
 }
 
-/// The option's text, if it is neither true nor false.
+/// Returns the option's text, if it is neither true nor false.
 fn not_boolean<'a>(declared: &'a Options, name: &str) -> Option<&'a str> {
     let text = declared.get(name)?.as_str();
     let is_boolean = ["true", "false"]

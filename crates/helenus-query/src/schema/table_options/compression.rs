@@ -30,7 +30,7 @@ fn uncompressed() -> Options {
     Options::from([("enabled".to_owned(), "false".to_owned())])
 }
 
-/// The option in full: the class with its package, and the length of chunks.
+/// Returns the option in full: the class with its package, and the length of chunks.
 pub fn compression(mut declared: Options) -> Result<Options, CqlError> {
     if declared.is_empty() {
         return Ok(uncompressed());

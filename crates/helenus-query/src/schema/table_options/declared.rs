@@ -12,7 +12,7 @@ const FP_CHANCE_UNSET: f64 = -1.0;
 /// The one that suits compaction by levels.
 pub(super) const FP_CHANCE_LEVELED: f64 = 0.1;
 
-/// The options of what is created with a WITH clause.
+/// Returns the options of what is created with a WITH clause.
 pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
     let unset = TableOptions {
         bloom_filter_fp_chance: FP_CHANCE_UNSET,
@@ -21,7 +21,7 @@ pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
     apply(properties, unset)
 }
 
-/// The options that result from a WITH clause on top of those that were there.
+/// Returns the options that result from a WITH clause on top of those that were there.
 pub fn apply(properties: &Properties, options: TableOptions) -> Result<TableOptions, CqlError> {
     let mut known: Vec<&str> = REGISTRY.iter().map(|option| option.name).collect();
     known.push("id");
@@ -43,8 +43,8 @@ pub fn check_form(properties: &Properties) -> Result<(), CqlError> {
     read(&properties, TableOptions::default()).map(drop)
 }
 
-/// The options as declared on top of those that were there; what does not read as an option's value is refused, whether the options make
-/// sense together is not asked.
+/// Returns the options as declared on top of those that were there; what does not read as an option's value is refused, whether the options
+/// make sense together is not asked.
 pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
     for option in &REGISTRY {
         let name = option.name;

@@ -96,25 +96,25 @@ impl Default for TableOptions {
 }
 
 impl TableOptions {
-    /// False if `compression` is switched off, which is stored and has no effect.
+    /// Returns false if `compression` is switched off, which is stored and has no effect.
     pub(crate) fn is_compressed(&self) -> bool {
         self.compression
             .get("enabled")
             .is_none_or(|enabled| enabled != "false")
     }
 
-    /// False if `caching` keeps both keys and rows out of caches: the table's rows then do not enter the row cache.
+    /// Returns false if `caching` keeps both keys and rows out of caches: the table's rows then do not enter the row cache.
     pub(crate) fn is_cached(&self) -> bool {
         let mut parts = ["keys", "rows_per_partition"].into_iter();
         !parts.all(|part| self.caching.get(part).is_some_and(|value| value == "NONE"))
     }
 
-    /// True if `compaction` names compaction by levels, which has another default for `bloom_filter_fp_chance`.
+    /// Returns true if `compaction` names compaction by levels, which has another default for `bloom_filter_fp_chance`.
     fn is_leveled(&self) -> bool {
         self.is_compacted_by(".LeveledCompactionStrategy")
     }
 
-    /// True if `compaction` names compaction by windows of time.
+    /// Returns true if `compaction` names compaction by windows of time.
     pub(crate) fn is_compacted_by_windows(&self) -> bool {
         self.is_compacted_by(".TimeWindowCompactionStrategy")
     }
@@ -125,8 +125,8 @@ impl TableOptions {
     }
 }
 
-/// The options as DESCRIBE shows them, `name = value` each. A view has no TTL, and Cassandra no limit of rates: one is shown where it is
-/// set.
+/// Returns the options as DESCRIBE shows them, `name = value` each. A view has no TTL, and Cassandra no limit of rates: one is shown where
+/// it is set.
 pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
     let is_shown = |name: &str| match name {
         "default_time_to_live" => !is_view,
@@ -140,7 +140,7 @@ pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
         .collect()
 }
 
-/// The options as columns of `system_schema.tables` and `system_schema.views`, but for those that are null there.
+/// Returns the options as columns of `system_schema.tables` and `system_schema.views`, but for those that are null there.
 pub(crate) fn cells(options: &TableOptions) -> impl Iterator<Item = (&'static str, Bytes)> {
     REGISTRY
         .iter()

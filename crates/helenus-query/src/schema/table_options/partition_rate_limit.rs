@@ -20,7 +20,7 @@ pub struct PartitionRateLimit {
     pub writes_per_second: Option<u32>,
 }
 
-/// The declared limit; none for an empty map.
+/// Returns the declared limit; none for an empty map.
 pub(super) fn partition_rate_limit(declared: &Options) -> Result<Option<PartitionRateLimit>, CqlError> {
     if let Some(unknown) = declared
         .keys()

@@ -247,7 +247,7 @@ pub(super) static REGISTRY: [TableOption; 20] = [
     },
 ];
 
-/// The extensions, with the options that Cassandra does not have.
+/// Returns the extensions, with the options that Cassandra does not have.
 fn extensions(options: &TableOptions) -> Option<Bytes> {
     let mut extensions = options.extensions.clone();
     if let Some(limit) = &options.per_partition_rate_limit {

@@ -11,7 +11,7 @@ pub(crate) fn config<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::Config(message))
 }
 
-/// A double as Java prints it in messages.
+/// Returns a double as Java prints it in messages.
 pub fn java(value: f64) -> String {
     helenus_cql::value::java::double_to_string(value)
 }
@@ -35,7 +35,7 @@ pub(super) fn at_least(name: &str, value: i32, least: i32) -> Result<(), CqlErro
     }
 }
 
-/// The name of a memtable configuration: those of a stock `cassandra.yaml`.
+/// Returns the name of a memtable configuration: those of a stock `cassandra.yaml`.
 pub(super) fn memtable(name: String) -> Result<String, CqlError> {
     match name.as_str() {
         "default" | "skiplist" | "trie" => Ok(name),

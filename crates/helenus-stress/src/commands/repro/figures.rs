@@ -3,7 +3,7 @@
 use super::{Done, Run};
 use crate::results::{OperationResult, PublishedFigure};
 
-/// A figure beside a published one.
+/// Returns a figure beside a published one.
 pub fn figure(name: impl Into<String>, published: &str, measured: impl Into<String>) -> PublishedFigure {
     PublishedFigure {
         name: name.into(),
@@ -13,23 +13,23 @@ pub fn figure(name: impl Into<String>, published: &str, measured: impl Into<Stri
     }
 }
 
-/// The step of that name.
+/// Returns the step of that name.
 pub fn step<'a>(done: &'a [Done], name: &str) -> Option<&'a Run> {
     done.iter().find(|done| done.name == name).map(|done| &done.run)
 }
 
-/// An operation's figures; none when there was no such operation.
+/// Returns an operation's figures; none when there was no such operation.
 pub fn operation<'a>(run: &'a Run, name: &str) -> Option<&'a OperationResult> {
     run.result.operation(name)
 }
 
-/// One of the server's figures.
+/// Returns one of the server's figures.
 pub fn server(run: &Run, name: &str) -> Option<f64> {
     let figure = run.result.server.iter().find(|figure| figure.name == name)?;
     Some(figure.value)
 }
 
-/// A gauge of the server's metrics at the end.
+/// Returns a gauge of the server's metrics at the end.
 pub fn gauge(run: &Run, name: &str) -> Option<f64> {
     run.pages.as_ref()?.1.gauges.get(name).copied()
 }

@@ -107,7 +107,7 @@ fn of_step(tables: u64, published: Option<f64>, run: &Run) -> Vec<PublishedFigur
     figures
 }
 
-/// Each number of tables against ten, as they were before and after.
+/// Returns each number of tables against ten, as they were before and after.
 fn against_ten(done: &[Done], again: &Run) -> Vec<PublishedFigure> {
     let before = step(done, &name(10)).and_then(writes);
     let Some(ten) = before

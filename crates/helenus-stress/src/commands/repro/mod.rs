@@ -72,7 +72,7 @@ struct Rate {
 }
 
 impl Step {
-    /// A step of its own, at full speed.
+    /// Returns a step of its own, at full speed.
     fn new(name: impl Into<String>, keyspace: &'static str, kind: RunKind, line: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -85,7 +85,7 @@ impl Step {
         }
     }
 
-    /// The command's arguments, with the rate.
+    /// Returns the command's arguments, with the rate.
     fn arguments(&self, done: &[Done]) -> Result<String> {
         let Some(Rate { of, factor }) = self.rate else {
             return Ok(self.line.clone());
@@ -98,7 +98,7 @@ impl Step {
         Ok(format!("{} --rate {:.0}", self.line, per_s * factor))
     }
 
-    /// The exit status of a step, which depends on its purpose.
+    /// Returns the exit status of a step, which depends on its purpose.
     fn exit_status(&self, run: &Run) -> Ended {
         let mut errors = run.result.operations.iter().flat_map(|of| &of.errors);
         match run.ended {
@@ -130,7 +130,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// A number of the report at this scale, but no less than `least`.
+    /// Returns a number of the report at this scale, but no less than `least`.
     fn count(self, full: f64, least: u64) -> u64 {
         ((full * self.factor).round() as u64).max(least)
     }
@@ -208,7 +208,7 @@ fn find(name: &str) -> Result<&'static Experiment> {
         })
 }
 
-/// The step's own arguments, with the connection, schema and server of the command line.
+/// Returns the step's own arguments, with the connection, schema and server of the command line.
 fn step_args(args: &ReproArgs, step: &Step, line: &str, directory: &Path) -> Result<LoadArgs> {
     let mut load = cli::run_arguments(line.split_whitespace().map(OsString::from))?;
     let level = load.connect.cl;

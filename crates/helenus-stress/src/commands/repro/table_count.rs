@@ -64,7 +64,7 @@ fn figures(done: &[Done], step_name: &str, run: &Run) -> Vec<PublishedFigure> {
     figures
 }
 
-/// The cost of creating the tables.
+/// Returns the cost of creating the tables.
 fn of_first(tables: u64, run: &Run) -> Vec<PublishedFigure> {
     let mut figures = Vec::new();
     let mut add = |what: &str, wanted: &str, measured: Option<String>| {

@@ -15,7 +15,7 @@ use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
 
 const MIB: u64 = 1 << 20;
 
-/// A folder on a file system with free space: the cache leaves a share of its disk free, and that of the other tests may be full.
+/// Returns a folder on a file system with free space: the cache leaves a share of its disk free, and that of the other tests may be full.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }

@@ -105,7 +105,7 @@ impl CacheFolder {
         Ok(folder)
     }
 
-    /// The space that the blocks take on disk.
+    /// Returns the space that the blocks take on disk.
     pub fn used_bytes(&self) -> u64 {
         let entries = std::fs::read_dir(self.blocks()).into_iter().flatten().flatten();
         let on_disk = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512));

@@ -37,7 +37,7 @@ impl HotParts {
         }
     }
 
-    /// True if a part of a block that is reused shall be written again.
+    /// Returns true if a part of a block that is reused shall be written again.
     pub fn spare(&self, hash: u64) -> bool {
         let (word, bit) = self.bit(hash);
         let is_hot = word.fetch_and(!bit, Ordering::Relaxed) & bit != 0;

@@ -56,7 +56,7 @@ pub(crate) struct DiskCacheConfig {
 }
 
 impl DiskCacheConfig {
-    /// The folder, the size of the cache and that of its blocks; `None` if there is no space.
+    /// Returns the folder, the size of the cache and that of its blocks; `None` if there is no space.
     fn prepare(&self, identity: Uuid) -> std::io::Result<Option<(CacheFolder, u64, u64)>> {
         let folder = CacheFolder::lock(&self.folder)?;
         let space = folder.space()?;
@@ -192,7 +192,7 @@ impl DiskCache {
         self.parts.load().is_some()
     }
 
-    /// A part, if it is on disk and undamaged. Of one that is not on disk the index in memory knows that.
+    /// Returns a part, if it is on disk and undamaged. Of one that is not on disk the index in memory knows that.
     async fn get(&self, key: &PartKey, reads: ReadPolicy) -> Option<Bytes> {
         let parts = self.parts.load_full();
         let found = match &parts {
@@ -305,7 +305,7 @@ impl DiskCache {
         }
     }
 
-    /// False if reads have failed since the last check, or what is inserted is not there.
+    /// Returns false if reads have failed since the last check, or what is inserted is not there.
     async fn is_sound(&self, state: &mut State) -> bool {
         let Some(parts) = self.parts.load_full() else {
             return true;

@@ -72,7 +72,7 @@ fn is_sstable(location: &Path) -> bool {
 }
 
 impl CachedObjectStore {
-    /// False of all objects while the cache is closed: without it, what is asked for is read, and no whole parts.
+    /// Returns false of all objects while the cache is closed: without it, what is asked for is read, and no whole parts.
     fn caches(&self, location: &Path) -> bool {
         is_sstable(location) && self.cache.is_open()
     }
@@ -220,7 +220,7 @@ impl ObjectStore for CachedObjectStore {
         futures::future::try_join_all(ranges.iter().map(get)).await
     }
 
-    /// The parts of what is deleted are no longer read; they are overwritten in their turn.
+    /// Returns the parts of what is deleted are no longer read; they are overwritten in their turn.
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         self.inner.delete_stream(locations)
     }

@@ -52,18 +52,18 @@ impl Code for PartKey {
     }
 }
 
-/// The parts that a range of bytes touches.
+/// Returns the parts that a range of bytes touches.
 pub(super) fn parts_of(range: &Range<u64>) -> Range<u32> {
     let number = |index: u64| u32::try_from(index).unwrap_or(u32::MAX);
     number(range.start / PART_BYTES)..number(range.end.div_ceil(PART_BYTES))
 }
 
-/// The bytes of parts in an SSTable that is long enough.
+/// Returns the bytes of parts in an SSTable that is long enough.
 pub(super) fn bytes_of(parts: Range<u32>) -> Range<u64> {
     u64::from(parts.start) * PART_BYTES..u64::from(parts.end) * PART_BYTES
 }
 
-/// The runs of neighbouring parts that were not found.
+/// Returns the runs of neighbouring parts that were not found.
 pub(super) fn missing_runs(first: u32, found: &[Option<Bytes>]) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
     for (index, part) in (first..).zip(found) {
@@ -78,7 +78,7 @@ pub(super) fn missing_runs(first: u32, found: &[Option<Bytes>]) -> Vec<Range<u32
     runs
 }
 
-/// The whole parts of an SSTable among bytes that begin at `start`; `is_end` if the SSTable ends with them.
+/// Returns the whole parts of an SSTable among bytes that begin at `start`; `is_end` if the SSTable ends with them.
 pub(super) fn whole_parts(
     object: &Arc<str>,
     start: u64,

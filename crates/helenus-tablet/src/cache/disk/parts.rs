@@ -102,7 +102,7 @@ impl Parts {
         })
     }
 
-    /// A part, if it is there and fits its checksum.
+    /// Returns a part, if it is there and fits its checksum.
     pub async fn get(&self, key: &PartKey) -> Result<Option<Bytes>, String> {
         let loaded = caught(self.cache.storage().load(key)).await?;
         Ok(match loaded.map_err(|error| error.to_string())? {

@@ -20,7 +20,7 @@ const BLOCKS: u64 = 512;
 /// A cache of fewer blocks cannot be written to.
 const BLOCKS_MIN: u64 = 8;
 
-/// The size of a block in a new cache of that size.
+/// Returns the size of a block in a new cache of that size.
 pub(super) fn block_bytes(wanted: u64) -> u64 {
     (wanted / BLOCKS)
         .clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
@@ -56,14 +56,14 @@ impl DiskSpace {
             .min(self.total / RESERVE_SHARE_MAX)
     }
 
-    /// The size of a cache that has `used` bytes already, if none is set: half of what it could have.
+    /// Returns the size of a cache that has `used` bytes already, if none is set: half of what it could have.
     pub fn cache_bytes_default(&self, used: u64, memory: u64) -> u64 {
         ((self.free + used) / 2)
             .min(BYTES_DEFAULT_MAX)
             .min(memory.saturating_mul(MEMORY_FACTOR))
     }
 
-    /// The size that a cache should change to, if any; 0 if there is no space for one.
+    /// Returns the size that a cache should change to, if any; 0 if there is no space for one.
     pub fn fitting(&self, now: u64, used: u64, wanted: u64, block_bytes: u64, may_grow: bool) -> Option<u64> {
         let reserve = self.reserve();
         let whole = |bytes: u64| match bytes - bytes % block_bytes {

@@ -116,7 +116,7 @@ impl LogAppender for ObjectAppender {
 }
 
 impl ObjectAppender {
-    /// The oldest object that is still needed.
+    /// Returns the oldest object that is still needed.
     fn first(&self) -> u64 {
         let segments = self.ledger.segments.lock();
         segments.first().map_or(self.next, |segment| segment.number)

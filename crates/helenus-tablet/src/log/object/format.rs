@@ -18,7 +18,7 @@ const FENCE_MAGIC: [u8; 8] = *b"HLNSFEN1";
 /// Magic and the log's id.
 const HEAD_LEN: usize = 24;
 
-/// The folder of all logs, or of one.
+/// Returns the folder of all logs, or of one.
 pub(crate) fn log_folder(id: Option<LogId>) -> Path {
     let folder = Path::from(FOLDER);
     match id {
@@ -31,14 +31,14 @@ pub(crate) fn log_path(id: LogId, number: u64) -> Path {
     log_folder(Some(id)).join(format!("{number:020}"))
 }
 
-/// The number in the path of an object of a log.
+/// Returns the number in the path of an object of a log.
 pub(super) fn number_of(location: &Path) -> Option<u64> {
     let name = location.filename()?;
     (name.len() == 20).then(|| name.parse().ok()).flatten()
 }
 
-/// True for objects of a log, also below a prefix. Whoever puts one must know of every attempt, since a refused one may follow one that has
-/// taken effect.
+/// Returns true for objects of a log, also below a prefix. Whoever puts one must know of every attempt, since a refused one may follow one
+/// that has taken effect.
 pub(crate) fn is_log_object(location: &Path) -> bool {
     let count = location.parts_count();
     count >= 3
@@ -69,7 +69,7 @@ pub(crate) struct Group {
     pub records: Vec<Record>,
 }
 
-/// An object with a frame, whose header is finished here.
+/// Returns an object with a frame, whose header is finished here.
 pub(super) fn encode(id: LogId, number: u64, first: u64, time: CommitTime, mut frame: Vec<u8>) -> PutPayload {
     FrameHeader::finish(&mut frame, number, time, first);
     payload(GROUP_MAGIC, id, frame)
@@ -102,7 +102,7 @@ pub(super) fn decode(bytes: &Bytes, id: LogId, number: u64) -> Option<LogObject>
     }
 }
 
-/// The group of a frame; `None` if it is not of that object, or damaged.
+/// Returns the group of a frame; `None` if it is not of that object, or damaged.
 pub(super) fn group_of(frame: &Bytes, number: u64) -> Option<Group> {
     let (header, body) = FrameHeader::decode(frame, number)?;
     Some(Group {

@@ -39,7 +39,7 @@ fn corrupt(id: LogId, number: u64, detail: &str) -> StoreError {
     }
 }
 
-/// The numbers of a log's objects that are there, ascending.
+/// Returns the numbers of a log's objects that are there, ascending.
 pub(crate) async fn numbers(store: &dyn ObjectStore, id: LogId) -> Result<Vec<u64>, StoreError> {
     let listed = store.list(Some(&log_folder(Some(id))));
     let found: Vec<_> = listed.try_collect().await.map_err(|error| unavailable(&error))?;
@@ -114,12 +114,12 @@ pub(crate) async fn fence(
     }
 }
 
-/// True if that object of a log is its fence.
+/// Returns true if that object of a log is its fence.
 pub(crate) async fn is_fence(store: &dyn ObjectStore, id: LogId, number: u64) -> Result<bool, StoreError> {
     Ok(get(store, id, number).await? == LogObject::Fence)
 }
 
-/// The groups of a log up to that number and not before `from`, all that are still needed.
+/// Returns the groups of a log up to that number and not before `from`, all that are still needed.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if one of them is missing or damaged.
@@ -143,7 +143,7 @@ pub(crate) async fn read(
     Ok(groups)
 }
 
-/// The oldest object that was needed when the newest group of a log was written, if there is one after `up_to`.
+/// Returns the oldest object that was needed when the newest group of a log was written, if there is one after `up_to`.
 async fn first_needed(
     store: &Arc<dyn ObjectStore>,
     id: LogId,
@@ -160,7 +160,7 @@ async fn first_needed(
     Ok(None)
 }
 
-/// The groups of some objects of a log.
+/// Returns the groups of some objects of a log.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if one of them is missing or damaged.

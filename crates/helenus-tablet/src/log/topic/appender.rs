@@ -90,7 +90,8 @@ impl LogAppender for TopicAppender {
 }
 
 impl TopicAppender {
-    /// The appender of a log that has begun, which the ledger gets to know. It waits between groups for nothing, and is not to be abandoned.
+    /// Returns the appender of a log that has begun, which the ledger gets to know. It waits between groups for nothing, and is not to be
+    /// abandoned.
     pub fn new(
         client: Arc<dyn TopicClient>,
         begun: &BegunLog,
@@ -116,7 +117,7 @@ impl TopicAppender {
         }
     }
 
-    /// The oldest frame that is still needed.
+    /// Returns the oldest frame that is still needed.
     fn first(&self) -> u64 {
         let segments = self.ledger.segments.lock();
         segments.first().map_or(self.next_frame, |segment| segment.number)

@@ -37,7 +37,7 @@ impl From<TopicError> for StoreError {
 /// A topic whose partitions are replicated logs.
 #[async_trait]
 pub(crate) trait TopicClient: Send + Sync + 'static {
-    /// The number of its partitions.
+    /// Returns the number of its partitions.
     async fn partitions(&self) -> Result<u32, TopicError>;
 
     /// Appends a record, and waits until all replicas in sync have it; its offset. A request that has failed, or was dropped, may append it later.
@@ -46,7 +46,7 @@ pub(crate) trait TopicClient: Send + Sync + 'static {
     /// Records from that offset on that all replicas in sync have, with their offsets, ascending. None if there are none yet.
     async fn fetch(&self, partition: u32, offset: i64) -> Result<Vec<(i64, TopicRecord)>, TopicError>;
 
-    /// The offset of the oldest record, and the one after the newest that all replicas in sync have.
+    /// Returns the offset of the oldest record, and the one after the newest that all replicas in sync have.
     async fn bounds(&self, partition: u32) -> Result<Range<i64>, TopicError>;
 
     /// Deletes the records before that offset.

@@ -23,7 +23,7 @@ pub(crate) struct LogPlace {
 const ID_MARK: [u8; 4] = [b'H', b'T', 0x80, b'L'];
 
 impl LogPlace {
-    /// The id of the log there.
+    /// Returns the id of the log there.
     pub fn id(self) -> LogId {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.partition.to_be_bytes());
@@ -32,7 +32,7 @@ impl LogPlace {
         Uuid::from_bytes(bytes)
     }
 
-    /// The place of a log, if it lies in a topic.
+    /// Returns the place of a log, if it lies in a topic.
     pub fn of(id: LogId) -> Option<LogPlace> {
         let mut bytes: &[u8] = id.as_bytes();
         let partition = bytes.get_u32();
@@ -107,7 +107,7 @@ impl RecordKey {
     }
 }
 
-/// The records of a frame, whose header is finished here. None is longer than `part_bytes_max`.
+/// Returns the records of a frame, whose header is finished here. None is longer than `part_bytes_max`.
 pub(super) fn split(key: RecordKey, number: u64, frame: &[u8], part_bytes_max: usize) -> Vec<TopicRecord> {
     let chunks = frame.chunks(part_bytes_max.max(1));
     let count = chunks.len() as u32;
@@ -129,7 +129,7 @@ pub(super) fn split(key: RecordKey, number: u64, frame: &[u8], part_bytes_max: u
     chunks.zip(0..).map(record).collect()
 }
 
-/// A frame without records: the beginning of a log.
+/// Returns a frame without records: the beginning of a log.
 pub(super) fn beginning(time_ms: i64) -> Vec<u8> {
     let mut frame = empty_frame();
     FrameHeader::finish(&mut frame, 1, time_ms, 1);

@@ -65,7 +65,7 @@ fn failed(error: &Error) -> TopicError {
 }
 
 impl KafkaTopic {
-    /// The topic of that configuration; nothing is sent yet.
+    /// Returns the topic of that configuration; nothing is sent yet.
     pub fn new(url: TopicUrl, config: TopicConfig) -> Result<KafkaTopic, StoreError> {
         let tls = config.tls_client()?;
         Ok(KafkaTopic {

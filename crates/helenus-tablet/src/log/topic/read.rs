@@ -173,7 +173,7 @@ pub(super) fn corrupt(place: LogPlace, frame: u64, detail: &str) -> StoreError {
     }
 }
 
-/// The group commit that a frame holds.
+/// Returns the group commit that a frame holds.
 pub(super) fn group(place: LogPlace, frame: StoredFrame) -> Result<(u64, Group), StoreError> {
     let damaged = || corrupt(place, frame.number, "the frame does not match its checksum");
     let bytes = Bytes::from(frame.bytes);

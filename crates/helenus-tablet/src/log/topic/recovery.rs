@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::log::object::{FencedLog, LogObjects};
 
 impl TopicLogs {
-    /// The log of that place as far as the partition holds it now.
+    /// Returns the log of that place as far as the partition holds it now.
     async fn read_log(&self, place: LogPlace, until: i64) -> Result<LogReader, StoreError> {
         let mut reader = LogReader::new(self.store_identity, place.epoch);
         let take = |offset, record: &TopicRecord| reader.take(offset, record);
@@ -62,7 +62,7 @@ impl TopicLogs {
         }
     }
 
-    /// The groups of a log from one frame to another, all that are still needed.
+    /// Returns the groups of a log from one frame to another, all that are still needed.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if one of them is missing or damaged.
@@ -123,8 +123,8 @@ impl TopicLogs {
         Ok(())
     }
 
-    /// The newest logs of partitions that have ended, and of which more is left than must be. A log that has not ended now may be needed by
-    /// the time of its end, so whether one of these is needed must be found out afterwards.
+    /// Returns the newest logs of partitions that have ended, and of which more is left than must be. A log that has not ended now may be
+    /// needed by the time of its end, so whether one of these is needed must be found out afterwards.
     pub async fn ended_logs(&self) -> Result<Vec<LogPlace>, StoreError> {
         let mut ended = Vec::new();
         for place in self.newest_logs().await? {

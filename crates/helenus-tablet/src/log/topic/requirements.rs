@@ -17,12 +17,12 @@ const REPLICAS_IN_SYNC: &str = "min.insync.replicas";
 const UNCLEAN_ELECTIONS: &str = "unclean.leader.election.enable";
 const CLEANUP: &str = "cleanup.policy";
 
-/// The replicas that must have a record before it is acknowledged: all but the one whose loss is to be survived without a pause.
+/// Returns the replicas that must have a record before it is acknowledged: all but the one whose loss is to be survived without a pause.
 fn replicas_in_sync(replicas_min: u16) -> u16 {
     replicas_min.saturating_sub(1).max(1)
 }
 
-/// The settings that a topic is made with.
+/// Returns the settings that a topic is made with.
 pub(super) fn settings(replicas_min: u16) -> [(&'static str, String); 5] {
     [
         (REPLICAS_IN_SYNC, replicas_in_sync(replicas_min).to_string()),

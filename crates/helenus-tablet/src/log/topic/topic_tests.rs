@@ -49,7 +49,7 @@ impl Bench {
         )
     }
 
-    /// The numbers of the records that an heir reads.
+    /// Returns the numbers of the records that an heir reads.
     async fn inherited(&self, place: LogPlace) -> Vec<u64> {
         let fenced = self.logs.fence(place).await.unwrap();
         let groups = self.logs.read(place, 1, fenced.end - 1).await.unwrap();

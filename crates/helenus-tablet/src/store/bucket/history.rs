@@ -39,12 +39,12 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs of all processes, also of former ones.
+    /// Returns the logs of all processes, also of former ones.
     pub(crate) async fn all_logs(&self) -> Result<Vec<LogId>, StoreError> {
         subfolders(self.log_store().as_ref(), &log_folder(None)).await
     }
 
-    /// The numbers of the objects that a log has.
+    /// Returns the numbers of the objects that a log has.
     pub(crate) async fn log_numbers(&self, log: LogId) -> Result<Vec<u64>, StoreError> {
         numbers(self.log_store().as_ref(), log).await
     }

@@ -239,7 +239,7 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs that tablets name.
+    /// Returns the logs that tablets name.
     pub(super) async fn needed_logs(&self, store: &Store) -> Result<BTreeSet<LogId>, StoreError> {
         let tablets = store.stored_tablets().await?;
         let reads = futures::stream::iter(tablets).map(|tablet| TabletLogs::read(&self.store, tablet));
@@ -248,7 +248,7 @@ impl Remote {
         Ok(spans.map(|span| span.log).collect())
     }
 
-    /// The numbers of the objects of a log before its fence; none of a log that is not fenced.
+    /// Returns the numbers of the objects of a log before its fence; none of a log that is not fenced.
     pub(super) async fn fenced_objects(&self, log: LogId) -> Result<Vec<u64>, StoreError> {
         let mut numbers = numbers(self.log_store().as_ref(), log).await?;
         let Some(last) = numbers.pop() else {

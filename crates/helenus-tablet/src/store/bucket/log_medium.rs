@@ -31,7 +31,7 @@ pub(super) struct Begun {
 }
 
 impl Remote {
-    /// The topic of a log, and its place there, if it lies in one.
+    /// Returns the topic of a log, and its place there, if it lies in one.
     fn in_topic(&self, id: LogId) -> Result<Option<(&TopicLogs, LogPlace)>, StoreError> {
         match (&self.topic, LogPlace::of(id)) {
             (Some(topic), Some(place)) => Ok(Some((topic, place))),
@@ -144,7 +144,7 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs of other processes that are fenced, and of which something is left.
+    /// Returns the logs of other processes that are fenced, and of which something is left.
     pub(super) async fn ended_logs(&self, own: LogId) -> Result<Vec<LogId>, StoreError> {
         if let Some(topic) = &self.topic {
             let ended = topic.ended_logs().await?.into_iter().map(LogPlace::id);

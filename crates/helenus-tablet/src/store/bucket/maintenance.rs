@@ -74,7 +74,7 @@ struct UnflushedAge {
 }
 
 impl UnflushedAge {
-    /// The age of the oldest row in memory; with rows that arrived during the last flush, up to the time that it took more.
+    /// Returns the age of the oldest row in memory; with rows that arrived during the last flush, up to the time that it took more.
     fn age(&mut self, tablet: &Tablet) -> Duration {
         let flushed = tablet.stage.tree().flushed();
         if tablet.stage.bytes() == 0 {

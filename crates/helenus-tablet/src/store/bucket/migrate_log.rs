@@ -58,7 +58,7 @@ async fn load(url: &StoreUrl) -> Result<(Bucket, Format), StoreError> {
     Ok((bucket, format))
 }
 
-/// The place of the log as `FORMAT` records it.
+/// Returns the place of the log as `FORMAT` records it.
 fn place(config: &StoreConfig, log: Option<&Bucket>) -> Option<String> {
     let topic = config.log_topic.as_ref().map(ToString::to_string);
     topic.or_else(|| log.map(|log| log.url.to_string()))
@@ -116,17 +116,17 @@ impl LogMove {
         LogMoveRecord { to }.store(&self.documents.bucket).await
     }
 
-    /// The store's documents.
+    /// Returns the store's documents.
     pub fn documents(&self) -> &StoreDocuments {
         &self.documents
     }
 
-    /// The store's identity.
+    /// Returns the store's identity.
     pub fn identity(&self) -> uuid::Uuid {
         self.identity
     }
 
-    /// The tablets that the store began with.
+    /// Returns the tablets that the store began with.
     pub fn initial_tablets(&self) -> Vec<(u32, TokenRange)> {
         let tablets = self.format.tablets.iter();
         tablets.map(|tablet| (tablet.id, tablet.tokens)).collect()

@@ -172,7 +172,7 @@ impl Remote {
         }
     }
 
-    /// The clock that stamps stored entries.
+    /// Returns the clock that stamps stored entries.
     pub fn clock(&self) -> &StoreClock {
         &self.databases.clock
     }
@@ -186,7 +186,7 @@ impl Remote {
         &self.databases
     }
 
-    /// The files of the tablets, behind the disk cache.
+    /// Returns the files of the tablets, behind the disk cache.
     pub fn tablet_files(&self) -> Arc<dyn ObjectStore> {
         cached(self.store.clone(), self.disk_cache.as_ref(), ReadPolicy::Insert)
     }
@@ -209,7 +209,7 @@ impl Remote {
         *self.closed.lock()
     }
 
-    /// The log of this process since the store was opened.
+    /// Returns the log of this process since the store was opened.
     pub fn log_stats(&self) -> LogStats {
         let mut stats = *self.former_logs.lock();
         if let Ok(own) = self.own_log.try_lock()
@@ -260,7 +260,7 @@ impl Store {
         }
     }
 
-    /// The tablets that a store in a bucket began with, by id.
+    /// Returns the tablets that a store in a bucket began with, by id.
     pub fn initial_tablets(&self) -> Vec<(u32, TokenRange)> {
         match self.remote() {
             Ok(remote) => remote.initial.clone(),
@@ -268,17 +268,17 @@ impl Store {
         }
     }
 
-    /// True of a store in a bucket, which several nodes can share.
+    /// Returns true of a store in a bucket, which several nodes can share.
     pub fn is_shared(&self) -> bool {
         self.remote().is_ok()
     }
 
-    /// The identity by which nodes know a store in a bucket, and which no copy of it shares ([`CopyRestore`]).
+    /// Returns the identity by which nodes know a store in a bucket, and which no copy of it shares ([`CopyRestore`]).
     pub fn identity(&self) -> Result<uuid::Uuid, StoreError> {
         Ok(self.remote()?.identity)
     }
 
-    /// The object store of a store in a bucket, below the prefix of its URL.
+    /// Returns the object store of a store in a bucket, below the prefix of its URL.
     pub fn objects(&self) -> Result<Arc<dyn ObjectStore>, StoreError> {
         Ok(self.remote()?.store.clone())
     }

@@ -30,7 +30,7 @@ pub(super) struct OwnLog {
 }
 
 impl OwnLog {
-    /// The number of the newest object.
+    /// Returns the number of the newest object.
     pub fn newest(&self) -> u64 {
         self.log.ledger.newest()
     }
@@ -47,7 +47,7 @@ impl OwnLog {
 }
 
 impl Remote {
-    /// The log of this process, which is begun if there is none.
+    /// Returns the log of this process, which is begun if there is none.
     pub(super) async fn own_log(&self, store: &Arc<Store>) -> Result<Arc<OwnLog>, StoreError> {
         let mut own = self.own_log.lock().await;
         if let Some(own) = own.as_ref()
@@ -60,7 +60,7 @@ impl Remote {
         Ok(begun)
     }
 
-    /// The log of this process, if there is one.
+    /// Returns the log of this process, if there is one.
     pub(crate) async fn own_log_now(&self) -> Option<Arc<NodeLog>> {
         self.own_log.lock().await.as_ref().map(|own| own.log.clone())
     }

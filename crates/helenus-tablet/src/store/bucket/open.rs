@@ -44,7 +44,7 @@ pub(crate) async fn open(
     open_moving(bucket, config, model).await
 }
 
-/// The same while the log of the store may be moved, for the process that does so.
+/// Returns the same while the log of the store may be moved, for the process that does so.
 pub(super) async fn open_moving(
     bucket: Bucket,
     config: StoreConfig,
@@ -117,7 +117,7 @@ pub(super) struct LogPlaces {
     topic: Option<TopicLogs>,
 }
 
-/// The store of a bucket, with no tablet open and nothing running.
+/// Returns the store of a bucket, with no tablet open and nothing running.
 pub(super) fn assemble(
     bucket: &Bucket,
     log: LogPlaces,

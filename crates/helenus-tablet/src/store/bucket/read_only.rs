@@ -70,7 +70,7 @@ pub struct RefreshRound {
 }
 
 impl Store {
-    /// True of a store that is only read.
+    /// Returns true of a store that is only read.
     pub fn is_read_only(&self) -> bool {
         self.follower().is_some() || matches!(self.kind, StoreKind::Pinned(_))
     }

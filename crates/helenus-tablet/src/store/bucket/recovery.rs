@@ -58,7 +58,7 @@ impl Remote {
         Ok(recovered)
     }
 
-    /// The objects of a span, and where it ends.
+    /// Returns the objects of a span, and where it ends.
     async fn objects_of(
         &self,
         span: &LogSpan,

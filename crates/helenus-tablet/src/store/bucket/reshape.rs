@@ -141,7 +141,7 @@ impl Store {
         remote.delete(id).await.map(|()| true)
     }
 
-    /// The tablets of which there is anything in the bucket.
+    /// Returns the tablets of which there is anything in the bucket.
     #[boxed]
     pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
         let store = self.remote()?.store.as_ref();

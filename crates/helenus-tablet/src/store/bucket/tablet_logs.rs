@@ -86,7 +86,7 @@ impl TabletLogs {
     }
 }
 
-/// The logs of a tablet that is opened, whose further records go to the process's own log: `newest` is the last object of that.
+/// Returns the logs of a tablet that is opened, whose further records go to the process's own log: `newest` is the last object of that.
 ///
 /// Records are replayed in the order of the spans. If others have had the tablet since this process, their records come in between, and the log gets
 /// another span behind theirs.

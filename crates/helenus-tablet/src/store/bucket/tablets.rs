@@ -66,7 +66,7 @@ impl Store {
             .await
     }
 
-    /// The same, with something to be done between the fencing of the former owner and the first request.
+    /// Returns the same, with something to be done between the fencing of the former owner and the first request.
     pub async fn open_tablet_then(
         self: &Arc<Self>,
         id: u32,
@@ -184,7 +184,7 @@ impl Store {
         Ok(())
     }
 
-    /// The tablet, if it is open.
+    /// Returns the tablet, if it is open.
     ///
     /// # Errors
     /// Another tablet that is open has some of its tokens.
@@ -264,7 +264,7 @@ impl Remote {
         lock.lock_owned().await
     }
 
-    /// The same without waiting: `None` if someone does.
+    /// Returns the same without waiting: `None` if someone does.
     pub(super) fn try_lock(&self, id: u32) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         let lock = self.changing.lock().entry(id).or_default().clone();
         lock.try_lock_owned().ok()

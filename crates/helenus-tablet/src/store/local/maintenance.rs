@@ -75,7 +75,7 @@ pub(crate) struct Maintenance {
     pub keeps_history: bool,
 }
 
-/// A segment of the log as it is kept in the history, up to `end`.
+/// Returns a segment of the log as it is kept in the history, up to `end`.
 pub(crate) fn archived_segment(folder: &Path, number: u64, end: u64) -> Result<Segments, StoreError> {
     let SegmentFrames { previous, frames } = read_segment(folder, number, end)?;
     let frame = |(at, time_ms, records)| (at, Frame { time_ms, records });

@@ -307,7 +307,7 @@ impl StoreOpener {
         Ok(assemble(databases, parts))
     }
 
-    /// Bytes of memtables for each tablet.
+    /// Returns the bytes of memtables for each tablet.
     fn memtable_share(&self) -> u64 {
         self.config.memtable_bytes / self.format.tablets.len().max(1) as u64
     }
@@ -349,7 +349,7 @@ impl StoreOpener {
         })
     }
 
-    /// The future that opens one tablet's database.
+    /// Returns the future that opens one tablet's database.
     fn database(
         &self,
         databases: &Databases,
@@ -380,7 +380,7 @@ impl StoreOpener {
         }
     }
 
-    /// The error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
+    /// Returns the error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
     /// the newest, which it reads first.
     async fn opening_error(&self, tablet: u32, error: StoreError) -> StoreError {
         let StoreError::Unavailable(detail) = &error else {
@@ -409,7 +409,7 @@ impl StoreOpener {
     }
 }
 
-/// The operations of a record by tablet.
+/// Returns the operations of a record by tablet.
 ///
 /// # Errors
 /// One of them has no tablet.

@@ -133,7 +133,7 @@ impl Target {
         })
     }
 
-    /// The values of a record.
+    /// Returns the values of a record.
     fn bind(&self, record: &StringRecord, null: &str) -> Result<Vec<BoundValue>, String> {
         if record.len() != self.fields.len() {
             return Err(format!(

@@ -74,7 +74,7 @@ impl LiteralReader<'_> {
         is_null
     }
 
-    /// Bytes before the next sign.
+    /// Returns the bytes before the next sign.
     fn word_len(&self) -> usize {
         let next = self.rest.find([',', ':', ']', '}', ')']);
         next.unwrap_or(self.rest.len())
@@ -154,7 +154,7 @@ impl LiteralReader<'_> {
         Ok(values)
     }
 
-    /// A string or name in quotes, or what stands before the next sign.
+    /// Returns a string or name in quotes, or what stands before the next sign.
     fn scalar(&mut self) -> Result<String, String> {
         self.rest = self.rest.trim_start();
         match self.rest.chars().next() {

@@ -54,7 +54,7 @@ impl Session {
     }
 }
 
-/// A message about a file.
+/// Returns a message about a file.
 fn about(path: &str) -> impl Fn(std::io::Error) -> String {
     move |error| format!("{path}: {error}")
 }

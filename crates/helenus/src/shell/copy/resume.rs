@@ -19,7 +19,7 @@ pub struct Mark {
     pub paging_state: Vec<u8>,
 }
 
-/// The file in which the mark of a copied file stands.
+/// Returns the file in which the mark of a copied file stands.
 pub fn mark_path(copied: &str) -> String {
     format!("{copied}.resume")
 }

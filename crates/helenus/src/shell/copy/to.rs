@@ -167,7 +167,7 @@ impl Export<'_> {
     }
 }
 
-/// The escape character doubled. (The writer puts a field that has one in quotes, but leaves it as it is.)
+/// Returns the escape character doubled. (The writer puts a field that has one in quotes, but leaves it as it is.)
 fn escaped(text: String, options: &Options) -> String {
     let escape = char::from(options.escape);
     match options.escape != options.quote && text.contains(escape) {

@@ -132,7 +132,7 @@ fn column_term(
     Ok(term)
 }
 
-/// A part of a collection as a receiver.
+/// Returns a part of a collection as a receiver.
 fn collection_part(table: &Table, column: &Column, is_key: bool) -> ColumnSpec {
     let (ty, name) = match &column.ty {
         CqlType::Map { key, .. } if is_key => (key.as_ref(), "key"),

@@ -11,12 +11,12 @@ pub fn unindexed_like(relation: &Relation) -> CqlError {
     ))
 }
 
-/// The relation as CQL shows it (Cassandra's `Relation.toCQLString`): a quote in a string looks like its end.
+/// Returns the relation as CQL shows it (Cassandra's `Relation.toCQLString`): a quote in a string looks like its end.
 pub fn relation_text(relation: &Relation) -> String {
     written(relation, &|term| term.to_string())
 }
 
-/// The relation as CQL that can be parsed.
+/// Returns the relation as CQL that can be parsed.
 pub fn relation_source(relation: &Relation) -> String {
     written(relation, &|term| format!("{term:#}"))
 }

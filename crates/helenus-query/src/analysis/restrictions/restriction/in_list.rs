@@ -31,7 +31,7 @@ pub enum InList {
 }
 
 impl InList {
-    /// The list of these values.
+    /// Returns the list of these values.
     pub fn of(tuples: Vec<Tuple>) -> InList {
         if let Some(list) = marker_list(&tuples, value_term) {
             return InList::Markers(list);
@@ -42,7 +42,7 @@ impl InList {
         }
     }
 
-    /// The values as written; none of a marker for the whole list.
+    /// Returns the values as written; none of a marker for the whole list.
     pub fn values(&self) -> Box<dyn Iterator<Item = Cow<'_, Tuple>> + '_> {
         match self {
             InList::Values(tuples) => Box::new(tuples.iter().map(Cow::Borrowed)),
@@ -52,7 +52,7 @@ impl InList {
         }
     }
 
-    /// The tuples for one request, in the order written. Nulls are refused.
+    /// Returns the tuples for one request, in the order written. Nulls are refused.
     pub fn bind(
         &self,
         table: &Table,
@@ -104,7 +104,7 @@ fn tuple_terms(tuple: &Tuple) -> Option<&[Term]> {
     }
 }
 
-/// The list that the values are if `terms` gives the terms of each.
+/// Returns the list that the values are if `terms` gives the terms of each.
 fn marker_list<'t>(tuples: &'t [Tuple], terms: fn(&'t Tuple) -> Option<&'t [Term]>) -> Option<MarkerList> {
     // Stops at the first value of another kind.
     let of_kind = tuples.iter().map_while(terms);
@@ -127,7 +127,7 @@ fn fault(table: &Table, columns: &[usize], list: &InList, ctx: &EvalContext<'_>)
     has_null.then(|| null_column(table, columns))
 }
 
-/// The elements of a bound list, where an element may be null, or empty where that stands for nothing.
+/// Returns the elements of a bound list, where an element may be null, or empty where that stands for nothing.
 fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<BoundTuple>, CqlError> {
     let nothing = |value: &&[u8]| value.is_empty() && value::is_empty_meaningless(element);
     let elements = value::read_bound_list(element, bytes).map_err(CqlError::Invalid)?;
@@ -146,7 +146,7 @@ fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<Bou
     elements.into_iter().map(bound).collect()
 }
 
-/// A list marker for one column may end up in a tuple restriction when it is merged with one.
+/// Returns a list marker for one column may end up in a tuple restriction when it is merged with one.
 fn split_tuple_of(element: &CqlType, value: &Bytes) -> Result<BoundTuple, CqlError> {
     match element {
         CqlType::Tuple(_) => split_tuple(element, value),

@@ -6,7 +6,7 @@ use helenus_cql::types::{CqlType, UserType, UserTypeField};
 use super::{Node, SelectorTypeChecker, Typed, cannot_infer, names};
 use crate::analysis::selection::selectable::{Entry, Selectable};
 
-/// The field that an entry of a user type names.
+/// Returns the field that an entry of a user type names.
 pub(crate) fn field_of<'d>(
     entry: &Entry,
     definition: &'d UserType,

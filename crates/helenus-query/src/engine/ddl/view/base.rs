@@ -10,8 +10,8 @@ use super::where_source;
 use crate::analysis::restrictions::view_filter::relations;
 use crate::schema::{Column, Schema, Table, views_of};
 
-/// The schema with a base table put in place of what it was, and its views after it: new columns for those that show all, new names,
-/// the masks of its columns.
+/// Returns the schema with a base table put in place of what it was, and its views after it: new columns for those that show all, new
+/// names, the masks of its columns.
 pub(crate) fn with_base(
     schema: &Schema,
     before: &Table,

@@ -171,7 +171,7 @@ fn a_seed_runs_the_same_again() {
     (0..3).for_each(|seed| assert_eq!(counts(seed), counts(seed)));
 }
 
-/// The first seed that finds what is left out.
+/// Returns the first seed that finds what is left out.
 fn first_to_find(omission: Omission) -> u64 {
     let found = (0..SEEDS_TO_FIND).find_map(|seed| Some((seed, run(seed, Some(omission)).err()?)));
     let (seed, violation) = found.unwrap_or_else(|| panic!("{omission:?} was left out, and not found"));

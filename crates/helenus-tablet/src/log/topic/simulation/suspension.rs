@@ -17,7 +17,7 @@ impl Suspension {
         *self.0.lock() = Some(Instant::now() + duration);
     }
 
-    /// The process's task.
+    /// Returns the process's task.
     pub fn of<F: Future<Output = ()>>(self, task: F) -> Suspended<F> {
         Suspended {
             suspension: self,

@@ -107,7 +107,7 @@ impl Tablets {
         self.request(open).await
     }
 
-    /// The logs that tablets name.
+    /// Returns the logs that tablets name.
     pub async fn needed_logs(&self) -> BTreeSet<LogId> {
         let mut needed = BTreeSet::new();
         for tablet in 0..self.count() {
@@ -150,7 +150,7 @@ impl Tablets {
         self.request(flush).await
     }
 
-    /// A value that was never sent.
+    /// Returns a value that was never sent.
     pub fn new_value(&self, tablet: usize, tenure: u64) -> u64 {
         let state = &mut *self.state.lock();
         state.values += 1;
