@@ -18,7 +18,7 @@ class Comment:
     line: int
     #: Number of the last line.
     end: int
-    #: Its lines, without the marks and the indentation.
+    #: Lines of the comment, without the marks and the indentation.
     lines: list
     #: "function" for the documentation of a function that is no test, "item" for that of another item, "inner" for that of a module, "code" for
     #: a comment between statements.

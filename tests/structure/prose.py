@@ -4,6 +4,7 @@
   verb in the third person.
 - FORBIDDEN lists words for which this field has others.
 - A sentence of a comment has at most 30 words.
+- The text of an error that names no value says what to do (REMEDY). Texts of Cassandra's own tools end with a period and are not looked at.
 - The subject of a commit since FIRST_COMMIT is `area: effect` and has at most 72 characters.
 """
 
@@ -26,6 +27,9 @@ FORBIDDEN = [(re.compile(rf"\b({words})\b", re.IGNORECASE), instead) for words, 
     (r"the past", "history"),
     (r"hangs? together", "the exact relation"),
 ]]
+# A text of an error without a placeholder.
+ERROR = re.compile(r'\b(?:bail|anyhow)!\(\s*"((?:[^"{\\]|\\.)*[^".{\\])"\s*\)')
+REMEDY = re.compile(r"\b(give|use|set|stop|start|needs?|takes?|requires?|must|should|only|choose|try|run|connect|expected|see)\b")
 WORDS_MAX = 30
 SUBJECT_MAX = 72
 SUBJECT = re.compile(r"^[a-z][a-z0-9_./, -]*: \S")
@@ -59,7 +63,15 @@ def files(root, patterns):
 def in_source(text, suffix):
     """Returns pairs of a line's number and what is wrong there."""
     comments = of_rust(text) if suffix == ".rs" else of_python(text)
-    return [(comment.line, why) for comment in comments for why in in_comment(comment)]
+    wrong = [(comment.line, why) for comment in comments for why in in_comment(comment)]
+    return wrong + (in_errors(text) if suffix == ".rs" else [])
+
+
+def in_errors(text):
+    """Returns pairs of a line's number and what is wrong with the text of an error there."""
+    code = text.partition("#[cfg(test)]\nmod tests {")[0]
+    return [(code.count("\n", 0, match.start()) + 1, f"an error without a value or a remedy: {match.group(1)!r}")
+            for match in ERROR.finditer(code) if not REMEDY.search(match.group(1))]
 
 
 def in_comment(comment):
