@@ -119,7 +119,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Two operations may share a column unless one sets all of it, or both the same field (Cassandra's `RawUpdate.isCompatibleWith`).
+    /// Checks that an assignment is compatible with earlier ones (Cassandra's `RawUpdate.isCompatibleWith`). Two operations on a column are
+    /// incompatible if one sets the whole column, or if both set the same field.
     fn check_compatible(&self, earlier: &[Assignment], assignment: &Assignment) -> Parsed<()> {
         let clash = earlier.iter().any(|other| {
             other.column == assignment.column && !compatible(&other.operation, &assignment.operation)
@@ -194,7 +195,7 @@ impl Parser<'_> {
         Ok(AssignmentOperation::Prepend(term))
     }
 
-    /// `c + term`, `c - term`
+    /// Parses `c + term` or `c - term`.
     fn sum_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
         let other = self.column()?;
         let plus = self.at(Kind::Plus);
@@ -213,7 +214,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `c -3`, where the lexer took the sign for the number's.
+    /// Parses `c -3`, whose sign the lexer took as part of the number.
     fn integer_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
         let other = self.column()?;
         let token = self.advance();

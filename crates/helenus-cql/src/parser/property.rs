@@ -51,7 +51,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Cassandra's `convertPropertyMap`: names and values must be constants, names unique.
+    /// Converts a map of properties as Cassandra's `convertPropertyMap`: names and values must be constants, and names unique.
     pub(super) fn property_map(&self, entries: Vec<(Term, Term)>) -> Parsed<Vec<(String, String)>> {
         let mut map: Vec<(String, String)> = Vec::with_capacity(entries.len());
         let mut names = std::collections::HashSet::with_capacity(entries.len());

@@ -150,7 +150,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rules `singleColumnInValues` and `inMarker`, after IN.
+    /// Parses rules `singleColumnInValues` and `inMarker`, after IN.
     fn in_values(&mut self) -> Parsed<InValues> {
         match self.kind() {
             Kind::LeftParen => Ok(InValues::Values(
@@ -215,7 +215,7 @@ impl Parser<'_> {
         Ok(InValues::Values(values))
     }
 
-    /// Returns the IF clause of UPDATE and DELETE, or nothing.
+    /// Parses the IF clause of UPDATE and DELETE, or nothing.
     pub(super) fn if_clause(&mut self) -> Parsed<IfClause> {
         if !self.accept(Kind::If) {
             return Ok(IfClause::None);
@@ -295,7 +295,7 @@ fn follows_condition_column(kind: Kind) -> bool {
     comparison_of(kind).is_some() || matches!(kind, Kind::In | Kind::LeftBracket | Kind::Dot | Kind::Contains)
 }
 
-/// What may stand behind `IF EXISTS` at the end of a modification, alone or in a batch.
+/// Returns true for tokens that may follow `IF EXISTS` at the end of a modification, alone or in a batch.
 fn follows_if_exists(kind: Kind) -> bool {
     matches!(
         kind,

@@ -40,7 +40,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `WITH` and rule `roleOptions`, or nothing.
+    /// Parses `WITH` and rule `roleOptions`, or nothing.
     fn role_options(&mut self) -> Parsed<RoleOptions> {
         let mut options = RoleOptions::default();
         if self.accept(Kind::With) {
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// `ACCESS TO DATACENTERS ...`, `ACCESS FROM CIDRS ...`
+    /// Parses `ACCESS TO DATACENTERS ...` or `ACCESS FROM CIDRS ...`.
     fn access_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
         let datacenters = match self.kind_at(1) {
             Kind::To => true,
@@ -168,7 +168,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `WITH PASSWORD '...' SUPERUSER`: here without equal signs.
+    /// Parses `WITH PASSWORD '...' SUPERUSER`, which has no equal signs here.
     fn user_options(&mut self) -> Parsed<RoleOptions> {
         let mut options = RoleOptions::default();
         if self.accept(Kind::With) {

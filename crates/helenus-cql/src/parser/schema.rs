@@ -35,7 +35,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Goes past `AS COPY OF`; false if that does not come here.
+    /// Takes `AS COPY OF`. Returns false if the next tokens are others.
     pub(super) fn copy_of(&mut self) -> bool {
         let is_here = self.at(Kind::As) && self.is_word(1, "copy") && self.is_word(2, "of");
         if is_here {
@@ -307,7 +307,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `OR REPLACE`, or nothing.
+    /// Parses `OR REPLACE`, or nothing.
     fn or_replace(&mut self) -> Parsed<bool> {
         if !self.accept(Kind::Or) {
             return Ok(false);
@@ -394,7 +394,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Types, perhaps none, in parentheses.
+    /// Parses zero or more types in parentheses.
     pub(super) fn types_in_parentheses(&mut self) -> Parsed<Vec<TypeName>> {
         self.expect(Kind::LeftParen)?;
         let types = if self.begins_type() {
@@ -406,7 +406,7 @@ impl Parser<'_> {
         Ok(types)
     }
 
-    /// Rules `dropFunctionStatement`, `dropAggregateStatement`.
+    /// Parses rules `dropFunctionStatement`, `dropAggregateStatement`.
     pub(super) fn drop_function(&mut self) -> Parsed<DropFunction> {
         self.advance();
         self.advance();

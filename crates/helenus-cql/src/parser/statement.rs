@@ -1,11 +1,11 @@
-//! Which statement it is.
+//! Chooses the kind of a statement and parses it.
 
 use super::{Parsed, Parser};
 use crate::ast::{Modification, Statement};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Parses rule `query`: a statement and nothing behind it but semicolons.
+    /// Parses rule `query`: a statement, followed only by semicolons.
     pub(super) fn query(&mut self) -> Parsed<Statement> {
         let statement = self.statement()?;
         while self.accept(Kind::Semicolon) {}

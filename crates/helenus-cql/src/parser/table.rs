@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rules `tablePartitionKey`, `viewPartitionKey`.
+    /// Parses rules `tablePartitionKey`, `viewPartitionKey`.
     pub(super) fn partition_key(&mut self) -> Parsed<Vec<Ident>> {
         if !self.accept(Kind::LeftParen) {
             return Ok(vec![self.ident()?]);
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(columns)
     }
 
-    /// Returns a column's name, type, STATIC and mask.
+    /// Parses a column's name, type, STATIC and mask.
     fn column_definition(&mut self) -> Parsed<ColumnDefinition> {
         Ok(ColumnDefinition {
             name: self.ident()?,
@@ -155,7 +155,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `CLUSTERING ORDER BY (...)`. `what` names the table for the message.
+    /// Parses `CLUSTERING ORDER BY (...)`. `what` is the table's name in messages.
     pub(super) fn clustering_order(&mut self, order: &mut Vec<ClusteringOrder>, what: &str) -> Parsed<()> {
         self.expect_all(&[Kind::Clustering, Kind::Order, Kind::By, Kind::LeftParen])?;
         loop {
@@ -219,7 +219,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `ALTER c TYPE t`, `ALTER c MASKED WITH ...`, `ALTER c DROP MASKED`
+    /// Parses `ALTER c TYPE t`, `ALTER c MASKED WITH ...` or `ALTER c DROP MASKED`.
     fn alter_column(&mut self) -> Parsed<TableChange> {
         if self.kind_at(1) != Kind::If {
             if !self.is_column_at(1) {
@@ -304,7 +304,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `a TO b AND c TO d`
+    /// Parses `a TO b AND c TO d`.
     pub(super) fn renames(&mut self) -> Parsed<Vec<(Ident, Ident)>> {
         let mut renames = Vec::new();
         loop {

@@ -71,7 +71,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the name of a class; one that there is not is a matter of syntax.
+    /// Parses the name of a class. An unknown class is a syntax error.
     fn custom_type(&mut self) -> Parsed<TypeName> {
         let class = self.expect_string()?;
         match class_refusal(&class) {
@@ -120,7 +120,7 @@ impl Parser<'_> {
         kind.is_ident() || kind.is_string() || kind == Kind::Set
     }
 
-    /// How many tokens from that distance on form a type, or None if they don't.
+    /// Returns the number of tokens of the type at that distance. `None` if the tokens are not a type.
     pub(super) fn type_length_at(&self, distance: usize) -> Option<usize> {
         let mut index = distance;
         let mut open = 0_usize;
@@ -150,7 +150,8 @@ impl Parser<'_> {
         }
     }
 
-    /// After a type without parameters, or a vector's dimension: passes what closes, up to a comma or the end.
+    /// Skips closing brackets and a vector's dimension behind a type. Returns the index of the next comma, or of the outermost type's end.
+    /// `None` if another token follows.
     fn type_end(&self, mut index: usize, open: &mut usize) -> Option<usize> {
         loop {
             if *open == 0 {
@@ -168,7 +169,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns an exception in the grammar's actions, as Cassandra reports it.
+    /// Returns the error for an exception in the grammar's actions, in Cassandra's words.
     pub(super) fn failed_parsing(&self, exception: &str, message: &str) -> crate::error::CqlError {
         crate::error::CqlError::Syntax(format!(
             "Failed parsing statement: [{}] reason: {exception} {message}",

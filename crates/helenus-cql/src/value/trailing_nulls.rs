@@ -1,7 +1,7 @@
 //! Tuples and user types without the nulls at their end.
 //!
 //! A value that was written before its type got a field ends early, and one that names the field as null has a null there. Both are equal
-//! ([`super::compare`]), so whatever looks values up by their bytes uses this one form of them.
+//! ([`super::compare`]), so code that looks up values by their bytes uses the form without these nulls.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,8 @@ pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
     }
 }
 
-/// Returns the value with the nulls cut off that its tuples and user types end with, at any depth. One field always stays, since a value
-/// of no bytes is another one. Bytes that are no value of the type come back as they are.
+/// Returns the value without the nulls at the end of its tuples and user types, at any depth. One field is always kept, since a value of no
+/// bytes is a different value. Bytes that are not a value of the type are returned unchanged.
 pub fn without_trailing_nulls<'v>(ty: &CqlType, value: &'v [u8]) -> Cow<'v, [u8]> {
     if !may_have_trailing_nulls(ty) {
         return Cow::Borrowed(value);
@@ -36,7 +36,7 @@ pub fn without_trailing_nulls<'v>(ty: &CqlType, value: &'v [u8]) -> Cow<'v, [u8]
     }
 }
 
-/// `None` if the bytes are no value of the type.
+/// Appends the value without trailing nulls. `None` if the bytes are not a value of the type.
 fn write(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     if value.is_empty() || !may_have_trailing_nulls(ty) {
         out.extend_from_slice(value);
@@ -82,7 +82,7 @@ fn write_fields<'t>(types: impl Iterator<Item = &'t CqlType>, value: &[u8], out:
     Some(())
 }
 
-/// `types` are those of the elements in turn: two of a map.
+/// Appends the elements of a collection. `types` are their types in turn: one for a list or set, two for a map.
 fn write_elements(types: &[&CqlType], value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut reader = Reader::new(value);
     let count = reader.int()?;
