@@ -1,5 +1,4 @@
-//! The WITH clause: typed access to properties, and a refusal of those that nobody asked for (Cassandra's
-//! `PropertyDefinitions`).
+//! The WITH clause: typed access to properties, and refusal of unknown ones (Cassandra's `PropertyDefinitions`).
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -62,7 +61,7 @@ pub fn boolean(properties: &Properties, name: &str) -> Result<Option<bool>, CqlE
     }
 }
 
-/// Returns a property that is a number; `kind` is what messages call it.
+/// Returns a property that is a number. Messages call the type `kind`.
 pub fn number<T: FromStr>(properties: &Properties, name: &str, kind: &str) -> Result<Option<T>, CqlError> {
     let Some(text) = text(properties, name)? else {
         return Ok(None);

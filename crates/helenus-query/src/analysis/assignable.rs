@@ -1,4 +1,4 @@
-//! What may be assigned to a receiver: function resolution works on it.
+//! Terms and selectors that may be assigned to a receiver. Function resolution works on them.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use helenus_cql::value::Assignment;
 use crate::analysis::PlanContext;
 use crate::response::ColumnSpec;
 
-/// Something that may be assigned to a receiver: a raw term or a selector. Function resolution works on these.
+/// A raw term or a selector that may be assigned to a receiver. Function resolution works on these.
 pub trait Assignable {
-    /// How well it fits `receiver`.
+    /// Returns how well the term or selector fits `receiver`.
     fn test(&self, ctx: &PlanContext<'_>, receiver: &ColumnSpec) -> Assignment;
 
-    /// Its type, where it can be told without a receiver.
+    /// Returns the type. `None` if the type depends on a receiver.
     fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType>;
 
-    /// Its exact type, or one that it would do as (Cassandra's `getCompatibleTypeIfKnown`).
+    /// Returns the exact type, or else a type that the term is compatible with (Cassandra's `getCompatibleTypeIfKnown`).
     fn compatible_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
         self.exact_type(ctx)
     }
 
-    /// How messages show it.
+    /// Returns the text that messages show.
     fn text(&self) -> String;
 
-    /// Returns the number of elements, if it is a literal in brackets.
+    /// Returns the number of elements of a literal in brackets. `None` for anything else.
     fn list_literal_len(&self) -> Option<usize> {
         None
     }
@@ -40,13 +40,13 @@ pub trait Assignable {
         false
     }
 
-    /// Returns true for a term in brackets, which says itself that it is neither a list nor a vector that is expected.
+    /// Returns true for a term in brackets. Such a term has its own error for a receiver that is neither a list nor a vector.
     fn is_array(&self) -> bool {
         false
     }
 }
 
-/// How well it fits `receiver`.
+/// Returns how well `assignable` fits `receiver`.
 ///
 /// # Errors
 /// `Unexpected receiver type` for a term in brackets.

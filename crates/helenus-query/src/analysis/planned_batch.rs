@@ -73,7 +73,7 @@ impl PlannedBatch {
             })
     }
 
-    /// What was planned for each.
+    /// Returns what was planned for each statement.
     pub(crate) fn planned(&self) -> impl Iterator<Item = &Planned> {
         self.statements.iter().map(|(planned, _)| planned.as_ref())
     }
@@ -84,7 +84,7 @@ impl PlannedBatch {
     }
 }
 
-/// As BATCH words it.
+/// Returns the error for a wrong number of values, in the words of BATCH.
 pub(crate) fn wrong_count(expected: usize, got: usize) -> CqlError {
     CqlError::invalid(format!(
         "There were {expected} markers(?) in CQL but {got} bound variables"

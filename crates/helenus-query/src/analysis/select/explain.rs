@@ -89,7 +89,7 @@ impl SelectPlan {
         }
     }
 
-    /// Returns the index that is looked up, which depends on the values for some operators.
+    /// Returns the index that is read. For some operators it depends on the values.
     fn explain_index(&self) -> String {
         let ctx = EvalContext {
             values: &[],

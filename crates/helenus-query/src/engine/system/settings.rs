@@ -1,4 +1,4 @@
-//! `system_views.settings`: the settings of `cassandra.yaml` that mean something here, with what holds here.
+//! The table `system_views.settings`: the settings of `cassandra.yaml` that have a meaning here, with this node's values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::limits::AutoSnapshot;
 use crate::limits::guardrails::{Flag, Guardrails, Threshold, ThresholdKind, Unit, ValueKind};
 use crate::schema::Table;
 
-/// What can be done, and what can't.
+/// Settings that are always true, and settings that are always false.
 const ALLOWED: [&str; 7] = [
     "materialized_views_enabled",
     "start_native_transport",
@@ -32,7 +32,7 @@ const REFUSED: [&str; 9] = [
     "transient_replication_enabled",
     "read_thresholds_enabled",
 ];
-/// Sizes that are not measured: `…_warn_threshold` and `…_fail_threshold`.
+/// Prefixes of the settings about sizes that are not measured: `…_warn_threshold` and `…_fail_threshold`.
 const UNMEASURED: [&str; 3] = ["coordinator_read_size", "local_read_size", "row_index_read_size"];
 const FIXED: [(&str, &str); 4] = [
     ("default_keyspace_rf", "1"),
@@ -113,7 +113,7 @@ fn shown_threshold(kind: ThresholdKind, value: Option<i64>) -> Option<String> {
     }
 }
 
-/// What holds on this node now.
+/// Returns the settings of this node with their present values.
 fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
     let (node, limits) = (&engine.node, &engine.context.limits());
     let address = node.native_address.ip().to_string();
@@ -157,7 +157,7 @@ fn time(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// Returns the bytes of a rate as Cassandra writes them; 0 is no limit.
+/// Returns the bytes of a rate as Cassandra writes them. 0 means no limit.
 fn rate(bytes: u64) -> String {
     match bytes {
         0 => "0MiB".to_owned(),

@@ -3,7 +3,7 @@
 use helenus_cql::ast::{Ident, InValues, Relation, Term};
 use helenus_cql::error::CqlError;
 
-/// What is said of LIKE where no index answers it.
+/// Returns the error for a LIKE that no index answers.
 pub fn unindexed_like(relation: &Relation) -> CqlError {
     CqlError::invalid(format!(
         "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
@@ -11,7 +11,7 @@ pub fn unindexed_like(relation: &Relation) -> CqlError {
     ))
 }
 
-/// Returns the relation as CQL shows it (Cassandra's `Relation.toCQLString`): a quote in a string looks like its end.
+/// Returns the relation as CQL, as Cassandra shows it (`Relation.toCQLString`). Quotes in strings are not escaped.
 pub fn relation_text(relation: &Relation) -> String {
     written(relation, &|term| term.to_string())
 }

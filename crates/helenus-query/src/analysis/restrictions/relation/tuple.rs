@@ -103,7 +103,7 @@ fn clustering_columns(table: &Table, relation: &Relation, columns: &[Ident]) -> 
     Ok(places)
 }
 
-/// Returns the type and the name of a marker for a whole tuple.
+/// Returns the receiver of a marker for a whole tuple.
 fn tuple_spec(table: &Table, places: &[usize]) -> ColumnSpec {
     let types: Vec<CqlType> = places
         .iter()

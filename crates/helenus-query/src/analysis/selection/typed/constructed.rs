@@ -1,4 +1,4 @@
-//! Selectors that put tuples, collections, vectors and user types together.
+//! Selectors that construct tuples, collections, vectors and values of user types.
 
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
