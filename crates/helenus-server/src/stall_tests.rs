@@ -17,7 +17,7 @@ fn stalls(run: impl FnOnce()) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// Computes until the thread has had that much CPU time.
+/// Computes until the thread has used `cpu` of CPU time.
 fn compute(cpu: Duration) {
     let end = read(Instant::now()).cpu + cpu;
     while read(Instant::now()).cpu < end {}
