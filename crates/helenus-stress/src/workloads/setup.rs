@@ -18,7 +18,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Returns the settings that the command line gives; fails on parameters and fields that the workload does not have.
+    /// Returns the settings of the command line. Fails if the workload has no such parameter or field.
     pub fn new(info: &'static Info, args: &RateArgs) -> Result<Self> {
         for (name, _) in &args.workload_parameter {
             if !info.parameters.iter().any(|known| is_parameter(known, name)) {
@@ -54,13 +54,13 @@ impl Setup {
         })
     }
 
-    /// Returns the keys of a thread, by its number.
+    /// Returns the key picker of a thread.
     pub fn picker(&self, picking: Picking, thread: u64) -> KeyPicker {
         let thread = thread % self.keys.threads;
         KeyPicker::new(picking, thread * self.keys.partitions, self.keys.partitions)
     }
 
-    /// Returns a parameter's text, as given or by default.
+    /// Returns the text of a parameter, as given or by default.
     pub fn text(&self, name: &str) -> &str {
         let known = self.info.parameters.iter().find(|known| known.name == name);
         let given = self
@@ -81,7 +81,7 @@ impl Setup {
             .with_context(|| format!("--workload.{name}"))
     }
 
-    /// Returns a parameter that is a whole number from 1 on.
+    /// Returns a parameter that is a whole number, at least 1.
     pub fn count(&self, name: &str) -> Result<u64> {
         let count = self.number(name)?;
         if count == 0 {
