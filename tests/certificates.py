@@ -19,7 +19,9 @@ class Authority:
         openssl(folder, "req", "-x509", *KEY, "-days", 2, "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
 
     def certificate(self, name, also="DNS:helenus"):
-        """A certificate, its key and the authority's certificate; `also` are its alternative names."""
+        """Makes a certificate. Returns the files of the certificate, its key and the authority's certificate. `also` are its alternative
+        names.
+        """
         (self.folder / "san").write_text(f"subjectAltName={also}\n")
         openssl(self.folder, "req", *KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         openssl(self.folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",

@@ -22,7 +22,7 @@ LONG = [line for line in (HERE / "long_tests.txt").read_text().split("\n") if li
 
 
 def is_long(item):
-    """True if `long_tests.txt` names the test, its file or its folder."""
+    """Returns true if `long_tests.txt` has the test, its file or its folder."""
     name = f"{item.path.relative_to(HERE)}::{item.name}"
     return any(name == long or name.startswith((f"{long}/", f"{long}::", f"{long}[")) for long in LONG)
 
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if any(item.path.is_relative_to(HERE / place) for place in ALONE):
             item.add_marker("alone")
-        # Of the cases of conformance, `./test` runs a sample.
+        # By default, `./test` runs only a sample of the conformance cases.
         if is_long(item) or config.getoption("--whole") and item.path.is_relative_to(HERE / "conformance"):
             item.add_marker("long")
     if config.getoption("--target"):
@@ -71,14 +71,14 @@ def keep(config, items, condition):
 
 
 def command_for(nodeid):
-    """The command that runs one test alone."""
+    """Returns the command that runs one test alone."""
     folders = nodeid.split("/")
     part = folders[1] if folders[0] == "drivers" else folders[0]
     return f"./test {part} --only {shlex.quote(nodeid)}"
 
 
 def pytest_terminal_summary(terminalreporter):
-    """For each failed test: what was expected, what came, and the command that repeats it alone."""
+    """Prints for each failed test the expected and the actual result, and the command that repeats it alone."""
     failed = [report for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, []) if hasattr(report, "when")]
     if not failed:
         return
@@ -125,7 +125,7 @@ def _address(text):
 
 @pytest.fixture(scope="session")
 def target(request):
-    """The server that driver tests share: helenus, or the one that --target names."""
+    """Yields the server that driver tests share: helenus, or the one of --target."""
     address = request.config.getoption("--target")
     server = helenus.Target(*_address(address)) if address else helenus.Node().start()
     yield server
@@ -136,7 +136,7 @@ def target(request):
 
 @pytest.fixture
 def node(tmp_path):
-    """A helenus process of the test's own (mark such tests `process`)."""
+    """Yields a helenus process for one test (mark such tests `process`)."""
     server = helenus.Node(tmp_path).start()
     yield server
     server.close()
@@ -144,7 +144,7 @@ def node(tmp_path):
 
 @pytest.fixture(scope="session")
 def session(target):
-    """A protocol v5 session without a keyspace on the shared server."""
+    """Returns a protocol v5 session without a keyspace on the shared server."""
     return target.connect()
 
 
@@ -153,7 +153,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def keyspace(session):
-    """A fresh keyspace, dropped after the test."""
+    """Yields a new keyspace, which is dropped after the test."""
     name = f"t{os.getpid()}_{next(_numbers)}"
     session.execute(f"CREATE KEYSPACE {name} WITH replication = "
                     "{'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -163,7 +163,7 @@ def keyspace(session):
 
 @pytest.fixture
 def ks(target, keyspace):
-    """A protocol v5 session in a fresh keyspace."""
+    """Yields a protocol v5 session in a new keyspace."""
     s = target.connect(keyspace)
     yield s
     s.cluster.shutdown()

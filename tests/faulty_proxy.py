@@ -1,4 +1,4 @@
-"""An HTTP proxy before an object store that misbehaves as it is told."""
+"""An HTTP proxy before an object store that misbehaves on command."""
 
 import http.client
 import http.server
@@ -9,10 +9,10 @@ import helenus
 
 
 class FaultyProxy:
-    """Passes requests on; `rule(method, path)` may ask for something else.
+    """Proxy that forwards requests. `rule(method, path)` may change that.
 
-    None passes it on; `("delay", seconds)` does so later; `("refuse", status)` answers that without passing it on;
-    `("after", status)` answers that although the request took effect.
+    If the rule returns None, the request is forwarded. `("delay", seconds)` forwards it later. `("refuse", status)` answers without
+    forwarding. `("after", status)` answers with an error although the request took effect.
     """
 
     def __init__(self, host, port):
@@ -91,7 +91,7 @@ class FaultyProxy:
             request_queue_size = 128
 
             def handle_error(self, *_):
-                """Clients may go away."""
+                """Ignores errors, because clients may disconnect."""
 
         self.server = Server((self.host, self.port), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

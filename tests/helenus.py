@@ -22,7 +22,7 @@ OPTIONS_FRAME = bytes([4, 0, 0, 0, 5, 0, 0, 0, 0])
 
 
 def binary():
-    """Path of the helenus binary under test."""
+    """Returns the path of the helenus binary under test."""
     if os.environ.get("HELENUS_BIN"):
         return pathlib.Path(os.environ["HELENUS_BIN"])
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -30,7 +30,7 @@ def binary():
 
 
 def clean_environment():
-    """The environment without our own variables: the server takes HELENUS_* for settings."""
+    """Returns the environment without variables of tests, because the server takes HELENUS_* for settings."""
     return {k: v for k, v in os.environ.items() if not k.startswith("HELENUS_")}
 
 
@@ -43,7 +43,7 @@ given_ports = collections.deque(maxlen=1000)
 
 
 def free_port(host="127.0.0.1"):
-    """A TCP port that nothing listens on now, and that was not given lately."""
+    """Returns a TCP port on which no process listens, and that was not returned recently."""
     while True:
         port = random.choice(PORTS)
         if port in given_ports:
@@ -58,7 +58,7 @@ def free_port(host="127.0.0.1"):
 
 
 def free_port_on(*hosts):
-    """A TCP port that nothing listens on at any of these addresses."""
+    """Returns a TCP port on which no process listens at any of these addresses."""
     while True:
         port = free_port(hosts[0])
         try:
@@ -71,7 +71,7 @@ def free_port_on(*hosts):
 
 
 def setting_args(settings):
-    """The arguments of `helenus serve` for settings by name."""
+    """Returns the arguments of `helenus serve` for settings by name."""
     return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
 
@@ -88,7 +88,7 @@ def wait_until(condition, timeout_s=30, what="condition", interval_s=0.02):
 
 
 def answers_options(host, port, timeout_s=5):
-    """Whether a CQL server answers OPTIONS with SUPPORTED there, or that it wants TLS."""
+    """Returns true if a CQL server answers OPTIONS with SUPPORTED, or requires TLS."""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as s:
             s.settimeout(timeout_s)
@@ -109,7 +109,7 @@ class Target:
         self._clusters = []
 
     def connect(self, keyspace=None, **options):
-        """A driver session; closed with the server object. `options` go to `Cluster`."""
+        """Returns a driver session, which is closed with the server object. `options` go to `Cluster`."""
         from cassandra.cluster import Cluster
         from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 
@@ -151,7 +151,7 @@ class Node(Target):
         self.log_path = self.folder / "helenus.log"
 
     def command(self):
-        """The command line of the process."""
+        """Returns the command line of the process."""
         return [
             str(binary()), "serve",
             "--store", self.url or f"file://{self.store}",
@@ -184,7 +184,7 @@ class Node(Target):
         wait_until(ready, timeout_s, "helenus ready")
 
     def http(self, path):
-        """Status and body of a GET on the HTTP port."""
+        """Returns status and body of a GET on the HTTP port."""
         try:
             with urllib.request.urlopen(f"http://{self.host}:{self.http_port}{path}", timeout=5) as r:
                 return r.status, r.read().decode()
@@ -192,14 +192,14 @@ class Node(Target):
             return e.code, e.read().decode()
 
     def health(self):
-        """Status code of /health, or None while nothing listens."""
+        """Returns the status code of /health, or None if the port is closed."""
         try:
             return self.http("/health")[0]
         except OSError:
             return None
 
     def metrics(self):
-        """The figures of /metrics by name and labels, as they are written there."""
+        """Returns the figures of /metrics, by name and labels as written there."""
         lines = [line.rsplit(" ", 1) for line in self.http("/metrics")[1].splitlines() if line and line[0] != "#"]
         return {name: float(value) for name, value in lines}
 
@@ -207,7 +207,7 @@ class Node(Target):
         return self.process is not None and self.process.poll() is None
 
     def kill(self):
-        """kill -9, and waits for the end."""
+        """Kills the process with SIGKILL, and waits for its end."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -231,7 +231,7 @@ class Node(Target):
         self.process.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout_s=30):
-        """SIGTERM; the exit code."""
+        """Sends SIGTERM. Returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
 
@@ -241,7 +241,7 @@ class Node(Target):
         return self.start()
 
     def log(self, last=200):
-        """The last lines of what the process printed."""
+        """Returns the last lines of the process's output."""
         if not self.log_path.exists():
             return ""
         return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-last:])
@@ -256,7 +256,7 @@ SECURED = ["--set", "authenticator=PasswordAuthenticator", "--set", "authorizer=
 
 
 def log_in(server, name, password, **options):
-    """A session of a role."""
+    """Returns a session of a role."""
     from cassandra.auth import PlainTextAuthProvider
     from cassandra.cluster import Cluster
 

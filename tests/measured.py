@@ -18,7 +18,7 @@ def compare(control, measured, factor, what):
 
 
 def seconds(act):
-    """The time that an action takes."""
+    """Returns the seconds that an action takes."""
     began = time.perf_counter()
     act()
     return time.perf_counter() - began
@@ -37,7 +37,7 @@ class Memory:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
     def most(self, act):
-        """Bytes that were added at most while an action ran."""
+        """Runs an action. Returns the maximum of the bytes that it added."""
         (self.folder / "clear_refs").write_text("5")
         act()
         assert self.node.alive(), self.node.log()

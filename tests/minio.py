@@ -57,14 +57,14 @@ class Minio:
         return name
 
     def environment(self, endpoint=None):
-        """What a client finds the server with."""
+        """Returns the environment with which a client reaches the server."""
         return {
             "AWS_ENDPOINT_URL": endpoint or self.endpoint, "AWS_ACCESS_KEY_ID": USER, "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": "us-east-1",
         }
 
     def pause(self):
-        """From now on it answers nothing; connections stay open."""
+        """Pauses the server: it answers no requests, and connections stay open."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self):

@@ -22,7 +22,7 @@ ERROR, READY = 0, 2
 
 
 def receive(s):
-    """One answer's opcode and body."""
+    """Returns one answer's opcode and body."""
     got = b""
     while len(got) < 9 or len(got) < 9 + struct.unpack(">i", got[5:9])[0]:
         part = s.recv(1 << 16)
@@ -33,7 +33,7 @@ def receive(s):
 
 
 def dial(host, port):
-    """A connection that has started up."""
+    """Returns a connection that is ready for requests."""
     s = socket.create_connection((host, port), timeout=60)
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     s.sendall(STARTUP_FRAME)

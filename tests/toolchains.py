@@ -41,7 +41,7 @@ def run(command, cwd, env=None):
 
 @contextlib.contextmanager
 def locked(folder):
-    """Holds the lock of a folder of the cache: of processes that run tests side by side, one builds what is in it."""
+    """Holds the lock of a folder of the cache, so that only one of several processes builds its content."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(folder.with_name(f"{folder.name}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -50,7 +50,7 @@ def locked(folder):
 
 @contextlib.contextmanager
 def built_once(out):
-    """Whether a folder of the cache, which is then empty, is still to be built; it counts as built if the block ends well."""
+    """Yields true if a folder of the cache must be built, and empties it then. The folder counts as built if the block succeeds."""
     with locked(out):
         is_due = not (out / "done").exists()
         if is_due:
@@ -61,7 +61,7 @@ def built_once(out):
 
 
 def content_hash(folder, names):
-    """A short hash of the named files and folders."""
+    """Returns a short hash of the named files and folders."""
     digest = hashlib.sha256()
     for name in names:
         path = folder / name
@@ -72,7 +72,7 @@ def content_hash(folder, names):
 
 
 def go_program(client, source, name):
-    """The command of a Go program, built if it has changed."""
+    """Returns the command of a Go program, which is built if it has changed."""
     require(client, "go")
     out = CACHE / "go" / content_hash(source, ["go.mod", "go.sum", *[p.name for p in sorted(source.glob("*.go"))]])
     with locked(out):
@@ -83,7 +83,7 @@ def go_program(client, source, name):
 
 
 def go_install(client, package, version):
-    """The path of a program of a public Go module; built the first time, which takes minutes."""
+    """Returns the path of a program of a public Go module. It is built the first time, which takes minutes."""
     require(client, "go")
     name = package.rpartition("/")[2]
     folder = CACHE / name / version
@@ -97,12 +97,12 @@ def go_install(client, package, version):
 
 
 def minio():
-    """An object store that speaks S3. The module has no release tags that Go understands; this is its last commit."""
+    """Returns the command of an object store that speaks S3. The module has no release tags that Go understands; this is its last commit."""
     return go_install("MinIO", "github.com/minio/minio", "v0.0.0-20260212201848-7aac2a2c5b7c")
 
 
 def promtool():
-    """Prometheus' checker of rules and metrics. The module of Prometheus 3 counts its versions so."""
+    """Returns the command of Prometheus' checker of rules and metrics. The module of Prometheus 3 has version numbers 0.3xx."""
     return go_install("Prometheus", "github.com/prometheus/prometheus/cmd/promtool", "v0.316.0")
 
 
@@ -144,7 +144,7 @@ class Toolchains:
         return ["node", str(out / "main.js")]
 
     def rust(self):
-        """The program is a member of the workspace; `./test` has built it beside the node."""
+        """Returns the command of the program, which is a member of the workspace. `./test` builds it beside the node."""
         require("Rust driver", "cargo")
         program = helenus.binary().parent / "helenus-driver-test"
         if not program.exists():

@@ -1,1 +1,1 @@
-"""The page of benchmarks, written from the figures of `bench/results`."""
+"""The pages of benchmarks, generated from the figures in `bench/results`."""

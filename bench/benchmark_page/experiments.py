@@ -1,13 +1,13 @@
-"""Reads the figures of `bench/results`: a file for each experiment, and `page.json` with their order and what holds for all.
+"""Reads the figures in `bench/results`: a file for each experiment, and `page.json` with their order and common facts.
 
 An experiment has `title`, `date`, `command`, `about`, `columns`, and either
 
 - `comparison`: by operation, the figures of Helenus and of Cassandra in the same run, in the order of `columns`, or
 - `rows`: the cells of a table, the row's name first.
 
-`targets` are its rows of the scoreboard. A target has a bound (`at_most` or `at_least`, with `unit`) and names the `figures` of its own table
-by row and column (in a comparison: Helenus' over Cassandra's), or gives `measured` numbers that the table does not hold. Where no number can
-be compared it has `wanted`, `said` and `met`.
+`targets` are its rows of the scoreboard. A target has a bound (`at_most` or `at_least`, with `unit`). It names the `figures` of its own
+table by row and column, or gives `measured` numbers that are not in the table. In a comparison a figure is Helenus' divided by Cassandra's.
+A target without numbers has `wanted`, `said` and `met`.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ class Experiment:
                 raise Malformed(f"{self.name}: {cells} does not fit the columns")
 
     def figure(self, row, column):
-        """The figure in a row and column; in a comparison Helenus' over Cassandra's."""
+        """Returns the figure in a row and column. In a comparison it is Helenus' divided by Cassandra's."""
         at = self.columns.index(column)
         if self.comparison:
             helenus, cassandra = (self.comparison[row][server][at] for server in SERVERS)
@@ -95,7 +95,7 @@ class Page:
 
 
 def load(folder):
-    """The page of a folder of results."""
+    """Returns the page of a folder of results."""
     content = json.loads((folder / "page.json").read_text())
     order = content.pop("experiments")
     files = {path.stem for path in folder.glob("*.json")} - {"page"}
@@ -106,7 +106,7 @@ def load(folder):
 
 
 def number(value):
-    """A figure as text: thousands separated, no more digits than were stated."""
+    """Returns a figure as text, with thousands separators and no more digits than were given."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) or abs(value) >= 1000:
@@ -119,5 +119,5 @@ def with_unit(text, unit):
 
 
 def ratio(value):
-    """A quotient of two figures with two digits after the point, one from 10 on."""
+    """Returns a quotient as text, with two decimals below 10 and one above."""
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"

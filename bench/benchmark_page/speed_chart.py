@@ -1,7 +1,6 @@
-"""The chart of the speed against Cassandra: a bar for each operation on a logarithmic scale that begins at Cassandra's speed.
+"""Draws the chart of the speed relative to Cassandra: a bar for each operation, on a logarithmic scale that begins at Cassandra's speed.
 
-The drawing has colours for light and dark, chosen by the reader's setting, and a background of its own, so that it is readable wherever it
-is shown.
+The drawing has light and dark colours, which the reader's setting chooses, and its own background, so that it is readable everywhere.
 """
 
 import math
@@ -24,7 +23,7 @@ text { fill: #e6edf3 } .muted { fill: #9da7b3 } .halo { stroke: #0d1117 } }
 
 
 def render(page):
-    """The drawing as SVG."""
+    """Returns the drawing as SVG."""
     bars = [(page.experiment(name), operation, label) for name, operation, label in page.chart["bars"]]
     height = TOP + ROW * len(bars) + 62
     dates = sorted({experiment.date for experiment, _, _ in bars})
@@ -47,12 +46,12 @@ def render(page):
 
 
 def place(factor):
-    """Where a factor lies on the scale."""
+    """Returns the position of a factor on the scale."""
     return round(LEFT + (WIDTH - LEFT - RIGHT) * math.log(factor) / math.log(TICKS[-1]), 1)
 
 
 def bar(y, experiment, operation, label):
-    """The label, the bar, and the figures behind it."""
+    """Returns the label, the bar, and the figures after it."""
     column = experiment.columns.index("op/s")
     helenus, cassandra = (experiment.comparison[operation][server][column] for server in SERVERS)
     end, middle = place(helenus / cassandra), y + BAR / 2 + 4.5
@@ -60,7 +59,7 @@ def bar(y, experiment, operation, label):
     return [
         text(LEFT - 12, middle, label, "", "end"),
         f'<rect class="bar" x="{LEFT}" y="{y}" width="{round(end - LEFT, 1)}" height="{BAR}" rx="2"/>',
-        # The halo keeps the lines of the grid away from the letters.
+        # The halo separates the letters from the lines of the grid.
         text(end + 8, middle, factor, "value halo"),
         text(end + 8, middle, factor, "value"),
         text(WIDTH - 24, middle, f"{helenus:,} against {cassandra:,}/s", "muted", "end"),

@@ -1,4 +1,4 @@
-//! Bytes as they may arrive on a connection. The first byte chooses the version and the compression.
+//! Fuzzes the decoding of bytes from a connection. The first byte chooses the version and the compression.
 #![no_main]
 
 use bytes::BytesMut;

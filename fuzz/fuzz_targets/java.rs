@@ -1,4 +1,4 @@
-//! Any text may be the body of a function: it is refused or can be called, and neither panics, takes long nor overflows the stack.
+//! Fuzzes the body of a function. Any text is refused or can be called. Neither panics, takes long, or overflows the stack.
 #![no_main]
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Any text may come from a client: the parser answers with a statement or an error, and never panics.
+//! Fuzzes the parser. For any text of a client it returns a statement or an error, and never panics.
 #![no_main]
 
 use helenus_cql::parser::parse_statement;

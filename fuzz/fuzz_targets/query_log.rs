@@ -1,4 +1,5 @@
-//! Bytes as a segment of the full query log may hold them. The checksum hides the entries from a fuzzer, so that they are read apart too.
+//! Fuzzes the reading of a segment of the full query log. The checksum hides the entries from the fuzzer, so entries are also decoded
+//! separately.
 #![no_main]
 
 use bytes::{Bytes, BytesMut};

@@ -20,13 +20,13 @@ CI = os.environ.get("CI") == "true"
 
 @pytest.fixture(scope="session")
 def checker():
-    """The command of the checker."""
+    """Returns the command of the checker."""
     return toolchains.Toolchains().checker()
 
 
 @pytest.fixture(scope="session")
 def run(checker, request, tmp_path_factory):
-    """The run: its history, its faults, and the fleet's tablets. What it does is printed as it goes."""
+    """Yields the run: its history, its faults, and the fleet's tablets. Progress is printed during the run."""
     option = request.config.getoption
     seed = option("--seed") if option("--seed") is not None else random.randrange(1 << 32)
     folder = pathlib.Path(option("--keep")) if option("--keep") else tmp_path_factory.mktemp("cluster")

@@ -13,13 +13,13 @@ NUMBERS = itertools.count(1)
 
 
 def copy(source, target):
-    """Copies a folder of MinIO's as far as it stays while that is done."""
+    """Copies a folder of MinIO. Files that vanish during the copy are left out."""
     subprocess.run(["cp", "-a", str(source), str(target)], stderr=subprocess.DEVNULL)
 
 
 @contextlib.contextmanager
 def stranger(fleet, minio, url, number):
-    """A node on a copy, not started yet."""
+    """Yields a node on a copy, which is not started yet."""
     node = helenus.Node(fleet.folder / f"stranger{number}", store=url, env=minio.environment(), args=["--name", f"stranger{number}"],
                         host="127.0.0.9")
     try:
@@ -35,7 +35,7 @@ def says(node, *words):
 
 @fault("a copy of the store in another bucket")
 def copy_in_another_bucket(fleet, chance):
-    """It is refused, adopted, and then a store of its own."""
+    """Shows that a copy is refused, can be adopted, and is then a store of its own."""
     number, name = next(NUMBERS), fleet.store.split("/")[2]
     copied = f"{name}-copy-{number}"
     copy(fleet.minio.folder / name, fleet.minio.folder / copied)
@@ -54,7 +54,9 @@ def copy_in_another_bucket(fleet, chance):
 
 @fault("a copy of the store that can't be told from it")
 def copy_of_the_disk(fleet, chance):
-    """The object store's disk is copied and served elsewhere: names, times and identities are the same. A node of the living store is killed meanwhile."""
+    """Copies the disk of the object store and serves it elsewhere, so that names, times and identities are the same. A node of the original
+    store is killed meanwhile.
+    """
     number, name = next(NUMBERS), fleet.store.split("/")[2]
     other = Minio(fleet.folder / f"minio-copy-{number}")
     other.folder.mkdir()

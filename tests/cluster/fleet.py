@@ -49,14 +49,14 @@ class Fleet:
             for setting in chosen:
                 args += ["--set", setting]
             node = helenus.Node(folder / f"node{number}", store=store, env=minio.environment(f"http://{own_store}"), args=args)
-            # Drivers tell nodes by their addresses.
+            # Drivers distinguish nodes by their IP addresses.
             node.host = f"127.0.0.{number}"
             node.name, node.number = f"node{number}", number
             self.nodes.append(node)
         specs = [(f"store{n}", at, f"{minio.host}:{minio.port}", "http") for n, at in enumerate(stores, 1)]
         specs += [(f"peer{node.number}", at, f"{node.host}:{node.rpc_port}", "tcp") for node, at in zip(self.nodes, peers)]
         self.proxies = Proxies(checker, specs)
-        # How many tablets there have been.
+        # All numbers of tablets so far.
         self.tablet_counts = []
 
     def start(self):
@@ -70,7 +70,7 @@ class Fleet:
         return [f"{node.host}:{node.port}" for node in self.nodes]
 
     def views(self):
-        """What each node that answers says of the cluster."""
+        """Returns the view of the cluster of each node that answers."""
         found = []
         for node in self.nodes:
             try:
@@ -82,7 +82,7 @@ class Fleet:
         return found
 
     def note_tablets(self):
-        """Remembers how many tablets there are."""
+        """Records the number of tablets. Returns the nodes' views."""
         views = self.views()
         if views:
             count = len(views[0]["tablets"])
@@ -91,7 +91,7 @@ class Fleet:
         return views
 
     def is_settled(self):
-        """True if all nodes agree that all are there and every tablet is at rest with one of them."""
+        """Returns true if all nodes agree that all nodes are alive, and that every tablet is at rest with an owner."""
         views = self.note_tablets()
         if len(views) != NODES or len({view["version"] for view in views}) != 1:
             return False
@@ -101,7 +101,7 @@ class Fleet:
         return well and at_rest and all(view["state"] == "serving" for view in views)
 
     def settle(self):
-        """Returns when it is so."""
+        """Waits until all nodes and tablets are at rest."""
         for node in self.nodes:
             assert node.alive(), f"{node.name} has ended:\n{node.log(60)}"
         helenus.wait_until(self.is_settled, SETTLE_TIMEOUT_S, "all nodes and tablets at rest", 0.1)

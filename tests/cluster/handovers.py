@@ -1,10 +1,10 @@
-"""Where the time of hand-overs goes, from the nodes' logs.
+"""Prints the durations of the steps of hand-overs, from the nodes' logs.
 
     ./test cluster --faults drain,SIGTERM,rolling --minutes 1 --keep FOLDER --set log=info,helenus_tablet=debug
     python tests/cluster/handovers.py FOLDER
 
-A tablet is silent from when its former owner takes no more writes until its next owner serves it. With `helenus_tablet::remote::counted=trace` in
-the log the requests of the slowest are shown too.
+A tablet is unavailable from when its former owner stops writes until its next owner serves it. With `helenus_tablet::remote::counted=trace`
+in the log, the requests of the slowest hand-overs are shown too.
 """
 
 import datetime
@@ -19,7 +19,7 @@ SHOWN = 5
 
 
 def lines(folder):
-    """All lines of all nodes: when (ms), which node, what it says, and the fields."""
+    """Returns all lines of all nodes: the time (ms), the node, the text, and the fields."""
     found = []
     for log in sorted(pathlib.Path(folder).glob("node*/*.log")):
         with open(log, errors="replace") as file:
@@ -31,7 +31,7 @@ def lines(folder):
 
 
 def handovers(found):
-    """Each tablet that was handed over: its name, the two nodes, and the times of its way in ms since it took no more writes."""
+    """Returns the hand-overs: the tablet, the two nodes, and the times of the steps in ms since writes stopped."""
     closed, ahead, done = {}, {}, []
     for at, node, text, fields in found:
         tablet = fields.get("tablet")

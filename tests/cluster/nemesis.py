@@ -1,4 +1,4 @@
-"""What is done to nodes and the store while clients are at work. Each fault is a function that does it and makes it good again."""
+"""Faults of nodes and of the store, for use while clients are at work. Each fault is a function that causes the fault and undoes it."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ FAULTS = {}
 
 
 def fault(name):
-    """Registers a fault by the name that reports give it."""
+    """Registers a fault under its name in reports."""
 
     def register(function):
         FAULTS[name] = function
@@ -25,7 +25,7 @@ def fault(name):
 
 
 def hold(fleet, seconds):
-    """Waits, with an eye on the tablets."""
+    """Waits, and records the numbers of tablets meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         fleet.note_tablets()
@@ -131,7 +131,7 @@ def pause_all(fleet, chance):
 
 
 def cut(fleet, chance, what, mode, seconds):
-    """Does that to one node's way to the store, or the others' way to it."""
+    """Disturbs one node's connections to the store, or the other nodes' connections to it."""
     node = chance.choice(fleet.nodes)
     with modes(fleet, [f"{what}{node.number}"], mode):
         hold(fleet, seconds)
@@ -205,14 +205,14 @@ SPLITS = "splits, 4 to 12 tablets"
 
 
 def split(fleet, chance):
-    """What the cluster begins with is split until each node has four tablets."""
+    """Waits until the initial tablets are split into four for each node."""
     await_tablets(fleet, lambda count: count >= TABLETS_FULL, "tablets are split")
     return "all"
 
 
 @fault("two nodes away for long: merges, then splits")
 def shrink(fleet, chance):
-    """With one node there may be eight tablets instead of twelve, which is what two nodes need."""
+    """Stops two nodes for so long that tablets are merged. One node needs eight tablets at most, and two nodes twelve."""
     split(fleet, chance)
     away = chance.sample(fleet.nodes, 2)
     for node in away:
@@ -232,7 +232,7 @@ class Nemesis:
         assert self.names, f"no fault has one of {words} in its name; there are: {', '.join(FAULTS)}"
 
     def strike(self, name):
-        """One fault; returns when the cluster is well again."""
+        """Causes one fault, and returns when the cluster is well again."""
         began = time.time_ns()
         target = {**FAULTS, SPLITS: split}[name](self.fleet, self.chance)
         undone = time.time_ns()
@@ -244,7 +244,7 @@ class Nemesis:
             file.write(json.dumps(line) + "\n")
 
     def rounds(self, seconds, calm_s):
-        """Every fault once in an order of chance, over and over, until the time is over; the first round is finished in any case."""
+        """Causes all faults in random order, again and again until the time is over. The first round is always completed."""
         end = time.monotonic() + seconds
         hold(self.fleet, calm_s)
         self.strike(SPLITS)

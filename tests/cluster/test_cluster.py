@@ -1,4 +1,4 @@
-"""What clients saw of three nodes on a real object store, through everything that can happen to them, is linearizable and complete."""
+"""Three nodes on a real object store, under all kinds of faults: the history that clients saw is linearizable and complete."""
 
 import json
 import subprocess
@@ -44,13 +44,13 @@ class History:
         self.ops = [json.loads(line) for line in self.lines]
 
     def of(self, kind, call=None, **fields):
-        """Operations that succeeded, in the order of their beginning."""
+        """Returns the operations that succeeded, in the order in which they began."""
         fits = lambda op: (op["kind"] == kind and call in (None, op["call"]) and op["outcome"] == "ok"
                            and all(op.get(name) == value for name, value in fields.items()))
         return sorted(filter(fits, self.ops), key=lambda op: op["invoke"])
 
     def clean_keys(self, kind):
-        """The operations of keys of which nothing is unknown, in the order of their beginning."""
+        """Yields the operations of each key without unknown outcomes, in the order in which they began."""
         keys = {}
         for op in self.ops:
             if op["kind"] == kind:
@@ -66,12 +66,12 @@ class History:
 
 
 def alone(op, ops):
-    """True if nothing else happened to the key at the time."""
+    """Returns true if no other operation on the key was concurrent."""
     return all(other is op or other["return"] < op["invoke"] or other["invoke"] > op["return"] for other in ops)
 
 
 def stale_read(history):
-    """The last read gives what was overwritten."""
+    """Makes the last read return an overwritten value."""
     for ops in history.clean_keys("register"):
         writes = [op for op in ops if op["call"] == "write" and alone(op, ops)]
         if len(writes) > 1:
@@ -82,7 +82,7 @@ def stale_read(history):
 
 
 def lost_write(history):
-    """An acknowledged write has not happened: what it wrote is read as what was there before."""
+    """Makes an acknowledged write disappear: the read after it returns the value before it."""
     for ops in history.clean_keys("register"):
         for at, (write, read) in enumerate(zip(ops, ops[1:])):
             before = next((op["found"] for op in reversed(ops[:at]) if op["call"] == "read" and op.get("found")), 0)
@@ -92,7 +92,7 @@ def lost_write(history):
 
 
 def two_winners(history):
-    """A condition that did not hold is said to have held."""
+    """Makes a condition that was false appear to have been true."""
     for ops in history.clean_keys("cas"):
         for op in ops:
             if op["call"] == "insert" and not op.get("applied") and alone(op, ops):
@@ -101,7 +101,7 @@ def two_winners(history):
 
 
 def lost_condition(history):
-    """A condition that held is said not to have held, and what it wrote is there."""
+    """Makes a condition that was true appear to have been false, although its write is there."""
     for ops in history.clean_keys("cas"):
         for op, after in zip(ops, ops[1:]):
             if op["call"] == "insert" and op.get("applied") and alone(op, ops) and after.get("found") == op["value"]:
@@ -146,7 +146,7 @@ def half_a_batch(history):
 
 
 def phantom(kind):
-    """A search finds a row that has another value."""
+    """Makes a search find a row that has another value."""
     def phantom_of(history):
         for ops in history.clean_keys(kind):
             if find := next((op for op in reversed(ops) if op["call"] == "find" and not op.get("found")), None):
@@ -157,7 +157,7 @@ def phantom(kind):
 
 
 def lost(kind):
-    """A search does not find a row."""
+    """Makes a search miss a row."""
     def lost_by(history):
         for ops in history.clean_keys(kind):
             if find := next((op for op in ops if op.get("final") and op["call"] == "find" and op.get("found")), None):

@@ -1,4 +1,4 @@
-"""Programs that use a cluster through a driver, and do what they are told line by line.
+"""Programs that use a cluster through a driver. They read commands line by line.
 
 | line | answer |
 |---|---|
@@ -7,7 +7,7 @@
 | `load` | `done`: from now on eight workers write and read rows |
 | `stop` | operations, failures, the longest of them in ms, and the first failure |
 
-Every statement is prepared and says that it is idempotent; retries are the driver's own.
+Every statement is prepared and marked as idempotent. Retries are the driver's own.
 """
 
 import collections
@@ -59,7 +59,7 @@ class Program:
 
 
 def command(driver, toolchains):
-    """The command that runs a driver's program, without host, port and keyspace."""
+    """Returns the command that runs a driver's program, without host, port and keyspace."""
     if driver == "python":
         return [sys.executable, str(HERE / "python_program.py")]
     built = getattr(toolchains, driver)()

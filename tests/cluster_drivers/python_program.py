@@ -12,7 +12,7 @@ WORKERS = 8
 
 
 class Loader:
-    """What the workers have in common."""
+    """State that the workers share."""
 
     def __init__(self, host, port, keyspace):
         policy = TokenAwarePolicy(DCAwareRoundRobinPolicy("datacenter1"))

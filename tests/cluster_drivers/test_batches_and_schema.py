@@ -1,4 +1,4 @@
-"""Logged batches over several tablets, and writes while the schema of other tables changes: through three nodes, each asked by itself."""
+"""Logged batches over several tablets, and writes while the schema of other tables changes. Each session uses one of three nodes."""
 
 import itertools
 import threading
@@ -13,7 +13,7 @@ import helenus
 pytestmark = pytest.mark.process
 
 names = (f"b{n}" for n in itertools.count(1))
-# What comes to nothing in a partition that has no rows.
+# Statements without an effect in a partition that has no rows.
 NOTHING = (
     "DELETE FROM t WHERE p = {p} AND c > 3 AND c < 2",
     "DELETE FROM t WHERE p = {p} AND c IN ()",
@@ -24,7 +24,7 @@ KEYS = range(1, 9)
 
 
 def asking_only(node, keyspace=None):
-    """A session that asks only this node, once for each statement."""
+    """Returns a session that uses only this node, without retries."""
     session = node.connect(keyspace, load_balancing_policy=WhiteListRoundRobinPolicy([node.host]), schema_metadata_enabled=False,
                            max_schema_agreement_wait=0, default_retry_policy=FallthroughRetryPolicy())
     session.default_timeout = 30
@@ -40,7 +40,7 @@ def create_keyspace(session):
 
 @pytest.fixture
 def sessions(cluster):
-    """A session for each node, in a keyspace of the test's own."""
+    """Yields a session for each node, in a new keyspace."""
     first = asking_only(cluster.nodes[0])
     keyspace = create_keyspace(first)
     yield [first, *(asking_only(node, keyspace) for node in cluster.nodes[1:])]
@@ -135,7 +135,7 @@ class Writers:
         return sum(thread.done for thread in self.threads)
 
     def check(self, session, what):
-        """Nothing failed, and all is there."""
+        """Checks that no write failed, and that all rows exist."""
         errors = [error for thread in self.threads for error in thread.errors]
         longest = max(thread.longest_s for thread in self.threads)
         written = {k for thread in self.threads for k in thread.written}
@@ -161,7 +161,7 @@ def change_schema(sessions, rounds, writers):
 
 
 def assert_go_on(done, writers):
-    """A change that held writes up would let those end that were under way, one of each writer, and no others."""
+    """Checks that writes went on during the changes. If a change blocked writes, at most one in-flight write per writer would end during it."""
     held = len(writers.threads) * len(done)
     assert sum(done) > 2 * held, f"expected more than {2 * held} writes during {len(done)} changes, got {sum(done)}: {done}"
 
@@ -183,12 +183,12 @@ def test_writes_go_on_in_a_folder_while_other_tables_change(node):
 
 
 def test_writes_go_on_while_other_tables_change_and_a_node_dies(cluster, sessions):
-    """Those of the dead node's rows wait for its lease."""
+    """Writes go on, and those to the dead node's rows wait for the end of its lease."""
     with Writers(sessions[:2]) as writers:
         change_schema(sessions[:2], 4, writers)
         cluster.nodes[2].kill()
         change_schema(sessions[:2], 8, writers)
-    # None has waited for so long that its client gave it up.
+    # No write waited until the timeout of its client.
     writers.check(sessions[1], "two nodes of three")
     cluster.nodes[2].start()
     cluster.wait_settled()

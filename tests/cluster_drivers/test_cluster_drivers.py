@@ -39,7 +39,7 @@ def make_program(cluster, toolchains, tmp_path):
 
 
 def share_passed_on(cluster, program):
-    """The part of statements that came to a node which did not own their row."""
+    """Returns the share of statements that arrived at a node that did not own their row."""
     before = cluster.passed_on()
     program.route(next(keys), KEYS)
     return (cluster.passed_on() - before) / (2 * KEYS)
@@ -100,5 +100,5 @@ def test_a_node_is_lost_and_comes_back(cluster, make_program, driver):
           f"all tablets had an owner after {served:.1f} s")
     assert load.failures == 0, load.first_failure
     assert load.operations > 100
-    # Its requests have no longer than that.
+    # The driver's requests time out by then.
     assert load.worst_ms < 20_000, f"the longest statement took {load.worst_ms} ms"

@@ -1,4 +1,4 @@
-"""Ranges by index on three nodes: whichever node is asked, while rows are written, and after a node has died."""
+"""Ranges by index on three nodes: through every node, while rows are written, and after a node has died."""
 
 import random
 import threading

@@ -1,5 +1,6 @@
-"""What one node computes for long for another holds up neither: beside each of these, single-row requests go on at all three nodes, of
-which two pass them on to the third."""
+"""Long computations of one node for another block neither of them. Single-row requests continue at all three nodes beside each of them; two
+nodes forward these requests to the third.
+"""
 
 import contextlib
 import struct
@@ -29,7 +30,7 @@ def table(cluster):
 
 @contextlib.contextmanager
 def beside_all(cluster):
-    """Single-row requests at each of the nodes."""
+    """Runs single-row requests at each of the nodes."""
     with contextlib.ExitStack() as stack:
         for node in cluster.nodes:
             # The request may compute on other nodes alone.
@@ -38,7 +39,7 @@ def beside_all(cluster):
 
 
 def test_scans_of_other_nodes(cluster, table):
-    """Scans at once, each of which asks all nodes."""
+    """Concurrent scans, each of which involves all nodes."""
     clients = [Client(cluster.nodes[number % 3]) for number in range(4)]
     with beside_all(cluster):
         for client in clients:

@@ -1,4 +1,4 @@
-"""The nearest vectors on three nodes, each asked by itself: what one has written the others find, while lists are split and a node dies."""
+"""The nearest vectors on three nodes: rows that one node wrote are found through the others, while lists are split and a node dies."""
 
 import heapq
 import itertools
@@ -28,7 +28,7 @@ def distance(a, b):
 
 
 def list_searches(node):
-    """Searches of posting lists that other nodes have made for this one."""
+    """Returns the number of searches of posting lists that other nodes did for this one."""
     return node.metrics()['helenus_cluster_remote_total{kind="list_search",outcome="done"}']
 
 

@@ -69,7 +69,7 @@ class Batches:
         return [f"UPDATE n SET n = n + {self.value()} WHERE p = {p}" for p in self.random.sample(range(PARTITIONS), 3)]
 
     def conditional(self):
-        """Of one partition; what is tested, and what is done then."""
+        """Returns the statements of a batch on one partition: the conditional one, and the others."""
         p, c = self.random.randrange(PARTITIONS), self.random.randrange(ROWS)
         condition = f"v = {self.value()}" if self.random.random() < 0.5 else "v = null"
         return f"UPDATE t SET l = l + {self.list()} WHERE p = {p} AND c = {c} IF {condition}", [
@@ -89,7 +89,7 @@ def connect(node):
 
 
 class Both:
-    """The cluster, asked by each of its nodes in turn, and the node that is alone."""
+    """A cluster, whose nodes are used in turn, and a single node."""
 
     def __init__(self, nodes, alone):
         self.sessions, self.alone, self.asked = [connect(node) for node in nodes], connect(alone), 0

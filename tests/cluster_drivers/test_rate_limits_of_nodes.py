@@ -1,4 +1,4 @@
-"""Rate limits with three nodes: the owner counts the requests of a partition, whichever node was asked."""
+"""Rate limits with three nodes: the owner counts the requests of a partition, whichever node received them."""
 
 import time
 
@@ -13,7 +13,7 @@ RATE, TIMES = 20, 40
 
 @pytest.fixture(scope="module")
 def sessions(cluster):
-    """One for each node, which it asks alone."""
+    """Returns a session for each node, which uses only this node."""
     opened = [node.connect(load_balancing_policy=WhiteListRoundRobinPolicy([node.host])) for node in cluster.nodes]
     opened[0].execute("CREATE KEYSPACE r WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     return opened

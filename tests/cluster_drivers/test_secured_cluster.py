@@ -1,4 +1,4 @@
-"""Three nodes that ask for passwords and encrypt: what one is told of roles and permissions is in force on all."""
+"""Three nodes with authentication and encryption: roles and permissions that one node changes take effect on all."""
 
 import ssl
 
@@ -62,7 +62,7 @@ def test_roles_and_permissions_are_those_of_the_cluster(secured, log_in):
         root.execute(insert, (k, k))
     root.execute("CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true")
     root.execute("GRANT SELECT ON k.t TO ann")
-    # Rows of all three nodes, by one that is asked and passes on.
+    # The second node forwards reads of rows that the others own.
     ann = log_in(second, "ann", "a")
     select = ann.prepare("SELECT v FROM k.t WHERE k = ?")
     assert [ann.execute(select, (k,)).one().v for k in range(ROWS)] == list(range(ROWS))

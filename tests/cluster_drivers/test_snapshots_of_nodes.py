@@ -1,4 +1,4 @@
-"""Snapshots with three nodes: one that a node has taken, or left behind, is read, put back and cleared by others."""
+"""Snapshots with three nodes: a snapshot that one node has taken, or that a drop has left, is read, restored and cleared by the others."""
 
 import pytest
 from cassandra import InvalidRequest
@@ -17,7 +17,7 @@ def sessions_of(nodes):
 
 
 def make(session, keyspace):
-    """A table with an index and a view, with rows."""
+    """Makes a table with an index and a view. Returns a prepared INSERT."""
     session.execute(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     session.execute(f"CREATE TABLE {keyspace}.t (k int PRIMARY KEY, v int)")
     session.execute(f"CREATE INDEX ON {keyspace}.t (v)")
@@ -31,7 +31,7 @@ def fill(session, insert, v=lambda k: k % 5):
 
 
 def counts(session, keyspace, as_of=""):
-    """Rows of the table, by its index, and of its view."""
+    """Returns the numbers of rows of the table, by its index, and of its view."""
     count = lambda table, where="": session.execute(f"SELECT count(*) FROM {keyspace}.{table} {as_of} {where}").one()[0]
     return count("t"), count("t", "WHERE v = 3"), count("by_v")
 
@@ -92,7 +92,7 @@ def test_a_snapshot_that_one_node_takes_is_read_put_back_and_cleared_by_others(c
     assert [counts(session, "branch") for session in sessions] == [(ROWS - 1, ROWS // 5 - 2, ROWS - 1)] * 3
     assert [counts(session, "moments") for session in sessions] == [WHOLE] * 3
     first.execute("DROP KEYSPACE branch")
-    # What was flushed alone is no moment of all nodes, but each table has what lies in files.
+    # A snapshot without a flush is not a consistent cut of all nodes. It has only the rows of each table that are in files.
     done(nodes[2], "snapshot", "-t", "flushed", "--skip-flush", "moments")
     assert second.execute("SELECT count(*) FROM moments.t AS OF SNAPSHOT flushed").one()[0] <= ROWS
     done(nodes[2], "clearsnapshot", "-t", "then")

@@ -1,4 +1,4 @@
-"""Aggregates, filters and groups of whole tables, IN of many keys and one hot counter on three nodes, whichever node is asked."""
+"""Aggregates, filters and groups of whole tables, IN of many keys and one hot counter on three nodes, through every node."""
 
 import pytest
 from cassandra import FunctionFailure
@@ -44,7 +44,7 @@ def test_aggregates(sessions):
 
 
 def test_owners_read_the_parts_of_aggregates(cluster, sessions):
-    """What comes of them is what the client computes from the rows, and no rows are sent from node to node."""
+    """Aggregates are equal to those that the client computes from the rows, and no rows are sent between nodes."""
     table = rows(sessions[0], "SELECT k, v, w, writetime(v), token(k) FROM whole.t")
     seen = [row for row in table if row[1] >= 10]
     half = [row for row in table if row[4] > 0]

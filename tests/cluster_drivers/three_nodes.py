@@ -33,11 +33,11 @@ class Cluster:
         helenus.wait_until(settled, timeout_s, f"{count} nodes with their share")
 
     def passed_on(self):
-        """Statements that came to a node that did not own what they were about."""
+        """Returns the number of statements that arrived at a node that did not own their rows."""
         return self.asked("statement")
 
     def asked(self, kind):
-        """Questions of that kind that nodes have asked each other, and that were answered."""
+        """Returns the number of answered requests of a kind between nodes."""
         name = f'helenus_cluster_remote_total{{kind="{kind}",outcome="done"}}'
         return sum(node.metrics()[name] for node in self.alive())
 

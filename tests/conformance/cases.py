@@ -41,13 +41,12 @@ class Case:
 
     @property
     def login(self):
-        """Name and password to log in with; such a case needs a server that asks."""
+        """Returns the name and password to log in with. `None` if the case needs no server with authentication."""
         return tuple(self.options["login"].split("/")) if "login" in self.options else None
 
     @property
     def is_for_the_wire(self):
-        """Whether the case runs over the wire when only a sample does: it is marked, or concerns what a client says before
-        and beside its statements."""
+        """Returns true if the case runs over the wire even in a sample: it is marked, or concerns more than statements, such as the log-in."""
         options = ("wire", "login", "protocol")
         return any(o in self.options for o in options) or any("wire" in s.directives for s in self.steps)
 
@@ -114,7 +113,7 @@ class Case:
 
 
 def load(filters=(), secured=False):
-    """All cases whose name contains one of `filters`, sorted: those of a server that asks who clients are, or the others."""
+    """Returns all cases whose name contains one of `filters`, sorted. `secured` chooses those for a server with authentication, or the others."""
     paths = sorted(CASES.rglob("*.cql"))
     cases = [c for c in map(Case, paths) if (c.login is not None) == secured]
     return [c for c in cases if not filters or any(f in c.name for f in filters)]

@@ -54,7 +54,7 @@ class Type:
 
 
 def parse_class(text):
-    """The type that a marshal class name stands for, `custom` if it is none we know."""
+    """Returns the type of a marshal class name, and `custom` if the class is not known."""
     text = text.strip()
     m = re.fullmatch(r"(?:org\.apache\.cassandra\.db\.marshal\.)?(\w+)(?:\((.*)\))?", text, re.S)
     if not m:
@@ -170,7 +170,7 @@ def float_text(b):
 
 
 def show(t, b):
-    """The canonical text of the serialized value `b` of type `t`; hex and a mark if it does not decode."""
+    """Returns the canonical text of the serialized value `b` of type `t`. If it cannot be decoded, returns hex with a mark."""
     if b is None:
         return "null"
     try:
@@ -291,7 +291,7 @@ def fixed_size(t):
 # Values from literals, for bound parameters.
 
 def encode(t, text):
-    """The serialized form of a literal: null, unset, raw(0x…), or a value of type `t`."""
+    """Returns the serialized form of a literal: null, unset, raw(0x…), or a value of type `t`."""
     text = text.strip()
     if text == "null":
         return None
@@ -384,7 +384,7 @@ def encode_value(t, text):
 
 
 def parse_type(text):
-    """A simple CQL type's text, for values that are sent without preparing."""
+    """Returns the type of a simple type's text in CQL, for values that are sent without preparing."""
     text = text.strip()
     m = re.fullmatch(r"(\w+)(?:<(.*)>)?", text)
     name, inner = m.groups()

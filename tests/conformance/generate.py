@@ -23,7 +23,7 @@ class Writer:
 
 
 def relation(r, column, domain):
-    """A random relation on one column."""
+    """Returns a random relation on one column."""
     value = lambda: r.choice(domain)
     kind = r.randrange(6)
     if kind <= 1:
@@ -105,7 +105,7 @@ def reconcile(name, seed, order, count):
 
 
 def restrictions(name, seed, order, count):
-    """Random restrictions on four clustering columns; many are refused."""
+    """Generates random restrictions on four clustering columns. Many of them are refused."""
     w = Writer(name, seed, "random restrictions, allowed and refused")
     r = w.random
     w.add(f"CREATE TABLE t (p int, q int, a int, b int, c int, v int, s int static, PRIMARY KEY ((p, q), a, b, c)) WITH CLUSTERING ORDER BY ({order})")
@@ -141,7 +141,7 @@ def restrictions(name, seed, order, count):
 
 
 def indexes(name, seed, using, count):
-    """Random writes under indexes, read through them."""
+    """Generates random writes to indexed columns, and reads by these indexes."""
     w = Writer(name, seed, "indexed reads under random writes")
     r = w.random
     w.add("CREATE TABLE t (p int, c int, v int, w text, s int static, st set<int>, m map<text, int>, PRIMARY KEY (p, c))")
@@ -179,7 +179,7 @@ def indexes(name, seed, using, count):
 
 
 def transactions(name, seed, count):
-    """Random conditions on a small table, single and in batches."""
+    """Generates random conditions on a small table, single and in batches."""
     w = Writer(name, seed, "conditional writes")
     r = w.random
     w.add("CREATE TABLE t (p int, c int, v int, w text, s int static, l list<int>, m map<text, int>, PRIMARY KEY (p, c))")
@@ -218,7 +218,7 @@ def transactions(name, seed, count):
 
 
 def groups(name, seed, count):
-    """Aggregates over random data, grouped, limited and paged."""
+    """Generates aggregates over random data, grouped, limited and paged."""
     w = Writer(name, seed, "groups and aggregates")
     r = w.random
     w.add("CREATE TABLE t (p int, a int, b int, c int, v int, f double, s int static, PRIMARY KEY (p, a, b, c))")
@@ -239,7 +239,7 @@ def groups(name, seed, count):
 
 
 def collections(name, seed, count):
-    """Operations on lists, sets, maps and user types, one after the other."""
+    """Generates operations on lists, sets, maps and user types, one after the other."""
     w = Writer(name, seed, "collection operations in sequence")
     r = w.random
     w.add("CREATE TYPE u (a int, b text)")
@@ -278,7 +278,7 @@ def collections(name, seed, count):
 
 
 def filters(name, seed, count):
-    """Filtering on everything, in any combination."""
+    """Generates filters on all columns, in any combination."""
     w = Writer(name, seed, "filtering in any combination")
     r = w.random
     w.add("CREATE TABLE t (p int, c int, d text, v int, w text, f double, s int static, l list<int>, m map<text, int>, PRIMARY KEY (p, c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC)")

@@ -14,7 +14,7 @@ def write(case, outcomes, version):
 
 
 def read(case):
-    """The recorded (head, lines) in order, or None if the case was never recorded."""
+    """Returns the recorded (head, lines) in order, or None if the case was never recorded."""
     if not case.golden.exists():
         return None
     blocks = []
@@ -27,7 +27,7 @@ def read(case):
 
 
 def known_differences():
-    """{case name: {head prefix: reason}} from lines `case | statement prefix | reason`."""
+    """Returns {case name: {head prefix: reason}} from lines `case | statement prefix | reason`."""
     out = {}
     if KNOWN.exists():
         for line in KNOWN.read_text().split("\n"):
@@ -82,7 +82,7 @@ COMMON = set("""a add aggregate all allow alter an and any are as asc at batch b
 
 
 def in_order(message):
-    """The message with the overloads of a function, which Cassandra lists in the order of a hash table, sorted."""
+    """Returns the message with the overloads of a function sorted. Cassandra lists them in the order of a hash table."""
     def ordered(match):
         return ", system.".join(sorted(match.group().removeprefix("system.").split(", system.")))
     return SIGNATURES.sub(ordered, message)
@@ -93,8 +93,9 @@ def words(text):
 
 
 def names_are_told(code, statement, recorded, actual):
-    """Whether ours tells the names and values of the statement that the recorded message tells. What a syntax error quotes
-    of the statement does not count."""
+    """Returns true if our message has the names and values of the statement that the recorded message has. A syntax error's quotes of the
+    statement do not count.
+    """
     if code.startswith("SyntaxError"):
         recorded = recorded.split(" (")[0]
     return (words(recorded) & words(statement)) - COMMON <= words(actual)
@@ -110,11 +111,11 @@ def same_error(expected, outcome, exact):
 
 
 def same(expected, outcome, exact=False):
-    """Whether an outcome is as recorded. Of an error's message only names count, unless the case asks for more: see README.md."""
+    """Returns true if an outcome is as recorded. Only names count in an error's message, unless the case requires more: see README.md."""
     actual = outcome.lines
     if expected == actual:
         return True
-    # These are bugs of Cassandra's: any refusal will do.
+    # An internal error is a bug of Cassandra's, so any refusal is right.
     if error_code(expected) in ("ServerError", "ReadFailure", "WriteFailure"):
         return error_code(actual) is not None
     if error_code(expected) is None:
@@ -125,7 +126,7 @@ def same(expected, outcome, exact=False):
 
 
 def compare(case, expected, outcomes, known):
-    """`expected`: (head, lines) as `read` gives them. Returns the differences, known ones with a reason."""
+    """Compares outcomes with `expected`, the (head, lines) of `read`. Returns the differences. Known ones have a reason."""
     out = []
     reasons = known.get(case.name, {})
     exact = case.options.get("messages") == "exact"

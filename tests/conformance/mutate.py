@@ -1,7 +1,7 @@
-"""Statements that nobody wrote: those of the cases with a token dropped, doubled, moved or replaced.
+"""Mutated statements: those of the cases with a token dropped, doubled, moved or replaced.
 
-`compare --mutate SEED` runs them after the statements that they were made of, on both servers, and prints where the two part. Statements that
-change what other cases see are left as they are.
+`compare --mutate SEED` runs them on both servers after the original statements, and prints the differences. Statements that affect other
+cases are not mutated.
 """
 
 import random
@@ -27,7 +27,7 @@ RESERVED = set("""select insert update delete create drop alter from into values
     timestamp begin batch apply unlogged counter limit per partition order by group allow filtering in is null primary key with clustering asc
     desc json distinct as token contains like static frozen materialized view custom""".split())
 
-# What others would see, what differs from run to run, and what takes long.
+# Statements that affect other cases, have varying results, or take long.
 SPARED = re.compile(r"keyspace|role|\buser\b|grant|revoke|truncate|\buse\b|now\(\)|uuid\(\)|current|\bdesc(ribe)?\s|system|identity|list\s"
                     r"|function|aggregate", re.I)
 DDL = re.compile(r"\s*(create|alter|drop)\b", re.I)
@@ -49,7 +49,7 @@ def is_operator(token):
 
 
 def altered(rng, tokens, at, names):
-    """The tokens with the one at that place altered in one of many ways."""
+    """Alters the token at a place, or others, in one of many ways. Returns the tokens."""
     def one(fits, change):
         places = [i for i, token in enumerate(tokens) if fits(token)]
         if places:
@@ -72,7 +72,7 @@ def altered(rng, tokens, at, names):
 
 
 def mutant(rng, text, names):
-    """Another statement, or None where none was found."""
+    """Returns a mutated statement, or None if none was found."""
     tokens = TOKEN.findall(text)
     places = [i for i, token in enumerate(tokens) if not token.isspace()]
     if len(places) < 3 or not names:

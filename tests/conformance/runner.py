@@ -12,7 +12,7 @@ BATCH_KINDS = {"logged": 0, "unlogged": 1, "counter": 2, "unknown": 3}
 
 
 class Outcome:
-    """What one execution of one statement gave: `head` identifies it, `lines` is its canonical text."""
+    """Outcome of one execution of one statement. `head` identifies it, and `lines` is its canonical text."""
 
     def __init__(self, head, lines, line=0, unordered=False, code_only=False):
         self.head, self.lines, self.line = head, lines, line
@@ -24,15 +24,16 @@ def one_line(text):
 
 
 def shown_warnings(answer):
-    """The warnings, but not that of the first PREPARE or EXECUTE after USE (which one that is depends on what others have prepared),
-    that of table options without an effect in Helenus, and Cassandra's that views are experimental."""
+    """Returns the warnings that do not vary. Three are left out: of the first PREPARE or EXECUTE after USE (which depends on earlier
+    statements), of table options without effect in Helenus, and of views that are experimental in Cassandra.
+    """
     left_out = ("`USE <keyspace>`", "Materialized views are experimental")
     kept = [w for w in answer.warnings if not w.startswith(left_out) and " no effect in Helenus: " not in w]
     return [f"warning: {one_line(w)}" for w in kept]
 
 
 def abbreviated(text):
-    """Long values by their beginning, length and digest."""
+    """Returns the text. A long one is replaced by its beginning, length and digest."""
     if len(text) <= 3000:
         return text
     return f"{text[:40]}... ({len(text)} characters, md5 {hashlib.md5(text.encode()).hexdigest()})"
@@ -165,7 +166,7 @@ class Execution:
         return encode(parse_type(kind), value)
 
     def batch(self, step, options):
-        """One BATCH request of the statements between `;;`, each with its values behind `<-`; `@` has one prepared."""
+        """Sends the statements between `;;` as one BATCH request. Values follow `<-`, and `@` marks a prepared statement."""
         statements = []
         for part in step.sent.split(";;"):
             text, _, values = (p.strip() for p in part.partition("<-"))
@@ -216,7 +217,7 @@ class Execution:
         return out + shown_warnings(answer)
 
     def outcome(self, step, send, known_columns=()):
-        """All pages of an answer as lines."""
+        """Returns all pages of an answer as lines."""
         answer = send(None)
         lines = self.lines(step, answer, known_columns=known_columns)
         pages = 0
@@ -227,7 +228,7 @@ class Execution:
                 break
             answer = send(answer.paging_state)
             page = self.lines(step, answer, first=False, known_columns=known_columns)
-            # Whether a full last page is followed by an empty one is the server's own affair.
+            # Servers may send an empty page after a full last one.
             is_end = not isinstance(answer, Error) and answer.paging_state is None and not answer.rows
             lines += [] if is_end else ["-- more"] + page
         return lines

@@ -124,7 +124,7 @@ class Result:
 
 
 class Options:
-    """What accompanies a QUERY or EXECUTE."""
+    """Parameters of a QUERY or EXECUTE."""
 
     def __init__(self, consistency="ONE", serial=None, page_size=None, timestamp=None, now_in_seconds=None,
                  keyspace=None, skip_metadata=False):
@@ -137,7 +137,7 @@ class Connection:
     """One connection; requests are sent one after the other."""
 
     def __init__(self, host, port, version=4, timeout=60, login=None):
-        """`login` is a name and a password, for a server that asks."""
+        """Connects. `login` is a name and a password, for a server with authentication."""
         self.version = version
         self.timeout = timeout
         self.sock = socket.create_connection((host, port), timeout=timeout)
@@ -322,7 +322,7 @@ class Connection:
         return self.parameters(options, flags, out)
 
     def parameters(self, options, flags, out):
-        """What QUERY, EXECUTE and BATCH have in common: consistency and flags, `out`, and behind that the other options."""
+        """Returns the common parameters of QUERY, EXECUTE and BATCH: consistency and flags, `out`, and then the other options."""
         if options.serial is not None:
             flags |= 0x10
             out += struct.pack(">H", CONSISTENCY[options.serial])
@@ -354,7 +354,7 @@ class Connection:
         return self.request(OP_EXECUTE, body + self.query_parameters(options, values, paging_state))
 
     def batch(self, kind, statements, options=Options()):
-        """`statements`: (prepared id or query text, values)."""
+        """Sends a batch. `statements` are pairs of a prepared id or query text, and values."""
         body = bytes([kind]) + struct.pack(">H", len(statements))
         for what, values in statements:
             if isinstance(what, bytes):

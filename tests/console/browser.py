@@ -49,14 +49,14 @@ class Browser:
         return self.driver.execute_script(text, *arguments)
 
     def texts(self, selector):
-        """The texts of all elements at once, so that a redraw can't come between."""
+        """Returns the texts of all elements at the same time, so that no redraw can occur in between."""
         return self.script("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
 
     def text(self, selector):
         return "\n".join(self.texts(selector))
 
     def figure(self, name):
-        """The value of a figure of the overview."""
+        """Returns the value of a figure of the overview."""
         return self.text(f'[data-figure="{name}"] .value')
 
     def click(self, selector):
@@ -73,19 +73,19 @@ class Browser:
         return helenus.wait_until(condition, WAIT_S, f"{what}; the page says:\n{self.text('body')}", 0.1)
 
     def run(self, statement):
-        """What the prompt of the section CQL answers."""
+        """Runs a statement in the section CQL, and returns the text of its result."""
         self.type("#statement", statement)
         self.click("#run")
         self.wait(lambda: self.text("#result") not in ("", "Running…"), "an answer")
         return self.text("#result")
 
     def size(self, width, height):
-        """The size of the page, as a phone of that size would have it."""
+        """Sets the size of the page, like that of a phone."""
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                                     {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700})
 
     def scheme(self, name):
-        """What the system is said to prefer: light or dark."""
+        """Sets the colour scheme that the system prefers: light or dark."""
         features = [{"name": "prefers-color-scheme", "value": name}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
@@ -93,7 +93,7 @@ class Browser:
         assert self.driver.save_screenshot(str(path))
 
     def complaints(self):
-        """What the browser's console has of errors: scripts that failed, and what the policy of content refused."""
+        """Returns the errors in the browser's console: failed scripts, and violations of the content security policy."""
         expected = ("status of 401", "status of 400", "status of 429")
         lines = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
         return [line for line in lines if not any(words in line for words in expected)]

@@ -86,7 +86,7 @@ def is_settled(node):
 
 
 def ask(node, method, path, body=None, **headers):
-    """Status, headers and body of a request; headers with - for _."""
+    """Sends a request. Returns its status, headers and body. An `_` in the name of a header becomes `-`."""
     connection = http.client.HTTPConnection(node.host, node.http_port, timeout=10)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, f"/console/api/{path}", None if body is None else json.dumps(body), names)
@@ -131,7 +131,7 @@ def test_charts_add_up_to_the_metrics(fleet, browser):
     charted = lambda: sum(total(c) for name, c in history(node)["columns"].items() if name.startswith(prefix))
     helenus.wait_until(lambda: len(history(node)["times"]) > 4 and charted() > 200, 40, "figures of the load", 0.5)
     before, drawn = requests_counted(node), charted()
-    # What was asked since the last sample is in the metrics, not yet in the chart.
+    # Requests since the last sample are in the metrics, but not yet in the chart.
     assert 0.5 * before < drawn < 1.2 * before, (before, drawn)
     browser.section("charts")
     browser.wait(lambda: len(browser.texts(".chart canvas")) > 10, "charts")
@@ -209,7 +209,7 @@ def test_pages_of_other_sites_can_send_no_command(fleet):
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory):
-    """A node with a hot, a written and a large partition, of which every request is slow that takes a millisecond."""
+    """Yields a node with a hot, a written and a large partition. A request is slow from a millisecond on."""
     settings = ["partition_sampling_interval=2", "slow_request_log_timeout=1ms"]
     node = helenus.Node(tmp_path_factory.mktemp("busy"), args=[word for setting in settings for word in ("--set", setting)])
     node.start()
@@ -266,7 +266,7 @@ def test_slow_statements_are_shown_with_their_stages(busy, browser):
 
 
 def test_nodes_of_one_machine_are_told_apart_and_warnings_are_shown(busy, browser):
-    """What the page makes of a report: two nodes of one name, and a warning."""
+    """The page of a made-up report: two nodes with one name, and a warning."""
     browser.open(busy)
     browser.wait(lambda: browser.figure("nodes") == "1 of 1", "the overview")
     browser.script("""
@@ -309,7 +309,7 @@ AUTHENTICATION = ["--set", "authenticator=PasswordAuthenticator", "--set", "auth
 
 
 def session_of(node, role, password):
-    """The cookie of a role that has logged in."""
+    """Returns the cookie of a role that has logged in."""
     token = ask(node, "GET", "session")[2]["token"]
     status, headers, _ = ask(node, "POST", "login", {"user": role, "password": password}, x_helenus_token=token)
     assert status == 200
@@ -375,7 +375,7 @@ def test_without_a_login_nothing_is_told_and_guesses_are_limited(guarded):
     assert right[0] == 429
 
 
-# Of each picture: its name, whose console, the section, the scheme, width and height.
+# Pictures: name, fixture of the node, section, colour scheme, width and height.
 PICTURES = [
     ("light", "fleet", "overview", "light", 1280, 900),
     ("dark", "fleet", "charts", "dark", 1280, 900),

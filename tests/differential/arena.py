@@ -17,7 +17,7 @@ SHORT_PLAY = ("flush", "compact", "kill", "compact", "drain")
 
 
 def choose_shakes(seed):
-    """The shakes of a play."""
+    """Returns the shakes of a play."""
     chance = random.Random(f"{seed}/shakes")
     chosen = ["flush", "compact", "rest", *chance.choices(SHAKES, k=2)]
     chance.shuffle(chosen)
@@ -30,7 +30,7 @@ class Arena:
     def __init__(self, folder, say):
         self.say, self.servers, self.slots = say, [], 0
         began = time.monotonic()
-        # What a run before has left.
+        # An earlier run may have left files.
         shutil.rmtree(folder, ignore_errors=True)
         cassandra = Cassandra(folder / "cassandra")
         self.servers.append(cassandra)
@@ -52,7 +52,7 @@ class Arena:
         return {name: done.result() for name, done in begun.items()}
 
     def play(self, histories, shakes, seed):
-        """Every server's answers: of each history, of each phase, of each step."""
+        """Plays the histories on all servers. Returns the answers of each server, by history, phase and step."""
         first_slot, began = self.slots, time.monotonic()
         self.slots += len(histories)
         answers = {server.name: [[] for _ in histories] for server in self.servers}

@@ -1,4 +1,4 @@
-"""Finds where servers answer a history differently, and tells of it."""
+"""Finds and reports histories that servers answer differently."""
 
 import dataclasses
 import json
@@ -31,17 +31,17 @@ class Difference:
 
     @property
     def kind(self):
-        """What is likely the same fault in other histories."""
+        """Returns a key that is the same for differences with probably the same cause."""
         return self.history["shape"], self.history["stamps"], tuple(self.wrong)
 
 
 def is_cut_short(of_history):
-    """True if a write's outcome is unknown, so that nothing after it says anything."""
+    """Returns true if a write's outcome is unknown. Later answers have no meaning then."""
     return any(answer[0] == "passing" for steps in of_history for answer in steps)
 
 
 def compare(histories, answers):
-    """The differences, and how many histories could not be judged."""
+    """Returns the differences, and the number of histories that could not be judged."""
     found, unjudged = [], 0
     for number, history in enumerate(histories):
         of_servers = {name: given[number] for name, given in answers.items()}
@@ -72,7 +72,7 @@ def shown(answer):
 
 
 def told(difference, shakes):
-    """The difference in words: the statements until then, the shakes between, and the answers."""
+    """Returns a description of the difference: the statements up to it, the shakes between them, and the answers."""
     history = difference.history
     lines = [f"{difference.title}:"]
     for phase, steps in enumerate(history["phases"][:difference.phase + 1]):

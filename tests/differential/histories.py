@@ -35,7 +35,7 @@ class Draft:
         self.reads_one_way = chance.random() < 0.5
 
     def stamp(self):
-        """`TIMESTAMP n`, or nothing where the server's is taken."""
+        """Returns `TIMESTAMP n`. Empty if the server's timestamps are used."""
         if self.stamps == SERVER:
             return ""
         if self.stamps == RISING:
@@ -44,7 +44,7 @@ class Draft:
         return f"TIMESTAMP {self.chance.randint(1, self.range)}"
 
     def time_to_live(self):
-        """`TTL n`, mostly none."""
+        """Returns `TTL n`, but mostly an empty text."""
         if self.chance.random() > 0.2:
             return ""
         if self.chance.random() < 0.5:
@@ -54,7 +54,7 @@ class Draft:
         return f"TTL {self.ttl + LONG_TTL_STEP_S // 2}"
 
     def fill(self, template, stamp=None):
-        """The template without its marks; `stamp` is what stands for a timestamp, one of its own by default."""
+        """Returns the template without its marks. `stamp` is the text of a timestamp, and by default a new one."""
         own = self.stamp() if stamp is None and "@t" in template else stamp
         using = [own] if own else []
         if "@ttl" in template:
@@ -76,11 +76,11 @@ def weighted(chance, templates):
 
 
 def batch(draft, shape, templates):
-    """A batch over the history's partitions, with one timestamp or one for each statement."""
+    """Returns a batch over the history's partitions, with one timestamp or one for each statement."""
     kind = shape.batch
     if kind == "BATCH":
         kind = draft.chance.choice(("BATCH", "UNLOGGED BATCH"))
-    # Elements of lists that are written at once stand in an order that nobody promises.
+    # The order of list elements that are written in one batch is undefined.
     templates = [template for template in templates if " l " not in template[1] and "(p, c, l)" not in template[1]]
     own = draft.chance.random() < 0.5
     using = "" if own else draft.stamp()
@@ -110,7 +110,7 @@ def reads(draft, shape, is_last=False):
 
 
 def history(chance, phase_count, shape=None):
-    """One history. Its last phase only reads."""
+    """Returns one history, whose last phase only reads."""
     shape = shape or SHAPES[chance.choice(list(SHAPES))]
     stamps = chance.choice(shape.stamps)
     # Late writes stay deleted as long as tombstones are kept.
@@ -137,11 +137,11 @@ SHORT_LIVED_INSERT = re.compile(r"INSERT INTO [^;]* USING [^;]*TTL [12]\b")
 
 
 def selects_all(kind, text):
-    """True of writes, and of reads of all columns."""
+    """Returns true for writes, and for reads of all columns."""
     return kind in ("write", "figures") or text.startswith("SELECT *")
 
 
 def histories(seed, count, phase_count):
-    """`count` histories; the same seed gives the same."""
+    """Returns `count` histories, which are the same for the same seed."""
     chance = random.Random(seed)
     return [history(chance, phase_count) for _ in range(count)]

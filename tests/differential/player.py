@@ -13,13 +13,13 @@ from shapes import SHAPES, table_name
 
 # Histories under way at a time.
 WIDTH = 40
-# What may come of a busy machine and says nothing of data.
+# Errors that a busy machine may cause, and that say nothing about data.
 PASSING = (OperationTimedOut, ReadTimeout, WriteTimeout, Unavailable, NoHostAvailable, ConnectionException)
 READ_ATTEMPTS = 5
 
 
 def canonical(value):
-    """A value as JSON would hold it, the same from every server."""
+    """Returns a value in a form that JSON can hold, which is the same for all servers."""
     if isinstance(value, SortedSet) or isinstance(value, (set, frozenset)):
         return ["set", *sorted(canonical(item) for item in value)]
     if isinstance(value, OrderedMapSerializedKey):
@@ -30,7 +30,7 @@ def canonical(value):
 
 
 def canonical_rows(names, rows):
-    """A row factory. What is left of a TTL is told by the step that TTLs have, which no run is long enough to leave."""
+    """Returns rows in canonical form, as a row factory. A remaining TTL is divided by the step between TTLs, which is longer than any run."""
 
     def cell(name, value):
         if name.startswith("ttl_") and value is not None:
@@ -41,7 +41,7 @@ def canonical_rows(names, rows):
 
 
 def filled(statement, history, slot):
-    """The statement with the keys and values of the history's own."""
+    """Returns the statement with the history's own keys and values."""
     names = {"t": table_name(SHAPES[history["shape"]], history["life"])}
     names |= {f"p{n}": slot * PARTITIONS + n for n in range(PARTITIONS)}
     names |= {f"v{n}": slot * INDEXED_VALUES + n for n in range(INDEXED_VALUES)}
@@ -68,7 +68,7 @@ class Playing:
         self.ended = queue.SimpleQueue()
 
     def run(self):
-        """The answers of each history's steps."""
+        """Returns the answers of each history's steps."""
         waiting = iter(range(len(self.jobs)))
         open_jobs = sum(self._begin(waiting) for _ in range(WIDTH))
         while open_jobs:
@@ -78,11 +78,11 @@ class Playing:
         return self.answers
 
     def _begin(self, waiting):
-        """Begins the next history that has any steps; False if there is none."""
+        """Begins the next history that has any steps. Returns false if there is none."""
         return any(self._send(number) for number in waiting)
 
     def _take(self, number, result):
-        """Remembers an answer. False if the history can't go on: nobody knows whether the write has happened."""
+        """Records an answer. Returns false if the history cannot go on, because it is unknown whether a write took effect."""
         kind, _ = self.jobs[number][len(self.answers[number])]
         is_passing = isinstance(result, PASSING)
         if is_passing and kind != "write" and self.attempts[number] < READ_ATTEMPTS:
@@ -104,7 +104,7 @@ class Playing:
 
 
 def play(session, histories, phase, first_slot):
-    """Plays one phase; each history's answers, one a step."""
+    """Plays one phase. Returns the answers of each history, one per step."""
     session.row_factory = canonical_rows
     session.use_client_timestamp = False
     jobs = [[(kind, filled(statement, history, first_slot + n)) for kind, statement in history["phases"][phase]]

@@ -15,11 +15,11 @@ from toolchains import CACHE, HERE, require
 
 CASSANDRA_START_TIMEOUT_S = 600  # the first start brings Cassandra
 KEYSPACE = "differential"
-# It warns of every view.
+# Cassandra warns of every view.
 logging.getLogger("cassandra.protocol").setLevel(logging.ERROR)
 # Tombstones of the tables of each life: kept for longer than a play takes, or gone with the first compaction.
 LIVES = {KEPT: "", PURGED: "gc_grace_seconds = 1"}
-# What is written to have memtables flushed: rows of a table of their own, over all tablets.
+# Number of rows that are written to flush memtables. They are in their own table, and in all tablets.
 FILLER_KEYS = 96
 FLUSH_TIMEOUT_S = COMPACT_TIMEOUT_S = 90
 # So old a tombstone may be purged everywhere, where purging is not put off for late writes.
@@ -42,17 +42,17 @@ def settings(*words):
 
 
 class Server:
-    """What all have in common. A shake is the method of its name; a server without it is left alone."""
+    """Common parts of all servers. A shake is the method with its name; a server without this method is not shaken."""
 
     def __init__(self, name):
         self.name, self.session = name, None
 
     def contact_points(self):
-        """Addresses, and their port."""
+        """Returns the addresses and their port."""
         raise NotImplementedError
 
     def connect(self):
-        """A session in place of the one before."""
+        """Returns a new session, which replaces the one before."""
         from cassandra.cluster import Cluster
         from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 
@@ -81,7 +81,7 @@ class Server:
             session.execute(statement)
 
     def open(self):
-        """A session in the keyspace of the histories."""
+        """Returns a session in the keyspace of the histories."""
         session = self.connect()
         session.execute(f"USE {KEYSPACE}")
         return session
@@ -123,12 +123,12 @@ class Cassandra(Server):
 
 
 class Helenus(Server):
-    """What nodes of either kind have in common. `filler_bytes` of one row make all rows of the filler flush every tablet."""
+    """Common parts of both kinds of Helenus. `filler_bytes` is so large that the rows of the filler flush every tablet."""
 
     filler_bytes = 0
 
     def alive(self):
-        """The nodes that run."""
+        """Returns the running nodes."""
         raise NotImplementedError
 
     def figure(self, name):
@@ -152,7 +152,7 @@ class Helenus(Server):
                 helenus.wait_until(is_done, 1.5, "flushed")
 
     def compact(self, chance):
-        """Lets tombstones get old enough to be purged where nothing keeps them, and has reads meet so many that all files are joined."""
+        """Waits until tombstones are old enough to be purged. Then reads that meet many tombstones have all files compacted."""
         time.sleep(PURGE_GRACE_S)
         self.flush(chance)
         session = self.connect()
@@ -167,12 +167,12 @@ class Helenus(Server):
             time.sleep(0.3)
 
     def rest(self, chance):
-        """Leaves the node alone until its files have been joined."""
+        """Leaves the node alone until its files are compacted."""
         self.flush(chance)
         helenus.wait_until(self.is_compacted, REST_S + COMPACT_TIMEOUT_S, f"{self.name}: files compacted", 0.3)
 
     def is_compacted(self):
-        """True if each tablet's files have been joined."""
+        """Returns true if the files of all tablets are compacted."""
         return self.figure("helenus_store_level0_files") == self.figure("helenus_store_compactions_running") == 0
 
 
@@ -201,7 +201,7 @@ class Folder(Helenus):
         self.node.restart(clean=True)
 
     def split(self, chance):
-        """A folder's tablets stay as they are; while those of nodes are split it may as well compact."""
+        """Compacts, because the tablets of a folder cannot be split."""
         self.rest(chance)
 
     def close(self):

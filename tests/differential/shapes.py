@@ -28,10 +28,10 @@ class Shape:
     reads: tuple
     # Reads that show all there is, for the end.
     final: tuple
-    # What is written from the middle of a history on, if not the same.
+    # Writes from the middle of a history on. Empty if they do not differ.
     late_writes: tuple = ()
     stamps: tuple = (ANY, ANY, RISING, SERVER)
-    # Whether Cassandra's answers are the right ones; else Helenus is compared with itself alone.
+    # True if Cassandra's answers are right. Otherwise Helenus is only compared with itself.
     judged: bool = True
     batch: str = "BATCH"
 
@@ -149,7 +149,7 @@ CLUSTERED = Shape(
     + (("rows", "SELECT * FROM $t WHERE p = $p0 AND q = 0"), ("rows", "SELECT * FROM $t WHERE p = $p1 AND q = 0")),
 )
 
-# What is taken out of a list is read first, so its elements have no TTL, which might pass meanwhile.
+# Removing elements from a list reads them first. They have no TTL, because it might pass between write and removal.
 AT_ROW = "WHERE p = #p AND c = #c"
 COLLECTIONS = Shape(
     "collections",
@@ -228,7 +228,7 @@ COUNTERS = Shape(
     "counters", COUNTER_SCHEMA, COUNTER_INCREMENTS, COUNTER_READS, ALL_ROWS,
     late_writes=ROW_DELETIONS + ((2, f"DELETE n FROM $t {AT_ROW}"),), stamps=(SERVER,), batch="COUNTER BATCH",
 )
-# A counter that was deleted by itself takes nothing as long as its tombstone is kept, which nobody promises, so only rows are deleted.
+# A counter that was deleted on its own ignores increments while its tombstone is kept, for an undefined time. So only rows are deleted.
 RECOUNTED = Shape(
     "recounted", COUNTER_SCHEMA, COUNTER_INCREMENTS + ROW_DELETIONS, COUNTER_READS, ALL_ROWS,
     stamps=(SERVER,), judged=False, batch="",
@@ -340,7 +340,7 @@ def table_name(shape, life):
 
 
 def schema(life_options):
-    """The statements that make all tables; `life_options` gives the table options of each life."""
+    """Returns the statements that create all tables. `life_options` has the table options of each life."""
     statements = []
     for shape in SHAPES.values():
         for life, options in life_options.items():

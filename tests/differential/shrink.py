@@ -13,7 +13,7 @@ ROUND_HISTORIES = 120
 
 
 def positions(history):
-    """Every step's phase and number, but for the last one's."""
+    """Returns the phase and number of every step but the last."""
     return [(phase, step) for phase, steps in enumerate(history["phases"]) for step in range(len(steps))][:-1]
 
 
@@ -25,7 +25,7 @@ def without(history, dropped):
 
 
 def up_to(difference):
-    """The history without what comes after the difference."""
+    """Returns the history up to the difference."""
     smaller = copy.deepcopy(difference.history)
     smaller["phases"][difference.phase] = smaller["phases"][difference.phase][:difference.step + 1]
     for phase in range(difference.phase + 1, len(smaller["phases"])):
@@ -34,7 +34,7 @@ def up_to(difference):
 
 
 def smaller_ones(history, chance, count):
-    """Histories with fewer steps: without each one, each phase, and without some by chance, few or nearly all."""
+    """Returns histories with fewer steps: without each single step, without each phase, and without random steps."""
     steps = positions(history)
     reads = {step for step in steps if history["phases"][step[0]][step[1]][0] != "write"}
     drops = [reads, {step for step in reads if step[0] != steps[-1][0]}] if reads else []
@@ -47,7 +47,7 @@ def smaller_ones(history, chance, count):
 
 
 def shrink(arena, differences, shakes, seed, rounds):
-    """The differences, each with as small a history as the rounds have found."""
+    """Returns the differences, each with the smallest history that was found."""
     best = list(differences)
     for number in range(rounds):
         chance = random.Random(f"{seed}/shrink/{number}")

@@ -15,9 +15,9 @@ from shrink import shrink
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(0)]
 
-# Of so many differences that seem to have different causes a smaller history is looked for.
+# Maximum number of differences, with probably different causes, whose histories are shrunk.
 SHRUNK_MAX = 4
-# What a busy machine may leave without an outcome.
+# Maximum percentage of histories without an outcome, which a busy machine may cause.
 UNJUDGED_PERCENT_MAX = 5
 
 
@@ -49,7 +49,7 @@ def arena(folder, say):
 
 
 def one_of_each_kind(differences):
-    """The smallest difference of each kind; those that are least alike come first."""
+    """Returns the smallest difference of each kind. The most different kinds come first."""
     kinds, seen = {}, collections.Counter()
     for difference in sorted(differences, key=lambda difference: difference.size):
         kinds.setdefault(difference.kind, difference)

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md and its chart are what `bench/page` writes from the figures of bench/results. No server is needed."""
+"""docs/benchmarks.md, the pages of docs/benchmarks and the chart are what `bench/page` writes from the figures of bench/results. No server is needed."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 sys.path.insert(0, str(ROOT / "bench"))
-from benchmark_page import experiments, markdown  # noqa: E402
+from benchmark_page import experiments, markdown, pages  # noqa: E402
 
 
 def experiment(**content):
@@ -25,6 +25,17 @@ def compared(**bounds):
 def test_the_page_and_the_chart_are_written_from_the_results():
     checked = subprocess.run([sys.executable, ROOT / "bench/page", "--check"], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+def test_the_book_lists_the_pages_of_all_experiments():
+    page = experiments.load(ROOT / "bench/results")
+    assert pages.summary(page) in (ROOT / "docs/SUMMARY.md").read_text()
+    written = {str(path.relative_to(ROOT)) for path in (ROOT / "docs/benchmarks").glob("*.md")}
+    assert written == {name for name in pages.outputs(page) if name.startswith("docs/benchmarks/")}
+
+
+def test_a_link_fits_the_folder_of_the_page():
+    assert pages.from_folder("[a](b.md), [c](https://x.org) and [d](#e)") == "[a](../b.md), [c](https://x.org) and [d](#e)"
 
 
 def test_the_chart_is_well_formed():

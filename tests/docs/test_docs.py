@@ -16,7 +16,7 @@ import repository_links  # noqa: E402
 
 @pytest.fixture(scope="session")
 def mdbook():
-    """mdbook, built once into the cache of the tests."""
+    """Returns mdbook, which is built once into the cache of the tests."""
     root = pathlib.Path(os.environ.get("HELENUS_TEST_CACHE", ROOT / "tests/.cache")) / "mdbook"
     binary = root / "bin/mdbook"
     known = binary.exists() and subprocess.run([binary, "--version"], capture_output=True, text=True).stdout

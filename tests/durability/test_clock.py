@@ -1,4 +1,4 @@
-"""A clock that is set: the server's write timestamps do not go back with it, and times of the past stay what they were."""
+"""A clock that is set back: the server's write timestamps do not go back, and reads as of an earlier time do not change."""
 
 import shutil
 import struct
@@ -13,7 +13,7 @@ from tool import done
 
 pytestmark = pytest.mark.process
 
-# What the C library says of the time, so many seconds later: those of a variable, and of a file that may change.
+# A replacement of the C library's clock, shifted by a number of seconds. The seconds come from a variable, and from a file that may change.
 SHIM = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -56,7 +56,7 @@ def shim(tmp_path_factory):
 
 
 def connect(node):
-    """A session whose writes have the server's timestamps."""
+    """Returns a session whose writes have the server's timestamps."""
     session = node.connect()
     session.use_client_timestamp = False
     return session
@@ -97,7 +97,7 @@ PAST = ["--set", "point_in_time_window=12h"]
 
 
 def now():
-    """The time in ms: later than all that was written before, and earlier than what is written afterwards."""
+    """Returns a time in ms that is later than all earlier writes and earlier than all later ones."""
     time.sleep(0.005)
     found = int(time.time() * 1000)
     time.sleep(0.005)
@@ -105,7 +105,7 @@ def now():
 
 
 def kept(node):
-    """How many moments are kept of the past."""
+    """Returns the number of points in time that the history keeps."""
     return len(list(node.store.glob("history/bases/*")))
 
 
@@ -189,7 +189,7 @@ def test_a_clock_ahead_for_seconds_removes_nothing_and_hides_nothing(tmp_path, s
         set_clock(ahead, 2 * HOUR_S)
         put(session, "ahead")
         helenus.wait_until(lambda: "ahead" in read(session), 20, "a write while the clock is ahead")
-        # What is too old is looked for every five seconds.
+        # Every five seconds the node checks for points in time that are too old.
         time.sleep(6)
         moments = kept(node)
         set_clock(ahead, 0)

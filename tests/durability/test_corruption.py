@@ -18,7 +18,7 @@ def value(k):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """A store with tables flushed by a clean stop and a log with acknowledged writes from before a kill -9."""
+    """Returns a store with tables flushed by a clean stop, and a log with acknowledged writes from before a kill -9."""
     folder = tmp_path_factory.mktemp("good")
     node = helenus.Node(folder).start()
     session = node.connect()

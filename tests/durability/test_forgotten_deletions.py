@@ -1,5 +1,6 @@
-"""What was deleted stays deleted once compactions have forgotten the tombstones: for the row cache, for older writes that lie in
-newer files or in memory, and for those that arrive late."""
+"""Deleted data stays deleted after compactions have dropped the tombstones. This holds for the row cache, for older writes in newer files or
+in memory, and for writes that arrive late.
+"""
 
 import time
 
@@ -55,7 +56,7 @@ class Filler:
         self.until("flushes_total", 1)
 
     def compact(self, since):
-        """Compactions that begin once the grace has passed, of all files that were there then."""
+        """Waits for compactions of all present files that begin after the grace period of tombstones."""
         helenus.wait_until(lambda: time.monotonic() - since > GRACE_S + 1, what="the grace has passed")
         self.until("flushes_total", 5)
         helenus.wait_until(lambda: self.figure("level0_files") < 4 and self.figure("compactions_running") == 0, what="compactions have ended")
@@ -88,7 +89,7 @@ def test_a_cached_row_does_not_come_back_when_its_partitions_deletion_is_forgott
         assert session.execute(count, (p,)).one().n == 1, p
 
 
-# How a row, or a part of it, is deleted at timestamp 1000, and what is older and must not be seen.
+# Pairs of a deletion at timestamp 1000, of a row or a part of it, and an older write that must stay invisible.
 SHADOWED = {
     "row": ("DELETE FROM s.t USING TIMESTAMP 1000 WHERE p = {p} AND c = 1", "INSERT INTO s.t (p, c, v) VALUES ({p}, 1, 1) USING TIMESTAMP 999"),
     "cell": ("DELETE v FROM s.t USING TIMESTAMP 1000 WHERE p = {p} AND c = 1", "UPDATE s.t USING TIMESTAMP 999 SET v = 1 WHERE p = {p} AND c = 1"),
@@ -102,7 +103,7 @@ SHADOWED = {
 
 
 def seen(session):
-    """What is there of the table, by slices and by whole keys."""
+    """Returns the partitions of the table that are visible in a slice or by their whole key."""
     slices = {row.p for row in session.execute("SELECT p FROM s.t")}
     points = {p for p in range(100) if session.execute(f"SELECT v, s, st FROM s.t WHERE p = {p} AND c = 1").one()}
     return slices | points
@@ -165,7 +166,7 @@ def test_a_longer_ttl_at_the_same_timestamp_counts_after_the_first_has_passed(no
     filler = Filler(node, session)
     session.execute("UPDATE s.t USING TIMESTAMP 1000 AND TTL 1 SET v = 1 WHERE p = 1 AND c = 1")
     began = time.monotonic()
-    # What is live beside it keeps the row, whose expired cell a compaction meets before its grace has passed.
+    # The live column keeps the row. A compaction sees the expired cell before the grace period of its tombstone ends.
     session.execute("UPDATE s.t SET w = 1 WHERE p = 1 AND c = 1")
     helenus.wait_until(lambda: time.monotonic() - began > 2, what="the TTL has passed")
     filler.until("flushes_total", 5)

@@ -16,7 +16,7 @@ SIZE_MIB = 96
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """A tmpfs of SIZE_MIB at `folder`, or a skip by name where mounting is not allowed."""
+    """Mounts a tmpfs of SIZE_MIB at `folder`. Skips the test if mounting is not allowed."""
     folder.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", str(folder)],
                           capture_output=True, text=True)
@@ -170,7 +170,9 @@ def run_start(node, disk, clean):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("reserve", ["8MiB", "0"], ids=["reserve", "to the last byte"])
 def test_a_node_whose_disk_is_full_stops(tmp_path, reserve):
-    """What cannot be flushed stays in the log: the node ends, without a line for each try, and the next one has all that was acknowledged."""
+    """Writes that cannot be flushed stay in the log. The node stops without a line for each attempt, and the next start has all acknowledged
+    writes.
+    """
     with small_disk(tmp_path / "disk") as disk:
         args = [a for s in [*SMALL, "tablet_count=2", f"disk_reserve_bytes={reserve}"] for a in ("--set", s)]
         node = helenus.Node(tmp_path / "node", store=disk / "store", args=args).start()

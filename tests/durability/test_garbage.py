@@ -35,7 +35,7 @@ def dial(target):
 
 
 def read_frame(s):
-    """One answer's (version, stream, opcode, body), or None when the server closed."""
+    """Returns one answer's (version, stream, opcode, body), or None if the server closed the connection."""
     def exactly(n):
         got = b""
         while len(got) < n:
@@ -197,7 +197,7 @@ def test_error_keeps_the_stream(target):
 
 
 def test_connection_goes_on_behind_what_is_no_request(target):
-    """An opcode that nobody knows, or that is a server's, is refused on its stream; what comes behind it is served."""
+    """An opcode that is unknown, or that only servers send, is refused on its stream. The request after it is served."""
     if not target.owned:
         pytest.skip("Cassandra answers all that follows with the same error, before v5")
     s = ready(target)

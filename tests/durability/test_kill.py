@@ -16,7 +16,7 @@ ACKS_BEFORE_KILL = (500, 4000)
 
 
 class Ledger:
-    """What a writer has sent and what was acknowledged."""
+    """Sent and acknowledged writes of a writer."""
 
     def __init__(self):
         self.sent, self.acked = set(), set()
@@ -55,7 +55,7 @@ class Writer(threading.Thread):
         self.send(self.s["insert"], (self.number, n, value(self.number, n)), lambda: self.ledger.acked.add(n))
 
     def pair(self):
-        """A logged batch over two partitions."""
+        """Sends a logged batch over two partitions."""
         n = len(self.ledger.sent)
         self.ledger.sent.add(n)
         batch = BatchStatement()
@@ -64,7 +64,7 @@ class Writer(threading.Thread):
         self.send(batch, None, lambda: self.ledger.acked.add(n))
 
     def alone(self, statement, sent, acked, values):
-        """One at a time: its result is awaited."""
+        """Executes a statement and waits for its result."""
         setattr(self.ledger, sent, getattr(self.ledger, sent) + 1)
         try:
             self.session.execute(statement, values)

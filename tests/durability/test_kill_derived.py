@@ -71,7 +71,7 @@ class Table:
 
 
 def random_write(dice, table, key):
-    """A statement, and what it makes of a row."""
+    """Returns a statement, and its effect on a row."""
     where = "p = {} AND c = {}".format(*key)
     v, tag = dice.randrange(VALUES), dice.randrange(ELEMENTS)
     kind = dice.choice(["insert", "insert", "insert", "delete", "unset", "tag"])
@@ -126,7 +126,7 @@ class Writer(threading.Thread):
 
 
 def change_schema(dice, session, tables):
-    """A change that the next writes meet, or none."""
+    """Makes a random change of the schema, or none. The next writes occur during its effects."""
     table = dice.choice(tables)
     change = dice.choice(["table", "truncate", "create index", "drop index", "none"])
     if change == "table" and len(tables) < 6:

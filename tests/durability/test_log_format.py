@@ -10,7 +10,7 @@ pytestmark = pytest.mark.process
 
 
 def lines_of(node):
-    """All lines, parsed."""
+    """Returns all lines, parsed."""
     lines = [json.loads(line) for line in node.log(100_000).splitlines()]
     for line in lines:
         assert {"timestamp", "level", "target", "message"} <= set(line), line

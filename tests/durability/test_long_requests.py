@@ -44,7 +44,7 @@ def with_keyspace(node):
 
 @pytest.fixture(scope="module")
 def node():
-    """A node with a table of many rows, and what else the tests read."""
+    """Yields a node with a table of many rows, and the other tables of the tests."""
     node = helenus.Node(args=helenus.setting_args(SETTINGS)).start()
     fill(with_keyspace(node))
     yield node
@@ -60,7 +60,7 @@ def fill(session):
 
 @pytest.fixture
 def young(tmp_path):
-    """A node whose memory is compared: none was used before."""
+    """Yields a new node, so that its memory can be compared."""
     node = helenus.Node(tmp_path, args=helenus.setting_args(SETTINGS)).start()
     yield node
     node.close()
@@ -121,7 +121,7 @@ class Client:
         self.socket.sendall(query_frame(text))
 
     def answer(self):
-        """The answer's opcode and body."""
+        """Returns the answer's opcode and body."""
         return receive_long(self.socket)
 
     def query(self, text):
@@ -129,7 +129,7 @@ class Client:
         return self.answer()
 
     def refusal(self, text):
-        """The words in which a statement is refused."""
+        """Returns the error message of a statement that is refused."""
         opcode, body = self.query(text)
         assert opcode == ERROR, (opcode, body[:100])
         length, = struct.unpack(">H", body[4:6])
@@ -137,7 +137,7 @@ class Client:
 
 
 def receive_long(s):
-    """As `receive`, for answers of many megabytes."""
+    """Returns an answer like `receive`, but efficiently for many megabytes."""
     def exactly(count):
         got = bytearray(count)
         view = memoryview(got)
@@ -152,7 +152,7 @@ def receive_long(s):
 
 
 def is_at_rest(node):
-    """True if no long request and no part of one runs."""
+    """Returns true if no long request, or part of one, runs."""
     figures = node.metrics()
     return figures["helenus_long_requests_running"] == figures["helenus_scan_parts_running"] == 0
 
@@ -163,7 +163,7 @@ def literal_list(numbers):
 
 @pytest.mark.parametrize("statement", ["l = l - {}", "l = {} + l", "s = s + {{{}}}"])
 def test_collections(node, statement):
-    """What is taken from a list, put in front of it or into a set takes as long as it is, not the square of that."""
+    """Removing from a list, prepending to it, and adding to a set take linear time in the number of elements, not quadratic time."""
     count, client = 60_000, Client(node)
     client.query("CREATE TABLE IF NOT EXISTS ks.lists (k int PRIMARY KEY, l list<int>, s set<int>)")
     client.query(f"UPDATE ks.lists SET l = {literal_list(range(2 * count))} WHERE k = 1")
@@ -194,7 +194,7 @@ def test_types_of_types(node):
             if not refused:
                 assert client.query(f"CREATE TYPE ks.t{level} ({fields})")[0] != ERROR
         assert "is made of more than 10000 types" in refused
-        # What grows within others counts too.
+        # Growth of a type within other types counts too.
         client.query("CREATE TYPE ks.grows (a int)")
         fields = ", ".join(f"f{field} frozen<grows>" for field in range(3000))
         assert client.query(f"CREATE TYPE ks.of_grown ({fields})")[0] != ERROR
@@ -239,7 +239,9 @@ def test_long_statement_with_a_trace(node):
 
 
 def test_memory_of_long_statements(tmp_path):
-    """What statements are made into is some hundred times as large as their text: many together take no more than one, which takes the budget."""
+    """A parsed statement is about a hundred times as large as its text. Many concurrent ones use no more memory than one, which uses the whole
+    budget.
+    """
     insert = "INSERT INTO ks.one (k, v) VALUES (4, 'v');"
     batch = "BEGIN UNLOGGED BATCH " + insert * 30_000 + " APPLY BATCH"
     settings = {"node_in_flight_bytes": "64MiB", "batch_size_fail_bytes": "1GiB"}
@@ -292,7 +294,7 @@ def test_timeout_of_a_statement(node):
 
 
 def test_work_ends_with_its_client(node):
-    """What nobody waits for is not computed; a function of a user shares out its time among rows meanwhile."""
+    """A request whose client has disconnected is not computed further. A user's function yields between rows meanwhile."""
     client = Client(node)
     # All rows take longer than the timeout of a read, which is longer than what is waited for.
     body = "int n = 0; for (int i = 0; i < 100000; i++) { n += i; } return n;"
@@ -329,7 +331,7 @@ def test_answer_without_pages(young):
 
 
 def test_many_readers_of_a_large_cell(young):
-    """Their answers wait for each other: more than two have no room at a time."""
+    """The readers' answers wait for each other, because there is memory for only two at a time."""
     session = with_keyspace(young)
     session.execute("CREATE TABLE one (k int PRIMARY KEY, v text)")
     session.execute("INSERT INTO one (k, v) VALUES (1, 'v')")
@@ -343,7 +345,7 @@ def test_many_readers_of_a_large_cell(young):
         lengths = []
         for client in clients:
             client.send("SELECT b FROM ks.cells WHERE k = 1")
-        # Nobody reads the answers yet.
+        # The clients do not read the answers yet.
         time.sleep(0.5)
         readers = [threading.Thread(target=lambda c=client: lengths.append(len(c.answer()[1]))) for client in clients]
         for reader in readers:

@@ -1,4 +1,4 @@
-"""What is cut, deleted or comes from an older copy in a store's folder is refused by name: acknowledged rows are never gone without a word."""
+"""A file in a store's folder that is cut, deleted or from an older copy is refused by name. Acknowledged rows are never lost silently."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ def value(k):
 
 
 def noted_end(store):
-    """The newest segment that log/END knows, and how far."""
+    """Returns the newest segment that log/END records, and its recorded length."""
     raw = (store / "log" / "END").read_bytes()
     slots = [struct.unpack_from("<8sQQ", raw, at) for at in (0, 512)]
     return max(slot[1:] for slot in slots)
@@ -32,7 +32,7 @@ def segments(store):
 
 
 def frames(segment):
-    """Where its frames begin, and where the last one ends: behind them there may be some of the file's former life."""
+    """Returns the offsets of a segment's frames, and the end of the last one. Frames of the file's earlier use may follow."""
     raw, at, found = segment.read_bytes(), 64, []
     while raw[at:at + 4] == b"HLRF" and struct.unpack_from("<Q", raw, at + 16)[0] == int(segment.stem, 16):
         found.append(at)
@@ -42,7 +42,7 @@ def frames(segment):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """A store with rows in SSTables from before a clean stop, and a log of several segments from before a kill -9."""
+    """Returns a store with rows in SSTables from before a clean stop, and a log of several segments from before a kill -9."""
     node = helenus.Node(tmp_path_factory.mktemp("good"), args=ARGS).start()
     session = node.connect()
     session.execute("CREATE KEYSPACE c WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -66,7 +66,7 @@ def store(tmp_path_factory):
 
 
 def refusal(store, tmp_path):
-    """What a node says that does not start on that folder, or serves its rows only in part and says why; nothing if all is well."""
+    """Returns the messages of a node that does not start on this folder, or that does not serve all rows. `None` if all rows are served."""
     node = helenus.Node(tmp_path / "node", store=store, args=ARGS)
     node.start(wait=False)
     try:
@@ -90,14 +90,14 @@ def cut(path, at):
 
 
 def blank(path, at):
-    """What is behind that offset is zeros, and the file as long as before."""
+    """Replaces the bytes after an offset by zeros."""
     size = path.stat().st_size
     os.truncate(path, at)
     os.truncate(path, size)
 
 
 def frame_border(path):
-    """Where a frame in the middle of a segment begins."""
+    """Returns the start of a frame in the middle of a segment."""
     begins = frames(path)[:-1]
     return begins[len(begins) // 2]
 
@@ -172,7 +172,7 @@ def test_flipped_bits_in_small_documents(store, tmp_path):
             shutil.rmtree(copy)
             shutil.rmtree(tmp_path / "node")
     unnoticed = {name for name in names if not any(found for (this, _), found in outcomes.items() if this == name)}
-    # That has two slots of which one is enough.
+    # The file log/END has two slots, of which one is enough.
     assert unnoticed <= {"log/END"}, outcomes
 
 

@@ -1,4 +1,4 @@
-"""What a node keeps in memory while data grows."""
+"""Memory of a node while its data grows."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ def test_files_that_wait_for_compaction_take_no_memory(tmp_path):
         keys = itertools.count()
 
         def look(files):
-            """The most memory and the bytes in files when there are so many."""
+            """Writes until there are `files` files. Returns the maximum memory, and the bytes in files."""
             resident = 0
             while (figures := node.metrics())["helenus_store_level0_files"] < files:
                 rows = [(k, k % 10, os.urandom(ROW_BYTES)) for k in itertools.islice(keys, 128)]

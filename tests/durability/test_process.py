@@ -102,7 +102,7 @@ def test_metrics_do_not_grow_with_tables(node):
             session.execute(f"CREATE TABLE s.t{i} (k int PRIMARY KEY)")
             session.execute(f"INSERT INTO s.t{i} (k) VALUES (1)")
 
-    # Of the 20 busiest there are figures.
+    # Only the 20 busiest tables have metrics.
     fill(range(25))
     before = len(node.http("/metrics")[1].splitlines())
     fill(range(25, 75))
@@ -183,7 +183,7 @@ def test_signals_that_are_no_request_to_end(node, name):
 
 
 def others_may(folder):
-    """The files and folders with which others than their owner may do anything."""
+    """Returns the files and folders on which users other than the owner have any permission."""
     return [str(p) for p in [folder, *folder.rglob("*")] if p.stat().st_mode & 0o077]
 
 
@@ -196,7 +196,7 @@ def test_the_store_is_its_owners_alone(node):
     assert node.terminate() == 0
     assert list(node.store.rglob("*.sst")), "nothing was flushed"
     assert others_may(node.store) == []
-    # Those that an older version made become so.
+    # Permissions that an older version has set are corrected.
     for path in [node.store, *node.store.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     node.start()

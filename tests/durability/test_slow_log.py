@@ -15,7 +15,7 @@ KEYSPACE = "CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', 're
 
 @contextlib.contextmanager
 def table(folder, timeout, columns, *args):
-    """A node with that timeout and a table s.t, and a session with it."""
+    """Yields a node with this timeout and a table s.t, and a session."""
     node = helenus.Node(folder, args=["--set", f"slow_request_log_timeout={timeout}", *args]).start()
     try:
         session = node.connect()
@@ -38,7 +38,9 @@ def test_a_slow_request_is_logged(tmp_path):
         asked = 0
 
         def logged():
-            """Its lines. Where inserts are slow too, they may have taken the lines of these seconds, so it is asked again."""
+            """Reads slowly, and returns the log lines of this read. Slow inserts may have used up the lines of these seconds, so the read is
+            repeated.
+            """
             nonlocal asked
             session.execute("SELECT * FROM s.t WHERE k = 1 AND c >= 10")
             asked += 1
@@ -86,7 +88,7 @@ def test_lines_are_limited_and_the_others_counted(tmp_path):
         assert len(lines) <= 20 * (2 + took // 5 + 1), f"{len(lines)} lines in {took:.1f} s"
 
         def counted():
-            """The next line that may be written tells of those that were not."""
+            """Returns the lines that count suppressed lines. The next line after a pause has the count."""
             session.execute(slow)
             return [l for l in slow_lines(node) if "suppressed=0" not in l]
 

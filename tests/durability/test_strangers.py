@@ -82,7 +82,7 @@ def log_in(s, name, password):
 
 
 def blocks_of(length):
-    """That many zeros as a body compressed by lz4."""
+    """Returns a body of `length` zeros compressed with lz4."""
     matched = length - 1 - 5 - 4 - 15
     block = bytes([0x1F, 0]) + b"\1\0" + b"\xff" * (matched // 255) + bytes([matched % 255]) + bytes([0x50]) + b"\0" * 5
     return struct.pack(">I", length) + block
@@ -118,7 +118,7 @@ HUGE = 229 * MIB
 
 
 def long_request(node, length):
-    """A request of that many bytes, by a client that has logged in."""
+    """Sends a request of `length` bytes, as a client that has logged in."""
     with contextlib.closing(dial(node)) as s:
         assert startup(s)[2] == AUTHENTICATE and log_in(s, b"cassandra", b"cassandra")[2] == AUTH_SUCCESS
         s.settimeout(60)
@@ -184,7 +184,7 @@ def test_a_login_has_a_deadline_whatever_is_sent(start):
     assert time.monotonic() - began > 0.8
 
     def logged_in():
-        """A connection that has logged in; `None` if hashing the password took so long that the deadline came first."""
+        """Returns a connection that has logged in. `None` if hashing the password took so long that the deadline passed."""
         s = dial(node)
         with contextlib.suppress(OSError):
             startup(s)
@@ -219,7 +219,9 @@ def test_refused_clients_fill_no_log(start):
 
 
 def test_half_read_requests_share_a_budget(start):
-    """Twelve clients begin requests of 30 MiB and never finish them: what is held stays bounded, they are told or cut off, others go on."""
+    """Twelve clients begin requests of 30 MiB and never finish them. Memory stays bounded, these clients get an error or are disconnected, and
+    others are served.
+    """
     node = start(node_in_flight_bytes=f"{BUDGET}")
     session = with_table(node)
     memory = measured.Memory(node)
@@ -314,7 +316,7 @@ def test_answers_that_nobody_takes_share_a_budget(start):
         for s in sockets:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         on_all(sockets, lambda s: push(s, select * 200))
-        # Who takes nothing for long loses his connection: until then others are served.
+        # A client that does not read its answers is disconnected after a while. Until then others are served.
         served.append(rows_while(session, lambda: connections() >= before + count))
         for s in sockets:
             s.close()

@@ -61,8 +61,9 @@ def prepared_reads(session):
 
 
 def check_reads(session, changed, also=()):
-    """Every read of the report, by id and by each index, of a sample and of the rows `also`; `changed` maps a row to
-    the versions it may have."""
+    """Makes all reads of the report, by id and by each index, for a sample of rows and the rows `also`. `changed` has the allowed versions of
+    a row.
+    """
     reads = prepared_reads(session)
     dice = random.Random(4)
     sample = sorted({*dice.sample(range(ROWS), SAMPLE), *also})

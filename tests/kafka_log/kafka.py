@@ -16,7 +16,7 @@ JAVA_OPTIONS = ["-Xms128m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSeri
 
 
 def classpath():
-    """The brokers' jars; fetched the first time."""
+    """Returns the class path of the brokers, which are fetched the first time."""
     toolchains.require("Apache Kafka", "java", "mvn")
     source = HERE / "brokers"
     out = toolchains.CACHE / "kafka" / toolchains.content_hash(source, ["pom.xml"])
@@ -36,7 +36,7 @@ def java(main, *args, **options):
 
 
 class Broker:
-    """One of them; each is a controller as well. `port` is the one that others are told, `listen` its own."""
+    """A broker, which is also a controller. `port` is the advertised one, and `listen` the one of the process."""
 
     def __init__(self, number, folder, port, voters, listen=None, controller_listen=None, more=()):
         self.number, self.folder, self.port = number, folder, port
@@ -131,13 +131,13 @@ class Brokers:
         self.links.cut(pid=broker.process.pid, target=broker.number)
 
     def ends(self, topic):
-        """The offset after the last record of each partition."""
+        """Returns the offset after the last record of each partition."""
         found = java("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", self.addresses, "--topic", topic)
         lines = [line.split(":") for line in found.splitlines() if line.startswith(f"{topic}:")]
         return {int(partition): int(end) for _, partition, end in lines}
 
     def leader_of(self, topic):
-        """The broker that leads the partition of the topic with the most records."""
+        """Returns the broker that leads the topic's partition with the most records."""
         ends = self.ends(topic)
         partition = max(ends, key=ends.get)
         lines = self.topics("--describe", "--topic", topic).splitlines()
@@ -146,7 +146,7 @@ class Brokers:
         return next(broker for broker in self.all if broker.number == number)
 
     def settings(self, topic):
-        """The settings that were given to a topic."""
+        """Returns the settings of a topic."""
         lines = self.topics("--describe", "--topic", topic).splitlines()
         described = next(line for line in lines if "Configs: " in line)
         given = described.split("Configs: ")[1].split(",")

@@ -6,7 +6,7 @@ import threading
 
 
 def inode_of(port):
-    """The socket of this machine that has that port as its own."""
+    """Returns the inode of the socket on this machine with this local port."""
     for table in ("tcp", "tcp6"):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
@@ -32,7 +32,7 @@ class Links:
         self.thread.start()
 
     def add(self, target, listen, upstream):
-        """A proxy before a port of `target`."""
+        """Starts a proxy before a port of `target`."""
         async def serve():
             handler = lambda reader, writer: self.connect(target, upstream, reader, writer)
             await asyncio.start_server(handler, "127.0.0.1", listen)
@@ -73,7 +73,7 @@ class Links:
             writer.close()
 
     def cut(self, pid=None, target=None):
-        """Nothing that this process or target sends or is sent arrives until it is mended."""
+        """Cuts the connections of a process or a target: no data from or to it arrives until `mend`."""
         self.cut_pids |= {pid} - {None}
         self.cut_targets |= {target} - {None}
 

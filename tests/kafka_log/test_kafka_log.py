@@ -199,7 +199,7 @@ def test_a_weak_topic_is_refused_in_words(nodes, brokers):
 
 
 def write_fails_in_time(node):
-    """The words in which a node says that a write failed. It says so before its client gives up."""
+    """Returns the error message of a failed write. The node must answer before the client's timeout."""
     with pytest.raises(Exception) as failure:
         node.connect().execute("INSERT INTO o.t (k, v) VALUES (500, 1)", timeout=30)
     assert not isinstance(failure.value, OperationTimedOut), "expected the node's answer, got none in 30 s"
@@ -239,7 +239,7 @@ def test_a_writer_that_is_fenced_in_the_middle_of_a_produce_acknowledges_nothing
     insert_rows(first, 0)
     session = first.connect()
     second = nodes().start()
-    # What the first node sends from now on arrives behind the fence.
+    # All later records of the first node arrive after the fence.
     brokers.links.cut(pid=first.process.pid)
     try:
         asked = [(k, session.execute_async("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k), timeout=40)) for k in range(2000, 2040)]

@@ -18,7 +18,7 @@ class Moved:
         self.count, self.log_store, self.rows = 0, None, 0
 
     def node(self):
-        """A node that is to find the log where it is."""
+        """Returns a node that is configured with the log's present place."""
         self.count += 1
         args = ["--set", "lease=2s", "--name", f"node{self.count}"]
         args += ["--log-store", self.log_store] if self.log_store else []

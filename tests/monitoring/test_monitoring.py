@@ -22,12 +22,12 @@ METRIC = re.compile(r"\b(?:helenus|process)_[a-z0-9_]+")
 
 @pytest.fixture(scope="module")
 def promtool():
-    """Prometheus' own checker; built the first time."""
+    """Returns the command of Prometheus' own checker, which is built the first time."""
     return toolchains.promtool()
 
 
 def watched(folder):
-    """Settings of a node with all that is watched on a folder."""
+    """Returns the settings of a node on a folder with everything that is watched."""
     files = certificates.Authority(folder / "authority").certificate("server")
     return {"backup_to": folder / "backups", "point_in_time_window": "1h", "tls_certificate": files["certificate"], "tls_key": files["key"],
             "tls_optional": "true"}
@@ -35,7 +35,7 @@ def watched(folder):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """The text of /metrics of a node on a bucket, one that only reads from it, and one on a folder, each asked for something."""
+    """Yields the texts of /metrics of a node on a bucket, a read-only node, and a node on a folder, after some requests."""
     minio = Minio(tmp_path_factory.mktemp("minio") / "data").start()
     nodes = []
     try:
@@ -54,7 +54,7 @@ def exported(tmp_path_factory):
             assert session.execute("SELECT v FROM m.t WHERE k = 1").one().v == 1
 
         def text():
-            """The rates of the bucket come with its second sample."""
+            """Returns the texts. `None` until the second sample of the bucket's requests, which has the rates."""
             texts = [node.http("/metrics")[1] for node in nodes]
             return texts if "helenus_bucket_dollars_per_month" in texts[0] else None
 
@@ -66,7 +66,7 @@ def exported(tmp_path_factory):
 
 
 def names(text):
-    """The metrics of an exposition, those of each histogram with their endings."""
+    """Returns the names of all series, which for histograms have endings."""
     return {re.match(r"[a-zA-Z_:][a-zA-Z0-9_:]*", line)[0] for line in text.splitlines() if line and line[0] != "#"}
 
 
@@ -116,7 +116,7 @@ def test_every_metric_says_what_it_means(promtool, exported):
         plain = {re.sub(r"_(bucket|sum|count)$", "", name) if name not in typed else name for name in names(text)}
         assert plain <= typed, plain - typed
         done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
-        # It has opinions on names, too; what it cannot parse it says by exit code 1.
+        # Exit code 1 means that the text cannot be parsed. Code 3 is for opinions on names.
         assert done.returncode in (0, 3), done.stdout + done.stderr
 
 

@@ -58,7 +58,7 @@ class Collector:
 
 
 def values(attributes):
-    """Attributes by their names."""
+    """Returns the values of attributes by name."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
 
 

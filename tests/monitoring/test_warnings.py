@@ -1,4 +1,4 @@
-"""What an operator should know before clients are hurt: in /health, as metrics, and at the start where waiting would not help."""
+"""Warnings that an operator should see before clients are affected: in /health, as metrics, and at the start if waiting would not help."""
 
 import json
 import shutil
@@ -37,7 +37,9 @@ def test_backups_that_fail_are_metrics_and_a_warning_until_they_succeed(tmp_path
         before = failures()
 
         def is_blocked():
-            """A file in the way of the place: no backup can be written, not even by root. One that is being written may make the folder again."""
+            """Puts a file in the place of the folder, so that not even root can write a backup. Returns false if a running backup has made the
+            folder again.
+            """
             shutil.rmtree(place, ignore_errors=True)
             try:
                 place.write_text("in the way")

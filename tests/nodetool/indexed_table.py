@@ -12,6 +12,6 @@ def create(session):
 
 
 def counts(session, as_of=""):
-    """Rows of the table, by its index, and of its view."""
+    """Returns the numbers of rows of the table, by its index, and of its view."""
     count = lambda name, where="": session.execute(f"SELECT count(*) FROM s.{name} {as_of} {where}").one()[0]
     return count("t"), count("t", "WHERE i = 3"), count("t_view")

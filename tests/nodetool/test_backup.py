@@ -29,7 +29,7 @@ def node(tmp_path):
 
 
 def back_up(node, to, *words):
-    """Files and kibibytes that were copied, and files that were there."""
+    """Writes a backup. Returns the copied files and kibibytes, and the files that existed already."""
     report = said("backup", *at(node), "--to", to, *words)
     found = re.match(r"Backup \S+ is in \S+: (\d+) files, ([\d.]+) (bytes|KiB|MiB) copied; (\d+) files,", report)
     unit = {"bytes": 1 / 1024, "KiB": 1, "MiB": 1024}[found[3]]
@@ -41,7 +41,7 @@ def names(place):
 
 
 def needed_by(place, *backups):
-    """The paths of the files of some backups."""
+    """Returns the paths of the files of some backups."""
     documents = [json.loads((place / "backups" / f"{name}.json").read_text()) for name in backups]
     return {file["path"] for document in documents for file in document["files"]}
 
@@ -112,7 +112,7 @@ TABLES = ["s.t", "s.t_view", "s.p", "s.counts", "s.vectors", "other.u"]
 
 
 def fill_all_kinds(session):
-    """Deletions of all kinds, collections, counters, types, static columns, indexes and views."""
+    """Writes deletions of all kinds, collections, counters, types, static columns, indexes and views."""
     session.execute(KEYSPACE.format("s"))
     session.execute(KEYSPACE.format("other"))
     session.execute(KEYSPACE.format("empty"))
@@ -176,7 +176,7 @@ def test_an_empty_store_is_made_of_a_backup(tmp_path):
         assert by_index == sum(1 for row in expected["s.t"] if '\\"i\\": 3,' in row)
         assert session.execute("SELECT other.twice(n) AS n FROM other.u WHERE n = 5").one().n == 10
         assert session.execute("SELECT type_name FROM system_schema.types WHERE keyspace_name = 'empty'").one().type_name == "point"
-        # What is written later wins, also over the timestamps of the other store.
+        # Later writes win, also over timestamps of the other store.
         session.execute("UPDATE s.p SET m = {'z': 26} WHERE p = 3 AND c = 3")
         session.execute("UPDATE s.counts SET n = n + 1 WHERE k = 9")
         made.kill()
@@ -221,7 +221,7 @@ def test_one_keyspace_comes_back_into_a_running_node(node, tmp_path):
 
 
 def tables(place):
-    """The SSTables of a place, from old to new."""
+    """Returns the SSTables of a place, from old to new."""
     return sorted(place.glob("tablets/*/compacted/*.sst"), key=lambda path: path.name)
 
 
@@ -410,7 +410,7 @@ def test_a_backup_comes_back_into_a_cluster(node, tmp_path):
 
 
 def test_any_time_between_two_backups_is_restored(tmp_path):
-    """The schema, rows and indexes of then, from the logs that backups have: those that were cut off, and the newest."""
+    """The schema, rows and indexes as of that time are restored from the logs in backups: truncated ones, and the newest."""
     node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=1h"]).start()
     place, times = tmp_path / "backups", []
     note = lambda *what: (time.sleep(0.005), times.append((int(time.time() * 1000), what)), time.sleep(0.005))

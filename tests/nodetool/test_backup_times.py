@@ -1,5 +1,6 @@
-"""Backups of a store that keeps its past: each time between two of them is restored into another store, whatever was branched, dropped or put back
-meanwhile, and `verify` knows which can't be."""
+"""Backups of a store that keeps its history: each time between two of them can be restored into another store, after any branch, drop or
+restore. `verify` knows the times that cannot be restored.
+"""
 
 import json
 import time
@@ -19,7 +20,7 @@ PAST = ["--set", "point_in_time_window=1h", "--set", "auto_snapshot=false"]
 
 @pytest.fixture
 def nodes(tmp_path):
-    """The node that is backed up, and one that backups are restored into."""
+    """Yields the node that is backed up, and one for restored backups."""
     made = [helenus.Node(tmp_path / name, args=args) for name, args in (("first", PAST), ("other", ["--set", "auto_snapshot=false"]))]
     try:
         yield [node.start() for node in made]
@@ -29,7 +30,7 @@ def nodes(tmp_path):
 
 
 def now():
-    """The time in ms: later than all that was written before, and earlier than what is written afterwards."""
+    """Returns a time in ms that is later than all earlier writes and earlier than all later ones."""
     time.sleep(0.005)
     found = int(time.time() * 1000)
     time.sleep(0.005)
@@ -37,7 +38,7 @@ def now():
 
 
 def shown(session):
-    """The rows of all tables, by the names of these."""
+    """Returns the rows of all tables, by table name."""
     tables = session.execute("SELECT keyspace_name, table_name FROM system_schema.tables").all()
     names = sorted(f"{row[0]}.{row[1]}" for row in tables if not row[0].startswith("system"))
     return {name: sorted(json.dumps(row[0]) for row in session.execute(f"SELECT JSON * FROM {name}")) for name in names}
@@ -87,7 +88,7 @@ def test_each_time_comes_back_whatever_was_branched_and_put_back(nodes, tmp_path
     note()
     session.execute("UPDATE s.t SET v = 'later' WHERE k = 5")
     note()
-    # Rows that are put back are copied in the background.
+    # Restored rows are copied in the background.
     done(node, "restore", "--as-of", str(times[1][0]), "-kt", "s.t")
     note()
     back_up(node, place, "second")
@@ -110,7 +111,7 @@ def test_each_time_comes_back_whatever_was_branched_and_put_back(nodes, tmp_path
 
 
 def shown_then(session, at_ms, names):
-    """The rows of tables at a time."""
+    """Returns the rows of tables as of a time."""
     return {name: sorted(json.dumps(row[0]) for row in session.execute(f"SELECT JSON * FROM {name} AS OF {at_ms}")) for name in names}
 
 
@@ -141,7 +142,7 @@ def test_verify_names_the_times_that_can_not_be_restored(nodes, tmp_path):
 
 
 def branch_manifest(document):
-    """The path of a manifest that only a branch of a backup needs."""
+    """Returns the path of a manifest that only a branch of a backup needs."""
     own = {(tablet["id"], tablet["manifest"]) for tablet in document["tablets"]}
     paths = [file["path"] for file in document["files"] if file["path"].endswith(".manifest")]
     of = lambda path: (int(path.split("/")[1]), int(path.split("/")[3].split(".")[0]))

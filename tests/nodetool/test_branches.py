@@ -28,7 +28,7 @@ def fill(session, insert, rows=range(ROWS)):
 
 
 def counts(session, keyspace):
-    """Rows of the table, by its index, and of its view."""
+    """Returns the numbers of rows of the table, by its index, and of its view."""
     count = lambda name, where="": session.execute(f"SELECT count(*) FROM {keyspace}.{name} {where}").one()[0]
     return count("t"), count("t", "WHERE i = 3"), count("t_view")
 
@@ -89,7 +89,7 @@ def test_the_branch_stays_when_its_origin_goes_and_lets_go_when_it_goes_itself(n
     session.execute("TRUNCATE s.t")
     session.execute("CREATE KEYSPACE b AS COPY OF s AS OF SNAPSHOT before")
     then = files(node)
-    # The files of a moment that a branch has are not let go with the snapshot, nor with the origin.
+    # Files of a cut that a branch uses are not released with the snapshot, or with the origin.
     done(node, "clearsnapshot", "--all")
     session.execute("DROP KEYSPACE s")
     done(node, "clearsnapshot", "--all")
@@ -106,7 +106,7 @@ def test_the_branch_stays_when_its_origin_goes_and_lets_go_when_it_goes_itself(n
     done(node, "clearsnapshot", "--all")
 
     def are_gone():
-        # What is written has the tablets look for files that nobody needs.
+        # Writes have the tablets look for unused files.
         for k in range(50):
             session.execute(insert, (k,))
         done(node, "flush")
@@ -234,7 +234,7 @@ def test_a_table_is_copied_within_its_keyspace_and_into_others(node):
     helenus.wait_until(lambda: "copy" in session.cluster.metadata.keyspaces["s"].tables, what="the event")
     indexes = {name: list(session.cluster.metadata.keyspaces[name].indexes) for name in ("s", "other")}
     assert indexes == {"s": ["copy_i_idx"], "other": ["t_i_idx"]}
-    # What DROP has left is copied as well.
+    # The snapshot of a DROP can be copied too.
     tag = session.execute("SELECT name FROM system_views.snapshots").one().name
     session.execute(f"CREATE TABLE s.t AS COPY OF s.t AS OF SNAPSHOT '{tag}'")
     done(node, "clearsnapshot", "--all")
@@ -265,7 +265,7 @@ def test_a_branch_of_a_branch_and_snapshots_of_branches(node):
         done(node, "flush")
         done(node, "compact")
         session = restarted(node)
-    # What TRUNCATE has left comes back, over its origin.
+    # The snapshot of a TRUNCATE is restored, with the rows of its origin.
     done(node, "restore", "-kt", "b.t")
     assert counts(session, "b") == WHOLE
     assert session.execute("SELECT v FROM b.t WHERE k = 3").one().v == "later"

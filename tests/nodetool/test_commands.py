@@ -27,9 +27,9 @@ def node():
 
 # Commands that end the node or turn clients away, which have tests of their own.
 ENDING = {"drain", "decommission", "stopdaemon", "disablebinary"}
-# Those that do not do what they are asked, and say so: a script that relies on them must not go on.
+# Commands that cannot be done and fail, because a script that relies on them must not go on.
 REFUSED = {"import", "refresh", "setcachecapacity", "setconcurrentcompactors", "stop"}
-# What they need to be run.
+# Required arguments of commands.
 ARGUMENTS = {
     "assassinate": ["10.9.8.7"],
     "clearsnapshot": ["--all"],
@@ -220,7 +220,7 @@ def test_a_compaction_joins_the_files_of_flushes(node):
     assert (compacted.returncode, compacted.stdout, compacted.stderr) == (0, "", ""), compacted
 
     def joined():
-        """A flush that ends while a compaction is chosen is not a part of it, so it is asked for again."""
+        """Compacts again, because a compaction leaves out a flush that ends while it is chosen. Returns true if no compaction is pending."""
         assert nodetool(node, "compact").returncode == 0
         return figures()["pending"] == 0
 

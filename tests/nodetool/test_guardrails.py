@@ -14,7 +14,7 @@ pytestmark = pytest.mark.process
 # Guardrails of Cassandra's that have nothing to guard here.
 WITHOUT_MEANING = {"intersect_filtering_query_enabled", "intersect_filtering_query_warned", "sai_sstable_indexes_per_query_threshold",
                    "data_disk_usage_max_disk_size"}
-# Those whose defaults differ: they are off here, as all others.
+# Guardrails whose defaults differ: here they are off, like all others.
 OFF = {"sai_frozen_term_size_threshold", "sai_string_term_size_threshold", "sai_vector_term_size_threshold", "zero_ttl_on_twcs_warned"}
 TABLE = "CREATE TABLE g.{} (p int PRIMARY KEY, v int)"
 

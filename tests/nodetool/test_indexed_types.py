@@ -13,7 +13,7 @@ SHORT = "{a: 1}"
 TABLE = """CREATE TABLE s.t (k int PRIMARY KEY, u frozen<ty>, s set<frozen<ty>>, l list<frozen<ty>>, m map<text, frozen<ty>>, mk map<frozen<ty>, int>,
     fl frozen<list<frozen<ty>>>, tu tuple<int, frozen<ty>>)"""
 COLUMNS = ("u", "s", "l", "m", "mk", "fl", "tu")
-# Of each column: what is indexed, what a row has there, and how it is found.
+# Indexed columns: the target of the index, a value of the column, and the restriction that finds it.
 INDEXED = {
     "u": ("u", "{}", "u = {}"),
     "s": ("s", "{{{}}}", "s CONTAINS {}"),
@@ -72,7 +72,7 @@ def node(tmp_path):
 def test_rows_from_before_a_field_are_found(node, using):
     session = node.connect()
     create_table(session)
-    # Those on `l`, and on the clustering column, are made when the type has the new field.
+    # The indexes on `l` and on the clustering column are made after the type has the new field.
     early = [name for name in INDEXED if name != "l"]
     create_indexes(session, early, using)
     insert(session, 1)
@@ -90,7 +90,7 @@ def test_rows_from_before_a_field_are_found(node, using):
         assert found(session, name, SHORT) == {2, 4}, name
         assert found(session, name, "{a: 1, d: 7}") == set(), name
     assert {row.k for row in session.execute(f"SELECT k FROM s.c WHERE c = {VALUE}")} == {1, 3}
-    # What is overwritten or deleted is found no more, whichever form it was written in.
+    # Overwritten and deleted rows are not found any more, in either form of the value.
     insert(session, 1, "{a: 1, d: 7}")
     session.execute("DELETE FROM s.t WHERE k = 4")
     for name in names:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def configured(tmp_path):
-    """A node with a file of settings, at `node.file`."""
+    """Yields a node with a settings file, `node.file`."""
     file = tmp_path / "helenus.toml"
     file.write_text('batch_size_fail_bytes = "50MiB"\n')
     node = helenus.Node(tmp_path / "node", args=["--config", str(file), "--set", "tablet_count=1"])

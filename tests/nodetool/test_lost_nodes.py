@@ -13,13 +13,13 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def nodes(tmp_path):
-    """Two nodes of a cluster."""
+    """Yields two nodes of a cluster."""
     with two_nodes(tmp_path, tablets=4) as made:
         yield made
 
 
 def states(node):
-    """The letters of each node of `nodetool status`, by its address."""
+    """Returns the letters of each node in `nodetool status`, by its address."""
     lines = nodetool(node, "status").stdout.splitlines()
     return {line.split()[1]: line.split()[0] for line in lines if re.match(r"[UD][NLJM] ", line)}
 

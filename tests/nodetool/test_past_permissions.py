@@ -1,7 +1,8 @@
-"""The past tells no more than the present: roles and permissions, by what a table was and what it is today, in every statement that reaches the past.
+"""History shows no more than the present. Roles and permissions are tested for many pairs of an earlier and a present table, in every
+statement that reads history.
 
-The rule is a model of a few lines: permissions belong to the table that is read, not to one that has its name today, and a column is masked if it
-was masked then or is masked today.
+The rule is a model of a few lines. Permissions belong to the table that is read, not to a present table with the same name. A column is
+masked if it was masked at that time or is masked today.
 """
 
 import itertools
@@ -33,7 +34,7 @@ ROLES = {
     "of_all_plain": {("SELECT", "all"), ("UNMASK", "all")},
     "cassandra": {(permission, "all") for permission in ("CREATE", "SELECT", "UNMASK")},
 }
-# Where permissions count, by what is left of the past: the table, only its keyspace, or not even that.
+# Levels at which permissions count, by what still exists: the table, only its keyspace, or nothing.
 COUNTS = {"table": {"table", "keyspace", "all"}, "keyspace": {"keyspace", "all"}, "nothing": {"all"}}
 
 CREATE = "CREATE TABLE {ks}.t (k int, c text, v text, PRIMARY KEY (k, c))"
@@ -48,7 +49,7 @@ VALUES = {"v": "secret", "c": "key"}
 
 
 class Case(NamedTuple):
-    """What happens to a table before the moment that is read, and after it."""
+    """Changes of a table before and after the time that is read."""
 
     name: str
     then: tuple = ()
@@ -130,13 +131,13 @@ class World:
             self.sessions[role].execute(text)
 
     def begin(self, keyspace, then=()):
-        """Makes the table of then."""
+        """Makes the table as of that time."""
         self.run(keyspace, (KEYSPACE.format("{ks}"), CREATE, *then, "INSERT INTO {ks}.t (k, c, v) VALUES (1, 'key', 'secret')"))
         self.ids[keyspace] = self.root.execute(f"SELECT id FROM system_schema.tables WHERE keyspace_name = '{keyspace}' AND table_name = 't'").one().id
         self.grant(keyspace)
 
     def grant(self, keyspace):
-        """Grants the roles what they have, on what is there."""
+        """Grants the roles their permissions on whatever exists."""
         for role, permissions in ROLES.items():
             for permission, level in permissions:
                 on = {"table": f"{keyspace}.t", "keyspace": f"KEYSPACE {keyspace}"}.get(level)
@@ -147,7 +148,7 @@ class World:
                         assert "doesn't exist" in str(missing)
 
     def rows(self, role, statement):
-        """The rows that a role gets, or None if it may not read them."""
+        """Returns the rows that a role reads, or None if it may not read them."""
         try:
             return [tuple(row) for row in self.sessions[role].execute(statement)]
         except Unauthorized as refused:
@@ -167,7 +168,7 @@ def world(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cases(world):
-    """Keyspaces whose tables have a past, the moment that is read, and its spellings."""
+    """Returns keyspaces whose tables have a history, and the two clauses that read the same time."""
     keyspaces = {case: f"s{number}" for number, case in enumerate(CASES)}
     for case, keyspace in keyspaces.items():
         world.begin(keyspace, case.then)
@@ -184,7 +185,7 @@ def may(role, permission, left):
 
 
 def sees(case, role, rows, name="t", left=None):
-    """Whether rows are what a role may see of a table."""
+    """Returns true if the rows are those that a role may see of a table."""
     left = left or case.left
     if not may(role, "SELECT", left):
         return rows is None
@@ -245,7 +246,7 @@ def test_the_console_tells_no_more(world, cases):
     keyspaces, spellings = cases
 
     def call(path, body=None, **headers):
-        """The answer and its cookie; without a body a GET."""
+        """Returns the answer and its cookie. Without a body, the request is a GET."""
         url = f"http://{world.node.host}:{world.node.http_port}/console/api/{path}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {name.replace("_", "-"): value for name, value in headers.items()})
@@ -269,7 +270,7 @@ def test_the_console_tells_no_more(world, cases):
             assert sees(case, role, rows), (case.name, role, answer)
 
 
-# How the past is put back, and whether it is the past of the moment that is read; else that of the drop.
+# Commands that restore a table: as of a time, or from a snapshot, a DROP or a backup.
 COMMANDS = {
     "a time": lambda world, ks, moment: done(world.node, "restore", "--as-of", str(moment), "-kt", f"{ks}.t"),
     "a snapshot": lambda world, ks, moment: done(world.node, "restore", "-t", f"kept-{ks}", "-kt", f"{ks}.t"),

@@ -84,7 +84,7 @@ class Load:
 
 
 def parts(printed):
-    """The rows of each sampler, as lists of their words."""
+    """Returns the rows of each sampler, as lists of words."""
     found = {}
     for part in printed.strip("\n").split("\n\n"):
         heading, *rows = part.splitlines()

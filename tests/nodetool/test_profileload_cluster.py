@@ -1,4 +1,4 @@
-"""`nodetool profileload` on several nodes: a partition is sampled by the node that owns it, whichever node is asked."""
+"""`nodetool profileload` on several nodes: the owner of a partition samples it, whichever node received the request."""
 
 import json
 import threading
@@ -16,7 +16,7 @@ PARTITIONS = [f"p{number}" for number in range(16)]
 
 @pytest.fixture
 def nodes(tmp_path):
-    """Two nodes of a cluster, each of which owns tablets."""
+    """Yields two nodes of a cluster, both of which own tablets."""
     with two_nodes(tmp_path, tablets=8) as made:
         owners = lambda: {tablet["owner"] for tablet in json.loads(made[0].http("/cluster")[1])["tablets"] if tablet["state"] == "stable"}
         helenus.wait_until(lambda: len(owners() - {None}) == 2, 60, "tablets of both nodes", 0.1)
@@ -28,7 +28,7 @@ def owner(node, key):
 
 
 def sampled(node):
-    """The table that `profileload` prints for reads and writes: the partitions of each."""
+    """Returns the partitions that `profileload` prints for reads and for writes."""
     printed = nodetool(node, "profileload", "shop", "carts", "3000", "-a", "READS,WRITES", "-k", "20").stdout
     reads, writes = printed.strip("\n").split("\n\n")
     return [{row.split()[1] for row in part.splitlines()[2:]} for part in (reads, writes)]

@@ -21,7 +21,7 @@ def slowly(steps):
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    """A node of which every request is slow that takes a millisecond, but that keeps a few only."""
+    """Yields a node for which every request over a millisecond is slow, and that keeps few of them."""
     args = ["--set", "slow_request_log_timeout=1ms", "--set", "slow_requests_kept=5"]
     node = helenus.Node(tmp_path_factory.mktemp("slow"), args=args).start()
     session = node.connect()

@@ -1,4 +1,4 @@
-"""What TRUNCATE and DROP leave behind, how it is put back and how it goes."""
+"""Snapshots that TRUNCATE and DROP leave: their content, restoring and clearing."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def node(tmp_path):
 
 
 def listed(node):
-    """Tag, keyspace and table of each."""
+    """Returns the tag, keyspace and table of each snapshot."""
     lines = done(node, "listsnapshots").splitlines()
     return [tuple(line.split()[:3]) for line in lines if re.match(r"(truncated|dropped|replaced)-", line)]
 
@@ -43,7 +43,7 @@ def test_a_truncated_table_comes_back_after_compactions_and_a_kill(node):
     fill(session)
     done(node, "flush")
     session.execute("TRUNCATE s.t")
-    # These rows are swept, those of the snapshot stay.
+    # The compaction may sweep these rows only. Those of the snapshot stay.
     session.execute("INSERT INTO s.t (k, i, v) VALUES (1, 3, 'new')")
     done(node, "compact")
     node.kill()
@@ -114,7 +114,7 @@ def test_rows_of_a_cleared_snapshot_are_swept(node):
     assert len(listed(node)) == 2
     assert done(node, "clearsnapshot", "-t", tag, "--", "s") == f"Requested clearing snapshot(s) for [s] with snapshot name [{tag}]\n"
     assert done(node, "listsnapshots") == "Snapshot Details: \nThere are no snapshots\n"
-    # Nothing is written, and nobody asks for a compaction.
+    # The sweep needs no writes and no compaction command.
     helenus.wait_until(lambda: size() < kept / 4, 60, "the sweep")
     assert f"there is no snapshot {tag}" in refused(node, "restore", "-t", tag)
     assert "there is no snapshot of s.t" in refused(node, "restore", "-kt", "s.t")

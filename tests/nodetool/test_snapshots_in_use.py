@@ -1,4 +1,4 @@
-"""Snapshots of tables in use: what they have, how they are read, put back and cleared, and that they outlive kills."""
+"""Snapshots of tables in use: their content, reading, restoring and clearing. They survive kills."""
 
 import os
 import pathlib
@@ -40,7 +40,7 @@ WHOLE = (ROWS, ROWS // 10, ROWS)
 
 
 def change_all(session):
-    """Rows are changed, deleted and added, in the table and by its partition headers."""
+    """Changes, deletes and adds rows."""
     update = session.prepare("UPDATE s.t SET i = 77, v = 'second' WHERE k = ?")
     delete = session.prepare("DELETE FROM s.t WHERE k = ?")
     execute_concurrent(session, [(update if k % 2 else delete, (k,)) for k in range(ROWS)], concurrency=64)
@@ -79,7 +79,7 @@ def test_a_snapshot_is_read_and_put_back_after_changes_compactions_and_a_kill(no
     assert session.execute("SELECT v FROM s.t WHERE k = 4").one().v == "first 4"
     assert session.execute("SELECT n FROM s.counts").one().n == 106
     assert counts(session, f"AS OF SNAPSHOT '{replaced}'") == CHANGED
-    # What was put back is written to; the snapshot stays as it is.
+    # Writes to the restored table do not change the snapshot.
     session.execute("UPDATE s.t SET i = 3 WHERE k = 4")
     node.kill()
     node.start()
@@ -202,7 +202,7 @@ def test_kills_while_snapshots_are_taken(node):
         for tag, least in taken:
             row = session.execute(f"SELECT n FROM s.n AS OF SNAPSHOT '{tag}' WHERE k = {round}").one()
             assert (row.n if row else 0) >= least
-    # Also those that nobody was told of can be read.
+    # Snapshots whose command got no answer can be read too.
     for name, in session.execute("SELECT name FROM system_views.snapshots").all():
         session.execute(f"SELECT count(*) FROM s.n AS OF SNAPSHOT '{name}'")
 
@@ -264,7 +264,7 @@ def test_names_are_checked_and_snapshots_go(node):
     prepared = session.prepare("SELECT i FROM s.t AS OF SNAPSHOT x WHERE k = ?")
     session.execute("UPDATE s.t SET i = -1 WHERE k = 4")
     assert session.execute(prepared, (4,)).one().i == 4
-    # What the schema has become since does not matter.
+    # Later changes of the schema do not matter.
     session.execute("ALTER TABLE s.t ADD extra int")
     assert session.execute(prepared, (4,)).one().i == 4
     assert session.execute("SELECT * FROM s.t AS OF SNAPSHOT x WHERE k = 4").one() == (4, 4, "first 4")

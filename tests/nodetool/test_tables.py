@@ -1,4 +1,4 @@
-"""What a node says of its tables: `system_views`, and `nodetool tablestats`, `tablehistograms` and `proxyhistograms` in Cassandra's formats."""
+"""Figures of tables: `system_views`, and `nodetool tablestats`, `tablehistograms` and `proxyhistograms` in Cassandra's formats."""
 
 import datetime
 import json
@@ -28,7 +28,7 @@ Droppable tombstone ratio
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    """A node with a partition of 4 MB beside small ones, all flushed; each is read."""
+    """Yields a node with a partition of 4 MB and small ones, which are flushed and read."""
     node = helenus.Node(tmp_path_factory.mktemp("tables")).start()
     session = node.connect()
     session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -120,7 +120,7 @@ def test_compactions(node):
     assert any(row.bytes_out > 1_000_000 for row in history), history
     lines = run(node, "compactionhistory").stdout.splitlines()
     assert len(lines) == 2 + len(history) and all(" {} " in line for line in lines[2:]), lines
-    # Those that run now are soon over.
+    # Running compactions end soon, so there may be none.
     for task in session.execute("SELECT * FROM system_views.sstable_tasks"):
         assert (task.kind, task.unit) == ("compaction", "bytes") and 0 <= task.progress <= task.total
     assert not list(session.execute("SELECT * FROM system_views.internode_outbound"))

@@ -1,4 +1,4 @@
-"""Times of the past: read, branched from and put back, any second of a window."""
+"""Reads as of a time, branches and restores, for any second of a window."""
 
 import re
 import threading
@@ -25,7 +25,7 @@ def node(tmp_path):
 
 
 def now():
-    """The time in ms, as AS OF takes it: later than all that was written before, and earlier than what is written afterwards."""
+    """Returns a time in ms for AS OF that is later than all earlier writes and earlier than all later ones."""
     time.sleep(0.005)
     found = int(time.time() * 1000)
     time.sleep(0.005)
@@ -38,7 +38,7 @@ def begun(node):
 
 
 def counts(session, as_of, keyspace="s"):
-    """Rows of the table, by its index, and of its view."""
+    """Returns the numbers of rows of the table, by its index, and of its view."""
     count = lambda name, where="": session.execute(f"SELECT count(*) FROM {keyspace}.{name} {as_of} {where}").one()[0]
     return count("t"), count("t", "WHERE i = 3"), count("t_view")
 
@@ -99,7 +99,7 @@ def test_a_change_of_the_schema_on_another_node_begins_no_further_upkeep(tmp_pat
         sessions[0].execute(KEYSPACE.format("s"))
         for number in range(8):
             sessions[number % 2].execute(f"CREATE TABLE s.t{number} (k int PRIMARY KEY)")
-        # Whoever begins to keep the past keeps a moment within a second or two; the next one is due after 36 s.
+        # A node that begins to keep history keeps a point in time within two seconds. The next one is due after 36 s.
         time.sleep(5)
         kept = int(re.search(r"Moments kept +: (\d+)", done(nodes[0], "pointintime"))[1])
         assert kept <= 2, kept

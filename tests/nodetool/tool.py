@@ -10,20 +10,20 @@ from minio import Minio
 
 
 def run(*words, env=None, timeout_s=120):
-    """A command of helenus, to its end."""
+    """Runs a command of helenus to its end."""
     command = [str(helenus.binary()), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env={**helenus.clean_environment(), **(env or {})})
 
 
 def said(*words, **options):
-    """What a command of helenus that succeeds has said."""
+    """Returns the output of a command of helenus, which must succeed."""
     ended = run(*words, **options)
     assert ended.returncode == 0, ended
     return ended.stdout
 
 
 def at(node):
-    """The options of a command that asks a node."""
+    """Returns the options of a command that uses a node."""
     return "-h", node.host, "-p", node.http_port
 
 
@@ -33,21 +33,21 @@ def nodetool(node, *args, binary=None, env=None, timeout_s=60):
 
 
 def done(node, *words):
-    """What a command of nodetool that succeeds has said."""
+    """Returns the output of a command of nodetool, which must succeed."""
     ended = nodetool(node, *words)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
 def refused(node, *words):
-    """The error of a command that fails."""
+    """Returns the error of a command of nodetool, which must fail."""
     ended = nodetool(node, *words)
     assert ended.returncode == 1, ended
     return ended.stderr
 
 
 def set_live(node, name, value):
-    """The status and the answer of a request to set a setting."""
+    """Returns the status and the answer of a request to set a setting."""
     url = f"http://{node.host}:{node.http_port}/node/settings"
     try:
         with urllib.request.urlopen(urllib.request.Request(url, f"{name} {value}".encode()), timeout=10) as answer:
@@ -58,7 +58,7 @@ def set_live(node, name, value):
 
 @contextlib.contextmanager
 def two_nodes(folder, tablets, settings=()):
-    """Two nodes of a cluster with so many tablets, and these settings."""
+    """Yields two nodes of a cluster with this number of tablets and these settings."""
     minio = Minio(folder / "minio").start()
     store = f"s3://{minio.bucket('nodetool')}/store"
     args = helenus.setting_args({"tablet_count": tablets, **dict(settings)})

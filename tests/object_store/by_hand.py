@@ -1,4 +1,4 @@
-"""What the tests of trust speak by hand: gRPC as far as one question goes, S3 as far as one object, and documents of a store."""
+"""Hand-written protocols for the tests of trust: gRPC for one request, S3 for one object, and documents of a store."""
 
 import datetime
 import hashlib
@@ -22,38 +22,38 @@ def frame(kind, flags, stream, payload):
 
 
 def header(name, value):
-    """A header as HPACK has it without any table. A length from 127 on takes more bytes: seven bits each, the last one below 128."""
+    """Returns a header in HPACK without any table. A length from 127 on has more bytes, of seven bits each; the last one is below 128."""
     more = len(value) - 127
     length = bytes([len(value)]) if more < 0 else bytes([127, more]) if more < 128 else bytes([127, more % 128 + 128, more // 128])
     return bytes([0, len(name)]) + name.encode() + length + value.encode()
 
 
 def proof(secret, purpose="helenus-command-1", words=""):
-    """What shows that one knows the secret, and the words that it proves."""
+    """Returns the proof that the sender knows the secret, for these words."""
     claim = f"{int(time.time())}.{os.urandom(8).hex()}{words and '.'}{words}"
     return f"helenus {claim}.{hmac.new(secret.encode(), (purpose + claim).encode(), hashlib.sha256).hexdigest()}"
 
 
 def challenge(node):
-    """A word that a command's sender has to sign."""
+    """Returns a challenge that the sender of a command must sign."""
     with urllib.request.urlopen(f"http://{node.host}:{node.http_port}/cluster/challenge", timeout=5) as answer:
         return answer.read().decode()
 
 
 def answer(secret, challenge, command="POST /cluster/drain"):
-    """What shows that a command's sender knows the secret."""
+    """Returns the proof that the sender of a command knows the secret."""
     mac = hmac.new(secret.encode(), f"helenus-command-1{command} {challenge}".encode(), hashlib.sha256).hexdigest()
     return f"helenus {challenge}.{mac}"
 
 
 def hello(secret, store, caller, called, name="by hand"):
-    """What a node shows another one of a store: the two as a cluster document has them."""
+    """Returns the proof that a node shows to another node of the store. Both nodes are given as in the cluster document."""
     ids = [store, *(node[key] for node in (caller, called) for key in ("host_id", "incarnation"))]
     return proof(secret, "helenus-rpc-2", ".".join([*ids, name.encode().hex()]))
 
 
 def greet(host, port, authorization=None, tls=None):
-    """Asks a node who it is; the bytes of the answer's message, empty if there is none."""
+    """Requests a node's identity. Returns the bytes of the answer's message, which are empty if there is none."""
     with socket.create_connection((host, port), timeout=5) as plain:
         wire = tls.wrap_socket(plain, server_hostname="helenus") if tls else plain
         headers = [(":method", "POST"), (":scheme", "https" if tls else "http"), (":authority", "helenus"),
@@ -83,7 +83,7 @@ def path_of(url, name):
 
 
 def request(server, method, path, body=b""):
-    """A signed request to MinIO."""
+    """Sends a signed request to MinIO."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     digest = hashlib.sha256(body).hexdigest()
     host = f"{server.host}:{server.port}"
@@ -112,7 +112,7 @@ def crc32c(data):
 
 
 def document(server, url, name):
-    """The version and the content of a document of a store, as docs/data-layout.md says that it lies there."""
+    """Returns the version and the content of a store's document, which docs/data-layout.md describes."""
     found = request(server, "GET", path_of(url, f"meta/{name}"))
     magic, version, length, crc = struct.unpack("<8sQII", found[:24])
     content = found[24:]
@@ -121,7 +121,7 @@ def document(server, url, name):
 
 
 def identity(server, url):
-    """The identity of a store."""
+    """Returns the identity of a store."""
     return json.loads(request(server, "GET", path_of(url, "PLACE")))["identity"]
 
 

@@ -19,14 +19,14 @@ def shared_minio(tmp_path_factory):
 
 @pytest.fixture
 def minio(shared_minio):
-    """The server, awake again after each test."""
+    """Yields the server, and resumes it after each test."""
     yield shared_minio
     shared_minio.resume()
 
 
 @pytest.fixture
 def bucket(minio):
-    """URL of an empty bucket."""
+    """Returns the URL of an empty bucket."""
     return f"s3://{minio.bucket(next(NAMES))}/store"
 
 

@@ -53,7 +53,7 @@ def create(session):
 
 
 def write(session, number):
-    """One round of rows, a deleted partition and a deleted row of the round before, and rows that expire."""
+    """Writes one round of rows and of rows that expire. Deletes a partition and a row."""
     insert = session.prepare("INSERT INTO c.t (k, c, v) VALUES (?, ?, ?)")
     brief = session.prepare("INSERT INTO c.t (k, c, v) VALUES (?, ?, ?) USING TTL 1")
     text = "x" * 2000
@@ -66,7 +66,7 @@ def write(session, number):
 
 
 def write_through(session, number):
-    """The same while the compactor is gone: level 0 fills until another does its compaction, and writers time out meanwhile."""
+    """Writes one round while the compactor is gone. Level 0 fills until another process compacts, and writes time out meanwhile."""
     def written():
         try:
             write(session, number)
@@ -133,7 +133,7 @@ def test_a_compactor_beside_a_node(bucket, nodes, compactor):
     assert node.log(5000).count("claimed compaction") > before, node.log()
     time.sleep(1.5)
     assert found(session) == expected(range(number))
-    # What compactions have joined is what there is.
+    # After a restart, only the compacted files are read.
     node.restart()
     assert found(node.connect()) == expected(range(number))
 

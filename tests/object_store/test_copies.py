@@ -33,7 +33,7 @@ def adopt(minio, url, *args):
 
 
 def refused(node):
-    """What a node says that ends at once."""
+    """Returns the log of a node that must end at once."""
     node.start(wait=False)
     assert node.process.wait(40) == 1
     return node.log()
@@ -53,7 +53,7 @@ def test_a_copy_is_refused_until_it_is_adopted(bucket, nodes, minio, copy):
     node.start()
     assert rows(node) == list(range(ROWS)), "what was acknowledged before the copy was made"
     assert [n["name"] for n in json.loads(by_hand.document(minio, url, "cluster")[1])["nodes"]] == ["stranger"]
-    # They are two stores now.
+    # The copy and the original are two stores now.
     insert_rows(node, ROWS)
     insert_rows(living, 2 * ROWS)
     assert rows(node) == list(range(2 * ROWS))
@@ -73,7 +73,7 @@ def test_what_was_restored_in_place_is_a_copy(bucket, nodes, minio):
     node.close_clients()
     path = by_hand.path_of(bucket, "FORMAT")
     content = by_hand.request(minio, "GET", path)
-    # An object store tells whole seconds.
+    # The times of objects are whole seconds.
     time.sleep(1.1)
     by_hand.request(minio, "PUT", path, content)
     words = refused(node)
@@ -158,7 +158,7 @@ def test_nobody_believes_a_copy_that_cannot_be_told(bucket, nodes, minio, tmp_pa
                 acknowledged.append(len(acknowledged))
 
         write_until(took_over)
-        # The document of the copy names the others no more, and nobody of them knows of it.
+        # The copy's document has no other nodes any more, and the other nodes do not know of the copy.
         assert rows(stranger) == list(range(ROWS)), "nothing of what was written since"
         insert_rows(stranger, 1_000_000)
         stranger.kill()

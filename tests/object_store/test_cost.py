@@ -25,7 +25,7 @@ def rate(kind):
 
 
 def info(node, *args):
-    """The lines of `nodetool info` by label."""
+    """Returns the lines of `nodetool info`, by label."""
     command = [str(helenus.binary()), "nodetool", "--http", f"{node.host}:{node.http_port}", "info", *args]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert all(line[23:25] == ": " for line in lines), lines
@@ -33,14 +33,14 @@ def info(node, *args):
 
 
 def cost_metrics(node):
-    """Those of the last sample; the dollars are no number before a node is five minutes old."""
+    """Returns the metrics of the last sample. The dollars are NaN until a node is five minutes old."""
     found = {name: value for name, value in node.metrics().items() if name.startswith("helenus_bucket_") and "_per_" in name}
     assert not found or math.isnan(found.pop(DOLLARS))
     return found
 
 
 def same_sample(node):
-    """The metrics of the cost and `nodetool info` of one sample of the counters."""
+    """Returns the metrics of the cost and `nodetool info`, from the same sample of the counters."""
     for _ in range(20):
         before, report, after = cost_metrics(node), info(node), cost_metrics(node)
         if before and before == after:

@@ -1,4 +1,4 @@
-"""What a flipped bit makes of an object of the bucket is not believed."""
+"""Objects of the bucket with a flipped bit are not trusted."""
 
 import urllib.error
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 
 def newest_manifest(minio, url):
-    """The path and the bytes of the first tablet's newest manifest."""
+    """Returns the path and the bytes of the first tablet's newest manifest."""
     newest, number = None, 1
     while True:
         path = f"/{url.removeprefix('s3://')}/tablets/1/manifest/{number:020}.manifest"

@@ -1,4 +1,4 @@
-"""The disk cache of a node on a bucket: data many times the memory caches are read without asking the bucket."""
+"""The disk cache of a node on a bucket: data many times larger than the memory caches is read without requests to the bucket."""
 
 import pathlib
 import random
@@ -19,7 +19,7 @@ SMALL = ["--set", "tablet_count=2", "--set", "block_cache_bytes=1MiB", "--set", 
 
 @pytest.fixture
 def cache(tmp_path):
-    """A folder for the cache, which leaves a share of its disk free: in memory if the disk of the tests is nearly full."""
+    """Yields a folder for the cache whose disk has enough free space. It is in memory if the disk of the tests is nearly full."""
     disk = shutil.disk_usage(tmp_path)
     if disk.free > disk.total / 10:
         yield tmp_path / "cache"
@@ -42,8 +42,9 @@ def write_all(node):
 
 
 def asked(node):
-    """Reads all rows by key. How many parts a read asked the bucket for, and the share of the data that the bucket sent: requests for
-    documents, which a node makes now and then whatever it reads, are small."""
+    """Reads all rows by key. Returns the parts that a read requested from the bucket, and the share of the data that the bucket sent. Requests
+    for documents, which a node always makes, are small.
+    """
     session = node.connect()
     select = session.prepare("SELECT v FROM o.t WHERE k = ?")
     before = node.metrics()
@@ -88,7 +89,7 @@ def test_reads_do_not_ask_the_bucket(bucket, nodes, cache):
     assert metrics["helenus_disk_cache_errors_total"] == 0
     assert "foyer" not in node.log()
 
-    # After a crash too. A cache that is damaged while nobody looks costs requests, and nothing else.
+    # The cache survives a crash too. Damage to the cache while the node is stopped costs only requests.
     for start in (node.start, lambda: None):
         node.close_clients()
         node.kill()

@@ -34,7 +34,7 @@ def test_an_index_over_rows_that_expire_shrinks(request, nodes, tmp_path, place)
         return sum(node.metrics()[name] for node in cluster)
 
     def all_gone():
-        """A read finds the rows, and nothing that has outlived them."""
+        """Returns true if a read finds the rows, and no index entry of an expired row."""
         before = figure("helenus_index_entries_stale_total")
         for session in sessions:
             assert sorted(row.c for row in session.execute("SELECT c FROM e.t WHERE v = 7")) == left
@@ -42,6 +42,6 @@ def test_an_index_over_rows_that_expire_shrinks(request, nodes, tmp_path, place)
 
     helenus.wait_until(all_gone, 30, "the entries go", 0.02)
     assert figure("helenus_index_entries_removed_total") >= gone
-    # What is written anew is found anew.
+    # A row that is written again is found again.
     session.execute(insert, (1, 1, 0))
     assert sorted(row.c for row in sessions[-1].execute("SELECT c FROM e.t WHERE v = 7")) == [1, *left]

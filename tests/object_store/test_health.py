@@ -43,7 +43,7 @@ def proxy(minio):
 
 
 def trouble(node):
-    """What /health/ready says; nothing while nobody answers."""
+    """Returns the troubles in /health/ready. Empty if there are none, or if the node does not answer."""
     try:
         status, body = node.http("/health/ready")
     except OSError:
@@ -75,7 +75,7 @@ def test_a_node_waits_for_its_bucket_at_the_start(bucket, nodes, minio, proxy, s
 
 
 def test_a_node_that_waits_for_its_bucket_can_be_stopped(bucket, nodes, minio):
-    # Nothing listens there.
+    # No server listens at this address.
     node = nodes(bucket, {**minio.environment(), "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}).start(wait=False)
     helenus.wait_until(lambda: "cannot be reached" in trouble(node) and "AWS_ENDPOINT_URL" in trouble(node), what="a node that says what it waits for")
     assert node.terminate() == 0

@@ -22,14 +22,14 @@ def rows(node):
 
 
 def objects(minio, url):
-    """The paths of a bucket's objects; each is a folder of MinIO's."""
+    """Returns the paths of a bucket's objects, each of which is a folder of MinIO."""
     folder = minio.folder / url.removeprefix("s3://").partition("/")[0]
     return [str(path.relative_to(folder)) for path in folder.rglob("xl.meta")]
 
 
 @pytest.fixture
 def places(request, minio, tmp_path):
-    """Where a log may lie."""
+    """Returns places for a log."""
     return {"bucket": f"s3://{minio.bucket('logs-' + tmp_path.name.replace('_', '-')[:40].rstrip('-'))}/log",
             "folder": f"file://{tmp_path}/log"}
 
@@ -43,7 +43,7 @@ def test_a_log_apart(bucket, nodes, minio, places, place):
     assert not [path for path in objects(minio, bucket) if "/logs/" in path], "no log among the data"
     if place == "bucket":
         assert [path for path in objects(minio, log) if "/logs/" in path]
-    # It is needed: what was acknowledged lies there only.
+    # The log is required: it alone has the acknowledged writes.
     first.kill()
     first.close_clients()
     without = nodes(bucket)

@@ -103,7 +103,7 @@ def test_three_nodes_share_a_bucket(bucket, nodes):
     for k in range(90):
         sessions[k % 3].execute("INSERT INTO o.t (k, v) VALUES (%s, %s)", (k, k))
     assert [rows(session) for session in sessions] == [90, 90, 90]
-    # One is told to leave: it hands its tablets over.
+    # One node is stopped with SIGTERM, and hands over its tablets.
     assert cluster[0].terminate() == 0
     cluster[0].close_clients()
     for k in range(90, 120):
@@ -238,7 +238,7 @@ def test_a_bucket_that_cannot_be_used_is_refused_in_words(bucket, nodes, minio, 
 
 
 def test_a_store_without_conditional_writes_is_refused(bucket, nodes, minio):
-    """What ignores If-None-Match looks like success where a conflict was due."""
+    """A store that ignores If-None-Match answers with success instead of a conflict."""
     proxy = FaultyProxy(minio.host, minio.port)
     proxy.ignore_conditions = True
     try:

@@ -20,7 +20,7 @@ WRITES = CLIENTS * EACH
 
 @pytest.fixture
 def slow_log(minio):
-    """A proxy that counts the log's PUTs, and delays each."""
+    """Yields a proxy that counts the PUTs of the log and delays each."""
     proxy = FaultyProxy(minio.host, minio.port)
     proxy.puts = collections.Counter()
 
@@ -94,7 +94,7 @@ def test_one_partition_takes_many_writes_a_record(bucket, nodes, minio, slow_log
     session.execute("CREATE TABLE o.l (k int, c int, s int static, v int, l list<int>, PRIMARY KEY (k, c))")
     results = counted("condition", "INSERT INTO o.l (k, c, v) VALUES (1, ?, ?) IF NOT EXISTS", [(n // 2, n) for n in range(WRITES)])
     assert sum(result[0].applied for _, result in results) == WRITES / 2
-    # What has lost is answered with the row that has won.
+    # The answer to a transaction that was not applied has the row of the one that was.
     won = {c: v for (c, v), result in results if result[0].applied}
     assert all(result[0].v == won[c] for (c, _), result in results if not result[0].applied)
     session.execute("UPDATE o.l SET s = 0 WHERE k = 1")

@@ -20,7 +20,7 @@ READS = ("--read-only", "--set", f"read_only_refresh_interval={int(REFRESH_S * 1
 
 @pytest.fixture
 def pair(bucket, nodes):
-    """A node that writes, and one that reads."""
+    """Returns a node that writes, and a read-only one."""
     writer = nodes(bucket, args=["--name", "writer", "--set", "tablet_count=4", *FLUSHES]).start()
     session = writer.connect()
     session.execute("CREATE KEYSPACE r WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")

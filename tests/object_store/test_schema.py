@@ -51,7 +51,7 @@ def test_a_thousand_tables_from_three_nodes(bucket, nodes):
 
 
 def test_one_name_is_created_once(bucket, nodes):
-    """Whoever is first creates it; the others, on whatever node, are told that it is there."""
+    """The first statement creates the table. All others, on any node, get the error that it exists."""
     trio = [nodes(bucket, args=["--name", f"node{n}"]).start() for n in range(3)]
     sessions = [node.connect(schema_metadata_enabled=False, max_schema_agreement_wait=0) for node in trio]
     sessions[0].execute("CREATE KEYSPACE o WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")

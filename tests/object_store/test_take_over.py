@@ -17,7 +17,7 @@ def peers(session):
 
 
 def milliseconds(line):
-    """Time by stage of a line of the log of slow requests."""
+    """Returns the time of each stage in a line of the log of slow requests."""
     return {stage: float(ms) for stage, ms in re.findall(r"(\w+) ([0-9.]+)", re.search(r"stages_ms=(.*?) client=", line)[1])}
 
 
@@ -31,7 +31,7 @@ def test_a_wait_for_an_owner_is_told_as_such(bucket, nodes):
         session.execute("INSERT INTO o.t (k, v) VALUES (%s, 1)", (k,))
     other.kill()
     other.close_clients()
-    # Some of these wait until the survivor owns their rows.
+    # Reads of the dead node's rows wait until the survivor owns them.
     reads = [session.execute_async("SELECT v FROM o.t WHERE k = %s", (k,), timeout=60) for k in range(50)]
     assert all(read.result().one().v == 1 for read in reads)
     waited = [line for line in survivor.log(10_000).splitlines() if "slow request" in line and "SELECT v FROM o.t" in line]

@@ -44,12 +44,12 @@ def remote(node, outcome):
 
 
 def members(minio, bucket):
-    """The nodes of a store's cluster document, in the order of joining."""
+    """Returns the nodes of a store's cluster document, in the order of joining."""
     return json.loads(by_hand.document(minio, bucket, "cluster")[1])["nodes"]
 
 
 def hello(minio, bucket, secret=SECRET):
-    """What the last node to join would show the first one."""
+    """Returns the proof that the last node to join would show to the first one."""
     known = members(minio, bucket)
     return by_hand.hello(secret, by_hand.identity(minio, bucket), known[-1], known[0])
 
@@ -64,7 +64,7 @@ def context(files=None):
 
 
 def told_nothing(ask):
-    """Whether the question is refused in whatever way, without a word of an answer."""
+    """Returns true if the request is refused in any way, without an answer."""
     try:
         return ask() == b""
     except (ssl.SSLError, ConnectionError):
@@ -72,7 +72,7 @@ def told_nothing(ask):
 
 
 def garbage(node, data):
-    """What a node answers to bytes that make no sense before it hangs up."""
+    """Sends invalid bytes. Returns the node's answer before it closes the connection."""
     with socket.create_connection((node.host, node.rpc_port), timeout=20) as s:
         answer = b""
         try:
@@ -81,7 +81,7 @@ def garbage(node, data):
             while part := s.recv(4096):
                 answer += part
         except OSError:
-            # It may hang up at the first byte that makes no sense.
+            # The node may close the connection at the first invalid byte.
             pass
         return answer
 
@@ -157,7 +157,7 @@ def test_who_would_not_be_understood_takes_no_tablets(bucket, nodes, minio, tmp_
     assert figures["helenus_cluster_document_version"] == version, "nobody has written to the document"
     assert figures["helenus_cluster_tablets_owned"] == figures["helenus_cluster_tablets"]
     assert [node["name"] for node in members(minio, bucket)] == ["first"]
-    # When the cluster's last node has ended it may have another secret.
+    # After the last node of the cluster has ended, a new node may have another secret.
     first.kill()
     nodes(bucket, args=["--set", "cluster_secret=some-other-secret"]).start()
 
@@ -220,7 +220,7 @@ def test_what_a_node_tells_of_the_cluster(bucket, nodes):
     assert "1 nodes)" not in pair[1].log(), pair[1].log()
     assert "2 nodes" in pair[1].log(), pair[1].log()
     for node, other in (pair, reversed(pair)):
-        # Both have one address: this one is asked alone.
+        # Both nodes have the same IP address. This session uses only one of them.
         here = lambda host, port=node.port: host.endpoint.port == port
         ask = node.connect(load_balancing_policy=HostFilterPolicy(RoundRobinPolicy(), here)).execute
         known = {row.name: row for row in ask("SELECT * FROM system_views.cluster_nodes")}

@@ -24,7 +24,7 @@ def helm():
 
 @pytest.fixture(scope="module")
 def decode():
-    """Decodes objects into Kubernetes' types; their kinds and names."""
+    """Returns a function that decodes objects into Kubernetes' types, and returns their kinds and names."""
     command = go_program("the chart", HERE / "packages" / "kubernetes", "kubernetes")
 
     def run(text):
@@ -37,7 +37,7 @@ def decode():
 
 @pytest.fixture(scope="module")
 def everything(helm):
-    """What the chart makes of values that use all of it."""
+    """Returns the chart's output for values that use all of it."""
     rendered = helm("template", "db", CHART, *KUBERNETES, "-f", ALL_VALUES)
     assert rendered.returncode == 0, rendered.stderr
     return rendered.stdout

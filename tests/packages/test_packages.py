@@ -17,14 +17,14 @@ CACHE = pathlib.Path(os.environ.get("HELENUS_TEST_CACHE", helenus.ROOT / "tests"
 
 
 def run(*command, **options):
-    """What a command prints; fails with it if the command does."""
+    """Returns the output of a command, which must succeed."""
     ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, **options)
     assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
     return ended.stdout
 
 
 def tool(name, package=None):
-    """A program of Debian's packages, installed if it is missing and may be."""
+    """Returns a program of Debian's packages. It is installed if it is missing and the test runs as root."""
     if shutil.which(name) is None and os.geteuid() == 0 and shutil.which("apt-get"):
         for command in (["update", "-q"], ["install", "-qy", "--no-install-recommends", package or name]):
             subprocess.run(["apt-get", *command], capture_output=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
@@ -35,7 +35,7 @@ def tool(name, package=None):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """The folder with a .deb and an .rpm of the binary under test, without its debug information."""
+    """Returns the folder with a .deb and an .rpm of the binary under test, without its debug information."""
     if shutil.which("nfpm") is None and "NFPM" not in os.environ and shutil.which("go") is None:
         pytest.skip("go is not there, which nfpm is built with")
     folder = tmp_path_factory.mktemp("packages")
@@ -51,7 +51,7 @@ def deb(packages):
 
 
 def clean_system(folder):
-    """A clean Debian system in a folder."""
+    """Makes a clean Debian system in a folder."""
     if os.geteuid() != 0:
         pytest.skip("a system in a folder takes root")
     release = re.search(r"^VERSION_CODENAME=(\w+)$", pathlib.Path("/etc/os-release").read_text(), re.MULTILINE)
@@ -68,7 +68,7 @@ def clean_system(folder):
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory, deb):
-    """A clean Debian system in a folder, with the package installed by its own dpkg."""
+    """Yields a clean Debian system in a folder, in which its own dpkg has installed the package."""
     folder = tmp_path_factory.mktemp("root") / "debian"
     clean_system(folder)
     shutil.copy(deb, folder / "helenus.deb")
@@ -78,7 +78,7 @@ def root(tmp_path_factory, deb):
 
 
 def check_installed(root):
-    """The user, its folders, and settings that others may not read."""
+    """Checks the user, its folders, and that no other user may read the settings."""
     passwd = (root / "etc/passwd").read_text()
     user = re.search(r"^helenus:x:(\d+):(\d+):[^:]*:/var/lib/helenus:/usr/sbin/nologin$", passwd, re.MULTILINE)
     assert user, passwd
@@ -124,7 +124,7 @@ def test_man_pages_and_completions_are_there(root, deb):
 
 def test_the_node_runs_from_the_package_as_its_user(root):
     port, http = helenus.free_port(), helenus.free_port()
-    # What the unit runs, in the environment that /etc/default/helenus would give it.
+    # The command of the unit, with variables that /etc/default/helenus would set.
     command = re.search(r"^ExecStart=(.*)$", (root / "usr/lib/systemd/system/helenus.service").read_text(), re.MULTILINE).group(1)
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HELENUS_LISTEN": f"127.0.0.1:{port}", "HELENUS_HTTP": f"127.0.0.1:{http}"}
     with open(root.parent / "log", "wb") as log:
@@ -203,7 +203,7 @@ def test_the_unit_grants_the_folders_of_the_settings_and_does_not_give_up():
 
 
 def final_stage(dockerfile):
-    """The instructions of an image's last stage, as pairs of a name and what follows."""
+    """Returns the instructions of an image's last stage, as pairs of a name and its arguments."""
     text = dockerfile.read_text().rpartition("\nFROM ")[2]
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines()[1:] if line and line[0] != "#"]
 
@@ -215,7 +215,7 @@ def test_both_images_are_the_same_but_for_where_the_binary_comes_from():
 
 
 def test_the_image_serves_as_nobody_from_a_read_only_root(tmp_path):
-    """What the image holds (distroless has glibc, libgcc and certificates) in a folder that is mounted read-only."""
+    """The content of the image (distroless has glibc, libgcc and certificates) runs in a folder that is mounted read-only."""
     if os.geteuid() != 0:
         pytest.skip("a read-only root takes root")
     stage = final_stage(helenus.ROOT / "deploy" / "Dockerfile")

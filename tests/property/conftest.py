@@ -59,5 +59,5 @@ def server(request, tmp_path_factory):
 
 @pytest.fixture
 def examples(request):
-    """How many random rows a type gets."""
+    """Returns the number of random rows for each type."""
     return request.config.getoption("--examples")

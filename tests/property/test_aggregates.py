@@ -1,5 +1,6 @@
-"""Aggregates over whole tables, whose parts are read side by side: they give what the rows that a client reads come to, whatever was
-deleted or has expired, and end when nobody waits for them."""
+"""Aggregates over whole tables, whose parts are read concurrently. They are equal to those of the rows that a client reads, after any deletion
+or expiry. They end when their client disconnects.
+"""
 
 import random
 import time
@@ -27,7 +28,7 @@ def node():
 
 @pytest.fixture(scope="module")
 def session(node):
-    """A table of which much is deleted, overwritten or expired, in files and in memory."""
+    """Returns a session with a table in files and in memory, of which much is deleted, overwritten or expired."""
     from cassandra.concurrent import execute_concurrent_with_args
 
     session = node.connect()
@@ -48,7 +49,7 @@ def session(node):
         for p in range(PARTITIONS) for c in range(ROWS)])
     every("INSERT INTO t (p, s) VALUES (?, ?)", [(p, p) for p in range(0, 2 * PARTITIONS, 3)])
     every("INSERT INTO plain (k, v) VALUES (?, ?)", [(k, k) for k in range(20_000)])
-    # What was written so far goes into files.
+    # The restart flushes all earlier writes to files.
     node.close_clients()
     node.restart(clean=True)
     session = node.connect("ks")
@@ -70,12 +71,12 @@ def rows(session):
 
 
 def wrapped(value, bits):
-    """What a sum of a bounded type comes to."""
+    """Returns a sum as its bounded type wraps it."""
     return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def average(values):
-    """Of integers it is rounded toward zero."""
+    """Returns the average. For integers it is rounded toward zero."""
     total, count = sum(values), len(values)
     return 0 if not count else abs(total) // count * (1 if total >= 0 else -1)
 

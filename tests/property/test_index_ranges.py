@@ -1,6 +1,6 @@
-"""Ranges by index: the rows that filtering gives, whatever was written, deleted and asked, in pages of any size and after a restart.
+"""Ranges by index: they have the same rows as filtering, after any writes and deletions, in pages of any size and after a restart.
 
-Each value is written twice, into the indexed column `v` and into `u`, which has no index and is filtered.
+Each value is written twice: into the indexed column `v`, and into `u`, which has no index and is filtered.
 """
 
 import datetime
@@ -17,7 +17,7 @@ NOW = datetime.datetime(2026, 1, 1)
 
 
 def whole(bits):
-    """A whole number of up to so many bits, more often a small one."""
+    """Returns a generator of whole numbers of up to `bits` bits. Small ones are more frequent."""
     def generate(chance):
         number = chance.getrandbits(chance.randint(1, bits - 1))
         return chance.choice([number, -number - 1, chance.randint(-3, 3)])
@@ -42,7 +42,7 @@ def rows(server, cql, values=None, fetch_size=None):
 
 
 def by_filter(query):
-    """The same query by the column without an index."""
+    """Returns the query with the column without an index."""
     return query.replace("v ", "u ") + " ALLOW FILTERING"
 
 
@@ -60,7 +60,7 @@ def create(server, key_and_columns, using, v="v", is_before=True, fill=lambda ta
 
 
 def wait_for_index(server, table):
-    """Until the index on existing rows is built."""
+    """Waits until the index on existing rows is built."""
     import helenus
     query = f"SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{server.keyspace}'"
     helenus.wait_until(lambda: any(name == f"{table}_v" for name, in rows(server, query)), what="the index is built")
@@ -147,7 +147,7 @@ def test_many_rows_come_in_the_order_of_their_values(server):
         found = rows(server, f"{query} LIMIT {limit}", [-200, 200])
         assert len(set(found)) == limit and set(found) <= set(expected)
         assert rows(server, f"{query} LIMIT {limit}", [-200, 200], 9) == found
-    # What needs the order of the table has it.
+    # Queries that need the order of the table get it.
     counts = f"SELECT k, count(*) FROM {table} WHERE v >= %s AND v < %s GROUP BY k LIMIT 20"
     assert rows(server, counts, [-200, 200], 3) == rows(server, by_filter(counts), [-200, 200])
     tokens = f"SELECT k, v FROM {table} WHERE token(k) > 0 AND v >= %s AND v < %s"

@@ -14,7 +14,7 @@ OPERATORS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operat
 
 
 def distinct(kind, values):
-    """One value for each place in the order."""
+    """Returns one value for each place in the order."""
     return list({repr(kind.order(v)): v for v in values}.values())
 
 

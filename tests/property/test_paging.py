@@ -1,4 +1,4 @@
-"""Any page size gives the same rows as no paging, whatever is asked and whatever was deleted."""
+"""Any page size gives the same rows as no paging, for any query and after any deletions."""
 
 from cassandra.query import SimpleStatement
 from hypothesis import given, settings, strategies as st

@@ -1,4 +1,4 @@
-"""What was written is read, for random values of every type, before and after restarts."""
+"""Written values are read unchanged: random values of every type, before and after restarts."""
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
@@ -39,7 +39,7 @@ def test_written_is_read(server, examples, kind):
 
 
 def plain(kind, value):
-    """Driver sets become tuples, as the strategies give them."""
+    """Returns the value. Sets become tuples, which the strategies generate."""
     if kind.cql.startswith(("set<", "frozen<set<")) and value is not None:
         return tuple(value)
     return value

@@ -1,7 +1,7 @@
 """Random values of every CQL type, their canonical form, and Cassandra's order of them.
 
-A `Kind` knows a type's CQL name, a hypothesis strategy of driver values, and a key function such
-that sorting by it gives the order that a clustering column of that type has in Cassandra 5.
+A `Kind` has a type's CQL name, a hypothesis strategy for driver values, and a sort key. The sort key gives the order of a clustering column
+of that type in Cassandra 5.
 """
 
 import datetime
@@ -36,7 +36,7 @@ def float32(x):
 
 
 def float_order(x):
-    """Java's Double.compare: -0.0 before 0.0, NaN last."""
+    """Returns a sort key with the order of Java's Double.compare: -0.0 before 0.0, NaN last."""
     if math.isnan(x):
         return (1, 0.0, 0)
     return (0, x, 0 if x != 0 or math.copysign(1, x) > 0 else -1)
@@ -51,12 +51,12 @@ def signed_bytes(raw):
 
 
 def timeuuid_order(u):
-    """TimeUUIDType: the time, then the rest as signed bytes."""
+    """Returns a sort key with the order of TimeUUIDType: the time, then the rest as signed bytes."""
     return (u.time, signed_bytes(u.bytes[8:]))
 
 
 def uuid_order(u):
-    """UUIDType: the version, then the time of a version 1, or else the unsigned bytes."""
+    """Returns a sort key with the order of UUIDType: the version, then the time of version 1, or the unsigned bytes of others."""
     version = (u.int >> 76) & 0xF
     high = u.time if version == 1 else u.int >> 64
     return (version, high, u.int & (2**64 - 1))
@@ -144,7 +144,7 @@ def map_of(key, value, frozen=True):
 
 
 def nullable(kind):
-    """The order of a tuple's field: null before anything."""
+    """Returns the sort key of a tuple's field: null is before all values."""
     return lambda v: (0,) if v is None else (1, kind.order(v))
 
 
@@ -175,7 +175,7 @@ LIVE += [list_of(list_of(list_of(_INT)), frozen=False), map_of(_TEXT, map_of(_IN
 
 
 def canonical(value):
-    """A form in which equal CQL values, and only they, are equal in Python."""
+    """Returns a form that is equal in Python exactly if the CQL values are equal."""
     if value is None or isinstance(value, (str, bytes, bool, int)):
         return value
     if isinstance(value, float):
@@ -196,7 +196,7 @@ def canonical(value):
 
 
 def canonical_as(kind, value):
-    """`canonical`, with what a column of that kind makes of it: sets unordered, empty live collections null."""
+    """Returns `canonical` of the value as a column of this kind stores it: sets are unordered, and empty live collections are null."""
     live = not kind.cql.startswith(("frozen", "vector", "tuple"))
     if live and kind.cql.startswith(("list<", "set<", "map<")) and value is not None and len(value) == 0:
         return None

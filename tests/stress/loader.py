@@ -15,7 +15,7 @@ WELL, ERRORS, RATE_MISSED, UNVERIFIED = 0, 3, 4, 5
 
 
 def binary():
-    """Path of the helenus-stress binary under test."""
+    """Returns the path of the helenus-stress binary under test."""
     if os.environ.get("HELENUS_STRESS_BIN"):
         return pathlib.Path(os.environ["HELENUS_STRESS_BIN"])
     return helenus.binary().parent / "helenus-stress"
@@ -32,15 +32,15 @@ class Ended:
 
     @property
     def result(self):
-        """run.json."""
+        """Returns the content of run.json."""
         return json.loads((self.folder / "run.json").read_text())
 
     def operation(self, name):
-        """The figures of one operation."""
+        """Returns the figures of one operation."""
         return next(o for o in self.result["operations"] if o["name"] == name)
 
     def intervals(self):
-        """The rows of intervals.csv."""
+        """Returns the rows of intervals.csv."""
         with open(self.folder / "intervals.csv") as f:
             return list(csv.DictReader(f))
 

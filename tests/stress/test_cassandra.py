@@ -1,4 +1,4 @@
-"""The same loads against Apache Cassandra 5."""
+"""Loads on Apache Cassandra 5, which are those of the other tests."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ START_TIMEOUT_S = 600  # the first start brings Cassandra
 
 @pytest.fixture(scope="module")
 def cassandra(tmp_path_factory):
-    """One node of Cassandra on an address of its own."""
+    """Yields one node of Cassandra with its own IP address."""
     require("Apache Cassandra", "java", "mvn")
     folder = tmp_path_factory.mktemp("cassandra")
     server = helenus.Target("127.0.0.59", helenus.free_port())

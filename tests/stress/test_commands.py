@@ -1,4 +1,4 @@
-"""What needs no server: list, info, fields, help, and refusals."""
+"""Commands that need no server: list, info, fields, help, and refusals."""
 
 import subprocess
 

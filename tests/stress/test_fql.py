@@ -54,7 +54,7 @@ def make_tables(session):
 
 
 def traffic(session):
-    """Statements of every kind; the driver dates them itself."""
+    """Runs statements of every kind. The driver sets their timestamps."""
     session.execute("USE shop")
     insert = session.prepare("INSERT INTO things (p, c, v, tags) VALUES (?, ?, ?, ?)")
     count = session.prepare("UPDATE counts SET n = n + ? WHERE p = ?")
@@ -83,21 +83,21 @@ def traffic(session):
 
 
 def contents(session):
-    """The rows of the tables, with the times at which they were written."""
+    """Returns the rows of the tables, with their write times."""
     found = {table: [tuple(row) for row in session.execute(f"SELECT * FROM shop.{table}")] for table in TABLES}
     found["writetimes"] = [tuple(row) for row in session.execute("SELECT p, c, WRITETIME(v) FROM shop.things") if row.c != "lwt"]
     return found
 
 
 def entries(dumped):
-    """The entries of a dump, each as its lines."""
+    """Returns the entries of a dump, each as its lines."""
     return [entry.splitlines() for entry in dumped.split("\n\n") if entry.strip()]
 
 
 def test_a_replay_makes_the_same_tables(nodes, tmp_path):
     first, second, third = nodes(), nodes(), nodes()
     schema, log = tmp_path / "schema", tmp_path / "log"
-    # The driver shall not ask by itself for what differs between nodes.
+    # The driver must not query tables that differ between nodes.
     windows = dict.fromkeys(("schema_event_refresh_window", "topology_event_refresh_window", "status_event_refresh_window"), -1)
     session = first.connect(schema_metadata_enabled=False, token_metadata_enabled=False, **windows)
     enable(first, schema)

@@ -17,7 +17,7 @@ def proxy(target):
 
 
 def stalled_load(proxy, folder, *words):
-    """A load of 8 s in whose middle no answer comes for two seconds."""
+    """Runs a load of 8 s in whose middle no answers come for two seconds."""
     process = loader.start(proxy, folder, "run", "kv", "--keyspace", "s_stall", "-p", 200, "-d", 8, *words)
     time.sleep(4)
     proxy.stall()

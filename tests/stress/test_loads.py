@@ -22,7 +22,7 @@ SMALL = {
 
 
 def small(workload):
-    """Arguments that make a load of a second or less."""
+    """Returns the arguments of a load that takes a second at most."""
     return [workload, "--keyspace", "s_" + workload.replace("-", "_"), *SMALL.get(workload, ["-p", 60, "-t", 2, "-c", 8])]
 
 

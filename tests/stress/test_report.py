@@ -31,7 +31,7 @@ LOOK = """<script>setTimeout(() => {
 
 @pytest.fixture(scope="module")
 def chromium():
-    """Debian's Chromium, installed in CI where it is missing."""
+    """Returns Debian's Chromium, which is installed in CI if it is missing."""
     if shutil.which("chromium") is None and os.environ.get("CI") == "true":
         subprocess.run(["apt-get", "update", "-qq"], timeout=200)
         subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], timeout=280)

@@ -1,4 +1,4 @@
-"""A load against a node that encrypts and asks for passwords."""
+"""A load on a node with encryption and authentication."""
 
 import pytest
 

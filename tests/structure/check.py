@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the crates and the rooms in them stand on each other without circles, and that no test has a stopwatch (stopwatches.py).
+"""Checks that the crates and the rooms in them stand on each other without circles, that no test has a stopwatch (stopwatches.py), and that
+sentences are plain (prose.py).
 
 A room is a module with all that is in it. Of the children of one module none may need itself by way of others; what
 their parent's own file defines is everybody's. `floors.txt` says which crate and which floor stands below which, and
@@ -12,6 +13,8 @@ which circles there still are.
 import pathlib
 import sys
 
+import paths
+import prose
 import stopwatches
 from modules import Crate
 
@@ -20,7 +23,7 @@ ROOT = HERE.parent.parent
 
 
 class Table:
-    """What `floors.txt` says."""
+    """Content of `floors.txt`."""
 
     def __init__(self, text):
         self.crates = []
@@ -46,9 +49,9 @@ class Table:
 
 
 def edges_of(crate, floors=()):
-    """By parent, then by pair of its children: the references from the one to the other.
+    """Returns the references between the children of each parent, by parent and pair of children.
 
-    A room of which `floors` names the children stands on several floors: in the crate they take its place.
+    A room whose children are in `floors` stands on several floors. Its children replace it in the crate.
     """
     parents = {}
     split = {floor.partition('::')[0] for floor in floors if '::' in floor}
@@ -70,14 +73,14 @@ def edges_of(crate, floors=()):
 
 
 def floor_of(module, split):
-    """The floor that a module of a crate is on; none for the crate's own file and for that of a room on several floors."""
+    """Returns the floor of a crate's module. `None` for the crate's own file, and for that of a room on several floors."""
     if module[:1] and module[0] in split:
         return '::'.join(module[:2]) if len(module) > 1 else None
     return module[0] if module else None
 
 
 def circles_of(pairs):
-    """The largest groups in which everyone needs everyone, by way of others or not (Tarjan)."""
+    """Returns the strongly connected groups, in which every member needs all others directly or indirectly (Tarjan)."""
     following = {}
     for source, target in pairs:
         following.setdefault(source, []).append(target)
@@ -118,7 +121,7 @@ def pair_line(pair, references):
 
 
 def check_crate(crate, table):
-    """What is wrong in one crate: lines for a human."""
+    """Returns the problems of one crate, as lines of text."""
     wrong, known = [], {members for name, members in table.circles if name == crate.name}
     for parent, pairs in sorted(edges_of(crate, table.floors.get(crate.name, ())).items()):
         if not parent and crate.name in table.floors:
@@ -156,7 +159,7 @@ def upward(name, floors, pairs):
 
 
 def check_crates(crates, table):
-    """Crates that use one that stands above them, or one that they should not know."""
+    """Returns a line for each crate that uses one above it, or one that it must not use."""
     wrong = []
     for crate in crates:
         if crate.name not in table.crates + table.apart:
@@ -196,6 +199,7 @@ def main(arguments):
     table = Table((HERE / 'floors.txt').read_text())
     wrong = check(sorted(path.parent for path in ROOT.glob('crates/*/Cargo.toml')), table)
     wrong += stopwatches.check(ROOT, stopwatches.read_exceptions((HERE / 'stopwatches.txt').read_text()))
+    wrong += paths.check(ROOT) + prose.check(ROOT) + prose.in_commits(ROOT)
     for line in wrong:
         print(line)
     if wrong:

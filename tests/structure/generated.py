@@ -16,7 +16,7 @@ GENERATED = [(SERVER / 'src/rpc/proto.rs', SERVER / 'proto/node.proto',
 
 
 def stale(generated, origin):
-    """True if the source was generated from another version of its origin."""
+    """Returns true if the source was generated from another version of its origin."""
     with generated.open() as file:
         return hashlib.sha256(origin.read_bytes()).hexdigest() not in file.readline()
 

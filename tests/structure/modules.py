@@ -38,7 +38,7 @@ def blank(match):
 
 
 def end_of_item(text, start):
-    """Where the item ends that begins there: at its semicolon, or with its braces."""
+    """Returns the end of the item that begins at `start`: after its semicolon, or after its braces."""
     depth = 0
     for place in range(start, len(text)):
         if text[place] == ';' and depth == 0:
@@ -53,7 +53,7 @@ def end_of_item(text, start):
 
 
 def code_of(text):
-    """The text without comments, literals and what only tests have; lines stay where they are. With it, the names of modules for tests."""
+    """Returns the text without comments, literals and code for tests, with the same lines. Also returns the names of modules for tests."""
     text = NOT_CODE.sub(blank, text)
     test_modules = set()
     while match := TEST_ONLY.search(text):
@@ -68,7 +68,7 @@ def code_of(text):
 
 
 def use_tree(text):
-    """The paths of a `use` tree, each with the name that it gets: `a::{b, c as d}` gives (a b) as b and (a c) as d."""
+    """Returns the paths of a `use` tree with their local names: `a::{b, c as d}` gives (a b) as b and (a c) as d."""
     text = text.strip().removeprefix('::')
     if '{' in text:
         head, _, rest = text.partition('{')
@@ -162,7 +162,9 @@ class Crate:
             self.modules[path] = Module(path, file, code)
 
     def resolve(self, module, path, seen=frozenset()):
-        """The module that defines what a path means there, with the name there (None for the module itself); None if it is of another crate."""
+        """Returns the module that defines the path, with the name in that module (None for the module itself). `None` if the path is of
+        another crate.
+        """
         if (module, path) in seen:
             return None
         seen = seen | {(module, path)}
@@ -211,7 +213,7 @@ class Crate:
         return None
 
     def references(self):
-        """Everything that a module names of another one."""
+        """Yields all references of modules to others."""
         for module in self.modules.values():
             for path, line in module.uses:
                 yield from self.reference(module, path[:-1] if path[-1] == '*' else path, line)

@@ -29,13 +29,13 @@ def check(root, exceptions):
 
 
 def test_files(root):
-    """Files with tests, in order."""
+    """Returns the files with tests, in order."""
     python = [path for path in root.glob("tests/**/*.py") if not path.is_relative_to(root / "tests" / "structure") and ".cache" not in path.parts]
     return sorted(python) + sorted(root.glob("crates/*/src/**/*.rs")) + sorted(root.glob("crates/*/tests/**/*.rs"))
 
 
 def read_exceptions(text):
-    """Pairs of a file and an assertion. Each line must also have a reason."""
+    """Returns pairs of a file and an assertion. Each line must also have a reason."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -49,7 +49,7 @@ def read_exceptions(text):
 
 
 def test_code(path):
-    """The code of the tests in a Rust file; what comes before them is blank, so that lines stay where they are."""
+    """Returns the code of the tests in a Rust file. The lines before them are blank, so that line numbers do not change."""
     text = NOT_CODE.sub(blank, path.read_text())
     if path.stem.endswith("tests") or "src" not in path.parts:
         return text

@@ -21,7 +21,7 @@ TIME, MEMORY = "time", "memory"
 
 
 def in_python(source):
-    """Findings in a Python test."""
+    """Returns the findings in a Python test."""
     return PythonTest(ast.parse(source)).findings()
 
 
@@ -54,7 +54,7 @@ class PythonTest:
                 self.constants[name.id] = number
 
     def constant_parameters(self):
-        """The least constant that each parameter of a function is given in this module, by the function and the parameter."""
+        """Returns the smallest constant that this module passes for each parameter of its functions, by function and parameter."""
         found = {}
         functions = {node.name: [of.arg for of in node.args.args if of.arg != "self"]
                      for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
@@ -106,7 +106,7 @@ class PythonTest:
             self.measured[target.id if isinstance(target, ast.Name) else target.attr] = kind
 
     def kind(self, node):
-        """`TIME` or `MEMORY` if the expression holds a measured figure."""
+        """Returns `TIME` or `MEMORY` if the expression has a measured figure."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and (self.has_clock(node.left) or self.has_clock(node.right)):
             return TIME
         if isinstance(node, ast.Name):
@@ -147,13 +147,13 @@ class PythonTest:
         return is_clock(node) or ast.unparse(node) in self.clock_names
 
     def constant(self, node):
-        """The value of an expression of constants; `None` if it is none."""
+        """Returns the value of an expression of constants. `None` if it is not one."""
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
             return node.value
         if isinstance(node, ast.Name) and node.id in self.constants:
             return self.constants[node.id]
         if isinstance(node, ast.Name) and node.id.isupper():
-            # Of another module: its value is not known.
+            # The value of another module's constant is not known.
             return 0
         if isinstance(node, ast.Attribute) and node.attr.isupper():
             return 0
@@ -242,5 +242,5 @@ def called(node):
 
 
 def unit(text):
-    """Seconds in the unit that an expression names by its suffix."""
+    """Returns the seconds of the unit that the expression's suffix names."""
     return next((seconds for suffix, seconds in UNITS if re.search(rf"{suffix}\b", text)), 1)

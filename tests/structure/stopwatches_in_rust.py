@@ -15,7 +15,7 @@ TIMEOUT = re.compile(r"\btimeout\(")
 
 
 def in_rust(code):
-    """Findings in a Rust test, whose comments and literals have been blanked out."""
+    """Returns the findings in a Rust test, whose comments and literals have been blanked out."""
     constants = {name: seconds for name, text in CONSTANT.findall(code) if (seconds := duration(text, {})) is not None}
     starts = [match for match in FUNCTION.finditer(code)]
     ends = [match.start() for match in starts[1:]] + [len(code)]
@@ -60,7 +60,7 @@ def in_function(code, start, end, constants):
 
 
 def duration(text, bounds):
-    """Seconds of the durations in an expression together; `None` if it has none."""
+    """Returns the total seconds of the durations in an expression. `None` if it has none."""
     found = [0 if zero else float(number.replace("_", "")) * SECONDS[scale] for scale, number, zero in DURATION.findall(text)]
     found += [bounds[name] for name in words(DURATION.sub("", text)) & bounds.keys()]
     return sum(found) if found else None
@@ -75,7 +75,7 @@ def line_of(code, place):
 
 
 def enclosed(text, opening):
-    """The text within the parenthesis that opens there."""
+    """Returns the text between the parenthesis at `opening` and its match."""
     depth = 0
     for place in range(opening, len(text)):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
@@ -94,7 +94,7 @@ def first_argument(text):
 
 
 def comparisons(text):
-    """Pairs that are compared, with the operator between them."""
+    """Yields pairs that are compared, with the operator between them."""
     for part in re.split(r"&&|\|\|", text):
         if match := re.search(r"(?<![-=<>])\s(<=|>=|<|>)\s", part):
             yield part[:match.start()], match.group(1), part[match.end():]

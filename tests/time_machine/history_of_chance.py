@@ -11,12 +11,12 @@ KEYSPACE = "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', '
 KEYS, CLUSTERINGS, GROUPS = 12, 4, 3
 TABLES_MAX, KEYSPACES_MAX, SNAPSHOTS_MAX = 3, 5, 4
 
-# What is remembered of a time: the rows of tables and views by their names, and the tables with an index on `g`.
+# State at a time: the rows of tables and views by name, and the tables with an index on `g`.
 Moment = collections.namedtuple("Moment", "time_ms rows indexed")
 
 
 def now_ms():
-    """The time: later than all that was written before, and earlier than what is written afterwards."""
+    """Returns a time in ms that is later than all earlier writes and earlier than all later ones."""
     time.sleep(0.003)
     found = int(time.time() * 1000)
     time.sleep(0.003)
@@ -28,7 +28,7 @@ def is_ours(keyspace):
 
 
 def tables(session):
-    """The tables of each keyspace, without views."""
+    """Returns the tables of each keyspace, without views."""
     found = {row[0]: [] for row in session.execute("SELECT keyspace_name FROM system_schema.keyspaces") if is_ours(row[0])}
     for keyspace, name in session.execute("SELECT keyspace_name, table_name FROM system_schema.tables"):
         if keyspace in found:
@@ -37,13 +37,13 @@ def tables(session):
 
 
 def views(session):
-    """The names of views, each with its table."""
+    """Returns the names of views, with their tables."""
     rows = session.execute("SELECT keyspace_name, view_name, base_table_name FROM system_schema.views")
     return {f"{row[0]}.{row[1]}": f"{row[0]}.{row[2]}" for row in rows if is_ours(row[0])}
 
 
 def indexed(session):
-    """The tables with an index on `g`."""
+    """Returns the tables with an index on `g`."""
     rows = session.execute("SELECT keyspace_name, table_name FROM system_schema.indexes")
     return {f"{row[0]}.{row[1]}" for row in rows if is_ours(row[0])}
 
@@ -53,7 +53,7 @@ def rows_of(session, name, as_of=""):
 
 
 def by_group(session, name, as_of=""):
-    """Keys of rows by the index on `g`."""
+    """Returns the keys of rows, by the index on `g`."""
     return {g: sorted(tuple(row) for row in session.execute(f"SELECT k, c FROM {name} {as_of} WHERE g = {g}")) for g in range(GROUPS)}
 
 
@@ -87,7 +87,7 @@ class Chance:
         self.done = collections.Counter()
 
     def step(self, times):
-        """One change; `times` are those that may be branched from and put back."""
+        """Makes one random change. `times` are those that may be branched from or restored."""
         changes = [(self.write, 40), (self.make_keyspace, 2), (self.make_table, 3), (self.alter, 3), (self.index, 2), (self.view, 2),
                    (self.truncate, 1), (self.drop_table, 1), (self.branch, 3), (self.drop_keyspace, 2), (self.snapshot, 2), (self.clear, 1),
                    (self.restore_snapshot, 1), (self.flush, 2), (self.compact, 1), (self.restart, 1)]
@@ -105,7 +105,7 @@ class Chance:
         return f"{kind}{self.made}"
 
     def any_table(self):
-        """The name of a table; none if there is none."""
+        """Returns the name of a random table. `None` if there are no tables."""
         names = [f"{keyspace}.{name}" for keyspace, of in tables(self.session).items() for name in of]
         return self.random.choice(names) if names else None
 

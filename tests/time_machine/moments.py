@@ -8,11 +8,11 @@ from writers import BATCHES, COUNTERS, GROUPS, KEYS, KEYSPACE, PARTS
 
 
 class Moment:
-    """What a moment may show: `least` was acknowledged before it, `most` begun by its end."""
+    """Bounds of the writes that a cut may show: at least `least`, acknowledged before it, and at most `most`, begun by its end."""
 
     def __init__(self, name, least):
         self.name, self.least, self.most = name, least, None
-        # What was read of it first; it must never change.
+        # Content of the first read, which must never change.
         self.seen = None
 
     def __str__(self):
@@ -20,17 +20,17 @@ class Moment:
 
     @property
     def as_of(self):
-        """What statements say that are about it."""
+        """Returns the clause of statements that read this cut."""
         return f"AS OF SNAPSHOT {self.name}"
 
     @property
     def option(self):
-        """What `nodetool restore` is told."""
+        """Returns the options of `nodetool restore` for this cut."""
         return "-t", self.name
 
 
 class Time(Moment):
-    """A time of the past, in milliseconds."""
+    """An earlier time, in milliseconds."""
 
     def __init__(self, time_ms, least):
         super().__init__(f"time {time_ms}", least)
@@ -46,7 +46,7 @@ class Time(Moment):
 
 
 def patient(read, what, timeout_s=180):
-    """What a read gives once it succeeds: nodes come and go."""
+    """Returns the result of a read, which is repeated until it succeeds, because nodes stop and start."""
     found = []
 
     def tried():
@@ -66,7 +66,7 @@ def patient(read, what, timeout_s=180):
 
 
 def contents(session, as_of, keyspace=KEYSPACE):
-    """All that the tables show, by their keys."""
+    """Returns the content of all tables, by key."""
     run = lambda statement: list(session.execute(statement, timeout=15))
     rows = {row.k: (row.n, row.g) for row in run(f"SELECT k, n, g FROM {keyspace}.rows {as_of}")}
     view = {row.k: (row.n, row.g) for row in run(f"SELECT k, n, g FROM {keyspace}.rows_by_g {as_of}")}
@@ -79,7 +79,7 @@ def contents(session, as_of, keyspace=KEYSPACE):
 
 
 def check(moment, shown):
-    """Judges what a moment shows."""
+    """Checks what a cut shows against its bounds, and against the first read."""
     assert shown["view"] == shown["rows"], f"{moment}: the view {shown['view']} and the table {shown['rows']} differ"
     assert shown["index"] == shown["rows"], f"{moment}: by the index {shown['index']}, and the table {shown['rows']}"
     numbers = {"rows": {k: n for k, (n, _) in shown["rows"].items()}, "counters": shown["counters"], "batches": {}}

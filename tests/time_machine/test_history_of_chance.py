@@ -19,7 +19,7 @@ PAST = helenus.setting_args({"point_in_time_window": "24h", "auto_snapshot": "fa
 
 @pytest.fixture
 def nodes(tmp_path):
-    """The node that is changed, and one that backups are restored into."""
+    """Yields the node that is changed, and one for restored backups."""
     made = [helenus.Node(tmp_path / "changed", args=PAST), helenus.Node(tmp_path / "other", args=["--set", "auto_snapshot=false"])]
     try:
         yield [node.start() for node in made]

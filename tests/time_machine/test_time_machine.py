@@ -1,5 +1,6 @@
-"""Snapshots, times and branches of three nodes under load, while nodes end and tablets move, split and merge: each is compared with what
-clients know was written by then, and with itself; then it is read again, put back, written to, and cleared."""
+"""Snapshots, times and branches of three nodes under load, while nodes stop and tablets move, split and merge. Each is compared with the
+writes that clients know of, and with itself. Then it is read again, restored, written to, and cleared.
+"""
 
 import random
 import statistics
@@ -78,7 +79,7 @@ class TimeMachine:
             self.ends.set()
 
     def ask(self, *words):
-        """A command to any node. One may wait for nodes that end, and for tablets on their way."""
+        """Runs a command on any node. It may wait for nodes that stop and for moving tablets."""
         return nodetool(self.random.choice(self.fleet.nodes), *words, timeout_s=180)
 
     def step(self):
@@ -117,7 +118,7 @@ class TimeMachine:
         self.kept.append(moment)
 
     def note(self):
-        """Remembers what is known of a time, which is now."""
+        """Records the present time with the bounds of its content."""
         least = self.writers.acknowledged()
         # Later than what was acknowledged, and earlier than what is begun afterwards.
         time.sleep(0.002)
@@ -135,7 +136,7 @@ class TimeMachine:
         self.read += 1
 
     def restore(self, moment):
-        """The table of rows becomes what it was, and goes on from there."""
+        """Restores the table of rows, from which the writers then go on."""
         self.writers.rest()
         try:
             began = time.monotonic()
@@ -147,7 +148,7 @@ class TimeMachine:
             now = patient(lambda: contents(self.writers.session, ""), f"what {moment} was put back to")
             for name in ("rows", "view", "index"):
                 assert now[name] == moment.seen[name], f"{moment} was put back: {name} is {now[name]}, and was {moment.seen[name]}"
-            # Later writes are newer than those that were put back.
+            # Later writes are newer than the restored ones.
             for k, value in self.writers.rows.items():
                 value.acknowledged = now["rows"].get(k, (0, 0))[0]
             self.restored += 1
@@ -158,7 +159,7 @@ class TimeMachine:
         patient(lambda: self.writers.session.execute(statement, timeout=60), statement, 120)
 
     def branch(self, moment):
-        """A copy of the keyspace as it is, or as it is in a moment, which is then written to."""
+        """Copies the keyspace as it is now or in a cut, and writes to the copy."""
         name, as_of = f"copy{self.branched}", moment.as_of if moment else ""
         moment = moment or Moment(name, self.writers.acknowledged())
         began = time.monotonic()

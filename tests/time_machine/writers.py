@@ -32,7 +32,7 @@ class Value:
         self.begun = self.acknowledged = 0
 
     def write(self, execute):
-        """True if the new number was acknowledged."""
+        """Writes the next number. Returns true if it was acknowledged."""
         self.begun += 1
         number = self.begun
         try:
@@ -44,7 +44,7 @@ class Value:
 
 
 class Counter(Value):
-    """The same of increments, each of which may have happened or not if it failed."""
+    """A counter that one thread increments. A failed increment may have taken effect."""
 
     def write(self, execute):
         self.begun += 1
@@ -57,7 +57,7 @@ class Counter(Value):
 
 
 def connect(nodes):
-    """A session on all nodes whose requests are never repeated."""
+    """Returns a cluster and a session on all nodes, whose requests are never retried."""
     profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(), request_timeout=12)
     first = nodes[0]
     cluster = Cluster([node.host for node in nodes], port=first.port, protocol_version=5, connect_timeout=20, control_connection_timeout=20,

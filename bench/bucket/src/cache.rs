@@ -1,7 +1,7 @@
 //! Reads of data that is many times larger than the memory caches: a node on a bucket with a disk cache, beside a node on a folder.
 //!
-//! The rows are written and flushed, then read at random, all of them once to warm up. The bucket's node is restarted afterwards and measured
-//! again. GETs are those of the node in the measured time, whatever they are for.
+//! The rows are written and flushed. Then they are read at random; a first read of all rows warms the caches. The bucket's node is then
+//! restarted and measured again. The GETs are all those of the node during the measurement.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const IN_FLIGHT: usize = 64;
 pub struct Options {
     #[command(flatten)]
     common: Common,
-    /// Rows of a kilobyte, which does not compress
+    /// Rows of an incompressible kilobyte
     #[arg(long, default_value_t = 200_000)]
     keys: u64,
     /// Seconds of each measurement
@@ -31,7 +31,7 @@ pub struct Options {
 pub async fn run(options: Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut common = options.common.clone();
-    // A tenth of the data at most.
+    // The block cache holds at most a tenth of the data.
     let block_cache_bytes = options.keys * VALUE_BYTES as u64 / 12;
     common.set.extend([
         format!("block_cache_bytes={block_cache_bytes}"),

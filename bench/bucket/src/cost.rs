@@ -1,10 +1,10 @@
-//! The cost of a request by the number of nodes: CPU time of all of them, and the number of nodes that it touches.
+//! The cost of a request by the number of nodes: the CPU time of all nodes, and the number of nodes that the request touches.
 //!
-//! Requests are sent to any node, as a driver without tokens does, and those of one partition also straight to its owner: the
-//! difference is the cost of forwarding. The CPU time of nodes at rest is measured separately and left out.
+//! Requests are sent to any node, as by a driver without tokens. Requests for one partition are also sent directly to its owner: the
+//! difference is the cost of forwarding. The CPU time of idle nodes is measured separately and subtracted.
 //!
-//! The same requests for more nodes leave less for each, and so less that is done together. `--per-node` gives each node its rate, its
-//! tablets, its rows and its connections, however many there are, as when nodes are added for more load.
+//! With more nodes, the same rate gives each node fewer requests to batch. `--per-node` gives each node a fixed rate, tablets, rows and
+//! connections, as when nodes are added for more load.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,13 +21,13 @@ use crate::load::{self, Keys, Load, Operation, Values, key};
 use crate::node::{self, Cluster, Node, Store};
 
 const VALUE_BYTES: usize = 256;
-/// Connections of all nodes together, or of each.
+/// Number of connections to all nodes together, or to each node.
 const CONNECTIONS: usize = 60;
 const CONNECTIONS_PER_NODE: usize = 6;
-/// Tablets and rows of each node.
+/// Number of tablets and rows per node.
 const TABLETS_PER_NODE: u16 = 4;
 const KEYS_PER_NODE: u64 = 2_000;
-/// Requests that are sent one by one to count the tablets that they touch.
+/// Number of single requests with which touched tablets are counted.
 const PROBES: u64 = 40;
 /// Metrics that count the accesses to a tablet.
 const TOUCHES: [&str; 3] = [
@@ -53,21 +53,21 @@ pub struct Options {
     /// Seconds of each phase
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// Requests a second, of all nodes together: few enough that the cores are not what is waited for
+    /// Requests per second of all nodes together; must be low enough that the cores are not the bottleneck
     #[arg(long, default_value_t = 1000)]
     rate: u32,
-    /// Requests a second for each node instead, with four tablets, 2,000 rows and six connections for each
+    /// Requests per second for each node instead, with four tablets, 2,000 rows and six connections per node
     #[arg(long, conflicts_with_all = ["rate", "keys", "tablets"])]
     per_node: Option<u32>,
     /// Rows
     #[arg(long, default_value_t = 20_000)]
     keys: u64,
-    /// Tablets, which stay as they are: a cluster with fewer than four a node would split them meanwhile
+    /// Number of tablets, which must not change: with fewer than four per node they would be split
     #[arg(long, default_value_t = 40)]
     tablets: u16,
 }
 
-/// The load on a number of nodes.
+/// Size of the load for a number of nodes.
 #[derive(Clone, Copy)]
 struct Size {
     rate: u32,
@@ -117,7 +117,7 @@ impl Fleet {
         })
     }
 
-    /// Starts nodes up to `count`; returns the owners when all are at rest.
+    /// Starts nodes until there are `count`. Returns the owners of all tablets after the last move.
     async fn grow(&mut self, count: u8, log: &Path) -> Result<Cluster> {
         while self.nodes.len() < usize::from(count) {
             let number = self.nodes.len() as u8 + 1;
@@ -142,7 +142,7 @@ struct Figures {
     operation: Operation,
     per_s: f64,
     p50_ms: f64,
-    /// µs of CPU of all nodes, without their time at rest.
+    /// CPU time of all nodes in µs, without that of idle nodes.
     anywhere_us: f64,
     straight_us: Option<f64>,
     nodes_touched: f64,
@@ -155,7 +155,7 @@ pub async fn run(options: Options) -> Result<()> {
     let mut figures = Vec::new();
     for &count in &options.nodes {
         let size = options.size(count);
-        // More tablets and rows need a store of their own; the one before must be gone first, for its ports.
+        // Other numbers of tablets and rows need a new store. The old one is dropped first, because both use the same ports.
         let (mut fleet, is_new) = match kept.take().filter(|_| options.per_node.is_none()) {
             Some(fleet) => (fleet, false),
             None => (Fleet::new(&options, size)?, true),
@@ -198,7 +198,7 @@ fn cpu(nodes: &[Node]) -> Result<f64> {
     Ok(node::cpu_time_of(nodes)?.as_secs_f64())
 }
 
-/// Seconds of CPU that the nodes take in a second without requests.
+/// Returns the CPU seconds per second that the nodes use without requests.
 async fn at_rest(nodes: &[Node]) -> Result<f64> {
     const SECONDS: u64 = 4;
     let before = cpu(nodes)?;
@@ -259,12 +259,12 @@ async fn measure(
     })
 }
 
-/// All connections, in turns to each of the nodes.
+/// Returns the targets of all connections, with the nodes in turn.
 fn spread(size: Size, nodes: &[(String, Keys)]) -> Vec<(String, Keys)> {
     nodes.iter().cycle().take(size.connections).cloned().collect()
 }
 
-/// To each node the keys that are its own.
+/// Returns each node with the keys that it owns.
 fn straight(size: Size, nodes: &[Node], cluster: &Cluster) -> Vec<(String, Keys)> {
     let mut keys: HashMap<&str, Vec<u64>> = HashMap::new();
     for number in 0..size.keys {
@@ -279,7 +279,7 @@ fn straight(size: Size, nodes: &[Node], cluster: &Cluster) -> Vec<(String, Keys)
     nodes.iter().map(of).collect()
 }
 
-/// Nodes whose tablets a request touches, and how often it touches one, both on average.
+/// Returns the average number of nodes that a request touches, and of its accesses to tablets.
 async fn probe(size: Size, nodes: &[Node], operation: Operation) -> Result<(f64, f64)> {
     let counted = || -> Result<Vec<f64>> {
         let sum = |node: &Node| -> Result<f64> {
@@ -327,7 +327,7 @@ fn print(figures: &Figures) {
     );
 }
 
-/// Prints the cost of forwarding, and how far CPU time is from flat without it.
+/// Prints the cost of forwarding, and the CPU time relative to that of the fewest nodes.
 fn summary(figures: &[Figures]) {
     println!("\nAgainst the fewest nodes, forwarding left out:");
     for operation in MEASURED {

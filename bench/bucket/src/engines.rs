@@ -1,7 +1,7 @@
 //! The cost of a request on three nodes that share a bucket, beside the same request on one node with a folder.
 //!
-//! Both servers run all the time and get the same load in turns, sent to any node, as a driver without tokens does. The CPU time is that of all
-//! nodes, forwarding and their time at rest included; the object store is not counted.
+//! Both servers run all the time and get the same load in turn. The load is sent to any node, as by a driver without tokens. The CPU time
+//! is that of all nodes, including forwarding and idle time, without the object store.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::node::{self, Node, Store};
 
 const NODES: u8 = 3;
 const VALUE_BYTES: usize = 256;
-/// Connections of all nodes together.
+/// Number of connections to all nodes together.
 const CONNECTIONS: usize = 6;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const MEASURED: [(&str, Operation); 5] = [
@@ -25,7 +25,7 @@ const MEASURED: [(&str, Operation); 5] = [
     ("index-read", Operation::IndexRead),
     ("lwt", Operation::Lwt),
 ];
-/// By how much three nodes on a bucket may exceed the folder's CPU time, with fewer requests in flight and with so many.
+/// Maximum ratio of the CPU time on a bucket to that on a folder: with fewer requests in flight than [`MANY`], and with as many.
 const MOST: f64 = 3.0;
 const MOST_WITH_MANY: f64 = 1.5;
 const MANY: usize = 512;
@@ -37,7 +37,7 @@ pub struct Options {
     /// Rounds, each of which measures both servers
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds of each phase, which follows one of half as long to warm up
+    /// Seconds of each phase, after a warm-up of half that time
     #[arg(long, default_value_t = 4)]
     seconds: u64,
     /// Rows
@@ -46,7 +46,7 @@ pub struct Options {
     /// Requests in flight
     #[arg(long, value_delimiter = ',', default_values_t = [512, 64])]
     in_flight: Vec<usize>,
-    /// What is measured, all by default: write, read, four-indexes-write, index-read, lwt
+    /// Measured operations [default: all]: write, read, four-indexes-write, index-read, lwt
     #[arg(long, value_delimiter = ',')]
     operations: Vec<String>,
 }
@@ -69,7 +69,7 @@ struct Case {
     operation: Operation,
     in_flight: usize,
     most: f64,
-    /// By server, by round.
+    /// Phases by server and round.
     phases: Vec<Vec<Phase>>,
 }
 
@@ -137,7 +137,7 @@ async fn local(options: &Options, folder: &Path) -> Result<Server> {
 async fn shared(options: &Options, store: &Store, folder: &Path) -> Result<Server> {
     let mut nodes = Vec::new();
     for number in 1..=NODES {
-        // The addresses of the node with the folder are those of number 1.
+        // Number 1 is the node with the folder.
         let mut node = Node::shared(&options.common, number + 1, store, folder)?;
         node.wait_until_ready().await?;
         nodes.push(node);
@@ -170,14 +170,14 @@ impl Server {
         Ok(())
     }
 
-    /// All connections, in turns to each of the nodes.
+    /// Returns the targets of all connections, with the nodes in turn.
     fn targets(&self, keys: &Keys) -> Vec<(String, Keys)> {
         let nodes = self.nodes.iter().map(|node| (node.cql.clone(), keys.clone()));
         nodes.cycle().take(CONNECTIONS).collect()
     }
 
     async fn measure(&self, options: &Options, operation: Operation, in_flight: usize) -> Result<Phase> {
-        // Most of the rows written to the table with four indexes are new.
+        // A larger range makes most rows new in the table with four indexes.
         let spread = match operation {
             Operation::FourIndexesWrite => 20,
             _ => 1,

@@ -1,4 +1,4 @@
-//! Bytes in a file, compressed in frames, so that repetitive data larger than a test machine's disk fits on it.
+//! Bytes in a file, compressed in frames. Repetitive data can then be larger than the disk of a test machine.
 
 use std::fs::File;
 use std::ops::Range;
@@ -12,11 +12,11 @@ use tempfile::{NamedTempFile, TempPath};
 const FRAME_BYTES: usize = 2 << 20;
 const LEVEL: i32 = 1;
 
-/// A file that goes with this. It is not kept open: there may be a hundred thousand of them.
+/// A compressed file, which is deleted with this value. It is not kept open, because there may be a hundred thousand of them.
 pub struct Frames {
     path: TempPath,
     len: u64,
-    /// Where each frame begins in the file, and where the last one ends.
+    /// Start of each frame in the file, and end of the last one.
     bounds: Vec<u64>,
 }
 

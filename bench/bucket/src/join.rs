@@ -1,4 +1,4 @@
-//! The joining of a node: bytes read from the bucket before it serves its share, and tablets that move to it.
+//! The joining of a node: the bytes that it reads from the bucket before it serves its share, and the tablets that move to it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use crate::load::{self, Keys, Load, Operation, Values};
 use crate::node::{self, Cluster, Node, Store};
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Rows are large, so that filling takes no longer than it must.
+/// Bytes of a value. Large values shorten the filling.
 const VALUE_BYTES: usize = 32 << 10;
-/// Different values: a node's blocks, of a row each, don't compress; the stand-in's frames, of many, do.
+/// Number of different values. A node's blocks have one row each and are incompressible; the frames of the stand-in have many rows and
+/// compress well.
 const VALUES: u64 = 4;
 const IN_FLIGHT: usize = 64;
 
@@ -28,13 +29,13 @@ pub struct Options {
     /// Nodes that join one after the other
     #[arg(long, default_value_t = 2)]
     joining: u8,
-    /// Where the stand-in keeps large objects
+    /// Folder for the stand-in's large objects
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
 }
 
 pub async fn run(mut options: Options) -> Result<()> {
-    // The caches are as small as a test machine's; the data in the bucket is not.
+    // The node gets the caches of a test machine, although the bucket has more data.
     if options.common.set.is_empty() {
         options.common.set = vec!["memtable_bytes=256MiB".to_owned(), "write_timeout=30s".to_owned()];
     }

@@ -1,4 +1,4 @@
-//! Three brokers of Apache Kafka, and the client's own produce.
+//! Three brokers of Apache Kafka, and writes with their own client.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -32,7 +32,7 @@ pub struct Brokers {
 pub struct Produced {
     pub records: u64,
     pub elapsed: Duration,
-    /// Ascending.
+    /// Latencies in ascending order.
     latencies: Vec<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl Produced {
 }
 
 impl Brokers {
-    /// Starts them by a script; `cache` keeps what it fetches.
+    /// Starts the brokers with a script, which keeps its downloads in `cache`.
     pub async fn start(script: &Path, cache: &Path, folder: &Path) -> Result<Brokers> {
         let mut children = Vec::new();
         for number in 1..=BROKERS {
@@ -71,13 +71,13 @@ impl Brokers {
             }
             if started.elapsed() > START_TIMEOUT {
                 children.iter_mut().for_each(end);
-                bail!("the brokers are not up");
+                bail!("no answer from the brokers within {START_TIMEOUT:?}");
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Their addresses.
+    /// Returns the brokers' addresses.
     pub fn addresses() -> Vec<String> {
         (1..=BROKERS)
             .map(|number| format!("127.0.0.1:1939{number}"))
@@ -91,19 +91,19 @@ impl Brokers {
             let created = controller.create_topic(name, PARTITIONS, i16::from(BROKERS), CREATE_TIMEOUT_MS);
             match created.await {
                 Ok(()) => return Ok(()),
-                // Brokers that have not joined yet.
+                // An error is expected until all brokers have joined.
                 Err(_) if started.elapsed() < START_TIMEOUT => tokio::time::sleep(POLL).await,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// CPU time of all of them.
+    /// Returns the CPU time of all brokers.
     pub fn cpu_time(&self) -> Result<Duration> {
         self.children.iter().map(|child| cpu_time(child.id())).sum()
     }
 
-    /// Produces groups of records of so many bytes to one partition, so many requests in flight.
+    /// Produces groups of `group` records of `bytes` each to one partition, with `in_flight` concurrent requests.
     pub async fn produce(
         &self,
         topic: &str,

@@ -1,4 +1,4 @@
-//! Durable writes to a bucket beside those to a local folder.
+//! Durable writes to a bucket, beside those to a local folder.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::node::{Node, Store};
 
 const KEYS: u64 = 200_000;
 const VALUE_BYTES: usize = 256;
-/// The most requests in flight on one connection.
+/// Maximum number of requests in flight on one connection.
 const CONNECTION_MAX: usize = 256;
 
 #[derive(Args, Debug)]
@@ -22,12 +22,12 @@ pub struct Options {
     /// Writes in flight
     #[arg(long, value_delimiter = ',', default_values_t = [1, 64, 256, 1024])]
     in_flight: Vec<usize>,
-    /// Seconds of each phase, which follows one of warming up as long
+    /// Seconds of each phase, after a warm-up of the same time
     #[arg(long, default_value_t = 4)]
     seconds: u64,
 }
 
-/// One phase.
+/// The result of one phase.
 struct Phase {
     in_flight: usize,
     outcome: Outcome,

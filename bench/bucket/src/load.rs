@@ -1,4 +1,4 @@
-//! The load: prepared requests spread over nodes, in a closed loop or at a pace for each connection.
+//! The load: prepared requests to several nodes, in a closed loop or at a pace for each connection.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,13 +34,13 @@ const STATEMENTS: [&str; 9] = [
 pub enum Operation {
     Write,
     Read,
-    /// UPDATE … IF EXISTS, which applies.
+    /// UPDATE … IF EXISTS that is applied.
     Lwt,
     IndexedWrite,
-    /// Into a table with four indexes.
+    /// A write to a table with four indexes.
     FourIndexesWrite,
     IndexRead,
-    /// Of all rows.
+    /// A count of all rows.
     Count,
 }
 
@@ -71,7 +71,7 @@ impl Operation {
         }
     }
 
-    /// The values to bind for the row of that number.
+    /// Returns the values to bind for the row with this number.
     fn bound(self, number: u64, values: Values, random: &mut SmallRng) -> Vec<Bytes> {
         match self {
             Operation::Write => vec![key(number), values.next(random)],
@@ -101,7 +101,7 @@ impl Operation {
     }
 }
 
-/// The key of a row, and of its partition.
+/// Returns the key of a row, which is also its partition key.
 pub fn key(number: u64) -> Bytes {
     Bytes::from(format!("{number:050}"))
 }
@@ -110,12 +110,12 @@ fn email(number: u64) -> Bytes {
     Bytes::from(format!("user{number}@example.com"))
 }
 
-/// The values of rows: bytes that don't compress.
+/// Values of rows: incompressible bytes.
 #[derive(Clone, Copy)]
 pub enum Values {
-    /// Of that many bytes, each different.
+    /// Values of this length, all different.
     Distinct(usize),
-    /// Of that many bytes, each one of a number of values.
+    /// Values of this length, chosen from a number of different ones.
     Repeated(usize, u64),
 }
 
@@ -130,16 +130,16 @@ impl Values {
     }
 }
 
-/// The rows that requests access.
+/// Rows that requests access.
 #[derive(Clone)]
 pub enum Keys {
-    /// Each once.
+    /// Each row once.
     Each(Arc<AtomicU64>, u64),
-    /// Any of them.
+    /// Random rows of a range.
     Any(Range<u64>),
-    /// Any of these.
+    /// Random rows of a list.
     Of(Arc<[u64]>),
-    /// One row, a number of times.
+    /// One row, accessed a number of times.
     Times(u64, Arc<AtomicU64>, u64),
 }
 
@@ -166,16 +166,16 @@ impl Keys {
     }
 }
 
-/// One load.
+/// A load of one operation.
 #[derive(Clone)]
 pub struct Load {
     pub operation: Operation,
     pub values: Values,
-    /// At each of the addresses.
+    /// Requests in flight per connection.
     pub in_flight: usize,
-    /// Until all keys were taken, if there is none.
+    /// Duration. `None` runs until there are no more keys.
     pub length: Option<Duration>,
-    /// The time between two requests of a connection that has one in flight; as soon as it is answered if there is none.
+    /// Time between two requests of a connection. `None` is a closed loop.
     pub pace: Option<Duration>,
 }
 
@@ -210,7 +210,7 @@ impl RequestSource for Requests {
     }
 }
 
-/// Writes each of so many keys once, and ends the node in order, so that all of them are in files.
+/// Writes each of `keys` rows once, and stops the node gracefully, so that all rows are flushed to files.
 pub async fn fill_and_stop(mut node: Node, keys: u64, writes: Load) -> Result<()> {
     node.wait_until_ready().await?;
     prepare(&node.cql).await?;
@@ -218,13 +218,13 @@ pub async fn fill_and_stop(mut node: Node, keys: u64, writes: Load) -> Result<()
     node.terminate()
 }
 
-/// Makes the tables.
+/// Creates the tables.
 pub async fn prepare(address: &str) -> Result<()> {
     raw::run_statements(address, &STATEMENTS).await
 }
 
 impl Load {
-    /// Runs it against addresses at the same time, each with keys of its own.
+    /// Runs the load on all targets concurrently. Each target has its own keys.
     pub async fn run(&self, targets: &[(String, Keys)]) -> Result<Outcome> {
         let until = self.length.map(|length| Instant::now() + length);
         let load = RawLoad {

@@ -1,6 +1,6 @@
-//! Durable writes with the log in a Kafka topic, beside the client's own produce, the log in the bucket, and a folder.
+//! Durable writes with the log in a Kafka topic, beside the writes of Kafka's own client, the log in the bucket, and a folder.
 //!
-//! All servers run all the time, and get load in turns. Each engine is one node.
+//! All servers run all the time, and get the load in turn. Each engine is one node.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::node::{Node, Store};
 
 const KEYS: u64 = 200_000;
 const VALUE_BYTES: usize = 256;
-/// A record of a row of that value in the log.
+/// Size of such a row's record in the log, in bytes.
 const RECORD_BYTES: usize = 400;
 const NODE_TOPIC: &str = "log";
 const PRODUCE_TOPIC: &str = "produce";
-/// Compilers of the brokers' virtual machines are busy for so long.
+/// Time in which the compilers of the brokers' virtual machines are busy.
 const WARM_UP: Duration = Duration::from_secs(15);
 const P50_FACTOR_MAX: f64 = 1.5;
 const THROUGHPUT_FACTOR_MIN: f64 = 2.0;
@@ -33,13 +33,13 @@ pub struct Options {
     /// Rounds, each of which measures everything
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds of each phase, which follows one of half as long to warm up
+    /// Seconds of each phase, after a warm-up of half that time
     #[arg(long, default_value_t = 4)]
     seconds: u64,
-    /// Starts a broker
+    /// The script that starts a broker
     #[arg(long, default_value = "bench/kafka/start.sh")]
     start_broker: PathBuf,
-    /// Where that keeps the brokers' program
+    /// Folder in which the script keeps the brokers' program
     #[arg(long, default_value = "target/kafka")]
     kafka: PathBuf,
 }
@@ -60,7 +60,7 @@ struct Phase {
     brokers_us: f64,
 }
 
-/// By name, the phases of all rounds.
+/// Phases of all rounds, by name.
 type Phases = BTreeMap<String, Vec<Phase>>;
 
 pub async fn run(options: Options) -> Result<()> {

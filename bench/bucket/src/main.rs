@@ -1,7 +1,7 @@
-//! Measures nodes whose data lies in an object store.
+//! Measures nodes whose data is in an object store.
 //!
-//! The object store is a stand-in of this program ([`s3`]): it answers each request after a fixed time and takes little of the machine's
-//! cores, which nodes, store and load share here. `--endpoint` measures on another one, such as MinIO.
+//! The object store is a stand-in in this program ([`s3`]). It answers each request after a fixed time, and uses little of the cores, which
+//! nodes, store and load share. `--endpoint` measures on another object store, such as MinIO.
 
 mod cache;
 mod cost;
@@ -38,23 +38,23 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Reads of data many times larger than the memory caches: a bucket with a disk cache beside a folder
+    /// Reads of data many times larger than the memory caches: a bucket with a disk cache, beside a folder
     Cache(cache::Options),
-    /// Requests to the bucket by the number of tablets, under writes and at rest
+    /// Requests to the bucket by the number of tablets, during writes and when idle
     Puts(puts::Options),
-    /// Durable writes: a local folder beside a bucket that answers after a fixed time
+    /// Durable writes: a bucket that answers after a fixed time, beside a local folder
     Latency(latency::Options),
-    /// Durable writes with the log in a Kafka topic, beside the client's own produce, the log in the bucket, and a folder
+    /// Durable writes with the log in a Kafka topic, beside Kafka's own client, the log in the bucket, and a folder
     Log(log::Options),
-    /// CPU time and nodes touched for a request, by the number of nodes
+    /// CPU time of a request and nodes that it touches, by the number of nodes
     Cost(cost::Options),
     /// CPU time of a request on three nodes of a bucket, beside one node with a folder
     Engines(engines::Options),
-    /// What a node reads from the bucket before it serves, and which tablets move to it
+    /// Bytes that a joining node reads from the bucket, and the tablets that move to it
     Join(join::Options),
     /// Latency of a node's requests while a read-only node scans the whole table and a compactor compacts
     Readers(readers::Options),
-    /// Only the stand-in for an object store
+    /// Run only the stand-in for an object store
     Store(StoreOptions),
 }
 
@@ -67,10 +67,10 @@ pub struct Common {
     /// Milliseconds after which the stand-in answers
     #[arg(long, default_value_t = 5)]
     pub delay_ms: u64,
-    /// An S3 server to use instead of the stand-in; the bucket and AWS's usual variables must be there
+    /// An S3 server to use instead of the stand-in; its bucket and AWS's usual variables must exist
     #[arg(long, requires = "bucket")]
     pub endpoint: Option<String>,
-    /// That server's bucket, empty, with a prefix if wanted
+    /// The empty bucket of that server, with an optional prefix
     #[arg(long)]
     pub bucket: Option<String>,
     /// A setting of the nodes; may be given several times
@@ -85,7 +85,7 @@ pub struct StoreOptions {
     /// Milliseconds after which each request is answered
     #[arg(long, default_value_t = 0)]
     delay_ms: u64,
-    /// Where large objects are kept; in memory otherwise
+    /// Folder for large objects [default: in memory]
     #[arg(long)]
     folder: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The processes under measurement: nodes, and the object store beside them. They are killed at the end.
+//! The measured processes: nodes, and the object store. They are killed at the end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,15 +12,15 @@ use crate::Common;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// Moves begin at most every two leases.
+/// Time without a change after which tablets are at rest. Moves begin at most every two leases.
 const REST: Duration = Duration::from_secs(5);
-/// Below the ports that the system gives to outgoing connections. Each node has an address of its own.
+/// Ports below the range that the system uses for outgoing connections. Each node has its own IP address.
 const CQL_PORT: u16 = 19142;
 const HTTP_PORT: u16 = 19280;
 const RPC_PORT: u16 = 17000;
 const STORE_ADDRESS: &str = "127.0.0.1:19000";
 
-/// The object store: the stand-in, or the one that the command line names.
+/// The object store: the stand-in, or the one of the command line.
 pub struct Store {
     pub endpoint: String,
     pub url: String,
@@ -28,7 +28,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Starts the stand-in, which keeps large objects in `folder`, unless another store is named.
+    /// Starts the stand-in, with its large objects in `folder`, unless the command line names another store.
     pub fn start(common: &Common, folder: Option<&Path>) -> Result<Store> {
         if let (Some(endpoint), Some(bucket)) = (&common.endpoint, &common.bucket) {
             return Ok(Store {
@@ -56,7 +56,7 @@ impl Store {
         })
     }
 
-    /// CPU time of the stand-in.
+    /// Returns the CPU time of the stand-in.
     pub fn cpu_time(&self) -> Result<Duration> {
         self.child
             .as_ref()
@@ -72,10 +72,10 @@ impl Drop for Store {
     }
 }
 
-/// The helenus binary with what it needs to reach the object store.
+/// Returns a command of the helenus binary that can reach the object store.
 fn command(common: &Common, endpoint: Option<&str>) -> Command {
     let mut command = Command::new(&common.helenus);
-    // Variables that Helenus would read settings from.
+    // Helenus would read settings from these variables.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_")) {
         command.env_remove(name);
     }
@@ -105,22 +105,22 @@ impl Compactor {
         Ok(Compactor(child))
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// CPU time of the process.
+    /// Returns the CPU time of the process.
     pub fn cpu_time(&self) -> Result<Duration> {
         cpu_time(self.0.id())
     }
 
-    /// Stops the process for a while. The nodes take its work over after half a minute.
+    /// Stops the process for a while (SIGSTOP). The nodes take over its work after half a minute.
     pub fn pause(&self) -> Result<()> {
         self.signal("-STOP")
     }
 
-    /// Lets the process go on.
+    /// Resumes the process.
     pub fn resume(&self) -> Result<()> {
         self.signal("-CONT")
     }
@@ -148,18 +148,18 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node on a folder, alone, with the address of that number, from 1.
+    /// Starts a single node on a folder. `number`, from 1, determines its address.
     pub fn local(common: &Common, number: u8, folder: &Path, log: &Path) -> Result<Node> {
         let url = format!("file://{}", folder.display());
         Node::start(common, number, &url, None, log)
     }
 
-    /// Starts the node of that number, from 1, on the object store.
+    /// Starts a node on the object store. `number`, from 1, determines its address.
     pub fn shared(common: &Common, number: u8, store: &Store, log: &Path) -> Result<Node> {
         Node::start(common, number, &store.url, Some(&store.endpoint), log)
     }
 
-    /// Starts a node on a store of its own, in a folder of the object store.
+    /// Starts a node with its own store, in a folder of the object store.
     pub fn shared_at(common: &Common, number: u8, store: &Store, folder: &str, log: &Path) -> Result<Node> {
         let url = format!("{}/{folder}", store.url);
         Node::start(common, number, &url, Some(&store.endpoint), log)
@@ -195,7 +195,7 @@ impl Node {
         })
     }
 
-    /// Waits until the node takes connections.
+    /// Waits until the node accepts connections.
     pub async fn wait_until_ready(&mut self) -> Result<()> {
         let started = Instant::now();
         while started.elapsed() < START_TIMEOUT {
@@ -215,17 +215,17 @@ impl Node {
         cpu_time(self.child.id())
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// GETs of the bucket since the node was started.
+    /// Returns the node's GETs of the bucket since its start.
     pub fn bucket_gets(&self) -> Result<f64> {
         Ok(self.metrics()?.sum("helenus_bucket_requests_total{kind=\"get\"}"))
     }
 
-    /// Ends the node in order.
+    /// Stops the node gracefully.
     pub fn terminate(mut self) -> Result<()> {
         let pid = self.child.id().to_string();
         let told = Command::new("kill").arg(&pid).status()?;
@@ -244,7 +244,7 @@ impl Node {
         Ok(ureq::get(&url).call()?.body_mut().read_to_string()?)
     }
 
-    /// Bytes that the node had read from the bucket when it opened its last tablet, from its log.
+    /// Returns the bytes read from the bucket up to the opening of the last tablet. The node's log has them.
     pub fn read_bytes_at_opening(&self) -> Result<u64> {
         let log = std::fs::read_to_string(&self.log)?;
         let read = |line: &str| {
@@ -273,21 +273,21 @@ impl Drop for Node {
 
 /// Kills a process.
 pub fn end(child: &mut Child) {
-    // It may have ended by itself; there is nothing more to do then.
+    // An error is ignored, because the process may have ended already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// CPU time of nodes together.
+/// Returns the total CPU time of nodes.
 pub fn cpu_time_of(nodes: &[Node]) -> Result<Duration> {
     nodes.iter().map(Node::cpu_time).sum()
 }
 
-/// CPU time of all threads of a process, to the nanosecond, where `stat` counts hundredths of a second.
+/// Returns the CPU time of all threads of a process in nanoseconds. `stat` has only hundredths of a second.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     let mut nanos = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread may end meanwhile.
+        // The thread may have ended after the listing.
         let stat = std::fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
         nanos += stat.split_whitespace().next().map_or(Ok(0), str::parse::<u64>)?;
     }
@@ -298,7 +298,7 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
 pub struct Metrics(String);
 
 impl Metrics {
-    /// The sum of a metric's series, or one of them if `name` has its labels; 0 if there is none.
+    /// Returns the sum of a metric's series, or one series if `name` has its labels. 0 if there is none.
     pub fn sum(&self, name: &str) -> f64 {
         let value = |line: &str| {
             let rest = line.strip_prefix(name)?;
@@ -315,7 +315,7 @@ impl Metrics {
 /// The owners of all tablets, as one node knows them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// Addresses for clients of those that are alive.
+    /// Client addresses of the nodes that are alive.
     pub nodes: Vec<String>,
     pub tablets: Vec<Tablet>,
 }
@@ -324,7 +324,7 @@ pub struct Cluster {
 pub struct Tablet {
     pub id: u64,
     pub last_token: i64,
-    /// Its owner's address for clients.
+    /// Client address of the tablet's owner. `None` if it is not known.
     pub owner: Option<String>,
     pub is_stable: bool,
 }
@@ -358,7 +358,7 @@ impl Cluster {
         })
     }
 
-    /// Whose a token is.
+    /// Returns the owner of a token. `None` if it is not known.
     pub fn owner(&self, token: i64) -> Option<&str> {
         let tablet = self.tablets.iter().find(|tablet| token <= tablet.last_token)?;
         tablet.owner.as_deref()
@@ -372,7 +372,7 @@ impl Cluster {
         owned.count()
     }
 
-    /// Whether that number of nodes have tablets and no move is under way.
+    /// Returns true if this number of nodes have tablets, and no tablet is moving.
     fn is_at_rest(&self, nodes: usize) -> bool {
         self.nodes.len() == nodes
             && self.nodes.iter().all(|node| self.tablets_of(node) > 0)
@@ -383,7 +383,8 @@ impl Cluster {
     }
 }
 
-/// Waits until that number of nodes have tablets and nothing has changed for a while; returns the owners, and since when they are.
+/// Waits until this number of nodes have tablets, and nothing has changed for a while. Returns the owners, and the time of their last
+/// change.
 pub async fn settled(node: &Node, nodes: usize, longest: Duration) -> Result<(Cluster, Instant)> {
     let started = Instant::now();
     let (mut seen, mut since) = (node.cluster()?, Instant::now());

@@ -1,4 +1,4 @@
-//! Objects by name, with S3's conditions.
+//! Objects by name, with S3's preconditions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, Range};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::frames::Frames;
 
-/// Objects from this size in bytes on are stored in the folder, if there is one.
+/// Minimum size in bytes of objects that are stored in the folder, if there is one.
 const LARGE_BYTES: usize = 16 << 10;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Object {
     content: Content,
     pub e_tag: String,
     pub modified: DateTime<Utc>,
-    /// Headers that it was put with: `x-amz-meta-…`.
+    /// Headers `x-amz-meta-…` of the PUT.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -60,7 +60,7 @@ pub enum Condition {
 pub struct Listing {
     pub objects: Vec<(String, Object)>,
     pub folders: Vec<String>,
-    /// Where the next page begins.
+    /// Name after which the next page begins. `None` after the last page.
     pub next: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Objects {
         self.inner.lock().objects.get(name).cloned()
     }
 
-    /// The new object's tag; none if the condition does not hold.
+    /// Puts an object, and returns its tag. `None` if the precondition is false.
     pub fn put(
         &self,
         name: &str,
@@ -123,7 +123,7 @@ impl Objects {
 
     fn keep(&self, bytes: Bytes) -> Result<Content> {
         let Some(folder) = self.folder.as_ref().filter(|_| bytes.len() >= LARGE_BYTES) else {
-            // A slice of the received bytes would keep all of them.
+            // The bytes are copied, because a slice would keep the whole received buffer.
             return Ok(Content::Memory(Bytes::copy_from_slice(&bytes)));
         };
         Ok(Content::Disk(Arc::new(Frames::write(folder, &bytes)?)))
@@ -133,7 +133,7 @@ impl Objects {
         self.inner.lock().objects.remove(name);
     }
 
-    /// Objects below a prefix and behind a name, those in folders as folders if there is a delimiter.
+    /// Lists objects with a prefix and after a name. With a delimiter, objects in folders are listed as folders.
     pub fn list(&self, prefix: &str, delimited: bool, after: Option<&str>, most: usize) -> Listing {
         let inner = self.inner.lock();
         let start = match after {
@@ -150,7 +150,7 @@ impl Objects {
             match folder {
                 Some(folder) if listing.folders.last().is_some_and(|last| last == folder) => continue,
                 _ if listing.objects.len() + listing.folders.len() >= most => {
-                    // The page ended with the object or the folder before.
+                    // The page ends with the last object or folder, whichever is later.
                     let object = listing.objects.last().map(|(name, _)| name.clone());
                     let folder = listing.folders.last().map(|folder| format!("{folder}\u{10ffff}"));
                     listing.next = object.max(folder);
@@ -171,7 +171,7 @@ impl Objects {
         id
     }
 
-    /// False if there is no such upload.
+    /// Adds a part to an upload. Returns false if there is no such upload.
     pub fn put_part(&self, upload: &str, number: u32, bytes: &Bytes) -> bool {
         let part = Bytes::copy_from_slice(bytes);
         let mut inner = self.inner.lock();
@@ -182,7 +182,7 @@ impl Objects {
         })
     }
 
-    /// The whole upload; none if there is none.
+    /// Ends an upload, and returns its content. `None` if there is no such upload.
     pub fn end_upload(&self, upload: &str) -> Option<Bytes> {
         let parts = self.inner.lock().uploads.remove(upload)?;
         let mut whole = BytesMut::with_capacity(parts.values().map(Bytes::len).sum());

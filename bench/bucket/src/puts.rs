@@ -1,4 +1,4 @@
-//! What a node asks of a bucket, by the number of its tablets: under steady writes, and at rest.
+//! The requests of a node to a bucket by the number of its tablets: during steady writes, and when idle.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ const KEYS: u64 = 100_000;
 const VALUE_BYTES: usize = 256;
 const CONNECTIONS: u32 = 64;
 const KINDS: [&str; 4] = ["put", "list", "get", "delete"];
-/// Dollars of a request of each kind in S3 Standard.
+/// Price in dollars of a request of each kind in S3 Standard.
 const DOLLARS: [f64; 4] = [5e-6, 5e-6, 4e-7, 0.0];
-/// The time until what the writes have caused is over.
+/// Time until all work that the writes caused is done.
 const REST: Duration = Duration::from_secs(120);
 const SECONDS_A_MONTH: f64 = 30.0 * 86_400.0;
 
@@ -39,7 +39,7 @@ pub async fn run(options: Options) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let mut common = options.common.clone();
         common.set.push(format!("tablet_count={tablets}"));
-        // They stay as they are.
+        // The number of tablets must not change.
         common.set.push("merge_after=1000m".to_owned());
         let store = Store::start(&common, None)?;
         let mut node = Node::shared(&common, 1, &store, folder.path())?;
@@ -62,7 +62,7 @@ pub async fn run(options: Options) -> Result<()> {
             (log_objects(&node)? - logged) / seconds
         );
         print("writing", &before, &requests(&node)?, seconds);
-        // Files of level 0 are joined after half a minute, and the compactor rests.
+        // Files of level 0 are merged within half a minute, and the compactor is idle afterwards.
         tokio::time::sleep(REST).await;
         let before = requests(&node)?;
         tokio::time::sleep(Duration::from_secs(options.seconds)).await;

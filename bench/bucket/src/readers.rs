@@ -1,8 +1,8 @@
-//! Latency of a node's requests while a read-only node scans a whole table and a compactor compacts, beside that without both.
+//! Latency of a node's requests while a read-only node scans a whole table and a compactor compacts, compared with neither.
 //!
-//! Requests come at a fixed rate, so that the scan cannot slow the load down, in alternating rounds with and without the scan, and the compactor is
-//! stopped in the rounds without. The owner and the load have one half of the machine's cores, the read-only node and the compactor have the other, as if they
-//! had a machine of their own; the object store has all.
+//! Requests come at a fixed rate, so that the scan cannot slow the load down. Rounds with and without the scan alternate. The compactor is
+//! stopped in the rounds without. The owner and the load have one half of the machine's cores. The read-only node and the compactor have
+//! the other half, as if they had their own machine. The object store has all cores.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,17 +21,17 @@ const VALUE_BYTES: usize = 1000;
 const FILL_IN_FLIGHT: usize = 64;
 /// Connections of each operation, with one request in flight each.
 const CONNECTIONS: u32 = 16;
-/// By how much a scan may raise the p99.
+/// Maximum ratio of the p99 with a scan to the p99 without.
 const MOST: f64 = 1.1;
 
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(flatten)]
     common: Common,
-    /// Rows of a kilobyte, which does not compress
+    /// Rows of an incompressible kilobyte
     #[arg(long, default_value_t = 200_000)]
     keys: u64,
-    /// Writes a second, and as many reads
+    /// Writes per second, and reads per second
     #[arg(long, default_value_t = 400)]
     rate: u32,
     /// Rounds, each with and without the scan
@@ -40,12 +40,12 @@ pub struct Options {
     /// Seconds of each phase
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// No compactor: the owner compacts, and only the scan differs
+    /// Run no compactor: the owner compacts, and only the scan differs
     #[arg(long)]
     no_compactor: bool,
 }
 
-/// The p99 of each round, in milliseconds.
+/// The p99 of each round in milliseconds.
 #[derive(Default)]
 struct Latencies {
     writes: Vec<f64>,
@@ -71,7 +71,7 @@ pub async fn run(options: Options) -> Result<()> {
         false => Some(Compactor::start(&options.common, &store, folder.path())?),
     };
     keep_apart(&owner, &reader, compactor.as_ref())?;
-    // The owner knows of the compactor by then.
+    // Warms up. The owner detects the compactor meanwhile.
     measure(&options, &owner, None).await?;
     measure(&options, &owner, None).await?;
     let (mut alone, mut scanned) = (Latencies::default(), Latencies::default());
@@ -106,7 +106,7 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Gives the owner and this process one half of the cores, and the reader and the compactor the other.
+/// Pins the owner and this process to one half of the cores, and the reader and the compactor to the other half.
 fn keep_apart(owner: &Node, reader: &Node, compactor: Option<&Compactor>) -> Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     ensure!(cores >= 2, "two cores at least are needed");
@@ -117,7 +117,7 @@ fn keep_apart(owner: &Node, reader: &Node, compactor: Option<&Compactor>) -> Res
     compactor.map_or(Ok(()), |compactor| pin(compactor.pid(), half..cores))
 }
 
-/// Limits all threads of a process to these cores.
+/// Pins all threads of a process to these cores.
 fn pin(pid: u32, cores: std::ops::Range<usize>) -> Result<()> {
     let status = Command::new("taskset")
         .args(["--all-tasks", "--cpu-list", "--pid"])
@@ -132,14 +132,14 @@ fn pin(pid: u32, cores: std::ops::Range<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Starts a node with more settings.
+/// Starts a node with additional settings.
 fn start(common: &Common, number: u8, store: &Store, folder: &Path, more: &[&str]) -> Result<Node> {
     let mut common = common.clone();
     common.set.extend(more.iter().map(|&setting| setting.to_owned()));
     Node::shared(&common, number, store, folder)
 }
 
-/// Writes and reads at the owner, with scans at the reader if there is one; the number of these.
+/// Writes and reads at the owner, and scans at the reader if there is one. Returns both outcomes and the number of scans.
 async fn measure(options: &Options, owner: &Node, reader: Option<&Node>) -> Result<(Outcome, Outcome, u64)> {
     let length = Some(Duration::from_secs(options.seconds));
     let pace = Some(Duration::from_secs(1) * CONNECTIONS / options.rate.max(1));

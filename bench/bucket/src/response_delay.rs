@@ -1,6 +1,6 @@
-//! Delays responses by a fixed time, to a tenth of a millisecond: tokio's timer rounds up to whole ones.
+//! Delays responses by a fixed time with a precision of a tenth of a millisecond. Tokio's timer rounds up to whole milliseconds.
 //!
-//! One thread serves all waiting responses, which costs less than a kernel timer for each.
+//! One thread wakes all waiting responses, which is cheaper than a kernel timer for each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,7 +42,7 @@ struct Queue {
     number: u64,
 }
 
-/// A thread that wakes responses when their time has come.
+/// A thread that wakes responses at their time.
 #[derive(Clone)]
 pub struct ResponseDelay {
     shared: Arc<(Mutex<Queue>, Condvar)>,
@@ -50,7 +50,7 @@ pub struct ResponseDelay {
 }
 
 impl ResponseDelay {
-    /// A delay that is the same for all responses; none if it is zero.
+    /// Creates a delay that is the same for all responses. Zero means no delay.
     pub fn new(delay: Duration) -> ResponseDelay {
         let response_delay = ResponseDelay {
             shared: Arc::default(),
@@ -63,7 +63,7 @@ impl ResponseDelay {
         response_delay
     }
 
-    /// Waits until the delay after `since` is over.
+    /// Waits until the delay has passed since `since`.
     pub async fn wait(&self, since: Instant) {
         if self.delay.is_zero() {
             return;
@@ -87,7 +87,7 @@ fn wake((queue, changed): &(Mutex<Queue>, Condvar)) {
         let now = Instant::now();
         while queue.waiting.peek().is_some_and(|Reverse(first)| first.at <= now) {
             if let Some(Reverse(first)) = queue.waiting.pop() {
-                // Its client may be gone.
+                // An error is ignored, because the client may have disconnected.
                 let _ = first.sender.send(());
             }
         }

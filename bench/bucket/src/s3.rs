@@ -1,4 +1,4 @@
-//! A stand-in for S3: as much of it as a node asks for, each answer after a fixed time, nothing kept when it ends.
+//! A stand-in for S3 with the requests that a node uses. It answers after a fixed time, and keeps nothing after its end.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ struct Stand {
     delay: ResponseDelay,
 }
 
-/// Serves until the process is killed. Any bucket and any credentials will do.
+/// Serves until the process is killed. Accepts any bucket and any credentials.
 pub async fn serve(listen: SocketAddr, delay: Duration, folder: Option<PathBuf>) -> Result<()> {
     let stand = Arc::new(Stand {
         objects: Objects::new(folder),
@@ -33,7 +33,7 @@ pub async fn serve(listen: SocketAddr, delay: Duration, folder: Option<PathBuf>)
     });
     let router = Router::new().fallback(answer).with_state(stand);
     let listener = tokio::net::TcpListener::bind(listen).await?;
-    // Small responses must not wait for acknowledgements of earlier packets.
+    // Nagle's algorithm would delay small responses until earlier packets are acknowledged.
     let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
         let _ = stream.set_nodelay(true);
     });
@@ -144,7 +144,7 @@ fn copy(objects: &Objects, name: &str, headers: &HeaderMap) -> Result<Response<B
     )))
 }
 
-/// The end of a large object's upload: the tag stands in the body.
+/// Returns the answer to the end of an upload in parts, which has the tag in its body.
 fn ended(answer: Response<Body>) -> Response<Body> {
     let e_tag = answer
         .headers()
@@ -246,7 +246,7 @@ fn listing(objects: &Objects, query: &Parameters) -> Response<Body> {
     xml(out)
 }
 
-/// Deletes the objects named between `<Key>` and `</Key>`.
+/// Deletes the objects between `<Key>` and `</Key>`.
 fn delete_all(objects: &Objects, text: &str) -> String {
     let mut out = String::from("<DeleteResult>");
     for part in text.split("<Key>").skip(1) {

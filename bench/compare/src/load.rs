@@ -1,4 +1,4 @@
-//! The requests of an operation and of filling its tables.
+//! The requests of an operation, and those that fill its tables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 
 use crate::operation::{Fill, Operation, QUEUE_CYCLE, Sizes, WORKING_QUEUES, cycle_values};
 
-/// More than a thousandth of the requests of a phase, together with those that fall due while the machine stands still.
+/// Number of slowest requests to keep: more than a thousandth of a phase's requests, plus those that are due during stalls of the machine.
 const SLOWEST_KEPT: usize = 200_000;
 
 /// A load on one server.
@@ -21,18 +21,18 @@ pub struct Load {
     pub connections: usize,
     /// Requests in flight on all connections together.
     pub in_flight: usize,
-    /// Requests a second in an open loop; without it, a closed loop.
+    /// Requests per second of an open loop. `None` is a closed loop.
     pub rate: Option<f64>,
     pub sizes: Sizes,
     pub cycles: EndedCycles,
 }
 
-/// How many cycles of each queue have begun, by the server's address: later phases go on where earlier ones have ended.
+/// Number of cycles begun of each queue, by server address. Later phases continue where earlier ones ended.
 #[derive(Clone, Debug, Default)]
 pub struct EndedCycles(Arc<Mutex<HashMap<(String, u64), u64>>>);
 
 impl EndedCycles {
-    /// Begins a cycle of a queue; how many there were before.
+    /// Begins a cycle of a queue. Returns the number of earlier cycles.
     fn begin(&self, address: &str, queue: u64) -> u64 {
         let mut cycles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = cycles.entry((address.to_owned(), queue)).or_default();
@@ -41,14 +41,14 @@ impl EndedCycles {
     }
 }
 
-/// The cycles of one connection's queues, one after the other.
+/// The cycles of the queues of one connection, one after the other.
 struct Cycles<'a> {
     until: Instant,
     load: &'a Load,
     address: &'a str,
-    /// The connection's number. It has each queue whose number leaves it as the remainder by the number of connections.
+    /// Number of the connection. It has the queues whose number modulo the number of connections is this one.
     connection: u64,
-    /// The requests so far, and the queue and the number of the cycle under way.
+    /// Number of requests so far. The queue and number of the current cycle follow.
     requests: usize,
     queue: u64,
     cycle: u64,
@@ -58,7 +58,7 @@ impl Cycles<'_> {
     fn next(&mut self, random: &mut SmallRng) -> Option<Execution> {
         let statement = self.requests % QUEUE_CYCLE.len();
         if statement == 0 {
-            // A cycle that has begun is ended: a row left behind would stay at the head of its queue.
+            // A cycle must be completed, because a row left behind would stay at the head of its queue. So the time is only checked here.
             if Instant::now() >= self.until {
                 return None;
             }
@@ -88,7 +88,7 @@ impl Cycles<'_> {
 /// The requests of one connection.
 enum Requests<'a> {
     Fill(&'a Fill, std::ops::Range<u64>, &'a Sizes),
-    /// An operation until a time.
+    /// An operation that is repeated until a time.
     Run(Operation, Instant, &'a Sizes),
     Cycles(Cycles<'a>),
 }
@@ -177,7 +177,7 @@ impl Load {
         }
     }
 
-    /// The connections, to each of the nodes in turn, each with random numbers of its own that are the same in every phase.
+    /// Returns the connections, with the nodes in turn. Each has its own random numbers, which are the same in every phase.
     fn targets<S>(&self, addresses: &[String], source: impl Fn(u64) -> S) -> impl Iterator<Item = Target<S>> {
         let connections = (0..self.connections as u64).zip(addresses.iter().cycle());
         connections.map(move |(at, address)| Target {

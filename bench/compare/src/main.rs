@@ -1,9 +1,9 @@
-//! Runs the same load against Helenus and Apache Cassandra in alternating rounds, and prints for each: throughput, latency
-//! percentiles, the server's CPU time for one operation, its resident memory, and the ratios of the medians.
+//! Runs the same load on Helenus and Apache Cassandra in alternating rounds. Prints throughput, latency percentiles, the server's CPU time
+//! per operation and its resident memory for each, and the ratios of the medians.
 //!
-//! Client and servers share the machine's cores, so CPU time per operation is the figure that shows capacity. Both
-//! servers stay up all the time; the one that isn't measured is stopped (SIGSTOP), so that it takes no CPU, and what it had left to
-//! the kernel to write is written before the other begins.
+//! Client and servers share the cores of the machine, so CPU time per operation is the figure that shows capacity. Both servers run all the
+//! time. The one that is not measured is stopped (SIGSTOP), so that it uses no CPU. Its dirty pages are written before the other is
+//! measured.
 
 mod load;
 mod operation;
@@ -28,31 +28,31 @@ use stalls::StallDetector;
 #[derive(Parser, Debug)]
 #[command(about = "Helenus against Apache Cassandra: the same operations on both, in alternating rounds")]
 struct Args {
-    /// Alternating rounds; medians are taken over them
+    /// Alternating rounds, over which medians are taken
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of each measured phase
     #[arg(long, default_value_t = 15)]
     seconds: u64,
-    /// Seconds of warming up, for each server and phase, before the first round
+    /// Seconds of warm-up for each server and operation, before the first round
     #[arg(long, default_value_t = 20)]
     warmup: u64,
-    /// What to measure
+    /// Operations to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["write", "read"])]
     operations: Vec<Operation>,
     /// Requests in flight
     #[arg(long, default_value_t = 64)]
     in_flight: usize,
-    /// How fast requests come; each operation is measured at each of these
+    /// Rates of the requests; each operation is measured at each of them
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["full", "shared"])]
     pace: Vec<Pace>,
-    /// Requests a second of the shared pace; without it, half of what the slowest server answered while warming up
+    /// Requests per second of the shared pace [default: half of what the slowest server reached in the warm-up]
     #[arg(long)]
     rate: Option<f64>,
-    /// Measure each operation once more while this one runs on a connection of its own, one request after the other
+    /// Also measure each operation while this one runs on another connection, one request after the other
     #[arg(long, value_enum)]
     beside: Option<Operation>,
-    /// Connections they are spread over
+    /// Connections
     #[arg(long, default_value_t = 4)]
     connections: usize,
     /// Distinct keys
@@ -70,42 +70,42 @@ struct Args {
     /// The helenus binary
     #[arg(long, default_value = "target/release/helenus")]
     helenus: PathBuf,
-    /// Where Apache Cassandra is kept between runs
+    /// Folder in which Apache Cassandra is kept between runs
     #[arg(long, default_value = "target/cassandra")]
     cassandra: PathBuf,
     /// Cassandra's heap
     #[arg(long, default_value = "4G")]
     heap: String,
-    /// Measure Helenus alone
+    /// Measure only Helenus
     #[arg(long)]
     alone: bool,
-    /// Turn Helenus' row cache off, and give it little memory for what is not in data files, so that rows are read from blocks
+    /// Disable Helenus' row cache and give it small memtables, so that rows are read from blocks
     #[arg(long)]
     no_row_cache: bool,
     /// A setting of Helenus; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// An object store for Helenus, `s3://…`, empty; AWS's usual variables say how it is reached. A folder by default
+    /// An empty object store for Helenus, `s3://…`, which AWS's usual variables describe [default: a folder]
     #[arg(long, value_name = "URL")]
     object_store: Option<String>,
-    /// Nodes of Helenus on the object store; the load goes to all of them
+    /// Nodes of Helenus on the object store; all of them get load
     #[arg(long, default_value_t = 1, requires = "object_store")]
     nodes: u8,
-    /// Measure also a server that answers without storage: the binary `no-storage` of helenus-baseline
+    /// Also measure a server that answers without storage: the binary `no-storage` of helenus-baseline
     #[arg(long, alias = "floor", value_name = "PATH")]
     baseline: Option<PathBuf>,
 }
 
-/// How fast requests come.
+/// Rate of requests.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// As many as the server answers (closed loop): the faster server works more, which its latencies pay for
+    /// As many as the server answers (closed loop): the faster server does more work, which increases its latencies
     Full,
-    /// The same rate for all servers (open loop: latency counts from when a request was due)
+    /// One rate for all servers (open loop: latency counts from when a request was due)
     Shared,
 }
 
-/// The settings of `--no-row-cache`.
+/// Settings of `--no-row-cache`.
 const FROM_BLOCKS: [&str; 2] = ["row_cache_bytes=0", "memtable_bytes=8MiB"];
 
 fn main() -> Result<()> {
@@ -202,7 +202,8 @@ fn set_aside(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Each operation at each pace, alone and beside another; `slowest` holds, for each operation, the requests a second of the server that answered fewest.
+/// Returns each operation at each pace, alone and beside another. `slowest` has the rate of the slowest server for each operation, in
+/// requests per second.
 fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
     let of_operation = |(&operation, slowest): (&Operation, &f64)| {
         let rate = args.rate.unwrap_or((slowest / 2.0).max(1.0).round());
@@ -228,7 +229,7 @@ fn phases(args: &Args, slowest: &[f64]) -> Vec<Phase> {
         .collect()
 }
 
-/// Fills the tables of the operations and runs each operation for a while; returns the requests a second of each.
+/// Fills the tables, and runs each operation for a while. Returns the requests per second of each operation.
 async fn warm_up(server: &Server, load: &Load, args: &Args) -> Result<Vec<f64>> {
     let mut filled = Vec::new();
     for operation in args.operations.iter().chain(&args.beside) {

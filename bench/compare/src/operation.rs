@@ -1,4 +1,4 @@
-//! The measured operations: each with its table, the table's initial rows, its statement and its values.
+//! The measured operations, each with its table, the table's initial rows, its statement and its values.
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
@@ -13,111 +13,111 @@ use crate::vectors::{self, NEAREST};
 
 /// Rows of one BATCH.
 pub const BATCH_ROWS: usize = 20;
-/// Rows written to a queue, deleted from its front, and read from there.
+/// Numbers of rows written to a queue, of rows deleted from its front, of queues, and of rows that a request reads.
 const QUEUE_ROWS: u64 = 2_000;
 const QUEUE_DELETED: u64 = 1_900;
 const QUEUES: u64 = 100;
 const QUEUE_READ: usize = 100;
-/// Partitions like those of queues, from which nothing is deleted, have numbers from here on.
+/// First number of the partitions that have the rows of a queue without deletions.
 const PLAIN_QUEUE: u64 = 1_000_000;
-/// Queues at work, the rows that wait in each, and those that a cycle reads.
+/// Numbers of queues with cycles, of rows that wait in each, and of rows that a cycle reads.
 pub const WORKING_QUEUES: u64 = 64;
 pub const WAITING_ROWS: u64 = 100;
 const HEAD_ROWS: usize = 10;
-/// Rows that are overwritten again and again.
+/// Number of rows that are overwritten repeatedly.
 const HOT_KEYS: u64 = 1_000;
 /// Rows of a slice of the wide partition.
 const SLICE_ROWS: u64 = 100;
-/// Rows within a range of indexed values, and of one indexed value.
+/// Numbers of rows within a range of indexed values, and of rows with one indexed value.
 const RANGE_ROWS: u64 = 100;
 const FEW_ROWS: u64 = 10;
-/// Parts of the ring that a scan reads one by one.
+/// Number of token ranges that a scan reads one by one.
 const SCAN_RANGES: u64 = 32;
 /// Keys of one IN.
 const IN_KEYS: u64 = 1_000;
-/// Rows of a page of a scan.
+/// Rows per page of a scan.
 const PAGE_ROWS: i32 = 5_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Operation {
-    /// A row written whole
+    /// A write of a whole row
     Write,
-    /// A row read by its key
+    /// A read of a row by its key
     Read,
-    /// A lightweight transaction that applies: UPDATE … IF EXISTS
+    /// A lightweight transaction that is applied: UPDATE … IF EXISTS
     Lwt,
-    /// A row written into a table of four secondary indexes
+    /// A write of a row to a table with four secondary indexes
     IndexedWrite,
-    /// A row read by a secondary index
+    /// A read of a row by a secondary index
     IndexRead,
-    /// 100 rows by a range of values of a storage-attached index, in a table of as many rows as there are keys
+    /// A read of 100 rows by a range of a storage-attached index, in a table with one row per key
     IndexRange,
-    /// 10 rows by a storage-attached index on another column of that table
+    /// A read of 10 rows by a storage-attached index on another column of that table
     IndexFew,
-    /// The same, and by an index that finds every row
+    /// A read like index-few, with a second index that finds every row
     IndexAnd,
-    /// The first 100 rows of a queue: 2,000 were written, 1,900 deleted from its front
+    /// A read of the first 100 rows of a queue, to which 2,000 were written and from whose front 1,900 were deleted
     Queue,
-    /// The same read of partitions from which nothing was deleted
+    /// A read like queue, of partitions without deletions
     QueuePlain,
-    /// A cycle of a queue in which 100 rows wait: a row is added at its tail, the first 10 are read, the head is deleted
+    /// A cycle of a queue with 100 rows: a row is appended, the first 10 are read, the first is deleted
     QueueCycle,
-    /// A row, written in an UNLOGGED BATCH of 20
+    /// A row that is written in an UNLOGGED BATCH of 20
     Batch,
-    /// One of 1,000 rows, overwritten
+    /// An overwrite of one of 1,000 rows
     HotWrite,
-    /// One of those rows, read
+    /// A read of one of these 1,000 rows
     HotRead,
-    /// 100 rows at the beginning of a partition that holds as many rows as there are keys
+    /// A read of 100 rows at the start of a partition with one row per key
     SliceStart,
-    /// 100 rows in its middle
+    /// A read of 100 rows in the middle of that partition
     SliceMiddle,
-    /// Its last 100 rows, in order
+    /// A read of the last 100 rows of that partition, in order
     SliceEnd,
-    /// 100 rows from its middle backwards
+    /// A read of 100 rows backwards from the middle of that partition
     SliceReversed,
-    /// The 10 rows whose vectors are nearest to one, of as many as there are keys
+    /// A search of the 10 nearest vectors, in a table with one row per key
     Ann,
-    /// The same of the rows that a filter keeps, one in 100
+    /// A search like ann, among the rows that a filter keeps (one in 100)
     AnnFilter,
-    /// A row with a vector, written into a table with an index on it
+    /// A write of a row with a vector to a table with an index on it
     VectorWrite,
-    /// The same without an index
+    /// A write like vector-write, without an index
     VectorPlainWrite,
-    /// A row of a full scan by ranges of tokens, in pages of 5,000
+    /// A row of a full scan by token ranges, in pages of 5,000
     Scan,
-    /// A row counted by `SELECT count(*)` of the whole table
+    /// A row that `SELECT count(*)` of the whole table counts
     Count,
-    /// A row of the whole table that ALLOW FILTERING looks at, and leaves out
+    /// A row that a read of the whole table with ALLOW FILTERING examines and rejects
     Filter,
-    /// 1,000 rows by an IN of their keys
+    /// A read of 1,000 rows by an IN of their keys
     In1000,
-    /// One counter, incremented
+    /// An increment of one counter, always the same
     HotCounter,
-    /// A lightweight transaction on one row, which applies
+    /// A lightweight transaction on one row, always the same, that is applied
     HotLwt,
-    /// A row appended to one partition
+    /// A row that is appended to one partition
     Append,
 }
 
-/// Sizes of keys and values, and how many keys there are.
+/// Sizes of keys and values, and the number of keys.
 #[derive(Clone, Debug)]
 pub struct Sizes {
     pub keys: u64,
     pub key_bytes: usize,
     pub value_bytes: usize,
-    /// Components of a vector.
+    /// Number of components of a vector.
     pub dimension: usize,
 }
 
-/// Something to be run for each number of `0..count` before measuring.
+/// A statement that runs for each number of `0..count` before measuring.
 pub struct Fill {
     pub statement: &'static str,
     pub count: u64,
     pub values: fn(&Sizes, u64, &mut SmallRng) -> Vec<Bytes>,
 }
 
-/// Makes the keyspace, the tables and the indexes of all operations.
+/// Statements that create the keyspace, the tables and the indexes of all operations.
 pub const STATEMENTS: [&str; 20] = [
     "CREATE KEYSPACE IF NOT EXISTS compare \
      WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -142,7 +142,7 @@ pub const STATEMENTS: [&str; 20] = [
     "CREATE TABLE IF NOT EXISTS compare.appended (p int, c timeuuid, v blob, PRIMARY KEY (p, c))",
 ];
 
-/// The statements of a cycle.
+/// Statements of a queue's cycle.
 pub const QUEUE_CYCLE: [&str; 3] = [
     "INSERT INTO compare.working (q, n, v) VALUES (?, ?, ?)",
     "SELECT n, v FROM compare.working WHERE q = ? LIMIT 10",
@@ -226,22 +226,22 @@ impl Operation {
         }
     }
 
-    /// Whether it searches for what is nearest.
+    /// Returns true if the operation searches for nearest vectors.
     pub fn is_search(self) -> bool {
         matches!(self, Operation::Ann | Operation::AnnFilter)
     }
 
-    /// Whether its tables are those of vectors.
+    /// Returns true if the operation's table has vectors.
     pub fn is_on_vectors(self) -> bool {
         self.is_search() || matches!(self, Operation::VectorWrite | Operation::VectorPlainWrite)
     }
 
-    /// Rows of a page, where there may be several pages.
+    /// Returns the rows per page of an operation that may have several pages, and `None` for others.
     pub fn page_rows(self) -> Option<i32> {
         matches!(self, Operation::Scan | Operation::Filter).then_some(PAGE_ROWS)
     }
 
-    /// Rows of one request.
+    /// Returns the number of rows that one request writes.
     pub fn rows_sent(self) -> usize {
         match self {
             Operation::Batch => BATCH_ROWS,
@@ -249,7 +249,7 @@ impl Operation {
         }
     }
 
-    /// The initial rows of its tables.
+    /// Returns the fills of the operation's tables.
     pub fn fills(self, sizes: &Sizes) -> Vec<Fill> {
         let kv = || Fill {
             statement: INSERT,
@@ -304,7 +304,7 @@ impl Operation {
                 },
             }],
             Operation::QueuePlain => vec![Fill {
-                // Filled apart from the queues' rows, which have the same statement but for its spaces.
+                // A second space makes this statement differ from that of the queues, because each statement is filled once.
                 statement: "INSERT INTO compare.queue (q, n, v)  VALUES (?, ?, ?)",
                 count: QUEUES * QUEUE_ROWS,
                 values: |sizes, number, random| {
@@ -338,7 +338,7 @@ impl Operation {
         }
     }
 
-    /// Values to execute the statement with.
+    /// Returns the values of one execution of the statement.
     pub fn values(self, sizes: &Sizes, random: &mut SmallRng) -> Vec<Bytes> {
         let number = random.random_range(0..sizes.keys);
         match self {
@@ -383,7 +383,7 @@ impl Operation {
         }
     }
 
-    /// Everything that is read was written before, so an answer without it is an error.
+    /// Checks an answer. Everything that is read was written before, so an answer without it is an error.
     pub fn check(self, response: Response, sizes: &Sizes) -> Result<Answer> {
         let wanted = match self {
             Operation::Write
@@ -445,7 +445,7 @@ impl Operation {
     }
 }
 
-/// The values of a statement of the cycle of a queue, of which so many have ended.
+/// Returns the values of a statement of a queue's cycle. `ended` is the number of the queue's earlier cycles.
 pub fn cycle_values(
     statement: usize,
     queue: u64,
@@ -464,7 +464,7 @@ pub fn cycle_values(
     }
 }
 
-/// A cycle counts with its read.
+/// Checks an answer of a cycle. The read counts as the cycle's operation.
 fn check_cycle(response: Response) -> Result<Answer> {
     match response {
         Response::Result(QueryResult::Void) => Ok(Answer::last(0)),
@@ -476,7 +476,7 @@ fn check_cycle(response: Response) -> Result<Answer> {
     }
 }
 
-/// Each row that was counted is an operation.
+/// Checks the answer of a count. Each counted row is an operation.
 fn check_count(response: Response) -> Result<Answer> {
     let rows = match response {
         Response::Result(QueryResult::Rows(rows)) => rows,
@@ -486,11 +486,11 @@ fn check_count(response: Response) -> Result<Answer> {
     let first = rows.content.iter().next().and_then(|row| row.into_iter().next());
     match first.flatten().as_deref().and_then(<[u8]>::first_chunk) {
         Some(count) => Ok(Answer::last(u64::from_be_bytes(*count))),
-        None => bail!("count: an answer without a number"),
+        None => bail!("count: expected one number of 8 bytes in the first row"),
     }
 }
 
-/// A list of values.
+/// Returns the serialized list of values.
 fn list(values: Vec<Bytes>) -> Bytes {
     let mut list = (values.len() as i32).to_be_bytes().to_vec();
     for value in values {
@@ -500,12 +500,12 @@ fn list(values: Vec<Bytes>) -> Bytes {
     list.into()
 }
 
-/// A number as an `int`.
+/// Returns a number as a serialized `int`.
 pub fn position(number: u64) -> Bytes {
     Bytes::copy_from_slice(&(number as i32).to_be_bytes())
 }
 
-/// The tokens between which a part of the ring lies.
+/// Returns the tokens between which a range of a scan lies.
 fn scan_range(range: u64) -> [Bytes; 2] {
     [range, range + 1].map(|end| {
         let offset = (u128::from(u64::MAX) * u128::from(end) / u128::from(SCAN_RANGES)) as u64;
@@ -532,12 +532,12 @@ impl Sizes {
         vec![position(number), vectors::few(number), vector]
     }
 
-    /// A vector that no row has.
+    /// Returns a vector to search for, which no row has.
     fn sought(&self, number: u64) -> Bytes {
         vectors::serialized(self.dimension, vectors::QUERIES_FROM + number)
     }
 
-    /// Bytes that don't compress.
+    /// Returns a value of incompressible bytes.
     fn value(&self, random: &mut SmallRng) -> Bytes {
         random_value(self.value_bytes, random)
     }

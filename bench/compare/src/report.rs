@@ -1,4 +1,4 @@
-//! Figures of a phase, and the table of medians.
+//! The figures of a phase, and the table of medians.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::stalls;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phase {
     pub operation: Operation,
-    /// Requests a second; none for as many as the server answers.
+    /// Requests per second. `None` is a closed loop.
     pub rate: Option<f64>,
-    /// What another client runs meanwhile, one request after the other.
+    /// Operation that another client runs concurrently, one request after the other.
     pub beside: Option<Operation>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Phase {
 pub struct Figures {
     server: &'static str,
     phase: Phase,
-    /// In the order of [`COLUMNS`].
+    /// Figures in the order of [`COLUMNS`].
     values: [f64; COLUMNS.len()],
 }
 
@@ -55,7 +55,7 @@ const COLUMNS: [&str; 11] = [
 ];
 
 impl Figures {
-    /// `stalls` are those of the machine during the phase; none if they could not be detected.
+    /// Returns the figures of a phase. `stalls` are the machine's stalls during the phase, and `None` if they could not be detected.
     pub fn new(
         server: &'static str,
         phase: Phase,
@@ -117,7 +117,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Prints the medians over the rounds, and Helenus over each of the others.
+/// Prints the medians over the rounds, and the ratios of Helenus to the other servers.
 pub fn print(figures: &[Figures], phases: &[Phase]) {
     println!(
         "\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP); @N: at N requests a second;\n\

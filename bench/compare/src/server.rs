@@ -1,4 +1,4 @@
-//! The servers under measurement: started, paused, watched, and killed at the end.
+//! The measured servers. They are started, paused and watched, and killed at the end.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -9,19 +9,20 @@ use anyhow::{Context, Result, bail};
 use helenus_stress::monitor::process::{self, Usage};
 use helenus_stress::raw::Connection;
 
-/// Cassandra takes about 20 s, and minutes when it must be downloaded first.
+/// Maximum time of a start. Cassandra takes about 20 s, and minutes if it must be downloaded first.
 const START_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A running server.
 pub struct Server {
     name: &'static str,
-    /// Of each of its nodes.
+    /// Addresses of the server's nodes.
     addresses: Vec<String>,
     children: Vec<Child>,
 }
 
 impl Server {
-    /// Starts so many nodes of the helenus binary with their defaults, but for these settings: on an object store, or one on a fresh folder.
+    /// Starts `nodes` nodes of the helenus binary with defaults and these settings, on an object store or on a new folder. On a folder
+    /// there must be one node.
     pub fn helenus(
         binary: &Path,
         data: &Path,
@@ -37,7 +38,7 @@ impl Server {
             children: Vec::new(),
         };
         for number in 1..=nodes {
-            // Each node has an address of its own, as drivers expect.
+            // Each node has its own IP address, as drivers expect.
             let free = || free_address(&format!("127.0.0.{number}"));
             let (address, http, rpc) = (free()?, free()?, free()?);
             let mut command = command(binary);
@@ -72,7 +73,7 @@ impl Server {
         })
     }
 
-    /// Starts Apache Cassandra through `bench/cassandra/start.sh`.
+    /// Starts Apache Cassandra with `bench/cassandra/start.sh`.
     pub fn cassandra(cache: &Path, data: &Path, heap: &str) -> Result<Server> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cassandra/start.sh");
         let address = free_address("127.0.0.3")?;
@@ -97,17 +98,17 @@ impl Server {
         self.name
     }
 
-    /// Where its nodes take connections.
+    /// Returns the client addresses of all nodes.
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
 
-    /// Where its first node takes connections.
+    /// Returns the client address of the first node.
     pub fn first_address(&self) -> Result<&str> {
         self.addresses.first().map(String::as_str).context("no node")
     }
 
-    /// Waits until all nodes take connections.
+    /// Waits until all nodes accept connections.
     pub async fn wait_until_ready(&mut self) -> Result<()> {
         let started = Instant::now();
         while started.elapsed() < START_TIMEOUT {
@@ -133,7 +134,7 @@ impl Server {
         true
     }
 
-    /// CPU time and resident memory of the processes.
+    /// Returns the CPU time and resident memory of the processes.
     pub fn usage(&self) -> Result<Usage> {
         let ids: Vec<u32> = self.children.iter().map(Child::id).collect();
         process::usage(&ids).with_context(|| format!("{} is gone", self.name))
@@ -160,13 +161,13 @@ impl Server {
     }
 }
 
-/// An unused address of this host.
+/// Returns an unused address of this host.
 fn free_address(host: &str) -> Result<String> {
     let listener = TcpListener::bind((host, 0)).with_context(|| format!("can't listen on {host}"))?;
     Ok(listener.local_addr()?.to_string())
 }
 
-/// A command without variables that Helenus reads settings from: it refuses those that it doesn't know.
+/// Returns a command without the variables from which Helenus reads settings, because it refuses unknown ones.
 fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HELENUS_")) {
@@ -185,7 +186,7 @@ fn not_there(binary: &Path, package: &str) -> String {
 impl Drop for Server {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // It may have ended by itself; there is nothing more to do then.
+            // An error is ignored, because the process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,6 +1,8 @@
-//! Times when the machine itself stood still: a virtual machine's cores are now and then taken away from it, both at once for tens of
-//! milliseconds, and the longest pause of a server is then the host's. A thread on each core that goes ahead of all others wakes up
-//! every other millisecond; when it is late, no other thread ran either.
+//! Detects stalls of the machine.
+//!
+//! A host sometimes takes the cores away from a virtual machine, all of them for tens of milliseconds. The longest pause of a server is
+//! then the host's. On each core a thread with a higher priority than all others wakes up every other millisecond. If it is late, no other
+//! thread ran on the core either.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +15,14 @@ use thread_priority::{
     thread_native_id,
 };
 
-/// How often each core is looked at.
+/// Interval at which each core is checked.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// A core that was away for less has not stood still.
+/// Minimum delay that counts as a stall.
 const LATE: Duration = Duration::from_millis(3);
-/// Ahead of everything but the kernel's own threads.
+/// Real-time priority above all threads but the kernel's own.
 const PRIORITY: u8 = 50;
 
-/// Detects stalls for as long as it lives.
+/// Detector that records stalls until it is dropped.
 pub struct StallDetector {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -33,8 +35,8 @@ struct Shared {
 }
 
 impl StallDetector {
-    /// Watches every core; none if this process may not take real-time priority (it needs CAP_SYS_NICE), since it can't tell then
-    /// whether the machine was late or only busy.
+    /// Starts to watch every core. `None` if the process may not use real-time priority, which needs CAP_SYS_NICE. Without that priority, a
+    /// late thread could mean that the machine was only busy.
     pub fn start() -> Option<StallDetector> {
         let shared = Arc::new(Shared::default());
         let mut detector = StallDetector {
@@ -57,7 +59,7 @@ impl StallDetector {
         Some(detector)
     }
 
-    /// The stalls that ended after `then`.
+    /// Returns the stalls that ended after `then`.
     pub fn since(&self, then: Instant) -> Vec<Stall> {
         let stalls = self.shared.stalls.lock().unwrap_or_else(PoisonError::into_inner);
         stalls
@@ -92,7 +94,7 @@ impl Shared {
     }
 }
 
-/// Makes the calling thread go ahead of all ordinary ones; false if that isn't allowed.
+/// Gives the calling thread a higher priority than all ordinary threads. Returns false if that is not allowed.
 fn go_ahead() -> bool {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     let priority = PRIORITY.try_into().map(ThreadPriority::Crossplatform);
@@ -100,7 +102,7 @@ fn go_ahead() -> bool {
         .is_ok_and(|priority| set_thread_priority_and_policy(thread_native_id(), priority, policy).is_ok())
 }
 
-/// The time that stalls took together, those of several cores at once counted once.
+/// Returns the total time of stalls. Simultaneous stalls of several cores count once.
 pub fn total(stalls: &[Stall]) -> Duration {
     let mut sorted = stalls.to_vec();
     sorted.sort_by_key(|stall| stall.begun);

@@ -1,4 +1,4 @@
-//! Vectors from a mixture of Gaussians, the same for the same numbers, and how many of those that are nearest a server finds.
+//! Vectors from a mixture of Gaussians, which are always the same for a number, and the recall of a server's searches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,19 +12,19 @@ use rand::{RngCore, SeedableRng};
 
 use crate::operation::{Operation, Sizes, position};
 
-/// Gaussians of the mixture. Their centres are drawn from a standard normal distribution.
+/// Number of Gaussians. Their centres have a standard normal distribution.
 const GROUPS: u64 = 1_000;
-/// The deviation of vectors from their centre.
+/// Standard deviation of vectors from their centre.
 const DEVIATION: f32 = 0.5;
-/// Rows that are asked for.
+/// Number of rows that a search requests.
 pub const NEAREST: usize = 10;
-/// Rows of which a filter keeps one.
+/// Number of rows of which a filter keeps one.
 pub const FILTERED: u64 = 100;
-/// Queries by which recall is measured, and where the numbers of vectors that are looked for begin.
+/// Number of queries that measure the recall, and first number of the vectors that are searched for.
 const QUERIES: u64 = 100;
 pub const QUERIES_FROM: u64 = 1 << 40;
 
-/// The tables and indexes of vectors.
+/// Returns the statements that create the tables and indexes of vectors.
 pub fn statements(dimension: usize) -> Vec<String> {
     let table = |name| {
         format!(
@@ -41,7 +41,7 @@ pub fn statements(dimension: usize) -> Vec<String> {
     ]
 }
 
-/// The vector of a number.
+/// Returns the vector with this number.
 fn vector(dimension: usize, number: u64) -> Vec<f32> {
     let mut noise = SmallRng::seed_from_u64(number);
     let mut centre = SmallRng::seed_from_u64(u64::MAX - noise.next_u64() % GROUPS);
@@ -49,14 +49,14 @@ fn vector(dimension: usize, number: u64) -> Vec<f32> {
     (0..dimension).map(component).collect()
 }
 
-/// Nearly a standard normal number: the sum of four uniform ones.
+/// Returns an approximately standard normal number: the scaled sum of four uniform ones.
 fn gaussian(random: &mut SmallRng) -> f32 {
     let drawn = random.next_u64();
     let uniform = |part: u32| ((drawn >> (16 * part)) & 0xFFFF) as f32 / 65_535.0 - 0.5;
     (0..4).map(uniform).sum::<f32>() * 3.0_f32.sqrt()
 }
 
-/// The serialized vector of a number.
+/// Returns the serialized vector with this number.
 pub fn serialized(dimension: usize, number: u64) -> Bytes {
     let mut bytes = BytesMut::with_capacity(dimension * 4);
     vector(dimension, number)
@@ -65,12 +65,12 @@ pub fn serialized(dimension: usize, number: u64) -> Bytes {
     bytes.freeze()
 }
 
-/// The number by which rows are filtered.
+/// Returns the value of the filtered column for a row.
 pub fn few(number: u64) -> Bytes {
     position(number % FILTERED)
 }
 
-/// The part of the nearest rows that a server finds, in an otherwise idle moment.
+/// Returns the fraction of the nearest rows that a server finds. The server should be idle otherwise.
 pub async fn recall(address: &str, operation: Operation, sizes: &Sizes) -> Result<f64> {
     let truth = nearest(operation, sizes);
     let wanted: usize = truth.iter().map(Vec::len).sum();
@@ -97,7 +97,7 @@ pub async fn recall(address: &str, operation: Operation, sizes: &Sizes) -> Resul
     Ok(found.load(Ordering::Relaxed) as f64 / wanted.max(1) as f64)
 }
 
-/// The rows that are nearest to what each query looks for.
+/// Returns the rows that are really nearest to each query.
 fn nearest(operation: Operation, sizes: &Sizes) -> Vec<Vec<i32>> {
     let queries: Vec<Vec<f32>> = (0..QUERIES)
         .map(|query| vector(sizes.dimension, QUERIES_FROM + query))

@@ -26,7 +26,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Unlike `Instant`, this clock also runs while the machine is suspended: a lease must not outlive that.
+/// Returns the time since boot. Unlike `Instant`, this clock also runs while the machine is suspended, which a lease must not outlive.
 #[cfg(target_os = "linux")]
 fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);

@@ -1,20 +1,21 @@
-//! The credentials that a node needs to call another one, as the cluster document shows them: a node without them finds out before it joins.
+//! The credentials that a node needs to call another one. The cluster document shows them, so that a node without them notices before it
+//! joins.
 
 use serde::{Deserialize, Serialize};
 
-/// What a node shows of its secret and its certificates. Neither can be had from it.
+/// Digests of a node's secret and certificates. Neither can be derived from them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
-    /// A digest of the secret, for this store.
+    /// A digest of the secret, specific to this store.
     pub secret: String,
-    /// Digests of the authorities whose certificates it trusts; empty where nothing is encrypted.
+    /// Digests of the authorities whose certificates the node trusts. Empty if connections are not encrypted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authorities: Vec<String>,
 }
 
 impl Credentials {
-    /// Why a node with the credentials `theirs` and one with these would not understand each other. Of authorities one in common is
-    /// enough, so that they can be replaced one node after the other.
+    /// Returns the reason for which a node with the credentials `theirs` and one with these could not communicate. `None` if they can. One
+    /// authority in common is enough, so that authorities can be replaced one node after the other.
     pub(crate) fn differ(&self, theirs: Option<&Credentials>) -> Option<&'static str> {
         let Some(theirs) = theirs else {
             return Some(

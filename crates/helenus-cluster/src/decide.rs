@@ -1,7 +1,7 @@
 //! The changes that a node makes to the cluster document: a pure function of the document and of the node's knowledge.
 //!
-//! Every node runs it, and the first to write wins; the others then find nothing left to do. Inputs stay true until the document shows
-//! that they were taken in, so a write whose outcome is unknown is just decided again.
+//! Every node runs it, and the first to write wins. The other nodes then find nothing left to do. Inputs stay true until the document shows
+//! that they were applied, so after a write with an unknown outcome the same decision is made again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,39 +14,39 @@ use crate::ids::{Epoch, HostId, Member, TabletId};
 use crate::placement::{MovePolicy, PlacementNode, PlacementTablet, place, weights};
 use crate::reshape_policy::{ReshapeInput, ReshapeLimits, ReshapeStep, is_busy};
 
-/// Nodes' loads may differ by this part of their mean before tablets move to make them more equal.
+/// Difference of nodes' loads, in percent of their mean, from which tablets are moved to balance them.
 const BALANCE_TOLERANCE_PERCENT: u64 = 25;
-/// Moves that one round of balancing begins.
+/// Maximum number of moves that one round of balancing begins.
 const BALANCE_MOVES_MAX: usize = 4;
-/// How long a lost node is shown, if nobody has it forgotten before.
+/// Time for which a lost node is shown, in ms, unless it is forgotten before.
 pub(crate) const LOST_SHOWN_MS: i64 = 24 * 3600 * 1000;
 
-/// What a node knows when it decides.
+/// The knowledge with which a node decides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecisionInput<'a> {
     pub cluster_name: &'a str,
     pub store: Option<Uuid>,
     pub initial_tablets: &'a [TabletSpec],
     pub limits: &'a ReshapeLimits,
-    /// This node, as it would join.
+    /// This node's record, with which it would join.
     pub me: &'a NodeRecord,
-    /// The document has shown this node in this incarnation before.
+    /// True if the document has shown this node in this incarnation before.
     pub joined: bool,
     pub draining: bool,
     /// Members whose leases have ended.
     pub dead: &'a BTreeSet<Member>,
-    /// Nodes that have been quiet for a while and should not be given anything.
+    /// Nodes that have been quiet for a while and should be given no tablets.
     pub suspected: &'a BTreeSet<HostId>,
-    /// Tablets that this node has closed to hand over, with the epochs at which it had them.
+    /// Tablets that this node has closed to hand over, with the epochs at which it owned them.
     pub closed: &'a BTreeMap<TabletId, Epoch>,
-    /// Splits and merges that this node has carried out (true) or failed at, by their first child.
+    /// Outcomes of this node's splits and merges by first child: true if done, false if failed.
     pub reshaped: &'a BTreeMap<TabletId, bool>,
-    /// Retired tablets whose data is gone.
+    /// Retired tablets whose data is deleted.
     pub removed: &'a BTreeSet<TabletId>,
     pub loads: &'a BTreeMap<TabletId, TabletLoad>,
-    /// Tablets that have been small together with the next one for long, in a stable cluster.
+    /// Tablets that, together with the next one, have been small for long in a stable cluster.
     pub mergeable: &'a BTreeSet<TabletId>,
-    /// Whether it is time to balance, split and merge, should that be this node's task.
+    /// True if it is time to balance, split and merge, provided that this node leads.
     pub rebalance_due: bool,
     /// Milliseconds since 1970.
     pub now_ms: i64,
@@ -56,17 +56,17 @@ pub(crate) struct DecisionInput<'a> {
 pub(crate) enum Decision {
     Keep,
     Write(Box<ClusterDocument>),
-    /// This node can't join yet; why, for people.
+    /// This node cannot join yet. The text is the reason.
     Wait(String),
-    /// This node can't join as long as that member is there, which would not speak to it.
+    /// This node cannot join as long as that member is there, because the two could not communicate.
     IncompatibleMember(Member, ClusterError),
     /// This node was expelled.
     Expelled,
-    /// This node wanted to leave and is out.
+    /// This node wanted to leave, and is out.
     Left,
 }
 
-/// What to make of the document; `None` is one that does not exist yet.
+/// Decides what to do with the document. `None` is a document that does not exist yet.
 pub(crate) fn decide(
     document: Option<&ClusterDocument>,
     input: &DecisionInput,
@@ -109,7 +109,7 @@ pub(crate) fn decide(
     }
 }
 
-/// Why this node can't join: its previous incarnation may still serve.
+/// Returns the reason for which this node cannot join: its previous incarnation may still serve. `None` if it can join.
 fn obstacle(document: &ClusterDocument, input: &DecisionInput) -> Option<String> {
     let previous = document.node(input.me.host_id)?;
     (!input.dead.contains(&previous.member())).then(|| {
@@ -120,7 +120,7 @@ fn obstacle(document: &ClusterDocument, input: &DecisionInput) -> Option<String>
     })
 }
 
-/// A node that may be alive, and why this one could not speak to it.
+/// Returns a node that may be alive, and the reason for which this node could not communicate with it. `None` if there is none.
 fn incompatible_member(document: &ClusterDocument, input: &DecisionInput) -> Option<(Member, ClusterError)> {
     let mine = input.me.credentials.as_ref()?;
     let mut others = document
@@ -168,7 +168,7 @@ fn change(document: &mut ClusterDocument, input: &DecisionInput, joins: bool) ->
     Ok(())
 }
 
-/// Gives away what this node has closed.
+/// Hands over the tablets that this node has closed.
 fn hand_over(document: &mut ClusterDocument, input: &DecisionInput) -> Result<(), ClusterError> {
     for (id, epoch) in input.closed {
         let Ok(tablet) = document.tablet(*id) else {
@@ -188,7 +188,8 @@ fn hand_over(document: &mut ClusterDocument, input: &DecisionInput) -> Result<()
     Ok(())
 }
 
-/// Whether the node leaves and nobody is there to take its tablets, so that it closes them for whoever comes next.
+/// Returns true if the node leaves and there is no other node to take its tablets. It then closes them, and they stay without an owner
+/// until a node joins.
 pub(crate) fn must_let_go(document: &ClusterDocument, host_id: HostId) -> bool {
     document.node(host_id).is_some()
         && !document.accepts(host_id)
@@ -207,7 +208,7 @@ fn finish_reshapes(document: &mut ClusterDocument, input: &DecisionInput) -> Res
     Ok(())
 }
 
-/// Finds owners for tablets without one and for those of nodes that leave; fills this node if it joins; balances if that is its task.
+/// Finds owners for tablets without one and for those of leaving nodes. Gives this node its share if it joins, and balances if it leads.
 fn rearrange(document: &mut ClusterDocument, input: &DecisionInput, joins: bool) -> Result<(), ClusterError> {
     let calm = input.suspected.is_empty() && !is_busy(document);
     let merges = reshaping(document, input).may_merge();
@@ -236,7 +237,7 @@ fn rearrange(document: &mut ClusterDocument, input: &DecisionInput, joins: bool)
     Ok(())
 }
 
-/// The nodes that may be given tablets: those that are heard of, or all if there is none of them.
+/// Returns the nodes that may be given tablets: those that are not suspected, or all if all are.
 fn candidates(document: &ClusterDocument, input: &DecisionInput) -> Vec<PlacementNode> {
     let of = |with_suspected: bool| -> Vec<_> {
         document
@@ -273,7 +274,7 @@ fn placement_tablets(document: &ClusterDocument, input: &DecisionInput) -> Vec<P
         .collect()
 }
 
-/// Balancing, splits and merges are the task of the node that has been there longest.
+/// Returns true if this node has been in the cluster longest, and therefore balances, splits and merges.
 pub(crate) fn leads(document: &ClusterDocument, input: &DecisionInput) -> bool {
     let first = document
         .nodes

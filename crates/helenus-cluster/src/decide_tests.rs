@@ -4,7 +4,7 @@ use crate::environment::TabletSpec;
 use crate::ids::Incarnation;
 use crate::view::NodeState;
 
-/// What one node knows, to be borrowed as [`DecisionInput`].
+/// The knowledge of one node, to be borrowed as [`DecisionInput`].
 #[derive(Clone)]
 struct Known {
     me: NodeRecord,
@@ -153,7 +153,7 @@ fn who_would_not_be_understood_takes_nothing() {
     };
     assert_eq!(member, record(1).member());
     assert!(error.to_string().contains("node1 at 10.0.0.1:7000"), "{error}");
-    // When all nodes have ended, the cluster may have another secret.
+    // After all nodes have ended, the cluster may get another secret.
     comes.dead.extend([record(1).member(), record(2).member()]);
     assert!(matches!(comes.decide(Some(&document)), Decision::Write(_)));
 }

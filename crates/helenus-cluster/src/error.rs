@@ -1,14 +1,14 @@
-//! Errors, worded for whoever runs a node.
+//! Errors, worded for operators.
 
 use thiserror::Error;
 use uuid::Uuid;
 
 use crate::ids::{HostId, TabletId};
 
-/// Why a document operation failed.
+/// The reason for which a document operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DocumentError {
-    /// The document is not at the version that was expected: nothing was written.
+    /// The document is not at the expected version. Nothing was written.
     #[error("the document was changed by someone else")]
     Conflict,
     /// The store did not answer, or answered with an error. A write may have taken effect, or may yet do so.
@@ -16,18 +16,18 @@ pub enum DocumentError {
     Unavailable(String),
 }
 
-/// Why a [`TabletHost`](crate::TabletHost) could not do what it was asked.
+/// The reason for which a [`TabletHost`](crate::TabletHost) could not execute a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// Worth another attempt.
+    /// A failure after which another attempt may succeed.
     #[error("{0}")]
     Failed(String),
-    /// This host can't do it at all.
+    /// A call that this host cannot execute at all.
     #[error("not supported: {0}")]
     Unsupported(String),
 }
 
-/// Why a document was refused, or a change of the cluster can't be made.
+/// The reason for which a document was refused, or a change of the cluster is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ClusterError {
     #[error(
@@ -48,7 +48,7 @@ pub enum ClusterError {
          If this store was made of a copy, run with no node on it:  helenus adopt --store URL"
     )]
     WrongStore { found: Uuid, opened: Uuid },
-    /// This node would be in the cluster without being able to speak to the others.
+    /// This node would join the cluster without being able to communicate with the other nodes.
     #[error("no communication is possible with node {node} at {address}: {why}")]
     NoCredentials {
         node: String,
@@ -63,7 +63,7 @@ pub enum ClusterError {
     Refused(String),
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// The agent was stopped before it could do what was asked.
+    /// The agent was stopped before it could execute the request.
     #[error("this node's cluster agent has stopped")]
     Stopped,
 }

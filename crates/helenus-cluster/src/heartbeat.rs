@@ -1,8 +1,8 @@
-//! Heartbeat documents, which hold the nodes' leases.
+//! Heartbeat documents, which contain the nodes' leases.
 //!
-//! A lease is a compare-and-set register. Its node renews it by writing the next counter over the version it wrote last. Whoever expels
-//! the node first writes *expelled* over the version that it saw unchanged for longer than the lease. So exactly one of them
-//! succeeds: a node that renews was not expelled before, and a node that was expelled can't renew.
+//! A lease is a compare-and-set register. Its node renews it by writing the next counter over the version that it wrote last. Before a node
+//! is expelled, *expelled* is written over the version that was unchanged for longer than the lease. So exactly one of the two writes
+//! succeeds: a node that renews was not expelled before, and a node that was expelled cannot renew.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -17,13 +17,13 @@ pub(crate) const FORMAT: u64 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Heartbeat {
     pub format: u64,
-    /// The store whose lease it is.
+    /// The store whose lease this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Uuid>,
     pub host_id: HostId,
     pub incarnation: Incarnation,
     pub state: HeartbeatState,
-    /// Counts renewals.
+    /// Number of the renewal.
     pub counter: u64,
     pub written_at_ms: i64,
     pub lease_ms: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Heartbeat {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HeartbeatState {
     Live,
-    /// Its lease was ended by another node.
+    /// The lease was ended by another node.
     Expelled,
 }
 
@@ -77,12 +77,12 @@ impl Heartbeat {
 
 const PREFIX: &str = "node";
 
-/// The document that holds the member's lease. Each incarnation has its own, so that a name has one life.
+/// Returns the name of the document with the member's lease. Each incarnation has its own document, so that a name is never used again.
 pub(crate) fn name_of(member: Member) -> String {
     format!("{NAME}.{PREFIX}.{}.{}", member.host_id, member.incarnation)
 }
 
-/// True for the name of a heartbeat, which holds the lease of a node.
+/// Returns true for the name of a heartbeat, which contains the lease of a node.
 pub fn is_heartbeat(name: &str) -> bool {
     member_of(name).is_some()
 }

@@ -6,7 +6,7 @@ use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A node, for as long as its operator calls it the same node: it survives restarts.
+/// The id of a node. It survives restarts, and changes only if the operator makes it another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostId(pub Uuid);
@@ -17,7 +17,7 @@ impl fmt::Display for HostId {
     }
 }
 
-/// One membership of a node in the cluster, from joining until it leaves or is expelled. It never comes back.
+/// One membership of a node in the cluster, from joining until it leaves or is expelled. An incarnation is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub Uuid);
@@ -49,7 +49,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// A tablet. Numbers are given once and never again.
+/// The number of a tablet. Numbers are never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TabletId(pub u32);
@@ -60,10 +60,10 @@ impl fmt::Display for TabletId {
     }
 }
 
-/// Counts the changes of a tablet's owner, from 1.
+/// Number of the changes of a tablet's owner, from 1.
 pub type Epoch = u64;
 
-/// Counts the changes of a document, from 1.
+/// Number of the changes of a document, from 1.
 pub type Version = u64;
 
 /// A closed range of Murmur3 tokens.
@@ -83,30 +83,30 @@ impl TokenRange {
         (self.first..=self.last).contains(&token)
     }
 
-    /// How many tokens lie in the range.
+    /// Returns the number of tokens in the range.
     pub fn width(&self) -> u128 {
         (i128::from(self.last) - i128::from(self.first) + 1).max(0) as u128
     }
 
-    /// The share of the ring that the range is, from 0 to 1.
+    /// Returns the range's share of the ring, from 0 to 1.
     pub fn share(&self) -> f64 {
         self.width() as f64 / TokenRange::RING.width() as f64
     }
 
-    /// Cuts the range before token `at`; `None` if a half would be empty.
+    /// Splits the range before token `at`. `None` if a half would be empty.
     pub fn split_at(&self, at: i64) -> Option<[TokenRange; 2]> {
         let (first, last) = (self.first, self.last);
         (first < at && at <= last)
             .then(|| [TokenRange { first, last: at - 1 }, TokenRange { first: at, last }])
     }
 
-    /// The token before which a cut leaves two equal halves; `None` if there is only one token.
+    /// Returns the token before which a split leaves two equal halves. `None` if there is only one token.
     pub fn middle(&self) -> Option<i64> {
         let middle = i128::from(self.first) + (self.width() / 2) as i128;
         (self.first < self.last).then_some(middle as i64)
     }
 
-    /// Cuts the whole ring into `count` ranges of equal size.
+    /// Splits the whole ring into `count` ranges of equal size.
     pub fn split_ring(count: u32) -> Vec<TokenRange> {
         let count = i128::from(count.max(1));
         let start = |index: i128| i128::from(i64::MIN) + (index << 64) / count;
@@ -125,7 +125,7 @@ impl fmt::Display for TokenRange {
     }
 }
 
-/// One of the node's stays in the cluster, by its number in this process. A lease of a later stay says nothing of what was read in an earlier one:
-/// others may have had the tablets in between.
+/// One of the node's stays in the cluster, by its number in this process. The lease of a later stay does not cover reads of an earlier one,
+/// because other nodes may have owned the tablets in between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeaseTerm(pub(crate) u64);

@@ -1,9 +1,11 @@
 //! Monitors other nodes' leases by the local clock.
 //!
-//! A look (a listing, or requests for the members' heartbeats) shows a stamp for each heartbeat. The first one to show a stamp proves that the heartbeat had that content by then; when the
-//! content is the same for longer than the lease (and a margin for clocks of different rates), its node has stopped serving. To end the lease, the
-//! version of that content must be known, and a look does not show it: so a heartbeat that is quiet for a while is read, and if a later look
-//! still shows the same stamp, what was read is what was there from the beginning.
+//! A check (a listing, or requests for the members' heartbeats) shows a stamp for each heartbeat. The first check that shows a stamp proves
+//! that the heartbeat had that content by then. If the content stays the same for longer than the lease, and a margin for clocks of
+//! different rates, its node has stopped serving.
+//!
+//! To end the lease, the version of that content must be known, and a check does not show it. So a heartbeat that is quiet for a while is
+//! read. If a later check still shows the same stamp, the version that was read was there from the beginning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,26 +13,26 @@ use std::time::Duration;
 use crate::environment::Expect;
 use crate::ids::{Member, Version};
 
-/// What reading a quiet heartbeat showed.
+/// The result of reading a quiet heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeartbeatRead {
     Live(Version),
     /// Another node has ended the lease.
     Expelled,
-    /// It is not there, and its node can't bring it back.
+    /// The heartbeat does not exist, and its node cannot create it again.
     Absent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ObservedHeartbeat {
-    /// `None` while no look shows the heartbeat.
+    /// The stamp of the heartbeat. `None` if no check has shown the heartbeat.
     stamp: Option<String>,
-    /// When the answer came that first showed the stamp.
+    /// Time at which the answer came that first showed the stamp.
     since: Duration,
     found: Option<HeartbeatRead>,
-    /// A look that was begun after `found` was read still showed the stamp.
+    /// True if a check that began after `found` was read still showed the stamp.
     confirmed: bool,
-    /// How often the stamp was seen to change.
+    /// Number of times that the stamp was seen to change.
     changes: u32,
 }
 
@@ -42,24 +44,24 @@ impl ObservedHeartbeat {
     }
 }
 
-/// What one node knows of the others' leases.
+/// The knowledge of one node about the leases of other nodes.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseMonitor {
     watched: BTreeMap<Member, ObservedHeartbeat>,
     last_look: Option<Duration>,
 }
 
-/// Which heartbeats a look would have shown.
+/// The heartbeats that a check would have shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
     All,
-    /// Those of the members.
+    /// The heartbeats of the members.
     Members,
 }
 
 impl LeaseMonitor {
-    /// A look whose answer came at `now` showed these heartbeats. After a `gap` without a look nothing is known about the time between (the
-    /// store may have been away for everyone): all quiet times begin anew.
+    /// Records the heartbeats in a check whose answer came at `now`. After a `gap` without a check, the time between is unknown, since the
+    /// store may have been unavailable to all nodes. All quiet times then begin again.
     pub fn observe(
         &mut self,
         now: Duration,
@@ -104,32 +106,33 @@ impl LeaseMonitor {
         }
     }
 
-    /// Whether looks have shown the member to renew its lease. Its heartbeat changes once more when its lease is ended by another.
+    /// Returns true if checks have shown that the member renews its lease. One change is not enough, because the heartbeat also changes
+    /// when another node ends the lease.
     pub fn renews(&self, member: Member) -> bool {
         self.watched
             .get(&member)
             .is_some_and(|watched| watched.changes > 1)
     }
 
-    /// How long the member has been quiet.
+    /// Returns the time for which the member has been quiet. `None` if it is not monitored.
     pub fn quiet_for(&self, member: Member, now: Duration) -> Option<Duration> {
         let watched = self.watched.get(&member)?;
         Some(now.saturating_sub(watched.since))
     }
 
-    /// When the member will have been quiet for `limit`.
+    /// Returns the time at which the member will have been quiet for `limit`. `None` if it is not monitored.
     pub fn quiet_until(&self, member: Member, limit: Duration) -> Option<Duration> {
         Some(self.watched.get(&member)?.since + limit)
     }
 
-    /// Whether the member's heartbeat should be read now: it was quiet for `limit` and was not read since.
+    /// Returns true if the member's heartbeat should be read now: it was quiet for `limit`, and was not read since.
     pub fn should_read(&self, member: Member, now: Duration, limit: Duration) -> bool {
         self.watched
             .get(&member)
             .is_some_and(|watched| watched.found.is_none() && now >= watched.since + limit)
     }
 
-    /// Reading the member's heartbeat showed this.
+    /// Records the result of reading the member's heartbeat.
     pub fn found(&mut self, member: Member, found: HeartbeatRead) {
         if let Some(watched) = self.watched.get_mut(&member) {
             watched.found = Some(found);
@@ -137,19 +140,19 @@ impl LeaseMonitor {
         }
     }
 
-    /// The heartbeat turned out to have changed: what was read of it is void.
+    /// Records that the heartbeat has changed. The result of reading it is void.
     pub fn changed(&mut self, member: Member, now: Duration) {
         if let Some(watched) = self.watched.get_mut(&member) {
             watched.begin_anew(now);
         }
     }
 
-    /// What to do about the member, if its lease lasts at most `expiry` by this clock.
+    /// Returns the judgement about the member, if its lease lasts at most `expiry` by this clock.
     pub fn verdict(&self, member: Member, now: Duration, expiry: Duration) -> LeaseVerdict {
         let Some(watched) = self.watched.get(&member) else {
             return LeaseVerdict::Alive;
         };
-        // A member that is known to have stopped has nothing to prove.
+        // No proof is needed for a member that is known to have stopped.
         let proven = watched.confirmed || expiry.is_zero();
         let expired = proven && now >= watched.since + expiry;
         match watched.found {
@@ -160,7 +163,7 @@ impl LeaseMonitor {
         }
     }
 
-    /// Heartbeats of which nobody has heard for `limit`, by members that are not in the cluster.
+    /// Returns the members outside the cluster whose heartbeats have not changed for `limit`.
     pub fn leftovers(&self, members: &BTreeSet<Member>, now: Duration, limit: Duration) -> Vec<Member> {
         self.watched
             .iter()
@@ -173,9 +176,9 @@ impl LeaseMonitor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseVerdict {
     Alive,
-    /// It serves no more. Its lease ends when its heartbeat is overwritten at this version.
+    /// The node serves no more. Its lease ends when its heartbeat is overwritten at this version.
     Expired(Expect),
-    /// Its lease has ended.
+    /// The lease has ended.
     Dead,
 }
 

@@ -28,7 +28,7 @@ fn observe(watch: &mut LeaseMonitor, now: Duration, stamp: Option<&str>) {
     );
 }
 
-/// Listings every 500 ms that show the same stamp, and one read when the node is suspected.
+/// Makes checks every 500 ms that show the same stamp, and one read when the node is suspected.
 fn quiet(watch: &mut LeaseMonitor, from_ms: u64, to_ms: u64, stamp: Option<&str>, found: HeartbeatRead) {
     for now in (from_ms..=to_ms).step_by(500).map(ms) {
         observe(watch, now, stamp);
@@ -55,7 +55,7 @@ fn a_version_that_no_later_listing_confirms_proves_nothing() {
     for now in [0, 500, 1000, 1500] {
         observe(&mut watch, ms(now), Some("a"));
     }
-    // It may have been renewed between the last listing and this read.
+    // The heartbeat may have been renewed between the last listing and this read.
     watch.found(member(), HeartbeatRead::Live(8));
     assert_eq!(watch.verdict(member(), ms(9000), EXPIRY), LeaseVerdict::Alive);
     observe(&mut watch, ms(2000), Some("b"));
@@ -132,7 +132,7 @@ fn a_member_renews_when_its_heartbeat_changes_twice() {
     let stamps = ["a", "a", "b", "b"];
     for (number, stamp) in (0..).zip(stamps) {
         observe(&mut watch, ms(500 * number), Some(stamp));
-        // Others may have ended its lease.
+        // One change may mean that another node has ended the lease.
         assert!(!watch.renews(member()));
     }
     observe(&mut watch, ms(2000), Some("c"));

@@ -1,8 +1,8 @@
 //! Membership, ownership and placement in a cluster of nodes that share an object store and nothing else.
 //!
-//! One *cluster document* says which nodes there are and which of them owns each tablet; it is changed by compare-and-set. Each
-//! node keeps a *lease* by rewriting its own *heartbeat* document. All decisions are pure functions; an [`Agent`] makes them happen through
-//! three traits: [`Documents`], [`Clock`] and [`TabletHost`]. `docs/cluster.md` tells the whole story.
+//! One *cluster document* names the nodes and the owner of each tablet. It is changed by compare-and-set. Each node keeps a *lease* by
+//! rewriting its own *heartbeat* document. All decisions are pure functions. An [`Agent`] carries them out through three traits:
+//! [`Documents`], [`Clock`] and [`TabletHost`]. `docs/cluster.md` describes the whole design.
 
 mod agent;
 mod clock;

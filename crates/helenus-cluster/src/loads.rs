@@ -1,4 +1,4 @@
-//! The loads of all tablets, as their owners' heartbeats show them.
+//! The loads of all tablets, from their owners' heartbeats.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::heartbeat::{Heartbeat, name_of};
 use crate::ids::TabletId;
 use crate::view::ClusterView;
 
-/// Reads the heartbeats of all nodes, each by a request to the store. Tablets whose owners do not show them yet are left out.
+/// Reads the heartbeats of all nodes, with a request to the store for each. Tablets that their owners do not show yet are left out.
 ///
 /// # Errors
 /// The store does not answer.
@@ -24,7 +24,7 @@ pub async fn loads(
         let Ok(heartbeat) = Heartbeat::decode(&found.content) else {
             continue;
         };
-        // A heartbeat may still show a tablet that has moved on; its owner's figures count.
+        // A heartbeat may still show a tablet that has moved, so only the owner's figures count.
         let is_its_own = |id: TabletId| view.tablets_of(node.host_id).any(|tablet| tablet.id == id);
         let own = heartbeat.tablets.iter().map(|record| record.load());
         loads.extend(own.filter(|(id, _)| is_its_own(*id)));

@@ -1,16 +1,16 @@
-//! The facts of a node that it announces to the others.
+//! The description of a node that it announces to other nodes.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// The facts of a node that are the same for as long as it runs: its settings, the cluster document and the view of the cluster hold them.
+/// The facts of a node that do not change while it runs. Its settings, the cluster document and the view of the cluster contain them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDescription {
     pub name: String,
-    /// Where drivers connect.
+    /// The address for drivers.
     pub cql_address: SocketAddr,
-    /// Where peers connect: `host:port`.
+    /// The address for peers: `host:port`.
     pub rpc_address: String,
     pub data_center: String,
     pub rack: String,
@@ -18,7 +18,7 @@ pub struct NodeDescription {
 }
 
 impl NodeDescription {
-    /// A node of this binary's version, in the default rack.
+    /// Returns the description of a node of this binary's version, in the default rack.
     pub fn new(name: impl Into<String>, cql_address: SocketAddr, rpc_address: impl Into<String>) -> Self {
         NodeDescription {
             name: name.into(),

@@ -1,9 +1,8 @@
 //! Assigns tablets to nodes: a pure function, with few moves.
 //!
-//! Each tablet has a weight: its share of the tablets, of the bytes and of the operations of the cluster, added up; bytes and operations
-//! weigh less while there are few. A tablet without an
-//! owner goes to the node that has least, the heaviest tablet first. Beyond that, a [`MovePolicy`] says who may be given tablets that others
-//! have now, so that an event moves only what it must.
+//! Each tablet has a weight: the sum of its shares of the cluster's tablets, bytes and operations. Bytes and operations weigh less while
+//! there are few. A tablet without an owner goes to the node with the least weight, the heaviest tablet first. A [`MovePolicy`] defines
+//! which nodes may also be given tablets of other nodes, so that an event moves only the necessary tablets.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +19,21 @@ pub(crate) struct PlacementNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlacementTablet {
     pub id: TabletId,
-    /// `None`, or a node that may not be given tablets: it needs a new owner.
+    /// The owner. The tablet needs a new one if this is `None`, or a node that may not be given tablets.
     pub owner: Option<HostId>,
     pub weight: u64,
-    /// It has an owner and must stay there, since it is moved, split or merged just now.
+    /// True if the tablet must stay with its owner, since it is being moved, split or merged.
     pub pinned: bool,
 }
 
-/// What may move besides the tablets that need a new owner.
+/// The tablets that may move besides those that need a new owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MovePolicy {
-    /// Nothing.
+    /// No other tablets move.
     Settle,
-    /// From all others to this newcomer, up to its share.
+    /// Tablets move from all other nodes to this newcomer, up to its share.
     Fill(HostId),
-    /// From those with more to those with less, until they differ by less than this part (in percent) of the mean.
+    /// Tablets move from nodes with more weight to nodes with less, until these differ by less than this part of the mean.
     Balance { tolerance_percent: u64 },
 }
 
@@ -45,7 +44,7 @@ pub(crate) struct Assignment {
     pub owner: HostId,
 }
 
-/// The changes of owners that `intent` asks for. Without nodes there are none.
+/// Returns the changes of owners that `intent` requires. Empty if there are no nodes.
 pub(crate) fn place(
     nodes: &[PlacementNode],
     tablets: &[PlacementTablet],
@@ -61,7 +60,7 @@ pub(crate) fn place(
     plan.changes()
 }
 
-/// The weights of tablets, which add up to at most [`WEIGHT_SUM`] for each of the three figures.
+/// Returns the weights of tablets. Each of the three figures contributes at most [`WEIGHT_SUM`] in total.
 pub(crate) fn weights(
     tablets: &[TabletId],
     loads: &BTreeMap<TabletId, TabletLoad>,
@@ -89,8 +88,7 @@ pub(crate) fn weights(
 }
 
 const WEIGHT_SUM: u64 = 1 << 40;
-/// A cluster with less than this in all has little to share out: the less, the less it weighs. Otherwise the chance of a few requests would
-/// move tablets.
+/// Totals below which bytes and operations of the cluster weigh less. Otherwise a few random requests would move tablets.
 const NOTABLE_BYTES: u64 = 16 << 30;
 const NOTABLE_OPS_PER_S: u64 = 10_000;
 
@@ -103,7 +101,7 @@ struct Slot<'a> {
 struct Plan<'a> {
     slots: Vec<Slot<'a>>,
     tablets: &'a [PlacementTablet],
-    /// The slot that each tablet is in, beside `tablets`.
+    /// The slot of each tablet, by its index in `tablets`.
     slot_of: Vec<Option<usize>>,
 }
 
@@ -162,7 +160,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The tablet that brings the newcomer closest to the mean, from the node that has most.
+    /// Returns the tablet that brings the newcomer closest to the mean, from the node with the most weight.
     fn best_for(&self, to: usize, mean: u64) -> Option<usize> {
         let room = mean.saturating_sub(self.slots[to].weight);
         let mut givers: Vec<_> = (0..self.slots.len()).filter(|slot| *slot != to).collect();
@@ -172,8 +170,8 @@ impl<'a> Plan<'a> {
         givers.into_iter().find_map(|giver| {
             let excess = self.slots[giver].weight.saturating_sub(mean);
             let wanted = excess.min(room).max(1);
-            // Half of a tablet too much is as good as half of one too little. Giving must also leave the giver with more than the
-            // newcomer had.
+            // The newcomer may exceed the mean by as much as it would lack without the tablet. The giver must also keep more weight than
+            // the newcomer had.
             self.movable(giver)
                 .filter(|(_, weight)| {
                     *weight <= room * 2 && self.slots[to].weight + weight < self.slots[giver].weight
@@ -190,8 +188,8 @@ impl<'a> Plan<'a> {
             if gap <= tolerance {
                 return;
             }
-            // A tablet of half the gap would make them equal; one as heavy as the gap would only swap them, and one that is almost so
-            // would come back when the loads have changed a little.
+            // A tablet of half the gap would make the two equal. One as heavy as the gap would only swap them. One almost as heavy would
+            // move back after a small change of the loads.
             let best = self
                 .movable(from)
                 .filter(|(_, weight)| *weight > 0 && *weight <= gap / 3 * 2)
@@ -224,7 +222,8 @@ impl<'a> Plan<'a> {
         sum / (self.slots.len() as u64).max(1)
     }
 
-    /// The node with least; among equals one in the rack with least, for then the loss of a rack costs less.
+    /// Returns the node with the least weight. Among equals, returns one in the rack with the least weight, because then the loss of a rack
+    /// costs less.
     fn lightest(&self) -> Option<usize> {
         let rack_weight = |rack: &str| -> u64 {
             let in_rack = self.slots.iter().filter(|slot| slot.node.rack == rack);

@@ -38,7 +38,7 @@ fn apply(tablets: &mut [PlacementTablet], changes: &[Assignment]) {
     }
 }
 
-/// Nodes, and tablets that are spread over them.
+/// Returns nodes, and tablets that are distributed over them.
 fn settled(node_count: usize, weights: &[u64]) -> (Vec<PlacementNode>, Vec<PlacementTablet>) {
     let (nodes, mut tablets) = (nodes(node_count), tablets(weights));
     let changes = place(&nodes, &tablets, MovePolicy::Settle);

@@ -1,4 +1,4 @@
-//! The actions that bring the tablets open on a node in line with those that it owns: a pure function of both.
+//! The actions that adapt the open tablets of a node to those that it owns: a pure function of both.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::document::{ClusterDocument, Reshape, TabletRecord};
 use crate::environment::TabletSpec;
 use crate::ids::{Epoch, HostId, TabletId, TokenRange};
 
-/// Hand-overs under way at a time, from closing a tablet until the document says that it is another's: few that are soon done keep clients
-/// waiting less than many that share the way, and the next owner opens them one after the other.
+/// Maximum number of hand-overs in progress, from closing a tablet until the document shows the new owner. A few fast ones keep clients
+/// waiting less than many that share the resources, and the next owner opens them one after the other.
 const HAND_OVERS_MAX: usize = 2;
 
-/// A tablet on this node.
+/// The state of a tablet on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocalTabletState {
     Opening {
@@ -24,16 +24,16 @@ pub(crate) enum LocalTabletState {
     Closing {
         epoch: Epoch,
     },
-    /// Closed to be handed over. It stays so until the document says that it is another's, or not to be handed over after all: a write that
-    /// hands it over may be on its way.
+    /// Closed to be handed over. The tablet stays closed until the document shows a new owner, or that the move is cancelled. Until then, a
+    /// write that hands it over may be in flight.
     Closed {
         epoch: Epoch,
     },
-    /// Being split or merged; `child` is the first of the tablets to come.
+    /// Being split or merged. `child` is the first of the new tablets.
     Reshaping {
         child: TabletId,
     },
-    /// Closed, since its children are there.
+    /// Closed, because its children exist.
     Reshaped {
         child: TabletId,
     },
@@ -55,7 +55,7 @@ pub(crate) enum Action {
         tablet: TabletId,
         epoch: Epoch,
     },
-    /// There is nothing to close: the tablet can be handed over as it is.
+    /// Marks a tablet as closed that was never open, so that it can be handed over.
     MarkClosed {
         tablet: TabletId,
         epoch: Epoch,
@@ -63,18 +63,19 @@ pub(crate) enum Action {
     Abandon {
         tablet: TabletId,
     },
-    /// Nothing of it is left here.
+    /// Forgets a tablet of which nothing is left here.
     Forget {
         tablet: TabletId,
     },
     Reshape {
-        /// With the epochs at which they are open.
+        /// The parents, with the epochs at which they are open.
         parents: Vec<(TabletId, Epoch)>,
         children: Vec<TabletSpec>,
     },
 }
 
-/// What to do next; nothing when all is in line or under way. `reshaped` are the splits and merges done or failed at, by first child.
+/// Returns the next actions. Empty if nothing is to be done, or everything is in progress. `reshaped` has the outcomes of splits and merges
+/// by first child: true if done, false if failed.
 pub(crate) fn reconcile(
     document: &ClusterDocument,
     me: HostId,
@@ -100,8 +101,8 @@ pub(crate) fn reconcile(
     actions
 }
 
-/// Takes out what would be too many hand-overs at a time. The last tablets of the ring go first: a scan comes from the other side, and would
-/// meet one after the other if they went before it.
+/// Removes closings that would exceed the number of hand-overs in progress. The last tablets of the ring are handed over first. A scan
+/// comes from the other side, and would meet one hand-over after the other in the opposite order.
 fn hold_back(actions: &mut Vec<Action>, hosted: &BTreeMap<TabletId, LocalTabletState>) {
     let is_close = |action: &Action| matches!(action, Action::Close { .. });
     let is_under_way = |state: &&LocalTabletState| {
@@ -157,7 +158,7 @@ fn own(
     }
 }
 
-/// The split or merge is begun when all its parents are open, and once for all of them.
+/// Returns the action for a split or merge, if all its parents are open. It is returned for the first parent only, and once.
 fn carry_out(
     reshape: &Reshape,
     tablet: TabletId,

@@ -4,7 +4,7 @@ use crate::document::tests::{cluster, host, record};
 const NOW: Duration = Duration::from_secs(100);
 const ONE: TabletId = TabletId(1);
 
-/// What node 1 does about the one tablet of `document` that it hosts like this.
+/// Returns the actions of node 1, which has tablet 1 of `document` in this state.
 fn actions(document: &ClusterDocument, state: Option<LocalTabletState>) -> Vec<Action> {
     let hosted = state.map(|state| (ONE, state)).into_iter().collect();
     reconcile(document, host(1), &hosted, &BTreeMap::new(), NOW)

@@ -7,26 +7,27 @@ use crate::document::{ClusterDocument, TabletRecord};
 use crate::environment::TabletLoad;
 use crate::ids::{HostId, TabletId};
 
-/// The sizes between which tablets are kept.
+/// The sizes and numbers between which tablets are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReshapeLimits {
-    /// A tablet with more is split.
+    /// Bytes, and operations per second, above which a tablet is split.
     pub split_bytes: u64,
     pub split_ops_per_s: u64,
-    /// Neighbours that have less together are merged.
+    /// Bytes, and operations per second, below which two neighbours together are merged.
     pub merge_bytes: u64,
     pub merge_ops_per_s: u64,
-    /// They are merged after they have been so small, and no node has come or gone, for so long.
+    /// Time for which neighbours must have been so small, and no node have joined or left, before they are merged.
     pub merge_after: Duration,
-    /// With fewer, tablets are split until each node can have its share; they are not merged below what one more node would need.
+    /// Number of tablets per node below which tablets are split, until each node can have its share. Tablets are not merged below the
+    /// number that one more node would need.
     pub tablets_per_node_min: u32,
-    /// With more, nothing is split.
+    /// Number of tablets per node above which no tablet is split.
     pub tablets_per_node_max: u32,
 }
 
-/// Longer than nodes are away to be upgraded, or machines to be replaced.
+/// Default time before a merge. It is longer than nodes are away for upgrades, or until machines are replaced.
 pub const MERGE_AFTER_DEFAULT: Duration = Duration::from_secs(600);
-/// What a merge makes is at most this part of what would be split, whatever the limits are.
+/// Divisor of the limits for splits. A merged tablet stays below the quotient, whatever the limits for merges are.
 const MERGE_PART: u64 = 4;
 
 impl Default for ReshapeLimits {
@@ -44,7 +45,7 @@ impl Default for ReshapeLimits {
 }
 
 impl ReshapeLimits {
-    /// Whether what a merge of these would make is far from being split again; `None` if their loads are not known.
+    /// Returns true if the merge of two tablets would be far from being split again. `None` if their loads are not known.
     pub(crate) fn are_small(
         &self,
         (left, right): (TabletId, TabletId),
@@ -58,7 +59,7 @@ impl ReshapeLimits {
         Some(bytes < bytes_max && ops_per_s < ops_max)
     }
 
-    /// With more tablets some may be merged. A cluster is never merged to fewer than it began with.
+    /// Returns the number of tablets above which some may be merged. A cluster is never merged to fewer tablets than it began with.
     fn merged_count_min(&self, node_count: u64, initial_tablets: usize) -> u64 {
         ((node_count + 1) * u64::from(self.tablets_per_node_min)).max(initial_tablets as u64)
     }
@@ -71,37 +72,37 @@ pub(crate) enum ReshapeStep {
         tablet: TabletId,
         at: i64,
     },
-    /// With the next one in token order.
+    /// Merge a tablet with the next one in token order.
     Merge {
         left: TabletId,
     },
-    /// Bring a tablet to its neighbour's owner, to be merged there.
+    /// Move a tablet to its neighbour's owner, to be merged there.
     Colocate {
         tablet: TabletId,
         to: HostId,
     },
 }
 
-/// Whether a split, a merge or a move is under way, or a tablet without an owner.
+/// Returns true if a split, a merge or a move is in progress, or a tablet has no owner.
 pub(crate) fn is_busy(document: &ClusterDocument) -> bool {
     let at_rest = |tablet: &TabletRecord| tablet.owner.is_some() && tablet.moving_to.is_none();
     !document.reshapes.is_empty() || !document.tablets.iter().all(at_rest)
 }
 
-/// What the next step is chosen by.
+/// The inputs for the choice of the next step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReshapeInput<'a> {
     pub document: &'a ClusterDocument,
     pub loads: &'a BTreeMap<TabletId, TabletLoad>,
-    /// Tablets that have been small together with the next one for long, in a stable cluster.
+    /// Tablets that, together with the next one, have been small for long in a stable cluster.
     pub mergeable: &'a BTreeSet<TabletId>,
     pub limits: &'a ReshapeLimits,
-    /// How many tablets the cluster began with.
+    /// Number of tablets with which the cluster began.
     pub initial_tablets: usize,
 }
 
 impl ReshapeInput<'_> {
-    /// The most urgent step, if there is one and nothing is under way.
+    /// Returns the most urgent step. `None` if there is none, or if something is in progress.
     pub fn next(&self) -> Option<ReshapeStep> {
         if is_busy(self.document) {
             return None;
@@ -138,7 +139,7 @@ impl ReshapeInput<'_> {
             .and_then(split)
     }
 
-    /// The neighbours that may be merged and are small by what is known just now.
+    /// Returns the merge of the smallest neighbours that may be merged and are small by their current loads. `None` if there are none.
     fn next_merge(&self) -> Option<ReshapeStep> {
         if !self.may_merge() {
             return None;
@@ -151,12 +152,13 @@ impl ReshapeInput<'_> {
             .windows(2)
             .filter(|pair| self.mergeable.contains(&pair[0].id) && are_small(pair[0].id, pair[1].id));
         pairs
-            // Those of one owner first, since they need no move.
+            // Neighbours with one owner come first, since they need no move.
             .min_by_key(|pair| (pair[0].owner != pair[1].owner, bytes(&pair[0]) + bytes(&pair[1])))
             .and_then(|pair| merge(&pair[0], &pair[1]))
     }
 
-    /// Whether some neighbours are to be merged, now or when their loads are known again. Nothing is balanced then: it would part them.
+    /// Returns true if some neighbours are to be merged, now or when their loads are known again. Tablets are not balanced then, because
+    /// that would separate the neighbours.
     pub fn may_merge(&self) -> bool {
         let node_count = self.document.nodes.len() as u64;
         let count_min = self.limits.merged_count_min(node_count, self.initial_tablets);
@@ -168,7 +170,8 @@ fn is_too_big(load: TabletLoad, limits: &ReshapeLimits) -> bool {
     load.bytes > limits.split_bytes || load.ops_per_s > limits.split_ops_per_s
 }
 
-/// Partitions' tokens are spread evenly, so the middle of the range halves a tablet, unless one partition makes all of it.
+/// Returns the split of a tablet in the middle of its range. Partitions' tokens are evenly distributed, so this halves the tablet, unless
+/// one partition makes up all of it.
 fn split(tablet: &TabletRecord) -> Option<ReshapeStep> {
     Some(ReshapeStep::Split {
         tablet: tablet.id,

@@ -11,7 +11,7 @@ fn loads(bytes: &[u64]) -> BTreeMap<TabletId, TabletLoad> {
     (1..).map(TabletId).zip(bytes.iter().map(load)).collect()
 }
 
-/// With the default limits.
+/// Returns the next step with the default limits.
 fn next(
     document: &ClusterDocument,
     loads: &BTreeMap<TabletId, TabletLoad>,
@@ -28,7 +28,7 @@ fn next(
     reshaping.next()
 }
 
-/// When all neighbours have been small for long, as far as they are.
+/// Returns the next step if all neighbours have been small for long, as far as they are small.
 fn wish(document: &ClusterDocument, bytes: &[u64], initial_tablets: usize) -> Option<ReshapeStep> {
     let mergeable = document.tablets.iter().map(|tablet| tablet.id).collect();
     next(document, &loads(bytes), &mergeable, initial_tablets)

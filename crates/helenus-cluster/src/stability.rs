@@ -1,7 +1,7 @@
-//! Since when the cluster has been stable: merges wait for that, since the next split would undo them.
+//! Measures how long the cluster has been stable. Merges wait for that, because otherwise the next split could undo them.
 //!
-//! A pair of neighbours is merged only after no node has joined, left, been expelled or been suspected for a while, and both tablets have been
-//! small for as long. Only the node that leads the cluster keeps count, and only in memory: a new leader begins anew.
+//! A pair of neighbours is merged only after no node has joined, left, been expelled or been suspected for a while, and both tablets have
+//! been small for as long. Only the leading node measures this, and only in memory: a new leader begins again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::ids::{HostId, Member, TabletId};
 use crate::reshape_policy::ReshapeLimits;
 use crate::view::NodeState;
 
-/// Neighbours, in token order.
+/// Two neighbours, in token order.
 type Pair = (TabletId, TabletId);
 
 #[derive(Debug, Default)]
 pub(crate) struct StabilityTracker {
     members: BTreeSet<Member>,
-    /// Since when the members have been the same, with none that leaves or is silent.
+    /// Time since which the members have been the same, with none leaving or suspected. `None` while that is not so.
     unchanged_since: Option<Duration>,
     small_since: BTreeMap<Pair, Duration>,
 }
 
 impl StabilityTracker {
-    /// Takes in the present state of the cluster.
+    /// Records the current state of the cluster.
     pub fn observe(
         &mut self,
         now: Duration,
@@ -50,27 +50,27 @@ impl StabilityTracker {
             let since = match limits.are_small(pair, loads) {
                 Some(true) => since.or(Some(now)),
                 Some(false) => None,
-                // One that has just moved is not told of for a moment.
+                // The loads of a tablet that has just moved are unknown for a moment.
                 None => since,
             };
             self.small_since.extend(since.map(|since| (pair, since)));
         }
     }
 
-    /// Takes in what is split and merged: should that fail, it is not tried again at once.
+    /// Resets the times of tablets that are being split or merged. If that fails, it is not tried again at once.
     pub fn reset_reshaped(&mut self, document: &ClusterDocument) {
         let is_touched = |id: TabletId| document.reshape_of(id).is_some();
         self.small_since
             .retain(|(left, right), _| !is_touched(*left) && !is_touched(*right));
     }
 
-    /// Whether these neighbours have been small for long, in a cluster that was stable for as long.
+    /// Returns true if these neighbours have been small for long, in a cluster that was stable for as long.
     pub fn allows_merge(&self, now: Duration, pair: Pair, limits: &ReshapeLimits) -> bool {
         let is_long = |since: &Duration| now.saturating_sub(*since) >= limits.merge_after;
         self.unchanged_since.as_ref().is_some_and(is_long) && self.small_since.get(&pair).is_some_and(is_long)
     }
 
-    /// The pairs of which that is true, by the first of each.
+    /// Returns the pairs that may be merged, by the first tablet of each.
     pub fn mergeable(&self, now: Duration, limits: &ReshapeLimits) -> BTreeSet<TabletId> {
         let pairs = self.small_since.keys();
         pairs

@@ -6,7 +6,7 @@ use crate::ids::Incarnation;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Watches a cluster of small tablets, a look every so often.
+/// Observes a cluster of small tablets at intervals.
 struct Watcher {
     stability: StabilityTracker,
     now: Duration,
@@ -39,7 +39,7 @@ impl Watcher {
         );
     }
 
-    /// Looks every four seconds for so long.
+    /// Observes the cluster every four seconds, for `seconds` in total.
     fn wait(&mut self, seconds: u64) -> BTreeSet<TabletId> {
         for _ in 0..seconds / 4 {
             self.look();
@@ -150,7 +150,7 @@ fn a_tablet_that_nobody_has_told_of_for_a_moment_is_not_forgotten() {
 }
 
 proptest! {
-    /// Whatever limits and loads: what a merge makes is far below what is split.
+    /// Shows that a merged tablet is far smaller than one that is split, with any limits and loads.
     #[test]
     fn a_merge_never_makes_what_would_be_split(
         split in 1u64..1 << 40, merge in 1u64..1 << 40,

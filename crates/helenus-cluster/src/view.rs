@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
 use crate::node::NodeDescription;
 
-/// A node's place in its life in the cluster.
+/// The state of a node's membership in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
     Normal,
-    /// Hands its tablets over and takes none.
+    /// Hands over its tablets and takes none.
     Leaving,
 }
 
@@ -23,7 +23,7 @@ pub struct NodeInfo {
     pub incarnation: Incarnation,
     pub description: NodeDescription,
     pub state: NodeState,
-    /// Whether its heartbeat was seen to move of late, by the node whose view this is.
+    /// True if the node with this view has recently seen the node's heartbeat change.
     pub alive: bool,
 }
 
@@ -36,20 +36,20 @@ impl NodeInfo {
     }
 }
 
-/// A node whose lease has ended. It owns nothing any more, and is shown until it comes back or is forgotten.
+/// A node whose lease has ended. It owns no tablets any more, and is shown until it comes back or is forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostNode {
     pub host_id: HostId,
     pub description: NodeDescription,
-    /// Milliseconds since 1970.
+    /// Time of the loss, in milliseconds since 1970.
     pub lost_at_ms: i64,
 }
 
-/// What a tablet is going through.
+/// The change that a tablet is going through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TabletState {
     Stable,
-    /// Its owner, which still serves it, is about to hand it over.
+    /// The owner, which still serves the tablet, is about to hand it over.
     Moving {
         to: HostId,
     },
@@ -72,18 +72,18 @@ impl fmt::Display for TabletState {
 pub struct TabletInfo {
     pub id: TabletId,
     pub tokens: TokenRange,
-    /// Who serves it, or opens it just now; `None` when no node could take it.
+    /// The node that serves the tablet, or is opening it. `None` if no node could take it.
     pub owner: Option<HostId>,
     pub epoch: Epoch,
     pub state: TabletState,
 }
 
-/// What `nodetool status` shows of a node.
+/// The line of `nodetool status` for a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeStatus {
     pub node: NodeInfo,
     pub tablet_count: usize,
-    /// The share of the ring that it owns, from 0 to 1.
+    /// The node's share of the ring, from 0 to 1.
     pub owned_share: f64,
 }
 
@@ -98,7 +98,7 @@ pub struct ClusterView {
 }
 
 impl ClusterView {
-    /// Tablets may come in any order; their ranges must not overlap.
+    /// Creates a view. Tablets may come in any order, and their ranges must not overlap.
     pub fn new(
         version: Version,
         cluster_name: impl Into<String>,
@@ -115,12 +115,12 @@ impl ClusterView {
         }
     }
 
-    /// The same with nodes that were lost.
+    /// Returns the view with the nodes that were lost.
     pub(crate) fn with_lost(self, lost: Vec<LostNode>) -> Self {
         ClusterView { lost, ..self }
     }
 
-    /// The version of the cluster document; 0 before the node has read it.
+    /// Returns the version of the cluster document. 0 before the node has read it.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -129,12 +129,12 @@ impl ClusterView {
         &self.cluster_name
     }
 
-    /// In the order in which they joined.
+    /// Returns the nodes, in the order in which they joined.
     pub fn nodes(&self) -> &[Arc<NodeInfo>] {
         &self.nodes
     }
 
-    /// Nodes whose leases have ended and that have not come back, nor been forgotten; in the order in which they were lost.
+    /// Returns the nodes whose leases have ended and that have neither come back nor been forgotten, in the order in which they were lost.
     pub fn lost(&self) -> &[LostNode] {
         &self.lost
     }
@@ -143,7 +143,7 @@ impl ClusterView {
         self.nodes.iter().find(|node| node.host_id == host_id)
     }
 
-    /// Ordered by range. Together they cover the ring, except in the empty view.
+    /// Returns the tablets, ordered by range. Together they cover the ring, except in the empty view.
     pub fn tablets(&self) -> &[TabletInfo] {
         &self.tablets
     }
@@ -155,7 +155,7 @@ impl ClusterView {
             .filter(|tablet| tablet.tokens.contains(token))
     }
 
-    /// The node to ask for a token's partitions.
+    /// Returns the node that serves the partitions of a token. `None` if the tablet has no owner.
     pub fn owner_of(&self, token: i64) -> Option<&Arc<NodeInfo>> {
         self.node(self.tablet_of(token)?.owner?)
     }
@@ -166,7 +166,7 @@ impl ClusterView {
             .filter(move |tablet| tablet.owner == Some(host_id))
     }
 
-    /// What `nodetool status` shows, in the order in which the nodes joined.
+    /// Returns the content of `nodetool status`, in the order in which the nodes joined.
     pub fn status(&self) -> Vec<NodeStatus> {
         self.nodes
             .iter()

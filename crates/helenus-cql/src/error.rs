@@ -1,6 +1,6 @@
-//! What a statement can fail with, as the native protocol tells it (spec v5, section 9).
+//! Errors of statements, as the native protocol reports them (spec v5, section 9).
 //!
-//! Every floor above reports to clients through [`CqlError`]; the map to codes is [`CqlError::code`], exhaustive.
+//! All crates above report errors to clients as [`CqlError`]. [`CqlError::code`] maps every error to its code.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Consistency {
 }
 
 impl Consistency {
-    /// The level of that protocol code.
+    /// Returns the level with that protocol code. `None` if there is none.
     pub fn from_code(code: u16) -> Option<Consistency> {
         Some(match code {
             0x0000 => Consistency::Any,
@@ -67,7 +67,7 @@ impl fmt::Display for Consistency {
     }
 }
 
-/// What kind of write timed out or failed (spec v5, section 9, `<writeType>`).
+/// The kind of a write that timed out or failed (spec v5, section 9, `<writeType>`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteType {
     Simple,
@@ -95,7 +95,7 @@ impl WriteType {
     }
 }
 
-/// What a partition was asked for too often (ScyllaDB's `OperationType`).
+/// The kind of operation that exceeded a partition's rate limit (ScyllaDB's `OperationType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitedOperation {
     Read,
@@ -103,7 +103,7 @@ pub enum LimitedOperation {
 }
 
 impl LimitedOperation {
-    /// As messages call them.
+    /// Returns the name used in messages.
     pub fn name(self) -> &'static str {
         match self {
             LimitedOperation::Read => "reads",
@@ -112,10 +112,10 @@ impl LimitedOperation {
     }
 }
 
-/// The code of [`CqlError::RateLimited`], which SUPPORTED tells: ScyllaDB's.
+/// The code of [`CqlError::RateLimited`], which is ScyllaDB's. SUPPORTED reports it to clients.
 pub const RATE_LIMITED_CODE: i32 = 0xF000;
 
-/// An error as a client sees it. Messages use Cassandra's own words where drivers, tools and tests match on them.
+/// An error as a client sees it. Messages use Cassandra's words where drivers, tools and tests match on them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CqlError {
     #[error("{0}")]
@@ -185,8 +185,8 @@ pub enum CqlError {
         received: i32,
         block_for: i32,
     },
-    /// ScyllaDB's `RATE_LIMIT_ERROR`: a partition is asked for more often than its table allows, and nothing was done. Only clients that
-    /// requested the extension are told it ([`CqlError::for_client`]).
+    /// ScyllaDB's `RATE_LIMIT_ERROR`. A partition is requested more often than its table allows, and the request had no effect. Only
+    /// clients that requested the extension receive this error ([`CqlError::for_client`]).
     #[error("{message}")]
     RateLimited {
         message: String,
@@ -200,17 +200,17 @@ pub enum CqlError {
     Invalid(String),
     #[error("{0}")]
     Config(String),
-    /// `table` is empty when it is the keyspace that exists.
+    /// A table or keyspace exists already. `table` is empty for a keyspace.
     #[error("{message}")]
     AlreadyExists {
         message: String,
         keyspace: String,
         table: String,
     },
-    /// A prepared statement that this node doesn't know; carries the id that was asked for.
+    /// The id of a prepared statement that this node doesn't know.
     #[error("Prepared query with ID {} not found (either the query was not prepared on this host (maybe the host has been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)", hex(.0))]
     Unprepared(Vec<u8>),
-    /// An error of a request that had warnings before it failed; made by [`CqlError::warned`].
+    /// An error of a request that caused warnings before it failed. [`CqlError::warned`] creates it.
     #[error("{error}")]
     Warned {
         error: Box<CqlError>,
@@ -218,7 +218,7 @@ pub enum CqlError {
     },
 }
 
-/// Why a replica failed (spec v5, section 9, `<reasonmap>`).
+/// The reason for which a replica failed (spec v5, section 9, `<reasonmap>`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub endpoint: std::net::IpAddr,
@@ -226,7 +226,7 @@ pub struct Failure {
 }
 
 impl CqlError {
-    /// The error code of the protocol.
+    /// Returns the error code of the protocol.
     pub fn code(&self) -> i32 {
         match self {
             CqlError::Server(_) => 0x0000,
@@ -253,8 +253,8 @@ impl CqlError {
         }
     }
 
-    /// The error for a client that does not know [`CqlError::RateLimited`], if it is that one. As in ScyllaDB a CONFIG error: drivers do
-    /// not repeat the request, neither at this node nor at another, which would ask the partition's owner once more.
+    /// Returns the replacement of [`CqlError::RateLimited`] for a client that does not know it. `None` for other errors. As in ScyllaDB, it
+    /// is a CONFIG error. Drivers do not retry those at any node, so the partition's owner is not loaded again.
     pub fn for_client(&self, knows_rate_limits: bool) -> Option<CqlError> {
         match self {
             CqlError::RateLimited { message, .. } if !knows_rate_limits => {
@@ -264,7 +264,7 @@ impl CqlError {
         }
     }
 
-    /// The error with warnings that go with it, if there are any.
+    /// Returns the error with these warnings. Without warnings, the error is unchanged.
     pub fn warned(self, warnings: Vec<String>) -> CqlError {
         match warnings.is_empty() {
             true => self,
@@ -275,7 +275,7 @@ impl CqlError {
         }
     }
 
-    /// The error without its warnings, and those.
+    /// Splits the error from its warnings.
     pub fn split(self) -> (CqlError, Vec<String>) {
         match self {
             CqlError::Warned { error, warnings } => (*error, warnings),
@@ -283,7 +283,7 @@ impl CqlError {
         }
     }
 
-    /// An Invalid error; the commonest by far.
+    /// Returns an Invalid error, which is the most common kind.
     pub fn invalid(message: impl Into<String>) -> CqlError {
         CqlError::Invalid(message.into())
     }

@@ -1,7 +1,7 @@
 //! Identifiers and texts, as CQL shows them.
 
-/// An identifier as CQL shows it: in double quotes unless it is a plain lower-case name that is not a
-/// reserved word (Cassandra's `ColumnIdentifier.maybeQuote`).
+/// Returns an identifier as CQL shows it: in double quotes unless it is a plain lower-case name and not a reserved word (Cassandra's
+/// `ColumnIdentifier.maybeQuote`).
 pub fn quote_identifier(name: &str) -> String {
     let mut chars = name.chars();
     let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase())
@@ -13,17 +13,17 @@ pub fn quote_identifier(name: &str) -> String {
     }
 }
 
-/// A text as a string literal: in single quotes, those within it doubled.
+/// Returns a text as a string literal: in single quotes, with inner quotes doubled.
 pub fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A name with its keyspace, each as [`quote_identifier`] shows it.
+/// Returns a name with its keyspace, each as [`quote_identifier`] shows it.
 pub fn quote_qualified(keyspace: &str, name: &str) -> String {
     format!("{}.{}", quote_identifier(keyspace), quote_identifier(name))
 }
 
-/// Words that can't be a bare identifier (Cassandra's `ReservedKeywords`). `name` is in lower case.
+/// Returns true for words that can't be a bare identifier (Cassandra's `ReservedKeywords`). `name` is in lower case.
 fn is_reserved_word(name: &str) -> bool {
     const RESERVED: [&str; 56] = [
         "add",

@@ -1,5 +1,5 @@
-//! The Cassandra query language and its wire format: types, values, protocol frames and messages, lexer,
-//! parser and syntax tree; and the format of the full query log, made of the same. Nothing here does I/O.
+//! The Cassandra query language and its wire format: types, values, protocol frames and messages, lexer, parser and syntax tree. The format
+//! of the full query log, which uses them, is also here. The crate does no I/O.
 
 pub mod ast;
 pub mod error;

@@ -1,8 +1,7 @@
-//! CQL types, as they stand in a schema and in result metadata.
+//! CQL types, as they are in a schema and in result metadata.
 //!
-//! A type is cheap to clone: what nests is shared. `frozen` is kept on the types for which it changes how a
-//! column is stored (list, set, map, user type); tuples and vectors are always frozen, as in Cassandra
-//! (`org.apache.cassandra.db.marshal.*`).
+//! A type is cheap to clone, because inner types are shared. The types whose storage depends on `frozen` (list, set, map, user type) have a
+//! flag for it. Tuples and vectors are always frozen, as in Cassandra (`org.apache.cassandra.db.marshal.*`).
 
 pub mod class_name;
 
@@ -16,8 +15,8 @@ use crate::identifier::quote_identifier;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum NativeType {
-    /// Has one value, of no bytes; Cassandra gives it to the value column of a compact table that was declared without one.
-    /// Goes over the wire as a custom type.
+    /// The type with a single value, of no bytes. Cassandra gives it to the value column of a compact table that was declared without one.
+    /// The protocol sends it as a custom type.
     Empty = 0x0000,
     Ascii = 0x0001,
     Bigint = 0x0002,
@@ -42,7 +41,7 @@ pub enum NativeType {
 }
 
 impl NativeType {
-    /// Every scalar type that may be declared, in the order of the option ids.
+    /// All scalar types that can be declared, in the order of the option ids.
     pub const ALL: [NativeType; 20] = [
         NativeType::Ascii,
         NativeType::Bigint,
@@ -66,7 +65,7 @@ impl NativeType {
         NativeType::Duration,
     ];
 
-    /// The name in CQL.
+    /// Returns the type's name in CQL.
     pub fn name(self) -> &'static str {
         match self {
             NativeType::Empty => "empty",
@@ -93,7 +92,7 @@ impl NativeType {
         }
     }
 
-    /// The type of that name, `varchar` included; names of types are not case-sensitive.
+    /// Returns the type of that name, ignoring case. `varchar` is a name of `text`. `None` if there is no such type.
     pub fn from_name(name: &str) -> Option<NativeType> {
         if name.eq_ignore_ascii_case("varchar") {
             return Some(NativeType::Text);
@@ -103,10 +102,9 @@ impl NativeType {
             .find(|native| native.name().eq_ignore_ascii_case(name))
     }
 
-    /// Length in bytes of every non-empty value, for types where it is fixed.
+    /// Returns the length in bytes of every non-empty value. `None` if the length varies.
     ///
-    /// `date` and `time` are fixed in length too; the types that Cassandra writes with a length
-    /// prefix inside vectors are told apart by [`CqlType::fixed_len`].
+    /// `date` and `time` have a fixed length here. [`CqlType::fixed_len`] determines which types have a length prefix inside vectors.
     pub fn fixed_len(self) -> Option<usize> {
         match self {
             NativeType::Boolean | NativeType::Tinyint => Some(1),
@@ -130,7 +128,7 @@ impl NativeType {
     }
 }
 
-/// A user type as it stood when the enclosing type was resolved.
+/// A user type, as defined when the enclosing type was resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserType {
     pub keyspace: String,
@@ -146,7 +144,7 @@ pub struct UserTypeField {
 }
 
 impl UserType {
-    /// Position of the field of that name.
+    /// Returns the index of the field with that name. `None` if there is no such field.
     pub fn field_index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
@@ -176,25 +174,26 @@ pub enum CqlType {
     },
     Vector {
         element: Arc<CqlType>,
-        /// From 1 to 2,147,483,647, as in Cassandra. So no memory may be taken by it, but only by bytes that are there.
+        /// The dimension, from 1 to 2,147,483,647 as in Cassandra. It must not determine how much memory is allocated, since the bytes may
+        /// be fewer.
         dimension: u32,
     },
-    /// Written as the name of its class, in quotes.
+    /// A type written as the name of its class, in quotes.
     Custom(Arc<CustomType>),
 }
 
-/// A type of Cassandra's that CQL has no name for.
+/// A type of Cassandra without a name in CQL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CustomType {
     /// A UUID that sorts as two signed numbers.
     LexicalUuid,
-    /// Components of these types, as many as there are of them or fewer.
+    /// Components of these types. A value may have fewer components.
     Composite(Vec<CqlType>),
-    /// Components that say each of which type it is, by a letter that stands for one here or by the name of a class.
+    /// Components that each name their type, by one of these aliases or by the name of a class.
     DynamicComposite(Vec<(char, CqlType)>),
 }
 
-/// Shorthands for the scalar types, so that code reads `CqlType::INT`.
+/// Abbreviations for the scalar types, so that code reads `CqlType::INT`.
 #[rustfmt::skip]
 impl CqlType {
     pub const ASCII: CqlType = CqlType::Native(NativeType::Ascii);
@@ -221,7 +220,8 @@ impl CqlType {
 }
 
 impl CqlType {
-    /// The same type of other elements: of a collection, a tuple or a vector. User types are left as they are, being shared.
+    /// Returns the type with changed element types, for a collection, a tuple or a vector. User types are returned unchanged, since their
+    /// definitions are shared.
     pub fn map_elements(&self, change: &impl Fn(&CqlType) -> CqlType) -> CqlType {
         let changed = |ty: &CqlType| Arc::new(change(ty));
         match self {
@@ -280,7 +280,7 @@ impl CqlType {
         }
     }
 
-    /// True for a list, set, map or user type that is not frozen: it is stored as a cell per element.
+    /// Returns true for a list, set, map or user type that is not frozen. Such a value is stored with a cell for each element.
     pub fn is_multicell(&self) -> bool {
         match self {
             CqlType::List { frozen, .. }
@@ -291,7 +291,7 @@ impl CqlType {
         }
     }
 
-    /// True for list, set and map, frozen or not.
+    /// Returns true for list, set and map, frozen or not.
     pub fn is_collection(&self) -> bool {
         matches!(
             self,
@@ -303,8 +303,8 @@ impl CqlType {
         *self == CqlType::COUNTER
     }
 
-    /// True if Cassandra finds a duration, which has no order, in the type (`AbstractType.referencesDuration`). It does
-    /// not look into vectors, sets and the keys of maps: these may be parts of keys, and are ordered by their bytes.
+    /// Returns true if Cassandra finds a duration, which has no order, in the type (`AbstractType.referencesDuration`). It does not look
+    /// into vectors, sets and the keys of maps. These may be parts of keys, and are ordered by their bytes.
     pub fn references_duration(&self) -> bool {
         match self {
             CqlType::Native(native) => *native == NativeType::Duration,
@@ -320,7 +320,7 @@ impl CqlType {
         }
     }
 
-    /// The type frozen, and everything in it (Cassandra's `AbstractType.freeze`).
+    /// Returns the type frozen, including all inner types (Cassandra's `AbstractType.freeze`).
     pub fn freeze(&self) -> CqlType {
         match self {
             CqlType::List { element, .. } => CqlType::list(element.freeze(), true),
@@ -334,9 +334,9 @@ impl CqlType {
         }
     }
 
-    /// Length in bytes of every value, where the type fixes it (Cassandra's `AbstractType.valueLengthIfFixed`).
-    /// A vector of fixed-length elements is itself of fixed length. `tinyint`, `smallint`, `date` and `time`
-    /// report a variable length there, and so their vectors prefix each element with its length.
+    /// Returns the length in bytes of every value, if the type fixes it (Cassandra's `AbstractType.valueLengthIfFixed`). `None` otherwise.
+    /// A vector of elements with a fixed length also has a fixed length. As in Cassandra, `tinyint`, `smallint`, `date` and `time` have a
+    /// variable length here, so that their vectors prefix each element with its length.
     pub fn fixed_len(&self) -> Option<usize> {
         match self {
             CqlType::Native(
@@ -356,7 +356,7 @@ impl CqlType {
         }
     }
 
-    /// True if the type is, or contains, a dynamic composite: those are not ordered in keys here.
+    /// Returns true if the type is or contains a dynamic composite, which has no order in keys here.
     pub fn holds_dynamic_composite(&self) -> bool {
         match self {
             CqlType::Native(_) => false,
@@ -375,7 +375,7 @@ impl CqlType {
         }
     }
 
-    /// True if the type is, or contains, a vector of more than 65,535 dimensions.
+    /// Returns true if the type is, or contains, a vector of more than 65,535 dimensions.
     pub fn holds_wide_vector(&self) -> bool {
         match self {
             CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -391,8 +391,8 @@ impl CqlType {
         }
     }
 
-    /// How many types it is made of when its user types are written out, as PREPARE and the metadata of rows have them. Counting ends
-    /// above `limit`: types of types of types have more than can be counted.
+    /// Returns the number of types in this type with its user types expanded, as the metadata of PREPARE and of rows contain it. Counting
+    /// stops above `limit`, because nested user types can expand to more types than can be counted.
     pub fn expanded_count(&self, limit: usize) -> usize {
         fn count(ty: &CqlType, left: &mut usize) {
             let Some(rest) = left.checked_sub(1) else { return };
@@ -432,7 +432,7 @@ impl CqlType {
         limit.saturating_add(1) - left
     }
 
-    /// True if the type is, or contains, the named user type.
+    /// Returns true if the type is, or contains, the named user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         match self {
             CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -457,7 +457,7 @@ impl CqlType {
 }
 
 impl fmt::Display for CqlType {
-    /// The type as CQL writes it, for example `frozen<map<text, int>>`.
+    /// Writes the type as CQL does, for example `frozen<map<text, int>>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CqlType::Native(native) => f.write_str(native.name()),

@@ -1,5 +1,5 @@
-//! The parser against what Cassandra answered to every statement of the conformance suite (`tests/conformance`): where Cassandra
-//! names a place in the text the same error must come here, and nothing else may be called a syntax error.
+//! Tests the parser against Cassandra's recorded responses to all statements of the conformance suite (`tests/conformance`). If Cassandra's
+//! error has a position in the text, the parser must return the same error. Other statements must not be syntax errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn recorded_files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Undoes the runner's escapes: backslash, newline and carriage return.
+/// Replaces the runner's escapes: backslash, newline and carriage return.
 fn unescape(line: &str) -> String {
     let mut out = String::new();
     let mut chars = line.chars();
@@ -37,17 +37,18 @@ fn unescape(line: &str) -> String {
     out
 }
 
-/// How the runner heads a BATCH message, which is no text.
+/// Prefixes with which the runner records BATCH messages, which are not text.
 const BATCHES: [&str; 4] = ["LOGGED: ", "UNLOGGED: ", "COUNTER: ", "UNKNOWN: "];
 
-/// (statement, syntax error's text if it was one); executions of prepared statements, BATCH messages and abbreviated statements are left out.
+/// Returns the recorded statements, each with the text of its syntax error if there was one. Executions of prepared statements, BATCH
+/// messages and abbreviated statements are omitted.
 fn recorded_statements(path: &Path) -> Vec<(String, Option<String>)> {
     let text = fs::read_to_string(path).expect("a recorded file");
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.windows(2).filter(|pair| pair[0].starts_with("> "));
     let statements = pairs.filter(|pair| !pair[0].contains(" -- ") && !pair[0].contains("%rep("));
     let is_batch = |head: &str| BATCHES.iter().any(|kind| head.starts_with(kind));
-    // Nobody looked at what a client has sent that was not let in.
+    // Statements of a client that failed to authenticate were not parsed.
     let is_unread = |answer: &str| answer.starts_with("error BadCredentials: ");
     statements
         .filter(|pair| !is_batch(&pair[0][2..]) && !is_unread(pair[1]))
@@ -76,7 +77,8 @@ fn syntax_errors_are_the_recorded_ones() {
             Ok(parsed) if matches!(parsed.statement, Statement::ServiceLevel(_)) => continue,
             _ => None,
         };
-        // The others come of checking properties and types, which is done later here, or of Cassandra's own mistakes.
+        // Syntax errors without a position are not compared. They result from checks of properties and types, which are made later here, or
+        // from errors in Cassandra.
         let unplaced = expected.as_ref().is_some_and(|e| !e.starts_with("line "));
         if actual != expected && !unplaced {
             failures.push(format!("> {statement}\n  - {expected:?}\n  + {actual:?}"));

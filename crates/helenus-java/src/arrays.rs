@@ -16,7 +16,7 @@ fn array(value: &Value) -> Result<&Rc<Array>, Failure> {
     }
 }
 
-/// Elements from one place to another; behind the last there is what new arrays are filled with.
+/// Copies `len` elements from index `from`. Behind the last element, the copy has the default values of new arrays.
 fn range(of: &Array, from: usize, len: usize) -> Result<Value, Failure> {
     if len > LEN_MAX {
         return Err(Failure::out_of_memory());
@@ -28,16 +28,16 @@ fn range(of: &Array, from: usize, len: usize) -> Result<Value, Failure> {
     Ok(Value::Array(Rc::new(Array::new(of.of.clone(), copied))))
 }
 
-/// `clone`
+/// Copies an array, as `clone` does.
 ///
 /// # Errors
-/// If it takes more memory than a call may.
+/// If the copy takes more memory than a call may.
 pub(crate) fn copy(array: &Array) -> EvalResult {
     let values = copied(&array.values.borrow())?;
     Ok(Value::Array(Rc::new(Array::new(array.of.clone(), values))))
 }
 
-/// Calls a method; `None` if there is none like that.
+/// Calls a static method. `None` if there is no such method.
 pub(crate) fn call(class: &str, method: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (class, method, arguments) {
         ("Arrays", "fill", [of, value]) => {

@@ -1,4 +1,4 @@
-//! A function's body, its names resolved.
+//! A function's body as a tree, with resolved names.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ pub(crate) enum Type {
     Long,
     Float,
     Double,
-    /// The last part of its name, and its type arguments as far as they are known.
+    /// The last part of the class's name, and its type arguments as far as they are known.
     Class(Arc<str>, Arc<[Type]>),
-    /// Of elements of this type.
+    /// An array, with the type of its elements.
     Array(Arc<Type>),
 }
 
@@ -51,7 +51,7 @@ impl Type {
         !matches!(self, Type::Class(..) | Type::Array(_))
     }
 
-    /// The type arguments of a class.
+    /// Returns the type arguments of a class.
     pub fn arguments(&self) -> &[Type] {
         match self {
             Type::Class(_, arguments) => arguments,
@@ -59,7 +59,7 @@ impl Type {
         }
     }
 
-    /// The class of a primitive type's box; others are their own.
+    /// Returns the class of a primitive type's box. Other types are returned unchanged.
     pub fn boxed(&self) -> Type {
         Type::class(match self {
             Type::Boolean => "Boolean",
@@ -74,7 +74,7 @@ impl Type {
         })
     }
 
-    /// The primitive type in a box of this class.
+    /// Returns the primitive type that this type or box holds. `None` for other types.
     pub fn unboxed(&self) -> Option<Type> {
         Some(match self.name() {
             _ if self.is_primitive() => self.clone(),
@@ -90,7 +90,7 @@ impl Type {
         })
     }
 
-    /// The name of a primitive type, or the last part of a class's.
+    /// Returns the name of a primitive type, or the last part of a class's name.
     pub fn name(&self) -> &str {
         match self {
             Type::Boolean => "boolean",
@@ -107,7 +107,7 @@ impl Type {
     }
 }
 
-/// As compilers show it: `Map<String,Integer>`.
+/// A type as compilers show it: `Map<String,Integer>`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -174,9 +174,9 @@ pub(crate) enum ExprKind {
     Constant(Constant),
     /// A parameter or a local variable.
     Local(usize),
-    /// What a function makes values of user types and tuples with.
+    /// The variable `udfContext`, with which a function creates values of user types and tuples.
     Context,
-    /// With an operator as in `+=`.
+    /// An assignment, with an operator as in `+=`. `None` for a plain `=`.
     Assign {
         target: AssignTarget,
         operator: Option<Operator>,
@@ -186,7 +186,7 @@ pub(crate) enum ExprKind {
     Increment {
         target: AssignTarget,
         by: i8,
-        /// The value is the one before.
+        /// True if the expression's value is the one before the change.
         is_postfix: bool,
     },
     Unary(UnaryOperator, Box<Expr>),
@@ -223,7 +223,7 @@ pub(crate) enum ExprKind {
     },
     /// `array.length`
     Length(Box<Expr>),
-    /// `new int[2][3]`; the type is that of the whole.
+    /// `new int[2][3]`, with the type of the whole array.
     NewArray {
         ty: Type,
         lengths: Vec<Expr>,
@@ -233,11 +233,11 @@ pub(crate) enum ExprKind {
         ty: Type,
         elements: Vec<Expr>,
     },
-    /// What has no meaning, of which a mistake has been noted.
+    /// An invalid expression, for which a mistake has been noted.
     Meaningless,
 }
 
-/// What can be assigned to.
+/// The target of an assignment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AssignTarget {
     Local(usize),
@@ -251,7 +251,7 @@ pub(crate) struct Catch {
     pub body: Vec<Statement>,
 }
 
-/// What a part of a `switch` is for.
+/// The label of a `case`, or `default`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CaseLabel {
     Value(Expr),
@@ -275,7 +275,7 @@ pub(crate) struct Case {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StatementKind {
-    /// A variable, set to nothing if there is no value.
+    /// A declaration of a variable. `value` is `None` if the variable is declared without a value.
     Local {
         slot: usize,
         value: Option<Expr>,

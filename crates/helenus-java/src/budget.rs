@@ -1,24 +1,24 @@
 //! Time and memory of the call that runs on this thread.
 //!
-//! Code that makes or walks more than a few KiB asks here first: [`room`] before it allocates, [`walk`] as it goes on. Both fail when
-//! the call may take no more. Code that cannot fail asks [`is_over`] and ends early with any result: the interpreter looks at
-//! [`check`] after each operation and never uses such a result.
+//! Code that creates or reads more than a few KiB checks the budget first: [`room`] before it allocates, and [`walk`] repeatedly while it
+//! works. Both fail if the call's budget is used up. Code that cannot fail calls [`is_over`], and ends early with an arbitrary result. The
+//! interpreter calls [`check`] after each operation, and so never uses such a result.
 
 use std::cell::Cell;
 use std::time::Instant;
 
 use crate::error::Failure;
 
-/// Bytes that a call may allocate in all, whether they are still in use or not.
+/// Maximum bytes that a call may allocate in all, including bytes that are free again.
 const ALLOCATED_MAX: usize = 256 << 20;
 
-/// Steps between two looks at the clock.
+/// Number of steps between two checks of the clock.
 const STEPS: usize = 1024;
 
-/// Bytes of a text that are walked in a step.
+/// Bytes of a text that are processed in a step.
 const STEP_BYTES: usize = 64;
 
-/// Bytes of an element of a collection.
+/// Bytes that an element of a collection counts.
 pub(crate) const ELEMENT: usize = 64;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ thread_local! {
     };
 }
 
-/// A call that runs. The budget ends with it.
+/// A running call. Dropping it ends the call's budget.
 #[derive(Debug)]
 pub(crate) struct Running(());
 
@@ -51,7 +51,7 @@ impl Drop for Running {
     }
 }
 
-/// Begins a call, which must have ended by then.
+/// Begins a call, which must end by `deadline`.
 pub(crate) fn begin(deadline: Instant) -> Running {
     BUDGET.with(|budget| {
         budget.deadline.set(Some(deadline));
@@ -62,13 +62,13 @@ pub(crate) fn begin(deadline: Instant) -> Running {
     Running(())
 }
 
-/// Ends the time of the call that runs.
+/// Sets the deadline of the running call to now.
 #[cfg(test)]
 pub(crate) fn expire() {
     BUDGET.with(|budget| budget.deadline.set(Some(Instant::now())));
 }
 
-/// Counts steps. True if the call's time is over.
+/// Counts steps. Returns true if the call's time is over.
 pub(crate) fn is_over(steps: usize) -> bool {
     BUDGET.with(|budget| {
         let walked = budget.steps.get().saturating_add(steps);
@@ -95,7 +95,7 @@ pub(crate) fn walk(steps: usize) -> Result<(), Failure> {
     }
 }
 
-/// Counts the steps of going through so many bytes.
+/// Counts the steps of processing so many bytes.
 ///
 /// # Errors
 /// The call's time is over.
@@ -103,7 +103,7 @@ pub(crate) fn walk_bytes(bytes: usize) -> Result<(), Failure> {
     walk(bytes / STEP_BYTES)
 }
 
-/// Looks at the clock before work that takes long as a whole.
+/// Checks the clock before an operation that takes long in one step.
 ///
 /// # Errors
 /// The call's time is over.
@@ -111,12 +111,12 @@ pub(crate) fn look() -> Result<(), Failure> {
     walk(STEPS)
 }
 
-/// Steps of going through so many bytes.
+/// Returns the number of steps of processing so many bytes.
 pub(crate) fn steps_of(bytes: usize) -> usize {
     1 + bytes / STEP_BYTES
 }
 
-/// Checks that nothing was cut short.
+/// Checks that no operation ended early.
 ///
 /// # Errors
 /// The call's time is over.
@@ -124,7 +124,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     walk(0)
 }
 
-/// Checks that so many bytes may be allocated. They are counted when the operation that needs them has ended.
+/// Checks that so many bytes may be allocated. [`spend`] counts them once the operation has ended.
 ///
 /// # Errors
 /// `OutOfMemoryError`
@@ -136,7 +136,7 @@ pub(crate) fn room(bytes: usize) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a collection of so many elements may be made, and counts the steps.
+/// Checks that a collection of so many elements may be created, and counts the steps.
 ///
 /// # Errors
 /// `OutOfMemoryError`, or the call's time is over.
@@ -145,7 +145,7 @@ pub(crate) fn room_for(elements: usize) -> Result<(), Failure> {
     walk(elements / 16)
 }
 
-/// Counts bytes that are allocated.
+/// Counts allocated bytes.
 ///
 /// # Errors
 /// `OutOfMemoryError`

@@ -1,5 +1,5 @@
-//! Functions over large values: whatever one call of a method makes or walks, it allocates little beyond the limits, and ends when the
-//! function's time is over.
+//! Tests functions over large values. Whatever one call of a method creates or reads, it allocates little beyond the limits, and ends when
+//! the function's time is over.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use crate::function_tests::NoTypes;
 use crate::value::Value;
 use crate::{Failure, Function, Signature, budget, interpret};
 
-/// Counts what each thread holds, and the most that it has held.
+/// Counts the bytes that each thread holds, and the most that it has held.
 struct Counting;
 
 thread_local! {
@@ -22,7 +22,7 @@ thread_local! {
 }
 
 fn count(bytes: isize) {
-    // Fails in a thread that ends.
+    // The access fails in a thread that is ending.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
@@ -30,17 +30,17 @@ fn count(bytes: isize) {
 }
 
 #[expect(unsafe_code, reason = "an allocator is unsafe to write")]
-// SAFETY: all calls are passed on as they are.
+// SAFETY: all calls are passed on unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: the caller's.
+        // SAFETY: the caller has the same obligations.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-layout.size().cast_signed());
-        // SAFETY: the caller's.
+        // SAFETY: the caller has the same obligations.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -48,10 +48,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that a function may hold at once: those that it may allocate in all, and as many again while texts are copied.
+/// Maximum bytes that a function may hold at once: its allocation limit, and some more for texts that are being copied.
 const HELD_MAX: isize = 400 << 20;
 
-/// A body of a text `t`, a list of texts `l` and a blob `b`.
+/// Returns a function with this body. Its parameters are a text `t`, a list of texts `l` and a blob `b`.
 fn compile(body: &str) -> Function {
     let signature = Signature {
         arguments: vec![
@@ -65,7 +65,7 @@ fn compile(body: &str) -> Function {
     Function::compile(body, signature).unwrap_or_else(|error| panic!("{body}: {error}"))
 }
 
-/// Arguments of so many bytes each.
+/// Returns arguments of about `len` bytes each.
 fn arguments(len: usize) -> Vec<Option<CqlValue>> {
     let elements = (0..len / 32).map(|number| CqlValue::Text(format!("{:09}", number * 7_919 % 1_000_003)));
     vec![
@@ -75,7 +75,7 @@ fn arguments(len: usize) -> Vec<Option<CqlValue>> {
     ]
 }
 
-/// Bodies that do one thing to a large value.
+/// Bodies that each do one operation on a large value.
 const BODIES: &[&str] = &[
     "return t.split(\",\").length;",
     "return t.split(\"\").length;",
@@ -138,7 +138,7 @@ fn large_values_stay_within_the_memory() {
     }
 }
 
-/// One call of a method over a large value ends with the function's time: none goes on to its result.
+/// Checks that a call of a method over a large value ends with the function's time, before it has a result.
 #[test]
 fn large_values_end_with_the_time() {
     let arguments = arguments(1 << 20);
@@ -158,7 +158,7 @@ fn large_values_end_with_the_time() {
     }
 }
 
-/// Arguments are walked and counted, too.
+/// Checks that reading arguments counts against time and memory, too.
 #[test]
 fn large_arguments_are_counted() {
     let function = compile("return 1;");

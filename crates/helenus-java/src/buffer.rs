@@ -10,11 +10,11 @@ use crate::error::Failure;
 use crate::strings;
 use crate::value::Value;
 
-/// Bytes that several buffers may share, and a buffer's own window on them.
+/// A buffer's window on bytes, which several buffers may share.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Rc<RefCell<Vec<u8>>>,
-    /// Where the buffer's first byte lies.
+    /// Index of the buffer's first byte in `bytes`.
     start: usize,
     capacity: usize,
     limit: Cell<usize>,
@@ -48,19 +48,19 @@ impl Buffer {
         }
     }
 
-    /// Number of the bytes between position and limit.
+    /// Returns the number of bytes between position and limit.
     pub fn remaining_len(&self) -> usize {
         self.limit.get().saturating_sub(self.position.get())
     }
 
-    /// The bytes between position and limit: what the buffer stands for as a value.
+    /// Returns the bytes between position and limit, which are the buffer's value in CQL.
     #[must_use]
     pub fn remaining(&self) -> Bytes {
         let (from, to) = (self.start + self.position.get(), self.start + self.limit.get());
         Bytes::copy_from_slice(self.bytes.borrow().get(from..to).unwrap_or_default())
     }
 
-    /// As `toString` shows it.
+    /// Returns the buffer's `toString`.
     #[must_use]
     pub fn shown(&self) -> String {
         let kind = if self.is_read_only {
@@ -84,7 +84,8 @@ impl Buffer {
         copy
     }
 
-    /// Where a number of `len` bytes lies that is read or written at `index`, or at the position, which moves on.
+    /// Returns the place in `bytes` of a number of `len` bytes. Without an index, the number is at the position, which advances behind the
+    /// number.
     fn place(&self, index: Option<&Value>, len: usize, exhausted: &str) -> Result<usize, Failure> {
         let from = match index {
             Some(index) => {
@@ -127,7 +128,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Moves position or limit to where it may be.
+    /// Sets position or limit, if the new value is within bounds.
     fn moved(&self, to: &Value, what: &str) -> Result<(), Failure> {
         let (cell, most) = match what {
             "position" => (&self.position, self.limit.get()),
@@ -151,7 +152,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Sets where the next read is, and where the last.
+    /// Implements `flip`, `clear` and `rewind`: sets the position to 0, and the limit as the method says.
     fn turn(&self, method: &str) {
         match method {
             "flip" => self.limit.set(self.position.get()),
@@ -163,7 +164,7 @@ impl Buffer {
     }
 }
 
-/// The difference of the first bytes that differ, which are signed, or of the lengths.
+/// Returns the difference of the first two bytes that differ, as signed bytes. If no bytes differ, returns the difference of the lengths.
 fn compare(a: &[u8], b: &[u8]) -> i32 {
     let differs = a.iter().zip(b).find(|(a, b)| a != b);
     match differs {
@@ -172,7 +173,7 @@ fn compare(a: &[u8], b: &[u8]) -> i32 {
     }
 }
 
-/// Calls a method of a buffer; `None` if there is none like that.
+/// Calls a method of a buffer. `None` if there is no such method.
 pub(crate) fn call(
     object: &Value,
     buffer: &Buffer,

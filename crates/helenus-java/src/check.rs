@@ -1,5 +1,5 @@
-//! What can be seen to be wrong with a body before it runs, in the words of Eclipse's compiler: types that don't match, methods that there
-//! aren't, code that is never reached, and ways to its end without a result.
+//! Checks a body before it runs, with the messages of Eclipse's compiler. The checks find mismatched types, unknown methods, unreachable
+//! code, and paths to the end without a result.
 
 use crate::ast::{Body, Expr, ExprKind, Statement, StatementKind, Type};
 use crate::classes;
@@ -9,7 +9,7 @@ use crate::parser::{UNKNOWN, VAR};
 use crate::static_type::StaticType;
 use crate::types::{element_of, is_assignable, is_small_constant, promoted};
 
-/// Checks a body whose result is of type `returns`, and tells its variables the types that their values give them.
+/// Checks a body with a result of type `returns`. Variables that are declared with `var` get the types of their values.
 pub(crate) fn check(body: &mut Body, returns: &Type, mistakes: &mut Vec<Diagnostic>) {
     let mut checker = Checker {
         slots: std::mem::take(&mut body.slots),
@@ -33,7 +33,7 @@ pub(crate) struct Checker<'a> {
     mistakes: &'a mut Vec<Diagnostic>,
     loops: u32,
     switches: u32,
-    /// The exceptions that are caught around, innermost last.
+    /// Exceptions that the enclosing `try` statements catch, innermost last.
     caught: Vec<String>,
 }
 
@@ -201,7 +201,7 @@ impl Checker<'_> {
             .caught
             .iter()
             .any(|caught| classes::is_exception(class, caught));
-        // What is thrown again is of the class that it was caught as.
+        // A local variable is assumed to hold a caught exception, which may be thrown again.
         let is_again = matches!(value.kind, ExprKind::Local(_));
         if classes::is_checked(class) && !is_caught && !is_again {
             self.mistake(value.line, format!("Unhandled exception type {class}"));

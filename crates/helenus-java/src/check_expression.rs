@@ -1,4 +1,4 @@
-//! The types of expressions, and what is wrong with them.
+//! Checks expressions and finds their types.
 
 use crate::ast::{AssignTarget, Constant, Expr, ExprKind, Operator, Type, UnaryOperator};
 use crate::check::Checker;
@@ -170,7 +170,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Finds the method that is called, and gives what it returns. Without an object, only static ones can be.
+    /// Finds the called method and returns the type of its result. Without an object, only static methods can be called.
     fn method(
         &mut self,
         line: u32,

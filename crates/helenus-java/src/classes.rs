@@ -1,6 +1,7 @@
 //! The classes that functions may name.
 
-/// Whole names. Those of `java.lang`, `java.util` and [`IMPORTED`] may be called by the last part alone.
+/// The full names of the classes. Classes of `java.lang`, `java.util` and [`IMPORTED`] may also be called by the last part of their name
+/// alone.
 const NAMES: &[&str] = &[
     "java.io.IOException",
     "java.io.Serializable",
@@ -111,10 +112,11 @@ const NAMES: &[&str] = &[
     "org.apache.cassandra.cql3.functions.types.UDTValue",
 ];
 
-/// What the source that Cassandra makes around a body imports besides `java.util`.
+/// The classes, besides those of `java.util`, that Cassandra's generated source around a body imports.
 const IMPORTED: &[&str] = &["ByteBuffer", "TupleValue", "UDFContext", "UDTValue"];
 
-/// The name that a class goes by here: the last part of its own. Two of `java.time` are also called as classes of Cassandra's.
+/// Returns the short name of a class, which is the last part of its full name. Two classes of `java.time` keep the prefix `time.`, because
+/// classes of Cassandra have the same last part.
 fn last(name: &str) -> &str {
     match name {
         "java.time.Duration" => "time.Duration",
@@ -123,7 +125,7 @@ fn last(name: &str) -> &str {
     }
 }
 
-/// The last part of the name of the class that is written so.
+/// Returns the short name of the class that is written so. `None` if there is no such class, or if its full name is needed.
 pub(crate) fn resolve(written: &str) -> Option<&'static str> {
     let package = |name: &str| name.rsplit_once('.').map(|(package, _)| package.to_owned());
     let is_meant = |name: &&&str| {
@@ -136,13 +138,13 @@ pub(crate) fn resolve(written: &str) -> Option<&'static str> {
     NAMES.iter().find(is_meant).map(|name| last(name))
 }
 
-/// The whole name of a class that is known by the last part of its name.
+/// Returns the full name of a class with this short name. An unknown name is returned unchanged.
 pub(crate) fn whole_name(class: &str) -> &str {
     let found = NAMES.iter().find(|name| last(name) == class);
     found.copied().unwrap_or(class)
 }
 
-/// True for the name of a class of Java's own libraries, which functions in Cassandra may name.
+/// Returns true if the text is the full name of a class in Java's own packages that functions in Cassandra may use.
 pub(crate) fn is_of_java(written: &str) -> bool {
     let packages = [
         "java.lang.",
@@ -157,7 +159,7 @@ pub(crate) fn is_of_java(written: &str) -> bool {
     class.is_some_and(|class| class.starts_with(|first: char| first.is_ascii_uppercase()))
 }
 
-/// Error text for an unknown class.
+/// Returns the message for an unknown class.
 pub(crate) fn unknown(written: &str) -> String {
     match is_of_java(written) {
         true => format!("{written} is not supported in functions"),
@@ -165,7 +167,7 @@ pub(crate) fn unknown(written: &str) -> String {
     }
 }
 
-/// Whether a static method may not be called although its class may be named.
+/// Returns true if functions must not call a static method, although they may name its class.
 pub(crate) fn is_forbidden(class: &str, method: &str) -> bool {
     match class {
         "Class" => method == "forName",
@@ -179,7 +181,7 @@ pub(crate) fn is_forbidden(class: &str, method: &str) -> bool {
     }
 }
 
-/// Whether an object of class `own` is a `Throwable`.
+/// Returns true if objects of the class are `Throwable`.
 pub(crate) fn is_throwable(class: &str) -> bool {
     whole_name(class) != class
         && ["Exception", "Error", "Throwable"]
@@ -187,7 +189,7 @@ pub(crate) fn is_throwable(class: &str) -> bool {
             .any(|end| class.ends_with(end))
 }
 
-/// Whether an exception of class `own` is one of class `wanted`.
+/// Returns true if an exception of class `own` is also one of class `wanted`.
 pub(crate) fn is_exception(own: &str, wanted: &str) -> bool {
     let is_error = own.ends_with("Error");
     match wanted {
@@ -207,7 +209,7 @@ pub(crate) fn is_exception(own: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether a method that throws it has to say so, which functions can't.
+/// Returns true for checked exceptions. A method must declare those that it throws, which functions can't do.
 pub(crate) fn is_checked(class: &str) -> bool {
     matches!(
         class,

@@ -33,7 +33,7 @@ fn elements(of: &Value) -> Result<Vec<Value>, Failure> {
     }
 }
 
-/// What lists and sets have in common.
+/// Calls a method that lists and sets have in common.
 fn collection(values: &RefCell<Vec<Value>>, method: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (method, arguments) {
         ("size", []) => Some(Value::Int(values.borrow().len() as i32)),

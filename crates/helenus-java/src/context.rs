@@ -14,7 +14,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Calls one of its methods.
+    /// Calls a method of `udfContext`.
     ///
     /// # Errors
     /// If there is no such type.

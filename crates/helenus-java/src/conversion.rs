@@ -7,10 +7,10 @@ use crate::number::convert;
 use crate::signatures;
 use crate::value::{EvalResult, Value};
 
-/// What a variable of that type holds after the value was assigned to it.
+/// Returns the value that a variable of type `ty` holds once `value` is assigned to it.
 ///
 /// # Errors
-/// If it is of another class, or null and the type is primitive.
+/// If the value is of another class, or if it is null and the type is primitive.
 pub(crate) fn assigned(value: Value, ty: &Type) -> EvalResult<Value> {
     match ty {
         Type::Boolean => match value {
@@ -23,7 +23,7 @@ pub(crate) fn assigned(value: Value, ty: &Type) -> EvalResult<Value> {
             other => Err(Failure::class_cast(&other.class_name(), "array")),
         },
         Type::Class(class, _) => match ty.unboxed() {
-            // A constant that fits goes into a smaller box.
+            // An `int` constant that fits can be assigned to a smaller box.
             Some(unboxed)
                 if matches!(value, Value::Int(_))
                     && matches!(unboxed, Type::Byte | Type::Short | Type::Char) =>
@@ -50,7 +50,7 @@ pub(crate) fn cast(value: Value, ty: &Type) -> EvalResult<Value> {
     }
 }
 
-/// As `instanceof`.
+/// Returns the result of `instanceof`.
 pub(crate) fn is_instance(value: &Value, class: &str) -> bool {
     let own = value.simple_class();
     if value.is_null() {
@@ -80,7 +80,7 @@ pub(crate) fn is_instance(value: &Value, class: &str) -> bool {
     }
 }
 
-/// What an array's elements are at first.
+/// Returns the default value of an array's elements.
 pub(crate) fn zero(ty: &Type) -> Value {
     match ty {
         Type::Boolean => Value::Boolean(false),

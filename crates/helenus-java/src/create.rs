@@ -14,10 +14,10 @@ use crate::statics::{self, number_format, unknown};
 use crate::value::{EvalResult, Value, copied};
 use crate::{strings, text};
 
-/// What `new` makes.
+/// Creates the object of a `new` expression.
 ///
 /// # Errors
-/// What the constructor throws, or that there is none like that.
+/// The constructor's exception, or an error if there is no such constructor.
 pub(crate) fn create(class: &str, arguments: &[Value]) -> EvalResult {
     let unknown = || unknown(class, "<init>", arguments);
     match (class, arguments) {

@@ -1,21 +1,21 @@
 //! Errors: diagnostics of the compiler, and failures of a running function.
 
-/// Why a function's source is refused, in Cassandra's words.
+/// The reason why a function's source is refused, in Cassandra's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// In the order of the source.
+    /// Errors of the source, in its order.
     #[error("Java source compilation failed:\n{}\n", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Mistakes(Vec<Diagnostic>),
-    /// What is Java, and not allowed in functions (Cassandra's `UDFByteCodeVerifier`).
+    /// Valid Java that functions may not use (Cassandra's `UDFByteCodeVerifier`).
     #[error("Java UDF validation failed: [{}]", .0.join(", "))]
     Forbidden(Vec<String>),
 }
 
-/// One thing that is wrong with a source.
+/// An error in a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Line {line}: {message}")]
 pub struct Diagnostic {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: u32,
     pub message: String,
 }
@@ -29,13 +29,13 @@ impl Diagnostic {
     }
 }
 
-/// What a function threw, or that it was stopped.
+/// The failure of a call: an exception, or the end of the call's time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// An exception, with the class's whole name.
+    /// An exception, with the full name of its class.
     #[error("{class}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Thrown { class: String, message: Option<String> },
-    /// It ran for longer than it may.
+    /// The function ran longer than its time limit.
     #[error("it ran for longer than it may")]
     TimedOut,
 }
@@ -55,12 +55,12 @@ impl Failure {
         }
     }
 
-    /// A null where something is asked of an object, with what Java says of it.
+    /// Returns a null pointer exception with Java's explanation.
     pub(crate) fn null_pointer_because(message: impl Into<String>) -> Failure {
         Failure::thrown(NULL_POINTER, message)
     }
 
-    /// Whether it is a null pointer of which nothing has been said yet.
+    /// Returns true for a null pointer exception that has no message yet.
     pub(crate) fn is_bare_null_pointer(&self) -> bool {
         matches!(self, Failure::Thrown { class, message: None } if class == NULL_POINTER)
     }
@@ -73,7 +73,7 @@ impl Failure {
         Failure::thrown("java.lang.ClassCastException", message)
     }
 
-    /// As a function's caller sees it: an `Error` is in a `RuntimeException`.
+    /// Returns the failure that the function's caller sees: an `Error` is wrapped in a `RuntimeException`.
     pub(crate) fn seen_outside(self) -> Failure {
         match &self {
             Failure::Thrown { class, .. } if class.ends_with("Error") => {
@@ -83,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// What would need more memory than a function may take.
+    /// Returns the error of an operation that needs more memory than a function may take.
     pub(crate) fn out_of_memory() -> Failure {
         Failure::thrown("java.lang.OutOfMemoryError", "Java heap space")
     }

@@ -4,10 +4,10 @@ use crate::ast::{AssignTarget, Expr, ExprKind, Operator, UnaryOperator};
 use crate::lexer::Kind;
 use crate::parser::{Parsed, Parser};
 
-/// How long a chain of operators or of calls may be.
+/// Maximum length of a chain of operators or of calls.
 const LINKS_MAX: u32 = 200;
 
-/// Operators of two operands, those that bind least first.
+/// Binary operators by precedence, lowest first.
 const LEVELS: &[&[(&str, Operator)]] = &[
     &[("|", Operator::Or)],
     &[("^", Operator::Xor)],
@@ -27,7 +27,8 @@ const LEVELS: &[&[(&str, Operator)]] = &[
         ("%", Operator::Remainder),
     ],
 ];
-/// Where comparisons stand among them, with which `instanceof` goes, and shifts, whose `>>` comes as two tokens.
+/// Indexes in [`LEVELS`] of the comparisons and of the shifts. `instanceof` has the precedence of comparisons. `>>` is not in the table,
+/// because it comes as two tokens.
 const COMPARISONS: usize = 4;
 const SHIFTS: usize = 5;
 
@@ -72,7 +73,7 @@ impl Parser {
         })
     }
 
-    /// Counts a link of a chain such as `a + b + c`, which nests to the left.
+    /// Counts a link of a chain such as `a + b + c`, whose tree nests to the left.
     fn link(&self, links: &mut u32) -> Parsed<()> {
         *links += 1;
         match *links <= LINKS_MAX {
@@ -187,7 +188,7 @@ impl Parser {
         Ok(Expr { line, kind })
     }
 
-    /// `(Type) operand`, if it is one.
+    /// Reads `(Type) operand`. `None` if the parenthesis does not begin a cast.
     fn cast(&mut self) -> Parsed<Option<Expr>> {
         let (mark, line) = (self.mark(), self.line());
         if matches!(self.peek_at(1), Kind::Word(word) if self.slot(word).is_some()) {
@@ -201,7 +202,7 @@ impl Parser {
             return Ok(None);
         };
         let is_primitive = ty.is_primitive();
-        // `(a) - b` is a difference, `(int) - b` is not.
+        // `(a) - b` is a difference, but `(int) - b` is a cast.
         let goes_on = match self.peek() {
             Kind::Word(word) => word != "instanceof",
             Kind::Symbol(symbol) => {
@@ -292,7 +293,7 @@ impl Parser {
     }
 }
 
-/// What an expression stands for on the left of an assignment.
+/// Returns the assignment target that an expression stands for. `None` if it can't be assigned to.
 fn target_of(kind: ExprKind) -> Option<AssignTarget> {
     match kind {
         ExprKind::Local(slot) => Some(AssignTarget::Local(slot)),

@@ -9,7 +9,7 @@ use crate::conversion::assigned;
 use crate::error::Failure;
 use crate::value::{Fields, LookupResult, Value, field_types, java_type};
 
-/// What getters and setters of each Java type are called; without a null, a primitive's getter gives zero.
+/// Names of getters and setters, without `get` and `set`, each with its Java type. A getter of a primitive returns zero for null.
 const ACCESSORS: &[(&str, &str)] = &[
     ("Bool", "Boolean"),
     ("BytesUnsafe", "ByteBuffer"),
@@ -85,7 +85,7 @@ pub(crate) fn call(object: &Value, fields: &Rc<Fields>, method: &str, arguments:
         (_, Some(value)) => value.clone(),
         _ => return Ok(None),
     };
-    // A setter takes what can be assigned to the field's type: an `int` for a `long`.
+    // A setter accepts any value that can be assigned to the field's type, such as an `int` for a `long`.
     let target = match what {
         "Byte" | "Short" | "Int" | "Long" | "Time" | "Float" | "Double" if !value.is_null() => {
             java.unboxed().unwrap_or(java)
@@ -100,7 +100,7 @@ pub(crate) fn call(object: &Value, fields: &Rc<Fields>, method: &str, arguments:
     Ok(Some(object.clone()))
 }
 
-/// Which field a name or a number stands for.
+/// Returns the index of the field with this name or number.
 fn position(ty: &CqlType, which: &Value) -> Result<usize, Failure> {
     match (ty, which) {
         (CqlType::Udt { definition, .. }, Value::String(name)) => {

@@ -2,12 +2,12 @@
 
 use crate::ast::{CaseLabel, Constant, Expr, ExprKind, Statement, StatementKind};
 
-/// Whether control may come to the end of these.
+/// Returns true if control can reach the end of the statements.
 pub(crate) fn ends(statements: &[Statement]) -> bool {
     statements.iter().all(statement_ends)
 }
 
-/// Whether control may come to what follows a statement.
+/// Returns true if control can reach the code that follows a statement.
 pub(crate) fn statement_ends(statement: &Statement) -> bool {
     match &statement.kind {
         StatementKind::Return(_)
@@ -49,7 +49,7 @@ fn is_true(condition: &Expr) -> bool {
     condition.kind == ExprKind::Constant(Constant::Boolean(true))
 }
 
-/// Whether it holds a `break` of what is around it.
+/// Returns true if the statement holds a `break` that ends an enclosing loop or `switch`.
 fn breaks(statement: &Statement) -> bool {
     match &statement.kind {
         StatementKind::Break => true,
@@ -57,7 +57,7 @@ fn breaks(statement: &Statement) -> bool {
     }
 }
 
-/// Whether it holds a `continue` of what is around it, be it in a `switch`.
+/// Returns true if the statement holds a `continue` of an enclosing loop, which may be inside a `switch`.
 fn continues(statement: &Statement) -> bool {
     match &statement.kind {
         StatementKind::Continue => true,
@@ -66,7 +66,7 @@ fn continues(statement: &Statement) -> bool {
     }
 }
 
-/// The statements in one that is no loop and no `switch`.
+/// Returns the statements inside a statement. `None` for loops, `switch`, and statements without inner ones.
 fn inside(statement: &Statement) -> Option<Box<dyn Iterator<Item = &Statement> + '_>> {
     match &statement.kind {
         StatementKind::Block(statements) => Some(Box::new(statements.iter())),

@@ -1,4 +1,4 @@
-//! `String.format` (`java.util.Formatter`), all of it but dates, hexadecimal fractions and other languages.
+//! `String.format` (`java.util.Formatter`), without dates, hexadecimal fractions and other languages.
 
 use num_bigint::BigInt;
 
@@ -9,11 +9,11 @@ use crate::methods;
 use crate::text;
 use crate::value::Value;
 
-/// Widths and precisions at most.
+/// Maximum width and precision.
 const WIDTH_MAX: usize = 1000;
 const FLAGS: &str = "-#+ 0,(<";
 
-/// What stands between `%` and what follows.
+/// A format specifier, from `%` to its conversion.
 struct Specifier<'a> {
     whole: &'a str,
     index: Option<usize>,
@@ -27,10 +27,10 @@ fn thrown(class: &str, message: impl Into<String>) -> Failure {
     Failure::thrown(&format!("java.util.{class}"), message)
 }
 
-/// Fills a format in.
+/// Replaces the specifiers of a format by the arguments.
 ///
 /// # Errors
-/// If it has too few arguments, or a conversion that is not understood.
+/// If there are too few arguments, or a conversion that is not supported.
 pub(crate) fn format(format: &str, arguments: &[Value]) -> Result<String, Failure> {
     let mut out = String::new();
     let mut rest = format;
@@ -76,7 +76,7 @@ fn number(text: &str) -> (Option<usize>, &str) {
 }
 
 impl<'a> Specifier<'a> {
-    /// The one that the text begins with.
+    /// Returns the specifier that the text begins with.
     fn read(text: &'a str) -> Result<Specifier<'a>, Failure> {
         let mut after = &text[1..];
         let mut index = None;
@@ -181,7 +181,7 @@ impl<'a> Specifier<'a> {
         Ok(char::from_u32(code).unwrap_or('?').to_string())
     }
 
-    /// Digits of a base that is a power of two: of a negative number, those of its two's complement.
+    /// Returns the digits in base 8 or 16. Negative numbers are shown as two's complement.
     fn unsigned(&self, argument: &Value) -> Result<String, Failure> {
         let is_hex = self.conversion != 'o';
         if let Value::BigInteger(value) = argument {
@@ -208,7 +208,7 @@ impl<'a> Specifier<'a> {
             Value::BigDecimal(value) => {
                 let plain = value.to_string();
                 if self.conversion == 'f' {
-                    // With as many zeros as its scale asks for.
+                    // A negative scale adds as many zeros to the text.
                     if value.scale < -(TEXT_MAX as i32) {
                         return Err(Failure::out_of_memory());
                     }
@@ -250,7 +250,7 @@ impl<'a> Specifier<'a> {
         Ok(self.signed(value.is_sign_negative(), digits))
     }
 
-    /// Puts a sign before digits, commas between them, and zeros before them.
+    /// Adds a sign, commas between the digits, and zeros before them.
     fn signed(&self, is_negative: bool, digits: String) -> String {
         let (before, behind) = match is_negative {
             true if self.has('(') => ("(", ")"),
@@ -300,7 +300,7 @@ impl<'a> Specifier<'a> {
     }
 }
 
-/// With a comma before each three digits that stand before the point.
+/// Returns the digits with a comma before each group of three before the point.
 fn grouped(digits: &str) -> String {
     let (whole, rest) = digits.split_at(digits.find(['.', 'e']).unwrap_or(digits.len()));
     let mut out = String::new();

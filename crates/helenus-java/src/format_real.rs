@@ -1,6 +1,6 @@
-//! Real numbers with a number of places, rounded from their shortest digits: half goes up.
+//! Real numbers with a given number of decimal places, rounded half up from their shortest digits.
 
-/// The digits of a number without a sign, and how many of them stand before the point.
+/// Returns the digits of a number without its sign, and the number of digits before the point.
 fn digits(text: &str) -> (Vec<u8>, i32) {
     let text = text.trim_start_matches('-').to_ascii_lowercase();
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -19,7 +19,7 @@ fn digits(text: &str) -> (Vec<u8>, i32) {
     }
 }
 
-/// The first `len` digits, rounded. True if that made one more.
+/// Returns the first `len` digits, rounded. The second value is true if rounding added a digit.
 fn rounded(digits: &[u8], len: i32) -> (Vec<u8>, bool) {
     let Ok(len) = usize::try_from(len) else {
         return (Vec::new(), false);
@@ -46,7 +46,7 @@ fn text(digits: &[u8]) -> String {
     digits.iter().map(|digit| char::from(b'0' + digit)).collect()
 }
 
-/// With that many places behind the point.
+/// Returns a number with so many places behind the point.
 pub(crate) fn fixed(number: &str, places: usize) -> String {
     let (digits, point) = digits(number);
     let (kept, more) = rounded(&digits, point + places as i32);
@@ -64,7 +64,7 @@ pub(crate) fn fixed(number: &str, places: usize) -> String {
     }
 }
 
-/// With one digit before the point and that many behind it.
+/// Returns a number in scientific notation, with one digit before the point and so many places behind it.
 pub(crate) fn scientific(number: &str, places: usize) -> String {
     let (digits, point) = digits(number);
     let (mut kept, more) = rounded(&digits, places as i32 + 1);

@@ -1,4 +1,4 @@
-//! Functions as users write them.
+//! Tests functions as users write them.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ fn call(function: &Function, arguments: Vec<Option<CqlValue>>) -> Result<Option<
     function.call(arguments, &NoTypes, Instant::now() + Duration::from_secs(5))
 }
 
-/// The `int` that a body gives for two.
+/// Returns the `int` that a body returns for two arguments.
 fn int(source: &str, a: i32, b: i32) -> Result<Option<CqlValue>, Failure> {
     let function = compile(source, &[("a", CqlType::INT), ("b", CqlType::INT)], CqlType::INT).unwrap();
     call(&function, vec![Some(CqlValue::Int(a)), Some(CqlValue::Int(b))])
@@ -206,7 +206,8 @@ fn sets_and_maps_go_in_the_order_of_their_class() {
     };
     assert_eq!(filled("LinkedHashMap"), "{b=1, alpha=2, zeta=3}");
     assert_eq!(filled("TreeMap"), "{alpha=2, b=1, zeta=3}");
-    // Of 16 buckets, "zeta" is in the first, "b" in the third and "alpha" in the eighth; 17 and 1 share one, as do 25 and 9.
+    // In a table of 16 buckets, "zeta" is in the first, "b" in the third and "alpha" in the eighth. 17 and 1 share a bucket, and so do 25
+    // and 9.
     assert_eq!(filled("HashMap"), "{zeta=3, b=1, alpha=2}");
     let numbers = "Set<Integer> s = new HashSet<Integer>(); for (int i = 0; i < 4; i++) s.add(25 - i * 8); return s.toString();";
     assert_eq!(text(numbers), "[17, 1, 25, 9]");
@@ -235,7 +236,7 @@ fn arrays() {
     );
 }
 
-/// What a body throws, whatever it does with memory and the stack.
+/// Returns the error that a body throws.
 fn thrown(source: &str) -> String {
     int(source, 7, 3).unwrap_err().to_string()
 }
@@ -275,7 +276,7 @@ fn a_function_takes_no_more_than_it_may() {
         thrown("int[] x = new int[-1]; return 1;"),
         "java.lang.NegativeArraySizeException: -1"
     );
-    // As deep as it can be built, from inside and from outside; giving it back is what could overflow.
+    // Both bodies nest lists very deeply, from the inside and from the outside. Releasing such lists must not overflow the stack.
     let inside = "List<Object> l = new ArrayList<Object>(); for (int i = 0; i < 50000; i++) { List<Object> m = new ArrayList<Object>(); m.add(l); l = m; } return l.size();";
     is_int(inside, 1);
     let outside = "List<Object> all = new ArrayList<Object>(); List<Object> l = all; for (int i = 0; i < 50000; i++) { List<Object> m = new ArrayList<Object>(); l.add(m); l = m; } return all.size();";

@@ -1,6 +1,6 @@
-//! Bodies with pieces cut, doubled, swapped and taken from others, for as many seconds as `HELENUS_FUZZ_SECONDS` says (one if it is not
-//! set): they are refused or can be called, and neither panic, take long nor overflow the stack. The same entry points serve the target
-//! in `fuzz/`.
+//! Fuzzes bodies: pieces are cut, doubled, swapped and taken from other bodies. Each body is either refused or can be called, and does not
+//! panic, take long or overflow the stack. `HELENUS_FUZZ_SECONDS` is the time to run, one second if it is not set. The target in `fuzz/`
+//! uses the same entry points.
 
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ fn signature() -> Signature {
     }
 }
 
-/// Whether it is a function, which was called.
+/// Compiles and calls a body. Returns false if the body is refused.
 fn run(body: &str) -> bool {
     let Ok(function) = Function::compile(body, signature()) else {
         return false;

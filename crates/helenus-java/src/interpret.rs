@@ -17,7 +17,7 @@ use crate::value::{Array, EvalResult, Value, copied, parameter_type};
 
 use helenus_cql::value::CqlValue;
 
-/// How a statement ended.
+/// The way in which a statement ended.
 enum Flow {
     Next,
     Break,
@@ -25,7 +25,7 @@ enum Flow {
     Return(Value),
 }
 
-/// A call of a function.
+/// The state of a function's call.
 pub(crate) struct Frame<'a> {
     pub body: &'a Body,
     pub slots: Vec<Value>,
@@ -33,10 +33,10 @@ pub(crate) struct Frame<'a> {
     pub limits: Limits,
 }
 
-/// Runs `body` over its arguments.
+/// Runs `body` with its arguments.
 ///
 /// # Errors
-/// What it throws, or that the deadline has passed.
+/// The exception that it throws, or that the deadline has passed.
 pub(crate) fn run(body: &Body, arguments: Vec<Value>, context: &Context<'_>) -> EvalResult<Option<CqlValue>> {
     let mut slots = arguments;
     slots.resize(body.slots.len(), Value::Null);
@@ -233,7 +233,7 @@ impl Frame<'_> {
         }
     }
 
-    /// What a variable holds after it was set to an expression's value.
+    /// Returns the value that a variable holds once an expression's value is assigned to it.
     fn assigned_to(&mut self, slot: usize, value: &Expr) -> EvalResult<Value> {
         let from = self.expr(value)?;
         let Some(ty) = self.body.slots.get(slot) else {
@@ -246,7 +246,7 @@ impl Frame<'_> {
         })
     }
 
-    /// Sets a variable, to what its type makes of the value.
+    /// Sets a variable to the value, converted to the variable's type.
     pub fn set(&mut self, slot: usize, value: Value) -> EvalResult<()> {
         let ty = self.body.slots.get(slot);
         self.slots[slot] = match ty {
@@ -285,7 +285,7 @@ impl Frame<'_> {
                 value,
             } => {
                 let place = self.lvalue(target)?;
-                // What the variable holds before its new value is worked out.
+                // Java reads the variable before it evaluates the new value.
                 let before = match operator {
                     Some(_) => place.get(self)?,
                     None => Value::Null,
@@ -397,7 +397,7 @@ impl Frame<'_> {
     }
 }
 
-/// How many steps a method of a large value may take as long as.
+/// Returns the number of steps that a call of a method of the value may cost.
 fn effort(object: &Value) -> usize {
     match object {
         Value::List(values) => values.borrow().len() / 16,
@@ -410,7 +410,7 @@ fn effort(object: &Value) -> usize {
     }
 }
 
-/// Bytes of the text that `+` makes of texts; 0 for other operators and values.
+/// Returns the bytes of the text that `+` makes of two texts. 0 for other operators and values.
 fn added_len(operator: Operator, left: &Value, right: &Value) -> usize {
     let len = |value: &Value| match value {
         Value::String(text) => text.len(),

@@ -2,7 +2,7 @@
 
 use crate::error::Diagnostic;
 
-/// A token, and the line on which it stands, counted from 1.
+/// A token and its line, counted from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token {
     pub kind: Kind,
@@ -24,17 +24,18 @@ pub(crate) enum Kind {
     End,
 }
 
-/// Longest first, so that `>>>=` is not taken for `>`. `>>` and `>>>` are put together by the parser, since they may close two type arguments.
+/// Symbols, longest first, so that `>>>=` is not read as `>`. The parser joins `>>` and `>>>`, since they may also close two type
+/// arguments.
 const SYMBOLS: &[&str] = &[
     "...", "<<=", "->", "::", "++", "--", "&&", "||", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=",
     "&=", "|=", "^=", "<<", "(", ")", "{", "}", "[", "]", ";", ",", ".", "@", "=", "<", ">", "!", "~", "?",
     ":", "+", "-", "*", "/", "&", "|", "^", "%",
 ];
 
-/// Splits `source`; the last token is [`Kind::End`].
+/// Splits `source` into tokens, of which the last is [`Kind::End`].
 ///
 /// # Errors
-/// If there is something that is no token of Java.
+/// If some text is not a token of Java.
 pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Diagnostic> {
     let mut lexer = Lexer {
         rest: source,
@@ -195,7 +196,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A character of a text, or an escape.
+    /// Reads a character of a text, or an escape.
     fn unit(&mut self, into: &mut Vec<u16>) -> Result<(), Diagnostic> {
         let mut chars = self.rest.chars();
         let Some(first) = chars.next() else { return Ok(()) };
@@ -238,7 +239,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Whether a byte goes on a decimal number with a fraction or an exponent.
+/// Returns true if a byte continues a decimal number with a fraction or an exponent.
 fn is_part_of_real(radix: u32, byte: u8, next: u8, previous: u8) -> bool {
     if radix != 10 {
         return false;
@@ -251,7 +252,8 @@ fn is_part_of_real(radix: u32, byte: u8, next: u8, previous: u8) -> bool {
     }
 }
 
-/// An integer literal. The magnitude of the smallest number is taken, which only a minus in front makes legal.
+/// Returns an integer literal. `None` if it is too large. The magnitude of the smallest number is accepted, although only a minus sign in
+/// front makes it valid.
 fn integer(digits: &str, radix: u32, is_long: bool) -> Option<Kind> {
     let (digits, radix) = match radix {
         10 if digits.len() > 1 && digits.starts_with('0') => (&digits[1..], 8),

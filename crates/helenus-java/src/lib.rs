@@ -1,9 +1,9 @@
-//! The part of Java that functions of users are written in.
+//! The part of Java in which users write functions.
 //!
-//! Cassandra compiles a function's body with Eclipse's compiler, as the body of a method, and lets it call what is in a list of classes
-//! (`org.apache.cassandra.cql3.functions.JavaBasedUDFunction`). Here the body is read and interpreted: statements and expressions
-//! of Java without classes and lambdas, and the methods that `signatures.txt` lists. A function reads no file and nothing of its
-//! surroundings but `System`'s clocks and `Math.random`, and ends when its time or its memory is spent.
+//! Cassandra compiles a function's body with Eclipse's compiler, as the body of a method, and lets it use a list of classes
+//! (`org.apache.cassandra.cql3.functions.JavaBasedUDFunction`). This crate parses and interprets the body. It supports statements and
+//! expressions of Java without classes and lambdas, and the methods that `signatures.txt` lists. A function reads no file, and nothing of
+//! its environment except `System`'s clocks and `Math.random`. It is stopped when its time or its memory is used up.
 
 mod arrays;
 mod ast;
@@ -62,31 +62,31 @@ pub use error::{CompileError, Diagnostic, Failure};
 use context::Context;
 use value::{Value, parameter_type};
 
-/// Whether a word can be a name in Java.
+/// Returns true if a word can be a name in Java.
 pub fn is_name(word: &str) -> bool {
     word.starts_with(lexer::is_word_start)
         && word.chars().all(lexer::is_word_part)
         && !parser::is_keyword(word)
 }
 
-/// What a function takes and gives.
+/// A function's parameters and result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     pub arguments: Vec<(String, CqlType)>,
     pub returns: CqlType,
-    /// Arguments and the result may be null, and are boxed therefore.
+    /// True if arguments and the result may be null. Primitive types are then boxed.
     pub is_called_on_null: bool,
 }
 
-/// The types that a function makes values of by name.
+/// The types that a function names to create values of them.
 pub trait Types {
-    /// The user type of the function's keyspace.
+    /// Returns a user type of the function's keyspace. `None` if there is no such type.
     fn user_type(&self, name: &str) -> Option<CqlType>;
-    /// A type as CQL writes it.
+    /// Returns the type with this CQL definition. `None` if it is not a valid type.
     fn named(&self, definition: &str) -> Option<CqlType>;
 }
 
-/// A function that can be called.
+/// A compiled function.
 #[derive(Debug)]
 pub struct Function {
     signature: Signature,
@@ -94,10 +94,10 @@ pub struct Function {
 }
 
 impl Function {
-    /// Reads and checks a body.
+    /// Parses and checks a body.
     ///
     /// # Errors
-    /// What in it is no Java, or no Java that is understood here.
+    /// The parts of the body that are not Java, or not the part of Java that is supported here.
     pub fn compile(source: &str, signature: Signature) -> Result<Function, CompileError> {
         let is_nullable = signature.is_called_on_null;
         let arguments = signature.arguments.iter();
@@ -122,10 +122,11 @@ impl Function {
         }
     }
 
-    /// Calls it; the arguments must be as many as it takes, and none null unless it is called on null.
+    /// Calls the function. The number of arguments must be that of the signature. No argument may be null unless `is_called_on_null` is
+    /// set.
     ///
     /// # Errors
-    /// What it throws, or that the deadline has passed.
+    /// The exception that the function throws, or that the deadline has passed.
     pub fn call(
         &self,
         arguments: Vec<Option<CqlValue>>,

@@ -1,4 +1,5 @@
-//! Methods, constants and constructors that functions may use: those of dates, times and arrays, and all others.
+//! Methods, constants and constructors that functions may use. They are looked up among those of dates, times and arrays, and then among
+//! all others.
 
 use crate::value::{EvalResult, Value};
 use crate::{arrays, create, methods, statics, time_library};
@@ -6,7 +7,7 @@ use crate::{arrays, create, methods, statics, time_library};
 /// Calls a method of `object`.
 ///
 /// # Errors
-/// What it throws, or that there is none like that.
+/// The exception that the method throws, or an error if there is no such method.
 pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> EvalResult {
     let found = match object {
         Value::Date(millis) => time_library::date::call(millis, method, arguments)?,
@@ -37,10 +38,10 @@ pub(crate) fn call_static(class: &str, method: &str, arguments: &[Value]) -> Eva
     }
 }
 
-/// A constant.
+/// Returns a constant.
 ///
 /// # Errors
-/// There is none like that.
+/// There is no such constant.
 pub(crate) fn field(class: &str, name: &str) -> EvalResult {
     match time_library::statics::field(class, name) {
         Some(value) => Ok(value),
@@ -48,7 +49,7 @@ pub(crate) fn field(class: &str, name: &str) -> EvalResult {
     }
 }
 
-/// Makes the object of `new`.
+/// Creates the object of a `new` expression.
 ///
 /// # Errors
 /// As [`call`].

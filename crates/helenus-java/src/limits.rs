@@ -1,7 +1,7 @@
-//! Limits of a call: elements and text at once, and how deep its collections nest.
+//! Limits of a call: the size of a collection and of a text, and how deep collections nest.
 //!
-//! Values are counted by reference, so collections that hold each other are not given back by themselves, and a long chain of them would be
-//! given back by a recursion as deep. Therefore a call keeps those that something was put into, and empties them at its end.
+//! Values are reference-counted, so collections that hold each other are never freed. Freeing a long chain of collections would need an
+//! equally deep recursion. Therefore a call keeps all collections that values were put into, and empties them at its end.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -11,40 +11,40 @@ use crate::budget::{self, ELEMENT};
 use crate::error::Failure;
 use crate::value::Value;
 
-/// Bytes of a text at most.
+/// Maximum bytes of a text.
 pub(crate) const TEXT_MAX: usize = 16 << 20;
 
-/// Elements of a collection at most.
+/// Maximum elements of a collection.
 pub(crate) const LEN_MAX: usize = 1 << 20;
 
-/// Values in a value at most where all of them are looked at; a collection that is held twice counts twice.
+/// Maximum values in a value that an operation reads as a whole. A collection that is held twice counts twice.
 const VALUES_MAX: usize = 1 << 20;
 
-/// How deep values nest at most where all of them are looked at.
+/// Maximum depth of a value that an operation reads as a whole.
 const DEPTH_MAX: usize = 64;
 
-/// Values that must be taken apart at the end of a call.
+/// The nested collections of a call, which are emptied at the call's end.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    /// Collections that have something of their kind in them, or are in one, in the order in which that came about.
+    /// Collections that hold a collection or are held in one, in the order in which they were first nested.
     nested: Vec<Value>,
     known: HashSet<usize>,
 }
 
 impl Limits {
-    /// Counts what came of an operation.
+    /// Counts the memory of an operation's result.
     ///
     /// # Errors
-    /// If all that the call may allocate is spent.
+    /// If the call has used up its time or memory.
     pub fn made(&self, value: &Value) -> Result<(), Failure> {
         budget::check()?;
         budget::spend(fresh_size(value))
     }
 
-    /// Counts a call of a method before it is made.
+    /// Counts a call of a method before the call.
     ///
     /// # Errors
-    /// As [`made`](Self::made), or if all of the values would be looked at, and they are too many or nest too deeply.
+    /// As [`made`](Self::made), or if the method reads whole values that are too large or nest too deeply.
     pub fn calling(
         &mut self,
         method: &str,
@@ -99,7 +99,7 @@ impl Drop for Limits {
     }
 }
 
-/// Whether a method looks at no more than one level of what it is given.
+/// Returns true if a method reads at most one level of its object and arguments.
 fn is_shallow(object: Option<&Value>, method: &str) -> bool {
     match method {
         "size" | "isEmpty" | "iterator" | "hasNext" | "next" | "getKey" | "getValue" | "keySet"
@@ -120,7 +120,7 @@ fn address(value: &Value) -> Option<usize> {
     })
 }
 
-/// What a value takes without what it refers to, in bytes.
+/// Returns the bytes of a value, without those of the values that it refers to.
 fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -134,7 +134,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// What has been allocated for a value, if nothing else holds it.
+/// Returns the bytes allocated for a value if no other value shares it.
 fn fresh_size(value: &Value) -> usize {
     let is_fresh = match value {
         Value::String(text) => Arc::strong_count(text) == 1,
@@ -148,10 +148,10 @@ fn fresh_size(value: &Value) -> usize {
     if is_fresh { size(value) } else { 0 }
 }
 
-/// Checks a value all of which is to be looked at.
+/// Checks a value that an operation reads as a whole.
 ///
 /// # Errors
-/// If that is too much, or nests too deeply.
+/// If the value is too large or nests too deeply.
 pub(crate) fn check_whole(value: &Value) -> Result<(), Failure> {
     let mut left = VALUES_MAX;
     check_level(value, 0, &mut left)

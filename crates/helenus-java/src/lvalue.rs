@@ -12,7 +12,7 @@ use crate::number::{binary, convert};
 use crate::value::{Array, EvalResult, Value};
 
 impl Frame<'_> {
-    /// Calls what makes a value of its arguments.
+    /// Creates a value from its arguments with `make`, and counts it against the limits.
     pub fn made(
         &mut self,
         arguments: Vec<Value>,
@@ -54,7 +54,7 @@ impl Frame<'_> {
         Ok(array)
     }
 
-    /// An element, or the length of an array.
+    /// Returns an element of an array, or the array's length.
     pub fn part(&mut self, expr: &Expr) -> EvalResult<Value> {
         match &expr.kind {
             ExprKind::Element { array, index } => {
@@ -94,7 +94,7 @@ impl Frame<'_> {
         })
     }
 
-    /// What `variable operator= value` sets the variable to: a number is cut off to the variable's type.
+    /// Returns the value that `variable operator= value` assigns. A number is converted to the variable's type, and may lose digits.
     pub fn compound(
         &mut self,
         target: &AssignTarget,
@@ -117,7 +117,7 @@ impl Frame<'_> {
     }
 }
 
-/// Where a value is assigned to.
+/// The place that a value is assigned to.
 pub(crate) enum LValue {
     Slot(usize),
     Element(Rc<Array>, i32),
@@ -131,7 +131,7 @@ impl LValue {
         }
     }
 
-    /// Sets it, and gives what it is then.
+    /// Assigns a value, and returns the new value of the place.
     pub fn set(&self, frame: &mut Frame<'_>, value: Value) -> EvalResult<Value> {
         match self {
             LValue::Slot(slot) => {

@@ -32,7 +32,7 @@ pub(crate) fn math(method: &str, arguments: &[Value]) -> EvalResult {
             if nan {
                 return Ok(both);
             }
-            // Of the type that both are brought to.
+            // The result has the type to which both operands are promoted.
             let ty = match both {
                 Value::Long(_) => Type::Long,
                 Value::Float(_) => Type::Float,
@@ -114,7 +114,7 @@ pub(crate) fn math(method: &str, arguments: &[Value]) -> EvalResult {
     }
 }
 
-/// Integers of which none is a `long` give an `int`.
+/// Returns true if neither integer is a `long`. The result is an `int` then.
 fn is_int(left: &Value, right: &Value) -> bool {
     !matches!(left, Value::Long(_)) && !matches!(right, Value::Long(_))
 }
@@ -149,7 +149,7 @@ fn floor(left: &Value, right: &Value, operate: fn(i64, i64) -> i64) -> EvalResul
     let (a, b) = longs(left, right)?;
     match b {
         0 => Err(Failure::thrown("java.lang.ArithmeticException", "/ by zero")),
-        // The only quotient that does not fit; its remainder is none.
+        // This is the only quotient that does not fit. Its remainder is 0.
         -1 if a == i64::MIN => Ok(Value::Long(if operate(1, -1) == 0 { 0 } else { a })),
         _ if is_int(left, right) => Ok(Value::Int(operate(a, b) as i32)),
         _ => Ok(Value::Long(operate(a, b))),

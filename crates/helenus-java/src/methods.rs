@@ -21,7 +21,7 @@ use crate::{buffer, collections, fields, strings, text};
 /// Calls a method of `object`.
 ///
 /// # Errors
-/// What it throws, or that there is none like that.
+/// The exception that the method throws, or an error if there is no such method.
 pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> EvalResult {
     match (method, arguments) {
         _ if object.is_null() => return Err(Failure::null_pointer()),
@@ -100,10 +100,10 @@ pub(crate) fn call(object: &Value, method: &str, arguments: &[Value]) -> EvalRes
     })
 }
 
-/// Bits of a large integer at most.
+/// Maximum bits of a large integer.
 const BITS_MAX: u64 = 1 << 18;
 
-/// Methods of numbers, boxed or large.
+/// Calls a method of a number, boxed or large.
 fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Value>, Failure> {
     let ty = match method {
         "byteValue" => Some(Type::Byte),
@@ -203,7 +203,7 @@ fn number(object: &Value, method: &str, arguments: &[Value]) -> Result<Option<Va
             Some(Value::BigInteger(a.to_big_int().ok_or_else(too_large)?))
         }
         (Value::BigDecimal(a), "toPlainString", []) => {
-            // With as many zeros as its scale asks for.
+            // The scale can add as many zeros to the text.
             if a.scale.unsigned_abs() as usize > TEXT_MAX {
                 return Err(Failure::out_of_memory());
             }
@@ -217,7 +217,7 @@ fn too_large() -> Failure {
     Failure::thrown("java.lang.ArithmeticException", "the result is too large")
 }
 
-/// The low bits of a large integer, or the nearest real.
+/// Returns the low bits of a large integer, or the nearest real number.
 fn big_integer(value: &BigInt, ty: &Type) -> Option<Value> {
     match ty {
         Type::Float => value.to_string().parse().ok().map(Value::Float),
@@ -263,7 +263,7 @@ fn local_date(days: i64, method: &str) -> Option<Value> {
     }
 }
 
-/// As `compareTo`.
+/// Compares two values, as `compareTo` does.
 ///
 /// # Errors
 /// If the two can't be compared.
@@ -282,7 +282,7 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> 
             Some(order) => order,
             None => return Err(Failure::class_cast(&right.class_name(), &left.class_name())),
         },
-        // As two signed numbers.
+        // Java compares a UUID as two signed numbers.
         (Value::Uuid(a), Value::Uuid(b)) => {
             let halves = |value: u128| ((value >> 64) as i64, value as i64);
             halves(*a).cmp(&halves(*b))
@@ -307,7 +307,7 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering, Failure> 
     })
 }
 
-/// Sorts by the natural order, and keeps what is equal in its order.
+/// Sorts by the natural order. The sort is stable.
 ///
 /// # Errors
 /// If two elements can't be compared.
@@ -317,10 +317,10 @@ pub(crate) fn sort(values: &RefCell<Vec<Value>>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sorts by merging, and stops at the first failure, which the sorts of the standard library can't.
+/// Sorts by merging, and stops at the first failure. The sorts of the standard library can't stop.
 fn merge_sorted(mut values: Vec<Value>) -> Result<Vec<Value>, Failure> {
     if values.len() < 2 {
-        // Java compares nothing then.
+        // Java does not compare a single element.
         return Ok(values);
     }
     budget::walk(values.len() / 16)?;
@@ -337,9 +337,9 @@ fn merge_sorted(mut values: Vec<Value>) -> Result<Vec<Value>, Failure> {
     Ok(merged)
 }
 
-/// As `hashCode`, for what it is defined for; texts of others' values are hashed.
+/// Returns the value's `hashCode`. For classes without a defined hash code, returns the hash of the value's text.
 ///
-/// 0 if the call's time is over.
+/// The result is 0 if the call's time is over.
 pub(crate) fn hash(value: &Value) -> i32 {
     let steps = match value {
         Value::String(text) => budget::steps_of(text.len()),
@@ -389,7 +389,7 @@ pub(crate) fn hash(value: &Value) -> i32 {
     }
 }
 
-/// `BigInteger.hashCode`
+/// Implements `BigInteger.hashCode`.
 fn hash_of_integer(value: &BigInt) -> i32 {
     let (sign, digits) = value.to_u32_digits();
     let add = |hash: i32, digit: &u32| hash.wrapping_mul(31).wrapping_add(*digit as i32);
@@ -400,7 +400,7 @@ fn hash_of_integer(value: &BigInt) -> i32 {
     }
 }
 
-/// How many of the bits that say so a UUID's kind takes.
+/// Implements `UUID.variant`.
 fn variant(uuid: u128) -> i32 {
     match uuid as u64 >> 61 {
         0..=3 => 0,

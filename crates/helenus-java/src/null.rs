@@ -1,4 +1,4 @@
-//! Java's errors for a null where an object is needed.
+//! Java's errors for a null in place of an object.
 
 use crate::ast::{Expr, ExprKind, Type};
 use crate::classes::whole_name;
@@ -8,7 +8,7 @@ use crate::signatures;
 use crate::value::Value;
 
 impl Frame<'_> {
-    /// Says of a null which variable it was that had to be taken out of its box.
+    /// Adds to a null pointer exception which variable could not be unboxed.
     pub fn because(&self, failure: Failure, operands: &[(&Expr, &Value)]) -> Failure {
         let null = operands.iter().find_map(|(expr, value)| match expr.kind {
             ExprKind::Local(slot) if value.is_null() => Some(slot),
@@ -33,7 +33,7 @@ impl Frame<'_> {
         }
     }
 
-    /// What is thrown when a method is called of a variable that is null. What else can be null has no name.
+    /// Returns the exception of a method call on null. The message names the object if it is a variable.
     pub fn asked_of_null(&self, object: &Expr, method: &str, arguments: usize) -> Failure {
         let ExprKind::Local(slot) = object.kind else {
             return Failure::null_pointer();
@@ -58,13 +58,13 @@ impl Frame<'_> {
         )
     }
 
-    /// In the words of Java, which has no names of variables: `<parameter1>`, `<local3>`.
+    /// Returns the exception in Java's words, which number variables instead of naming them: `<parameter1>`, `<local3>`.
     fn null_because(&self, method: &str, slot: usize) -> Failure {
         let parameters = self.context.signature.arguments.len();
         let variable = match slot < parameters {
             true => format!("parameter{}", slot + 1),
             false => {
-                // The method's object comes first; `long` and `double` take two places.
+                // In the numbering, the method's object comes first, and `long` and `double` take two places.
                 let size = |ty: &Type| {
                     if matches!(ty, Type::Long | Type::Double) {
                         2
@@ -82,7 +82,7 @@ impl Frame<'_> {
     }
 }
 
-/// A class as the virtual machine names it: whole, but for two.
+/// Returns a class's name in the messages of the virtual machine: the full name, except for `String` and `Object`.
 fn short_name(ty: &Type) -> &str {
     match ty.name() {
         name @ ("String" | "Object") => name,

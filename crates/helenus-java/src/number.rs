@@ -1,4 +1,4 @@
-//! Java's arithmetic: promotion of operands, overflow that wraps, casts that cut off.
+//! Java's arithmetic: promotion of operands, overflow that wraps, and narrowing casts.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::text;
 use crate::value::Value;
 
-/// A pair of operands, brought to one type.
+/// A pair of operands, promoted to one type.
 enum Pair {
     Ints(i32, i32),
     Longs(i64, i64),
@@ -16,7 +16,7 @@ enum Pair {
 }
 
 impl Value {
-    /// The number that a primitive or its box holds, where it is an integer.
+    /// Returns the integer that a primitive or its box holds. `None` for other values.
     pub fn as_long(&self) -> Option<i64> {
         Some(match *self {
             Value::Char(value) => i64::from(value),
@@ -36,10 +36,10 @@ impl Value {
         }
     }
 
-    /// What an argument that has to be an `int` holds.
+    /// Returns the value of an argument that must be an `int`.
     ///
     /// # Errors
-    /// If it is null or no small integer.
+    /// If the argument is null or does not hold a small integer.
     pub fn to_int(&self) -> Result<i32, Failure> {
         match self {
             Value::Null => Err(Failure::null_pointer()),
@@ -52,7 +52,7 @@ impl Value {
     }
 }
 
-/// Which of the four types of arithmetic a number takes part in, least first.
+/// Returns the rank of a number's type among the four types of arithmetic, lowest first. `None` for other values.
 fn rank(value: &Value) -> Option<u8> {
     match value {
         Value::Char(_) | Value::Byte(_) | Value::Short(_) | Value::Int(_) => Some(0),
@@ -86,10 +86,10 @@ fn pair(left: &Value, right: &Value) -> Result<Pair, Failure> {
     })
 }
 
-/// The value of `left operator right`.
+/// Returns the value of `left operator right`.
 ///
 /// # Errors
-/// Division of an integer by zero, and operands that the operator does not take.
+/// Division of an integer by zero, or operands that the operator does not accept.
 pub(crate) fn binary(operator: Operator, left: &Value, right: &Value) -> Result<Value, Failure> {
     match operator {
         Operator::Add if is_text(left) || is_text(right) => {
@@ -132,8 +132,8 @@ fn is_text(value: &Value) -> bool {
     matches!(value, Value::String(_))
 }
 
-/// As `==`: of numbers their values, of others whether they are the same. Boxes and texts are compared by value, since it is left to
-/// Java's caches which of them are the same.
+/// Compares two values as `==` does: numbers by value, other objects by identity. Boxes and texts are compared by value, since in Java
+/// their identity depends on caches.
 fn same(left: &Value, right: &Value) -> bool {
     match pair(left, right) {
         Ok(Pair::Ints(a, b)) => a == b,
@@ -185,7 +185,7 @@ fn arithmetic(operator: Operator, pair: Pair) -> Result<Value, Failure> {
     })
 }
 
-/// Shifts keep the type of what is shifted.
+/// Shifts a number. The result has the type of the left operand.
 fn shift(operator: Operator, left: &Value, right: &Value) -> Result<Value, Failure> {
     pair(left, right)?;
     let by = right.as_long().unwrap_or_default() as u32;
@@ -200,10 +200,10 @@ fn shift(operator: Operator, left: &Value, right: &Value) -> Result<Value, Failu
     })
 }
 
-/// The value of an operator of one operand.
+/// Returns the value of an operator with one operand.
 ///
 /// # Errors
-/// If the operator does not take it.
+/// If the operator does not accept the operand.
 pub(crate) fn unary(operator: UnaryOperator, value: &Value) -> Result<Value, Failure> {
     match operator {
         UnaryOperator::Not => match value {
@@ -212,13 +212,13 @@ pub(crate) fn unary(operator: UnaryOperator, value: &Value) -> Result<Value, Fai
             other => Err(Failure::class_cast(&other.class_name(), "java.lang.Boolean")),
         },
         UnaryOperator::Plus => binary(Operator::Add, &Value::Int(0), value),
-        // Minus zero comes of a product, not of a difference.
+        // A product with -1 turns zero into minus zero, as Java does. A difference would not.
         UnaryOperator::Minus => binary(Operator::Multiply, &Value::Int(-1), value),
         UnaryOperator::Complement => binary(Operator::Xor, &Value::Int(-1), value),
     }
 }
 
-/// A number as one of that type, cut off as Java does; none if it is no number or that is no type of numbers.
+/// Converts a number to another type, narrowing it as Java does. `None` if the value is not a number, or the type is not one of numbers.
 pub(crate) fn convert(value: &Value, ty: &Type) -> Option<Value> {
     let real = match *value {
         Value::Float(value) => Some(f64::from(value)),
@@ -229,7 +229,7 @@ pub(crate) fn convert(value: &Value, ty: &Type) -> Option<Value> {
         Some(_) => None,
         None => Some(value.as_long()?),
     };
-    // Reals go to the small types by way of `int`. Rust's casts saturate as Java's do.
+    // Reals are converted to the small types through `int`. Rust's casts saturate as Java's do.
     let int = || whole.map_or_else(|| real.unwrap_or_default() as i32, |whole| whole as i32);
     Some(match ty {
         Type::Char => Value::Char(int() as u16),

@@ -12,16 +12,16 @@ use crate::value::Value;
 /// The order of a set's or a map's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As they were put in: `LinkedHashSet`, and what comes from CQL.
+    /// The order of insertion: `LinkedHashSet`, and collections from CQL.
     Insertion,
-    /// By the buckets of a hash table: `HashSet`.
+    /// The order of a hash table's buckets: `HashSet`.
     Hash,
-    /// `TreeSet`
+    /// The natural order of keys: `TreeSet`.
     Sorted,
 }
 
 impl Order {
-    /// That of the class with this name.
+    /// Returns the order of the class with this name.
     pub fn of_class(class: &str) -> Order {
         match class {
             "HashSet" | "HashMap" => Order::Hash,
@@ -48,20 +48,20 @@ impl Keyed for (Value, Value) {
     }
 }
 
-/// Elements with different keys.
+/// Elements with distinct keys, in an order.
 #[derive(Debug)]
 pub(crate) struct Ordered<T> {
     order: Order,
-    /// Buckets of the hash table.
+    /// Number of buckets of the hash table.
     buckets: Cell<usize>,
     elements: RefCell<Vec<T>>,
 }
 
-/// Buckets of an empty `HashMap`; there are twice as many once it is filled to three quarters.
+/// Buckets of an empty `HashMap`. Their number doubles when the table is filled to three quarters.
 const BUCKETS: usize = 16;
 
 impl<T: Keyed> Ordered<T> {
-    /// Elements in the order in which they stand.
+    /// Creates a collection that keeps elements in the order of insertion.
     pub fn as_inserted(elements: Vec<T>) -> Ordered<T> {
         Ordered {
             order: Order::Insertion,
@@ -77,7 +77,7 @@ impl<T: Keyed> Ordered<T> {
         }
     }
 
-    /// Where the element of that key stands.
+    /// Returns the index of the element with this key.
     pub fn find(&self, key: &Value) -> Option<usize> {
         self.elements
             .borrow()
@@ -85,12 +85,12 @@ impl<T: Keyed> Ordered<T> {
             .position(|element| element.key().equals(key))
     }
 
-    /// Puts an element with a new key where it belongs.
+    /// Inserts an element with a new key at its place in the order.
     ///
     /// # Errors
-    /// If its key can't be compared with the others'.
+    /// If its key can't be compared with the others.
     pub fn insert(&self, element: T) -> Result<(), Failure> {
-        // Taken out meanwhile: a key may be what it is put into, or hold it.
+        // The elements are taken out meanwhile, because the key may be this collection or contain it.
         let mut elements = self.elements.take();
         let place = self.place(&mut elements, element.key());
         if let Ok(at) = place {
@@ -100,7 +100,7 @@ impl<T: Keyed> Ordered<T> {
         place.map(drop)
     }
 
-    /// Where an element with a new key belongs; the table may grow for it.
+    /// Returns the index for an element with a new key. The hash table may grow for it.
     fn place(&self, elements: &mut [T], key: &Value) -> Result<usize, Failure> {
         match self.order {
             Order::Insertion => Ok(elements.len()),
@@ -108,14 +108,15 @@ impl<T: Keyed> Ordered<T> {
                 if elements.len() + 1 > self.buckets.get() / 4 * 3 {
                     self.buckets.set(self.buckets.get() * 2);
                     budget::room_for(elements.len())?;
-                    // Each key is hashed once: hashes of a call whose time is over are all the same.
+                    // Each key is hashed only once. When the call's time ends, all hashes become 0, which must not happen between two
+                    // comparisons of a key.
                     elements.sort_by_cached_key(|element| self.bucket(element.key()));
                 }
                 let bucket = self.bucket(key);
                 Ok(elements.partition_point(|other| self.bucket(other.key()) <= bucket))
             }
             Order::Sorted => {
-                // Also for the first one, which must have an order.
+                // This check is for the first key, which also must be comparable.
                 compare(key, key)?;
                 let mut failed = None;
                 let at = elements.partition_point(|other| {

@@ -1,4 +1,4 @@
-//! Reads a function's body: tokens, names and types. Statements are read in [`crate::statement`], expressions in [`crate::expression`].
+//! Parses a function's body: tokens, names and types. [`crate::statement`] parses statements, [`crate::expression`] expressions.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use crate::classes;
 use crate::error::Diagnostic;
 use crate::lexer::{Kind, Token, tokens};
 
-/// How deep statements and expressions may nest.
+/// Maximum depth of nested statements and expressions.
 const DEPTH_MAX: usize = 50;
 
-/// The name of the type of a variable that its value tells.
+/// The type name of a variable declared with `var`, until the type of its value is known.
 pub(crate) const VAR: &str = "var";
 
-/// The name of a type that there isn't.
+/// The name that replaces the name of an unknown type.
 pub(crate) const UNKNOWN: &str = "?";
 
 pub(crate) type Parsed<T> = Result<T, Diagnostic>;
@@ -21,36 +21,36 @@ pub(crate) type Parsed<T> = Result<T, Diagnostic>;
 pub(crate) struct Parser {
     pub tokens: Vec<Token>,
     pub at: usize,
-    /// The variables that can be seen, innermost last.
+    /// The visible variables and their slots, innermost last.
     pub visible: Vec<(String, usize)>,
     pub slots: Vec<Type>,
-    /// The variables that were given their only value where they were declared.
+    /// Slots of the final variables that were declared with a value.
     pub finals: Vec<usize>,
     depth: usize,
-    /// What is wrong although it could be read.
+    /// Errors after which parsing continues.
     mistakes: Vec<Diagnostic>,
     pub forbidden: BTreeSet<String>,
 }
 
-/// A source that could be read.
+/// A source that could be parsed.
 pub(crate) struct Source {
     pub body: Body,
-    /// What is wrong with it all the same.
+    /// Errors that did not stop the parser.
     pub mistakes: Vec<Diagnostic>,
-    /// What in it functions may not do.
+    /// Uses of Java's features that functions may not use.
     pub forbidden: BTreeSet<String>,
 }
 
-/// A place to go back to.
+/// A position that the parser can return to.
 pub(crate) struct Mark {
     at: usize,
     mistakes: usize,
 }
 
-/// Reads a body whose parameters have these names and types.
+/// Parses a body whose parameters have these names and types.
 ///
 /// # Errors
-/// The first thing that is no Java, or no Java that is understood here.
+/// The first part of the source that is not Java, or not supported here.
 pub(crate) fn parse(source: &str, parameters: &[(String, Type)]) -> Parsed<Source> {
     let mut parser = Parser {
         tokens: tokens(source)?,
@@ -117,12 +117,12 @@ impl Parser {
         self.mistakes.truncate(mark.mistakes);
     }
 
-    /// Notes what functions may not do.
+    /// Notes the use of a feature that functions may not use.
     pub fn forbid(&mut self, what: impl Into<String>) {
         self.forbidden.insert(what.into());
     }
 
-    /// Notes a mistake that reading goes on after.
+    /// Notes an error after which parsing continues.
     pub fn note(&mut self, line: u32, message: impl Into<String>) {
         self.mistakes.push(Diagnostic::new(line, message));
     }
@@ -131,12 +131,12 @@ impl Parser {
         Diagnostic::new(self.line(), message)
     }
 
-    /// The error at a token that can't stand where it stands.
+    /// Returns the error for a token that is not allowed at its place.
     pub fn unexpected(&self) -> Diagnostic {
         let shown = match self.peek() {
             Kind::End => return self.open("Syntax error, insert \"}\" to complete ClassBody"),
             Kind::Word(word) => word.clone(),
-            // The body's own brace closes what the body stands in.
+            // The brace closes the method that Cassandra generates around the body.
             Kind::Symbol("}") => return self.open("Syntax error on token \"}\", delete this token"),
             Kind::Symbol(symbol) => (*symbol).to_owned(),
             Kind::Int(value) => value.to_string(),
@@ -149,19 +149,19 @@ impl Parser {
         self.error(format!("Syntax error on token \"{shown}\", delete this token"))
     }
 
-    /// An error that shows after the body only, two lines below its last.
+    /// Returns an error that the compiler reports behind the body, two lines below the last.
     fn open(&self, message: &str) -> Diagnostic {
         let last = self.tokens.last().map_or(1, |token| token.line);
         Diagnostic::new(last + 2, message)
     }
 
-    /// The line of what stands before.
+    /// Returns the line of the previous token.
     fn line_before(&self) -> u32 {
         let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
         before.map_or(1, |token| token.line)
     }
 
-    /// The end of a statement, which is part of what the compiler calls `whole`.
+    /// Reads the semicolon at the end of a statement. `whole` is the compiler's name for the construct that the semicolon completes.
     pub fn end(&mut self, whole: &str) -> Parsed<()> {
         if self.take_symbol(";") {
             return Ok(());
@@ -223,7 +223,7 @@ impl Parser {
         }
     }
 
-    /// Goes one level deeper.
+    /// Parses one level deeper.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEPTH_MAX {
             return Err(self.error("The code is nested too deeply"));
@@ -239,7 +239,7 @@ impl Parser {
         found.map(|&(_, slot)| slot)
     }
 
-    /// Notes an assignment to what has its only value already.
+    /// Notes an error if a final variable that has its value is assigned again.
     pub fn check_final(&mut self, line: u32, target: &AssignTarget) {
         let AssignTarget::Local(slot) = target else { return };
         if !self.finals.contains(slot) {
@@ -263,13 +263,13 @@ impl Parser {
         Ok(slot)
     }
 
-    /// A type with its type arguments, or of arrays: `java.util.Map<String, Integer>`, `int[]`.
+    /// Reads a type with its type arguments and array brackets: `java.util.Map<String, Integer>`, `int[]`.
     pub fn type_name(&mut self) -> Parsed<Type> {
         let ty = self.element_type()?;
         self.dimensions(ty)
     }
 
-    /// Arrays of a type, as many deep as pairs of brackets follow.
+    /// Reads pairs of brackets behind a type. Each pair makes the type an array.
     pub fn dimensions(&mut self, mut ty: Type) -> Parsed<Type> {
         while self.is_symbol("[") && self.is_symbol_at(1, "]") {
             self.at += 2;
@@ -278,7 +278,7 @@ impl Parser {
         Ok(ty)
     }
 
-    /// A type that is no array.
+    /// Reads a type without array brackets.
     pub fn element_type(&mut self) -> Parsed<Type> {
         let line = self.line();
         let Kind::Word(word) = self.peek() else {
@@ -305,7 +305,7 @@ impl Parser {
         Ok(Type::generic(name, arguments))
     }
 
-    /// `<…>`, if it follows; bounds stand for what they bound.
+    /// Reads the type arguments `<…>`, if they follow. A bounded wildcard is replaced by its bound.
     pub fn type_arguments(&mut self) -> Parsed<Vec<Type>> {
         let mut arguments = Vec::new();
         if !self.take_symbol("<") {

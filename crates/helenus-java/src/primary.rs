@@ -8,7 +8,7 @@ use crate::error::Diagnostic;
 use crate::lexer::Kind;
 use crate::parser::{Parsed, Parser, UNKNOWN};
 
-/// What functions call the maker of user types and tuples.
+/// The variable with which functions create values of user types and tuples.
 const CONTEXT: &str = "udfContext";
 
 impl Parser {
@@ -62,7 +62,7 @@ impl Parser {
         Ok(Expr { line, kind })
     }
 
-    /// `[2][3]`, `[]{1, 2}`
+    /// Reads the rest of a new array: `[2][3]`, or `[]{1, 2}`.
     fn new_array(&mut self, line: u32, of: Type) -> Parsed<Expr> {
         let mut ty = of;
         let mut lengths = Vec::new();
@@ -80,7 +80,7 @@ impl Parser {
         Ok(Expr { line, kind })
     }
 
-    /// `{1, 2}` of an array's type.
+    /// Reads the elements `{1, 2}` of an array of type `ty`.
     pub fn array_of(&mut self, ty: &Type) -> Parsed<Expr> {
         let line = self.line();
         let Type::Array(of) = ty else {
@@ -103,7 +103,7 @@ impl Parser {
         Ok(Expr { line, kind })
     }
 
-    /// What begins with a name: a variable, or a class and one of its methods or fields.
+    /// Reads an expression that begins with a name: a variable, or a class with a method or field.
     fn named(&mut self, word: &str) -> Parsed<Expr> {
         let line = self.line();
         let kind = if let Some(slot) = self.slot(word) {
@@ -124,7 +124,7 @@ impl Parser {
         Ok(Expr { line, kind })
     }
 
-    /// `Class.field`, `Class.method(…)` or `Class.class`.
+    /// Reads `Class.field`, `Class.method(…)` or `Class.class`.
     fn member(&mut self, line: u32) -> Parsed<ExprKind> {
         let mut last = self.name()?;
         if self.is_symbol("(") {
@@ -145,7 +145,7 @@ impl Parser {
         }
         let mut class = String::new();
         while self.is_symbol(".") {
-            // A field's object: what follows is asked of it.
+            // `last` is a field, and the rest of the expression uses the field's object.
             if classes::resolve(&class).is_some() && !self.is_class(&class, &last) {
                 break;
             }

@@ -7,7 +7,7 @@ use num_bigint::{BigInt, Sign};
 
 use crate::error::Failure;
 
-/// What becomes of digits that a scale has no room for.
+/// The treatment of digits that a scale has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundingMode {
     Up,
@@ -43,10 +43,10 @@ impl RoundingMode {
     }
 }
 
-/// `dividend.divide(divisor, scale, mode)`
+/// Implements `dividend.divide(divisor, scale, mode)`.
 ///
 /// # Errors
-/// If the divisor is zero, if digits would be lost that may not be, or if the result is too large.
+/// If the divisor is zero, if the mode does not allow rounding but digits would be lost, or if the result is too large.
 pub(crate) fn divide(
     dividend: &Decimal,
     divisor: &Decimal,
@@ -64,7 +64,7 @@ pub(crate) fn divide(
         return Ok(Decimal::new(quotient, scale));
     }
     let is_negative = (dividend.sign() == Sign::Minus) != (divisor.sign() == Sign::Minus);
-    // Of the digits that are left out, to a half of the last one that stays.
+    // Order of the discarded digits relative to half a unit of the last digit.
     let half = (rest.magnitude() * 2u32).cmp(divisor.magnitude());
     let is_odd = quotient.bit(0);
     let is_away = match mode {

@@ -6,24 +6,25 @@ use std::sync::OnceLock;
 use crate::ast::Type;
 use crate::classes;
 
-/// A class by line: `class Name<Variables> : Superclass`, its methods as Java declares them, and its constructors, called `new`.
+/// The classes. Each begins with a line `class Name<Variables> : Superclass`. Its methods follow as Java declares them, with constructors
+/// called `new`.
 const SIGNATURES: [&str; 2] = [
     include_str!("signatures.txt"),
     include_str!("signatures_time.txt"),
 ];
 
-/// The name under which constructors stand.
+/// The name of constructors in the list of methods.
 pub(crate) const CONSTRUCTOR: &str = "new";
 
-/// A method, or a constructor. Names of a capital letter alone stand for types that its object or its arguments tell.
+/// A method or a constructor. Type names of a single capital letter are type variables, which the object or the arguments determine.
 #[derive(Clone, Debug)]
 pub(crate) struct Method {
     pub name: &'static str,
     pub is_static: bool,
     pub parameters: Vec<Type>,
-    /// The last parameter stands for any number of its kind.
+    /// True if the last parameter accepts any number of arguments.
     pub is_variadic: bool,
-    /// None is `void`.
+    /// The type of the result. `None` for `void`.
     pub returns: Option<Type>,
 }
 
@@ -35,7 +36,7 @@ struct Class {
 }
 
 impl Class {
-    /// The class above `ty`, which is of this one; without type arguments if it has none.
+    /// Returns the superclass of `ty`, which is a type of this class. If `ty` lacks its type arguments, so does the superclass.
     fn above(&self, ty: &Type) -> Option<Type> {
         let superclass = self.superclass.as_ref()?;
         Some(match ty.arguments().is_empty() && !self.variables.is_empty() {
@@ -86,7 +87,7 @@ fn method(line: &'static str) -> Option<Method> {
     })
 }
 
-/// Types with commas between them.
+/// Parses types separated by commas.
 fn types_of(text: &str) -> Vec<Type> {
     let mut depth = 0;
     let parts = text.split(|c| {
@@ -114,7 +115,7 @@ fn type_of(text: &str) -> Type {
     }
 }
 
-/// What stands for the variables of a declaration.
+/// The types that the type variables of a declaration stand for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bindings(Vec<(Type, Type)>);
 
@@ -123,7 +124,7 @@ impl Bindings {
         Bindings(variables.iter().cloned().zip(arguments.iter().cloned()).collect())
     }
 
-    /// Binds what a parameter leaves open to what the argument has there.
+    /// Binds the unbound type variables of a parameter to the corresponding types of the argument.
     pub fn bind(&mut self, parameter: &Type, argument: &Type) {
         if is_variable(parameter) {
             if self.0.iter().all(|(variable, _)| variable != parameter) {
@@ -140,7 +141,7 @@ impl Bindings {
         }
     }
 
-    /// A type with its variables replaced; those that nothing is bound to are `Object`.
+    /// Returns a type with its variables replaced by their types. Unbound variables become `Object`.
     pub fn apply(&self, ty: &Type) -> Type {
         match ty {
             Type::Array(of) => Type::array(self.apply(of)),
@@ -164,7 +165,7 @@ pub(crate) fn is_variable(ty: &Type) -> bool {
     matches!(ty, Type::Class(name, _) if name.len() == 1)
 }
 
-/// The class of that name, or the one that stands for all exceptions.
+/// Returns the class of that name. All exceptions share the class `Throwable`.
 fn class(name: &str) -> Option<&'static Class> {
     let name = match classes::is_throwable(name) {
         true => "Throwable",
@@ -173,12 +174,12 @@ fn class(name: &str) -> Option<&'static Class> {
     classes().get(name)
 }
 
-/// Whether anything is known of a class.
+/// Returns true if the methods of a class are known.
 pub(crate) fn is_known(name: &str) -> bool {
     class(name).is_some()
 }
 
-/// The methods of that name of a class and of those above it, with what its type arguments are bound to there.
+/// Returns the methods of that name in a class and its superclasses. Each comes with the types of the type variables of its class.
 pub(crate) fn methods(of: &Type, name: &str) -> Vec<(&'static Method, Bindings)> {
     let mut found = Vec::new();
     let mut above = Some(of.clone());
@@ -200,11 +201,12 @@ pub(crate) fn methods(of: &Type, name: &str) -> Vec<(&'static Method, Bindings)>
 pub(crate) enum Argument<'a> {
     Of(&'a Type),
     Null,
-    /// Nothing is known of it: it may be of every type.
+    /// An argument of unknown type, which fits any parameter.
     Any,
 }
 
-/// What the variables of a method stand for when it is called with these arguments, if it can be. `fits` says whether a value of one type may be passed as one of another.
+/// Returns the types of a method's variables for a call with these arguments. `None` if the method can't be called with them. `fits`
+/// returns true if a value of the first type may be passed as one of the second.
 pub(crate) fn bound<'a>(
     method: &Method,
     bindings: &Bindings,
@@ -228,7 +230,7 @@ pub(crate) fn bound<'a>(
             Argument::Null if parameter.is_primitive() => return None,
             Argument::Null | Argument::Any => continue,
         };
-        // An array may stand for all that are passed.
+        // An array may be passed in place of all variadic arguments.
         let argument = match argument {
             Type::Array(of) if method.is_variadic && at >= required => of,
             other => other,
@@ -241,7 +243,7 @@ pub(crate) fn bound<'a>(
     Some(bindings)
 }
 
-/// A type as the class above it of that name: `List<Integer>` as a `Collection` is `Collection<Integer>`.
+/// Returns the supertype of `ty` with this name: `List<Integer>` as a `Collection` is `Collection<Integer>`. `None` if there is none.
 pub(crate) fn as_class(ty: &Type, name: &str) -> Option<Type> {
     let mut above = Some(ty.clone());
     while let Some(ty) = above {

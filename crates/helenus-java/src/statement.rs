@@ -6,7 +6,7 @@ use crate::lexer::Kind;
 use crate::parser::{Parsed, Parser, is_keyword};
 
 impl Parser {
-    /// Reads something whose variables are seen in it only.
+    /// Reads a part of the source whose variables are visible only inside it.
     fn scope<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let visible = self.visible.len();
         let result = self.deeper(read);
@@ -128,7 +128,8 @@ impl Parser {
         Ok(StatementKind::Block(Vec::new()))
     }
 
-    /// What follows a body that closes the method it stands in: fields and initializers, the last of which is closed by the method's end.
+    /// Reads the members that follow if the body itself closes its method: fields and initializers. The generated end of the method closes
+    /// the last initializer.
     pub fn members(&mut self) -> Parsed<()> {
         let open = self.unexpected();
         self.expect("}")?;
@@ -198,7 +199,7 @@ impl Parser {
         Ok(StatementKind::Expr(value))
     }
 
-    /// The error of a name that stands alone, which is taken for the type of a variable.
+    /// Returns the error for a name that stands alone. The compiler takes the name for the type of a variable.
     fn alone(&mut self, line: u32, word: &str) -> Diagnostic {
         let mut message =
             "Syntax error, insert \"VariableDeclarators\" to complete LocalVariableDeclaration".to_owned();
@@ -233,7 +234,7 @@ impl Parser {
         })
     }
 
-    /// Whether a type and a name follow.
+    /// Returns true if a type and a name follow.
     fn is_declaration(&mut self) -> bool {
         let mark = self.mark();
         let is_type = self.type_name().is_ok();
@@ -242,7 +243,7 @@ impl Parser {
         is_one
     }
 
-    /// `int a = 1, b`, with the semicolon.
+    /// Reads declarations such as `int a = 1, b`, with the semicolon.
     fn locals(&mut self, is_final: bool) -> Parsed<StatementKind> {
         let mut locals = self.declarations()?;
         for local in locals.iter().filter(|_| is_final) {
@@ -253,7 +254,7 @@ impl Parser {
         self.end("BlockStatements")?;
         Ok(match locals.len() {
             1 => locals.remove(0).kind,
-            // Not a block: the variables are seen by what follows, which was settled when they were read.
+            // The block does not hide its variables from the following statements, because names were resolved while parsing.
             _ => StatementKind::Block(locals),
         })
     }
@@ -264,9 +265,9 @@ impl Parser {
         loop {
             let line = self.line();
             let name = self.name()?;
-            // `int a[]`
+            // Brackets may also follow the name: `int a[]`.
             let ty = self.dimensions(ty.clone())?;
-            // A variable is not seen in its own value.
+            // The value is read before the declaration, because a variable is not visible in its own value.
             let value = match self.take_symbol("=") {
                 true if self.is_symbol("{") => Some(self.array_of(&ty)?),
                 true => Some(self.expression()?),

@@ -5,7 +5,7 @@ use crate::parser::UNKNOWN;
 use crate::signatures::Argument;
 use crate::types::{is_castable, promoted};
 
-/// What is known of an expression's type.
+/// The known type of an expression. `Nothing` if the type is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StaticType {
     Type(Type),
@@ -22,7 +22,7 @@ impl StaticType {
         }
     }
 
-    /// A type that is there; nothing is known of one that isn't.
+    /// Returns the static type for a type. `Nothing` if it is the unknown type.
     pub fn of(ty: Type) -> StaticType {
         match ty.name() == UNKNOWN {
             true => StaticType::Nothing,
@@ -32,7 +32,7 @@ impl StaticType {
 }
 
 impl StaticType {
-    /// As the argument of a call.
+    /// Returns the type as that of a call's argument.
     pub fn as_argument(&self) -> Argument<'_> {
         match self {
             StaticType::Type(ty) => Argument::Of(ty),
@@ -50,7 +50,7 @@ pub(crate) fn shown(arguments: &[StaticType]) -> String {
         .join(", ")
 }
 
-/// The type of one of two values.
+/// Returns the type of a conditional expression with these two branches.
 pub(crate) fn both(then: StaticType, otherwise: StaticType) -> StaticType {
     match (then, otherwise) {
         (then, otherwise) if then == otherwise => then,
@@ -68,11 +68,11 @@ pub(crate) fn both(then: StaticType, otherwise: StaticType) -> StaticType {
     }
 }
 
-/// The type of what an operator makes of two values; else whether they can't be compared with each other.
+/// Returns the type of an operator's result. The error is true if the operator compares two values that can't be compared with each other.
 pub(crate) fn result(operator: Operator, left: &StaticType, right: &StaticType) -> Result<Type, bool> {
     let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
     let (StaticType::Type(left), StaticType::Type(right)) = (left, right) else {
-        // With null, objects can be compared.
+        // Objects can be compared with null.
         let is_object = |known: &StaticType| !matches!(known, StaticType::Type(ty) if ty.is_primitive());
         return match is_equality && is_object(left) && is_object(right) {
             true => Ok(Type::Boolean),

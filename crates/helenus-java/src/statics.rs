@@ -32,7 +32,7 @@ pub(crate) fn unknown(class: &str, method: &str, arguments: &[Value]) -> Failure
 /// Calls a static method.
 ///
 /// # Errors
-/// What it throws, or that there is none like that.
+/// The exception that the method throws, or an error if there is no such method.
 pub(crate) fn call(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     match class {
         "Math" => math(method, arguments),
@@ -59,7 +59,7 @@ fn joined(separator: &str, values: &[Value]) -> EvalResult {
     Ok(Value::string(out))
 }
 
-/// What security managers say.
+/// Returns the exception that a security manager throws.
 fn access_denied(permission: &str) -> Failure {
     Failure::thrown(
         "java.security.AccessControlException",
@@ -230,10 +230,10 @@ fn other(class: &str, method: &str, arguments: &[Value]) -> EvalResult {
     }
 }
 
-/// A static field.
+/// Returns a static field.
 ///
 /// # Errors
-/// If there is none like that.
+/// If there is no such field.
 pub(crate) fn field(class: &str, field: &str) -> EvalResult {
     if class == "RoundingMode"
         && let Some(mode) = RoundingMode::named(field)

@@ -16,12 +16,12 @@ fn out_of_bounds(message: String) -> Failure {
     Failure::thrown("java.lang.StringIndexOutOfBoundsException", message)
 }
 
-/// The number of its UTF-16 units.
+/// Returns the number of a text's UTF-16 units.
 fn units_len(text: &str) -> i32 {
     text.encode_utf16().count() as i32
 }
 
-/// The difference of the first units that differ, or of the lengths.
+/// Returns the difference of the first units that differ. If no units differ, returns the difference of the lengths.
 pub(crate) fn compare(left: &str, right: &str) -> Result<i32, Failure> {
     budget::walk_bytes(left.len().min(right.len()))?;
     let mut both = left.encode_utf16().zip(right.encode_utf16());
@@ -31,7 +31,7 @@ pub(crate) fn compare(left: &str, right: &str) -> Result<i32, Failure> {
     })
 }
 
-/// The units from one position to another.
+/// Returns the units from one position to another. `to` is `None` for the end of the text.
 fn slice(text: &str, from: i32, to: Option<i32>) -> Result<Vec<u16>, Failure> {
     budget::walk_bytes(text.len())?;
     let len = units_len(text);
@@ -64,7 +64,7 @@ fn find(text: &str, wanted: &Value, from: i32, is_last: bool) -> Result<Option<V
     Ok(Some(Value::Int(position.unwrap_or(-1))))
 }
 
-/// Where the unit of that number begins, or the end.
+/// Returns the byte offset of a UTF-16 unit. Returns the text's length if there are fewer units.
 fn byte_at(text: &str, unit: i32) -> usize {
     let mut units = 0;
     for (at, char) in text.char_indices() {
@@ -76,18 +76,18 @@ fn byte_at(text: &str, unit: i32) -> usize {
     text.len()
 }
 
-/// Bytes of a compiled regular expression.
+/// Maximum bytes of a compiled regular expression.
 const REGEX_MAX: usize = 2 << 20;
 
-/// A regular expression; of Java's, those that take time by the length of the text only are understood.
+/// Compiles a regular expression. Only those that match in linear time are supported.
 fn regex(pattern: &str) -> Result<Regex, Failure> {
-    // Compiling takes long beside everything else that one step does.
+    // Compiling takes long compared with other operations of one step.
     budget::look()?;
     let built = RegexBuilder::new(pattern).size_limit(REGEX_MAX).build();
     built.map_err(|error| Failure::thrown("java.util.regex.PatternSyntaxException", error.to_string()))
 }
 
-/// Java's `$1` in a replacement, as the library writes it.
+/// Translates Java's `$1` in a replacement into the syntax of the `regex` crate.
 fn replacement(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -122,7 +122,7 @@ fn replace_matches(text: &str, pattern: &str, by: &str, is_first: bool) -> Resul
             count += 1;
         }
     }
-    // A replacement may hold the whole text once for each of its groups.
+    // A replacement may contain the whole text once for each of its groups.
     let longest = by.len() + text.len() * by.matches("${").count();
     if count.saturating_mul(longest).saturating_add(text.len()) > TEXT_MAX {
         return Err(Failure::out_of_memory());
@@ -141,7 +141,7 @@ fn replace_matches(text: &str, pattern: &str, by: &str, is_first: bool) -> Resul
     Ok(Value::string(out))
 }
 
-/// `String.split`
+/// Implements `String.split`.
 fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
     let regex = regex(separator)?;
     let parts_max = usize::try_from(limit).ok().filter(|limit| *limit > 0);
@@ -151,7 +151,7 @@ fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
         if parts_max.is_some_and(|most| parts.len() + 1 >= most) {
             break;
         }
-        // A match of nothing at the beginning parts nothing.
+        // An empty match at the beginning does not split the text.
         if found.end() == 0 {
             continue;
         }
@@ -169,7 +169,7 @@ fn split(text: &str, separator: &str, limit: i32) -> Result<Value, Failure> {
     Ok(Value::Array(Rc::new(Array::new(Type::class("String"), parts))))
 }
 
-/// Adds a part of a text to the others.
+/// Appends a part of the split text to the parts.
 fn push_part(parts: &mut Vec<Value>, part: &str) -> Result<(), Failure> {
     if parts.len() >= LEN_MAX {
         return Err(Failure::out_of_memory());
@@ -214,7 +214,7 @@ pub(crate) fn call(text: &str, method: &str, arguments: &[Value]) -> LookupResul
             Some(Value::string(joined))
         }
         ("toUpperCase" | "toLowerCase", _) => {
-            // A letter may become three.
+            // One letter may become three.
             budget::room(6 * text.len())?;
             Some(Value::string(match method {
                 "toUpperCase" => text.to_uppercase(),
@@ -231,7 +231,7 @@ pub(crate) fn call(text: &str, method: &str, arguments: &[Value]) -> LookupResul
                 return Err(Failure::out_of_memory());
             }
             budget::room(2 * (added + text.len()))?;
-            // What is replaced is walked match by match.
+            // The replacement takes time for each match.
             budget::walk(text.matches(&from).count() / 16)?;
             Some(Value::string(text.replace(&from, &to)))
         }
@@ -275,7 +275,7 @@ pub(crate) fn call(text: &str, method: &str, arguments: &[Value]) -> LookupResul
     })
 }
 
-/// A `byte[]`.
+/// Returns a `byte[]` of the bytes.
 ///
 /// # Errors
 /// If it takes more memory than a call may, or too much time.
@@ -285,7 +285,7 @@ pub(crate) fn bytes_array(bytes: &[u8]) -> Result<Value, Failure> {
     Ok(Value::Array(Rc::new(Array::new(Type::Byte, bytes))))
 }
 
-/// The text of an array of `char`, or of `byte` in UTF-8.
+/// Returns the text of an array of `char`, or of `byte` in UTF-8.
 ///
 /// # Errors
 /// If it takes more memory than a call may, or too much time.
@@ -306,7 +306,7 @@ fn from_units(units: &[u16]) -> Value {
     Value::string(String::from_utf16_lossy(units))
 }
 
-/// Methods of a `StringBuilder`.
+/// Calls a method of a `StringBuilder`.
 pub(crate) fn build(
     object: &Value,
     text: &RefCell<String>,

@@ -9,15 +9,17 @@ use crate::error::Failure;
 use crate::limits::TEXT_MAX;
 use crate::value::{Fields, Value, field_types};
 
+/// Returns the value's text.
+///
 /// # Errors
-/// If it is too long.
+/// If the text is too long.
 pub(crate) fn of(value: &Value) -> Result<String, Failure> {
     let mut text = String::new();
     write(value, &mut text)?;
     Ok(text)
 }
 
-/// Appends a value.
+/// Appends a value's text.
 ///
 /// # Errors
 /// If the whole becomes too long.
@@ -91,8 +93,10 @@ fn plain_text(value: &Value) -> String {
     }
 }
 
+/// Checks the length of a text.
+///
 /// # Errors
-/// If a text is longer than texts may be.
+/// If the text is longer than allowed.
 pub(crate) fn check_len(text: &str) -> Result<(), Failure> {
     match text.len() <= TEXT_MAX {
         true => Ok(()),
@@ -123,7 +127,7 @@ fn entry(out: &mut String, key: &Value, value: &Value) -> Result<(), Failure> {
     write(value, out)
 }
 
-/// A tuple or a value of a user type: its fields as CQL writes them, without blanks (`AbstractData.toString`).
+/// Appends a tuple or a value of a user type. Its fields are written as in CQL, without blanks (`AbstractData.toString`).
 fn literal_fields(out: &mut String, fields: &Fields) -> Result<(), Failure> {
     let values = fields.values.borrow();
     let values = values.iter().zip(field_types(&fields.ty));
@@ -142,11 +146,11 @@ fn literal_fields(out: &mut String, fields: &Fields) -> Result<(), Failure> {
     }
 }
 
-/// A value as CQL writes it.
+/// Appends a value as CQL writes it.
 fn literal(out: &mut String, value: &Value, ty: &CqlType) -> Result<(), Failure> {
     check_len(out)?;
     match (value, ty) {
-        // The driver's codecs make empty collections of null.
+        // The driver's codecs turn null into empty collections.
         (Value::Null, CqlType::List { .. }) => out.push_str("[]"),
         (Value::Null, CqlType::Set { .. } | CqlType::Map { .. }) => out.push_str("{}"),
         (Value::Null, _) => out.push_str("NULL"),
@@ -179,7 +183,7 @@ fn literal(out: &mut String, value: &Value, ty: &CqlType) -> Result<(), Failure>
     Ok(())
 }
 
-/// `Date.toString`, in UTC: `Thu Jan 01 00:00:00 UTC 1970`.
+/// Implements `Date.toString`, in UTC: `Thu Jan 01 00:00:00 UTC 1970`.
 fn date_time(millis: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [

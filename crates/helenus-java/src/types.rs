@@ -4,7 +4,7 @@ use crate::ast::{Constant, Expr, ExprKind, Type, UnaryOperator};
 use crate::parser::UNKNOWN;
 use crate::signatures;
 
-/// The type in which two numbers are computed with.
+/// Returns the type in which two numbers are computed. `None` if one of the types is not primitive, or is `boolean`.
 pub(crate) fn promoted(left: &Type, right: &Type) -> Option<Type> {
     let is = |ty: Type| *left == ty || *right == ty;
     if is(Type::Boolean) || !left.is_primitive() || !right.is_primitive() {
@@ -18,7 +18,7 @@ pub(crate) fn promoted(left: &Type, right: &Type) -> Option<Type> {
     })
 }
 
-/// Whether every number of a type is one of another.
+/// Returns true if every number of type `from` is also one of type `to`.
 fn is_wider(from: &Type, to: &Type) -> bool {
     let rank = |ty: &Type| match ty {
         Type::Byte => Some(0),
@@ -37,7 +37,7 @@ fn is_wider(from: &Type, to: &Type) -> bool {
     }
 }
 
-/// Whether nothing is known of a type, so that nothing can be said to be wrong with it.
+/// Returns true if nothing is known of a type, so that no error can be found in its use.
 fn is_open(ty: &Type) -> bool {
     match ty {
         Type::Class(name, _) => {
@@ -49,7 +49,7 @@ fn is_open(ty: &Type) -> bool {
     }
 }
 
-/// Whether a value of type `from` is one of type `to` as it is, with numbers made wider.
+/// Returns true if a value of type `from` is one of type `to` without boxing. Numbers may be widened.
 pub(crate) fn is_kind_of(from: &Type, to: &Type) -> bool {
     match (from, to) {
         _ if from == to => true,
@@ -65,7 +65,7 @@ pub(crate) fn is_kind_of(from: &Type, to: &Type) -> bool {
     }
 }
 
-/// Whether a value of type `from` may be assigned to a variable of type `to`, in a box or out of it if need be.
+/// Returns true if a value of type `from` may be assigned to a variable of type `to`. The value may be boxed or unboxed.
 pub(crate) fn is_assignable(from: &Type, to: &Type) -> bool {
     if is_kind_of(from, to) {
         return true;
@@ -80,7 +80,7 @@ pub(crate) fn is_assignable(from: &Type, to: &Type) -> bool {
     }
 }
 
-/// Whether a cast may succeed.
+/// Returns true if a cast can succeed.
 pub(crate) fn is_castable(from: &Type, to: &Type) -> bool {
     let raw = |ty: &Type| match ty {
         Type::Class(name, _) => Type::class(name),
@@ -91,7 +91,7 @@ pub(crate) fn is_castable(from: &Type, to: &Type) -> bool {
         (true, true) => (*from == Type::Boolean) == (*to == Type::Boolean),
         (true, false) => is_kind_of(&from.boxed(), to),
         (false, true) => is_assignable(from, to) || is_kind_of(&to.boxed(), from),
-        // Interfaces may be had by any class that is not final.
+        // A class that is not final may have a subclass that implements the interface.
         (false, false) => {
             let is_final = |ty: &Type| ty.unboxed().is_some() || ty.name() == "String";
             let is_interface = |ty: &Type| {
@@ -109,7 +109,7 @@ pub(crate) fn is_castable(from: &Type, to: &Type) -> bool {
     }
 }
 
-/// Whether it is a constant `int` that fits into a smaller type.
+/// Returns true if the value is a constant `int` that fits into the smaller type `to`.
 pub(crate) fn is_small_constant(value: &Expr, to: &Type) -> bool {
     let number = match &value.kind {
         ExprKind::Constant(Constant::Int(number)) => i64::from(*number),
@@ -128,7 +128,7 @@ pub(crate) fn is_small_constant(value: &Expr, to: &Type) -> bool {
     }
 }
 
-/// The type of the elements that `for` goes through.
+/// Returns the type of the elements over which a `for` loop iterates.
 pub(crate) fn element_of(ty: &Type) -> Option<Type> {
     match ty {
         Type::Array(of) => Some(of.as_ref().clone()),

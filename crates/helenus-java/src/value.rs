@@ -1,4 +1,4 @@
-//! Values as a function sees them, and their way from and to CQL: Cassandra's `JavaDriverUtils` and `TypeCodec`.
+//! Values as a function sees them, and their conversion from and to CQL (Cassandra's `JavaDriverUtils` and `TypeCodec`).
 
 use std::cell::{Ref, RefCell};
 use std::net::IpAddr;
@@ -23,13 +23,13 @@ use crate::time::temporal::Temporal;
 /// The result of evaluating a part of a function.
 pub(crate) type EvalResult<T = Value> = Result<T, Failure>;
 
-/// The result of a method that a class may not have; `None` if it has not.
+/// The result of a call or lookup. `None` if the class has no such method or constant.
 pub(crate) type LookupResult = EvalResult<Option<Value>>;
 
-/// Days of a CQL date at 1970-01-01.
+/// The CQL date of 1970-01-01. CQL dates count days from 2^31 days before.
 const EPOCH_DAY: i64 = 1 << 31;
 
-/// A value. What can be changed is shared by all who hold it.
+/// A value. All holders of a mutable value share it.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Null,
@@ -63,20 +63,20 @@ pub(crate) enum Value {
     Entry(Rc<(Value, Value)>),
     Class(Type),
     RoundingMode(RoundingMode),
-    /// Of `java.time`.
+    /// A value of `java.time`.
     Temporal(Rc<Temporal>),
     Calendar(Rc<Calendar>),
     DateFormat(Rc<DateFormat>),
     Exception(Rc<Failure>),
 }
 
-/// An element of a collection takes no more than it is counted with.
+/// An element of a collection takes no more memory than it is counted with.
 const _: () = assert!(size_of::<Value>() + 16 <= ELEMENT);
 
-/// An array, whose length stays.
+/// An array, whose length is fixed.
 #[derive(Debug)]
 pub(crate) struct Array {
-    /// The type of its elements.
+    /// The type of the elements.
     pub of: Type,
     pub values: RefCell<Vec<Value>>,
 }
@@ -100,8 +100,10 @@ impl Array {
         })
     }
 
+    /// Returns an element.
+    ///
     /// # Errors
-    /// If there is no such element; as for [`set`](Self::set).
+    /// If there is no such element, as for [`set`](Self::set).
     pub fn get(&self, index: i32) -> Result<Value, Failure> {
         let at = self.at(index)?;
         Ok(self.values.borrow()[at].clone())
@@ -122,7 +124,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// All fields null.
+    /// Returns a value whose fields are all null.
     pub fn new(ty: CqlType) -> Fields {
         let len = field_types(&ty).len();
         Fields {
@@ -132,7 +134,7 @@ impl Fields {
     }
 }
 
-/// The types of a tuple's or a user type's fields; none of others.
+/// Returns the types of the fields of a tuple or a user type. Empty for other types.
 pub(crate) fn field_types(ty: &CqlType) -> Vec<&CqlType> {
     match ty {
         CqlType::Tuple(elements) => elements.iter().collect(),
@@ -141,8 +143,8 @@ pub(crate) fn field_types(ty: &CqlType) -> Vec<&CqlType> {
     }
 }
 
-/// The Java type of a parameter or a result: that of its values, but of a `timeuuid` its bytes, since Cassandra's
-/// `CQL3Type.Native.TIMEUUID.getUDFType` names a type that it has no codec for.
+/// Returns the Java type of a parameter or a result. It is that of the type's values, except that a `timeuuid` is passed as its bytes.
+/// Cassandra's `CQL3Type.Native.TIMEUUID.getUDFType` names a type without a codec.
 pub(crate) fn parameter_type(ty: &CqlType, is_nullable: bool) -> Type {
     match ty {
         CqlType::Native(NativeType::Timeuuid) => Type::class("ByteBuffer"),
@@ -150,7 +152,7 @@ pub(crate) fn parameter_type(ty: &CqlType, is_nullable: bool) -> Type {
     }
 }
 
-/// The Java type of a value: primitive where it can be and no null comes.
+/// Returns the Java type of a value. The type is primitive if possible and if the value is never null.
 pub(crate) fn java_type(ty: &CqlType, is_nullable: bool) -> Type {
     let boxed = |ty: &CqlType| java_type(ty, true);
     let native = match ty {
@@ -214,7 +216,7 @@ impl Value {
         Value::Date(Rc::new(RefCell::new(millis)))
     }
 
-    /// The elements of a list or a set.
+    /// Returns the elements of a list or a set. `None` for other values.
     pub fn elements(&self) -> Option<Ref<'_, Vec<Value>>> {
         match self {
             Value::List(values) => Some(values.borrow()),
@@ -231,7 +233,7 @@ impl Value {
         Value::ByteBuffer(Rc::new(Buffer::new(bytes)))
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     ///
     /// # Errors
     /// If it takes more memory than a call may, or too much time.
@@ -242,7 +244,7 @@ impl Value {
         }
     }
 
-    /// The value of a CQL value.
+    /// Converts a CQL value to a Java value.
     ///
     /// # Errors
     /// As [`of_parameter`](Self::of_parameter).
@@ -293,10 +295,10 @@ impl Value {
         })
     }
 
-    /// The CQL value of a value.
+    /// Converts the value to a CQL value of type `ty`.
     ///
     /// # Errors
-    /// If it is of another class than values of that type are.
+    /// If the value's class does not match the type.
     pub fn into_cql(self, ty: &CqlType) -> Result<Option<CqlValue>, Failure> {
         if self.is_null() {
             return Ok(None);
@@ -344,12 +346,12 @@ impl Value {
         Ok(Some(value))
     }
 
-    /// The whole name of its class, as messages show it.
+    /// Returns the full name of the value's class, as messages show it.
     pub fn class_name(&self) -> String {
         whole_name(self.simple_class()).to_owned()
     }
 
-    /// The last part of its class's name.
+    /// Returns the last part of the name of the value's class.
     pub fn simple_class(&self) -> &str {
         match self {
             Value::Null => "null",
@@ -393,7 +395,7 @@ impl Value {
         }
     }
 
-    /// Whether it holds no other values.
+    /// Returns true if the value holds no other values.
     pub fn is_plain(&self) -> bool {
         !matches!(
             self,
@@ -407,7 +409,7 @@ impl Value {
         )
     }
 
-    /// Whether both are one object that can be changed; none if there is no telling them from values.
+    /// Returns true if both are the same mutable object. `None` if the two are not mutable objects of one class.
     pub fn is_same_object(&self, other: &Value) -> Option<bool> {
         Some(match (self, other) {
             (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
@@ -422,7 +424,7 @@ impl Value {
         })
     }
 
-    /// As `Object.equals`. True at once if the call's time is over, so that searches end.
+    /// Compares two values as `Object.equals` does. Returns true immediately if the call's time is over, so that searches end.
     pub fn equals(&self, other: &Value) -> bool {
         let steps = match (self, other) {
             (Value::String(a), Value::String(b)) if a.len() == b.len() => budget::steps_of(a.len()),
@@ -439,7 +441,7 @@ impl Value {
             (Value::Short(a), Value::Short(b)) => a == b,
             (Value::Int(a), Value::Int(b)) => a == b,
             (Value::Long(a), Value::Long(b)) => a == b,
-            // Java compares their bits: NaN is equal to itself, and zero is not to minus zero.
+            // Java compares the bits: NaN equals itself, and zero differs from minus zero.
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
             (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
             (Value::String(a), Value::String(b)) => a == b,
@@ -490,13 +492,13 @@ fn all_equal(a: &[Value], b: &[Value]) -> bool {
 /// Copies elements.
 ///
 /// # Errors
-/// If that takes more memory than a call may, or too much time.
+/// If the copy takes more memory than a call may, or too much time.
 pub(crate) fn copied<T: Clone>(elements: &[T]) -> EvalResult<Vec<T>> {
     budget::room_for(elements.len() * size_of::<T>().div_ceil(size_of::<Value>()))?;
     Ok(elements.to_vec())
 }
 
-/// Bytes that the value of a CQL value takes, without its elements' own.
+/// Returns the bytes that a CQL value takes as a Java value, without the bytes of its elements.
 fn size_of_cql(value: &CqlValue) -> usize {
     match value {
         CqlValue::Ascii(text) | CqlValue::Text(text) => text.len(),
@@ -508,7 +510,7 @@ fn size_of_cql(value: &CqlValue) -> usize {
     }
 }
 
-/// Bytes that the CQL value of a value takes, without its elements' own.
+/// Returns the bytes that a Java value takes as a CQL value, without the bytes of its elements.
 fn into_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

@@ -1,4 +1,4 @@
-//! Time as the query floor sees it, so that a simulator can own it.
+//! The clock of the query engine, as a trait, so that a simulator can replace it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// Microseconds since the Unix epoch.
+    /// Returns microseconds since the Unix epoch.
     fn now_us(&self) -> i64;
 }
 
@@ -27,13 +27,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// A time that stands still.
+/// A clock that always shows the same time.
 pub(crate) struct StoppedClock {
     now_us: i64,
 }
 
 impl StoppedClock {
-    /// At a time in milliseconds since the Unix epoch.
+    /// Returns a clock at a time in milliseconds since the Unix epoch.
     pub fn at_ms(now_ms: i64) -> StoppedClock {
         StoppedClock {
             now_us: now_ms.saturating_mul(1000),
@@ -47,9 +47,9 @@ impl Clock for StoppedClock {
     }
 }
 
-/// A clock that is further ahead is taken for broken.
+/// Maximum lead of another node's clock that is followed. A clock that is further ahead is considered broken.
 const AHEAD_MAX_US: i64 = 10 * 60 * 1_000_000;
-/// Time from one line about such a clock to the next: nodes greet each other each second.
+/// Minimum time between two warnings about such a clock. Nodes exchange greetings every second.
 const WARNING_INTERVAL_US: i64 = 10 * 60 * 1_000_000;
 
 /// Hands out write timestamps in microseconds that never repeat and never go back, however the clock moves
@@ -57,15 +57,15 @@ const WARNING_INTERVAL_US: i64 = 10 * 60 * 1_000_000;
 #[derive(Debug, Default)]
 pub struct TimestampSource {
     last_us: Arc<AtomicI64>,
-    /// How far the fastest clock of the cluster is ahead of this node's.
+    /// Lead of the cluster's fastest clock over this node's.
     ahead_us: AtomicI64,
-    /// Time at which the log last named a clock that is far ahead. 0 if it never did.
+    /// Time of the last warning about a clock that is far ahead. 0 if there was none.
     warned_us: AtomicI64,
 }
 
 impl TimestampSource {
-    /// Another node's clock shows that time: this node's timestamps are not to be behind it, so that writes are newer than what they follow
-    /// when a partition has changed hands. A clock that is far ahead is not followed.
+    /// Takes another node's time into account, so that this node's timestamps are not behind it. When a partition changes hands, new writes
+    /// are then newer than earlier ones. A clock that is far ahead is not followed.
     pub fn observe(&self, clock: &dyn Clock, other_us: i64) {
         let now_us = clock.now_us();
         let ahead_us = other_us.saturating_sub(now_us);
@@ -83,17 +83,17 @@ impl TimestampSource {
         }
     }
 
-    /// The last timestamp that was given, as it changes.
+    /// Returns the shared cell with the last timestamp that was given out.
     pub fn last_us(&self) -> Arc<AtomicI64> {
         self.last_us.clone()
     }
 
-    /// No timestamp from now on is below that.
+    /// Raises the timestamps: no later one is below `floor_us`.
     pub fn raise(&self, floor_us: i64) {
         self.last_us.fetch_max(floor_us, Ordering::Relaxed);
     }
 
-    /// The next timestamp: now, or one more than the last one.
+    /// Returns the next timestamp: the current time, or the last timestamp plus one if that is greater.
     pub fn next_us(&self, clock: &dyn Clock) -> i64 {
         let now_us = clock.now_us() + self.ahead_us.load(Ordering::Relaxed);
         let bump = |last_us: i64| Some(now_us.max(last_us.saturating_add(1)));

@@ -1,21 +1,22 @@
-//! Failures of requests: those that another node may still serve ([`ExecutionError::NotOwned`]), and those that clients are told.
+//! Failures of requests: those that another node may still serve ([`ExecutionError::NotOwned`]), and errors for clients.
 
 use std::fmt;
 
 use helenus_cql::error::{Consistency, CqlError, WriteType};
 use helenus_tablet::StoreError;
 
-/// Why a node did not carry out a request, or a part of one.
+/// The reason why a node did not execute a request, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExecutionError {
-    /// The node does not own all of its rows, or may no longer, and has done nothing: the request belongs to another node.
+    /// The node does not own all of the request's rows, or may no longer own them, and has done nothing. The request belongs to another
+    /// node.
     NotOwned,
     /// The error for the client.
     Failed(CqlError),
 }
 
 impl ExecutionError {
-    /// The error for the client of a request that no other node is asked to carry out.
+    /// Returns the client's error for a request that no other node will execute.
     pub(crate) fn into_client_error(self) -> CqlError {
         match self {
             ExecutionError::NotOwned => moving(),
@@ -23,7 +24,7 @@ impl ExecutionError {
         }
     }
 
-    /// Changes the error that the client is told, if it is told one.
+    /// Changes the client's error, if there is one.
     pub(crate) fn map_failed(self, change: impl FnOnce(CqlError) -> CqlError) -> ExecutionError {
         match self {
             ExecutionError::NotOwned => ExecutionError::NotOwned,
@@ -41,7 +42,7 @@ impl fmt::Display for ExecutionError {
     }
 }
 
-/// An error for the client is never a reason to ask another node, whatever its code. The other direction has no `From`, so that `?` cannot
+/// An error for the client is never a reason to try another node, whatever its code. The other direction has no `From`, so that `?` cannot
 /// turn [`ExecutionError::NotOwned`] into an error for the client unnoticed ([`ExecutionError::into_client_error`]).
 impl From<CqlError> for ExecutionError {
     fn from(error: CqlError) -> ExecutionError {
@@ -52,14 +53,14 @@ impl From<CqlError> for ExecutionError {
 impl From<StoreError> for ExecutionError {
     fn from(error: StoreError) -> ExecutionError {
         match error {
-            // Another node has it, or will.
+            // Another node owns the rows, or will soon.
             StoreError::NotOwned(_) | StoreError::Fenced => ExecutionError::NotOwned,
             error => ExecutionError::Failed(store_error(error)),
         }
     }
 }
 
-/// A store's error as a client sees it. [`at_consistency`] puts the request's consistency in.
+/// Converts a store's error into one for the client. [`at_consistency`] adds the request's consistency.
 pub(crate) fn store_error(error: StoreError) -> CqlError {
     let message = error.to_string();
     match error {
@@ -97,14 +98,14 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
     }
 }
 
-/// The refusal of a node that only reads the store, and why.
+/// Returns the refusal of a read-only node, with the reason.
 pub(crate) fn refused_read_only(why: &str) -> CqlError {
     CqlError::invalid(format!(
         "This node is read-only (helenus serve --read-only): {why}"
     ))
 }
 
-/// Puts a request's consistency, and what kind of write it is, into the error of a store that knows of neither.
+/// Inserts a request's consistency and kind of write into an error. The store knows neither.
 pub(crate) fn at_consistency(mut error: CqlError, asked: Consistency, kind: WriteType) -> CqlError {
     match &mut error {
         CqlError::WriteTimeout {
@@ -122,12 +123,13 @@ pub(crate) fn at_consistency(mut error: CqlError, asked: Consistency, kind: Writ
     error
 }
 
-/// The error for clients of rows that are on their way to another node: nothing was done, and another try may find them.
+/// Returns the client's error while rows move to another node. Nothing was done, and a retry may find the rows.
 fn moving() -> CqlError {
     CqlError::IsBootstrapping("The partition is moving to another node".to_owned())
 }
 
-/// True of errors upon which drivers send a write again, since it was not done: what comes of a list or a counter would be there twice.
+/// Returns true if drivers take the error as a sign that a write was not done, and send the write again. A repeated write to a list or a
+/// counter would take effect twice.
 pub(crate) fn says_undone(error: &CqlError) -> bool {
     match error {
         CqlError::Server(_)
@@ -136,14 +138,14 @@ pub(crate) fn says_undone(error: &CqlError) -> bool {
         | CqlError::IsBootstrapping(_)
         | CqlError::Truncate(_)
         | CqlError::RateLimited { .. }
-        // The client of a write is told UNAVAILABLE then.
+        // A write that fails with a read timeout is reported to the client as UNAVAILABLE.
         | CqlError::ReadTimeout { .. } => true,
         CqlError::Warned { error, .. } => says_undone(error),
         _ => false,
     }
 }
 
-/// Nothing was done in time.
+/// Returns the error of a request that found no node in time and has done nothing.
 pub(crate) fn unavailable(consistency: Consistency) -> CqlError {
     CqlError::Unavailable {
         message: format!("Cannot achieve consistency level {consistency}"),
@@ -153,7 +155,7 @@ pub(crate) fn unavailable(consistency: Consistency) -> CqlError {
     }
 }
 
-/// No answer to a read in time.
+/// Returns the error of a read without an answer in time.
 pub(crate) fn read_timeout(consistency: Consistency) -> CqlError {
     CqlError::ReadTimeout {
         message: "Operation timed out - received only 0 responses.".to_owned(),
@@ -164,7 +166,7 @@ pub(crate) fn read_timeout(consistency: Consistency) -> CqlError {
     }
 }
 
-/// No answer to a write in time: it may or may not have happened.
+/// Returns the error of a write without an answer in time. The write may or may not have taken effect.
 pub(crate) fn write_timeout(consistency: Consistency, write_type: WriteType) -> CqlError {
     CqlError::WriteTimeout {
         message: "Operation timed out - received only 0 responses.".to_owned(),

@@ -1,14 +1,13 @@
-//! Everything between a parsed statement and the store: the schema, name resolution, restrictions, plans and
-//! their execution, functions, paging, batches, lightweight transactions, indexes and the system tables.
-//! No sockets.
+//! Everything between a parsed statement and the store: the schema, name resolution, restrictions, plans and their execution, functions,
+//! paging, batches, lightweight transactions, indexes and the system tables. No sockets.
 //!
-//! A statement's way: [`engine::Engine::query`] or [`engine::Engine::prepare`] parse it and make a [`analysis::Plan`]
-//! against a [`schema::Schema`] snapshot; [`engine::Engine`] then has the plan executed ([`execution`]) with the bound values of
-//! a request ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
+//! The path of a statement: [`engine::Engine::query`] or [`engine::Engine::prepare`] parses it and makes a [`analysis::Plan`] against a
+//! [`schema::Schema`] snapshot. [`engine::Engine`] then has the plan executed ([`execution`]) with the bound values of a request
+//! ([`request::QueryOptions`]) and answers with a [`response::Outcome`].
 //!
-//! The floors, each of which names only those below it: requests and their limits ([`request`], [`response`], [`limits`], [`trace`]), rows as
-//! values ([`rows`]), the [`schema`], [`analysis`] (pure), the other nodes ([`cluster`]), [`storage`], [`execution`], and the [`engine`] on top.
-//! The [`index`] room has a part on several of them.
+//! The layers, each of which uses only those below it, from the bottom: requests and their limits ([`request`], [`response`], [`limits`],
+//! [`trace`]); rows as values ([`rows`]); the [`schema`]; [`analysis`], which has no side effects; the other nodes ([`cluster`]);
+//! [`storage`]; [`execution`]; and the [`engine`] on top. Parts of the [`index`] module belong to several layers.
 
 pub mod analysis;
 pub mod clock;
@@ -36,5 +35,5 @@ pub mod trace;
 /// Boxes the future of an `async fn` that other crates call.
 ///
 /// A future that is not boxed is compiled by each crate that polls it, with all futures inside it: by the next crate, the binary and each
-/// test. A boxed one is compiled once, in the crate of its function. The price is an allocation a call.
+/// test. A boxed one is compiled once, in the crate of its function. The cost is one allocation per call.
 pub(crate) use async_recursion::async_recursion as boxed;

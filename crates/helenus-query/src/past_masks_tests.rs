@@ -1,4 +1,4 @@
-//! Masks of today on tables as they were ([`crate::analysis::past_masks`]).
+//! Tests of current masks on tables as of an earlier time ([`crate::analysis::past_masks`]).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::engine::ddl::in_memory::InMemorySchema;
 use crate::limits::AutoSnapshot;
 use crate::schema::Keyspace;
 
-/// A keyspace `ks` with a table `t` without masks, and a view of it.
+/// Returns a keyspace `ks` with a table `t` without masks, and a view of it.
 fn schema() -> InMemorySchema {
     let mut schema = InMemorySchema::new("ks");
     schema.auto_snapshot = AutoSnapshot {
@@ -36,7 +36,7 @@ fn now(schema: &InMemorySchema) -> Arc<Keyspace> {
     schema.schema.keyspace("ks").unwrap().clone()
 }
 
-/// The masks of a table of then, as `column function`.
+/// Returns the masks of an earlier table, as `column function`.
 fn masks(schema: &InMemorySchema, then: &Arc<Keyspace>, table: &str) -> Vec<String> {
     let masked = masked_as_today(&schema.schema, then, Some(table));
     let columns = masked.tables[table].columns.iter();
@@ -96,7 +96,7 @@ fn a_dropped_column_keeps_its_last_mask() {
         ],
     );
     assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
-    // The column that is added again is another one, and only that one is there later.
+    // The column that is added again is a different one. Later, only the new column exists.
     run(&mut schema, &["ALTER TABLE t ADD v text"]);
     assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
     let later = now(&schema);
@@ -112,7 +112,7 @@ fn a_dropped_table_has_the_masks_of_its_newest_snapshot() {
         &["ALTER TABLE t ALTER v MASKED WITH DEFAULT", "DROP TABLE t"],
     );
     assert_eq!(masks(&schema, &then, "t"), ["v mask_default"]);
-    // Neither a namesake's masks nor their absence count.
+    // A later table of the same name has no influence, with or without masks.
     run(
         &mut schema,
         &["CREATE TABLE t (k int, c text MASKED WITH DEFAULT, v text, PRIMARY KEY (k, c))"],

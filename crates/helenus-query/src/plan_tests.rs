@@ -1,6 +1,6 @@
-//! Plans, printed and compared with the text in `tests/plans`. No store and no server take part.
+//! Plans, printed and compared with the text in `tests/plans`. Neither a store nor a server is involved.
 //!
-//! A file holds blocks: a word, the statements, `----`, and what is expected.
+//! A file consists of blocks: a word, the statements, `----`, and the expected result.
 //!
 //! - `schema`: statements that change the schema, each ended by `;`. Expects nothing.
 //! - `plan`: one statement. Expects its plan, or the error with which planning refuses it.
@@ -19,7 +19,7 @@ const SEPARATOR: &str = "----";
 
 /// A block of a file.
 struct Block {
-    /// What stands before it: comments and blank lines.
+    /// Text before the block: comments and blank lines.
     preface: String,
     word: String,
     input: String,
@@ -106,7 +106,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The text of the file as it should be, and the plans that differ from it.
+/// Returns the text of the file with the actual plans, and the plans that differ from it.
 fn replay(text: &str) -> (String, Vec<String>) {
     let mut schema = InMemorySchema::new("ks");
     let (mut rewritten, mut differences) = (String::new(), Vec::new());

@@ -1,5 +1,4 @@
-//! The WITH clause: typed access to properties, and a refusal of those that nobody asked for (Cassandra's
-//! `PropertyDefinitions`).
+//! The WITH clause: typed access to properties, and refusal of unknown ones (Cassandra's `PropertyDefinitions`).
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -25,7 +24,7 @@ pub fn check_known(properties: &Properties, known: &[&str]) -> Result<(), CqlErr
     }
 }
 
-/// A property that is a single value.
+/// Returns a property that is a single value.
 pub fn text<'a>(properties: &'a Properties, name: &str) -> Result<Option<&'a str>, CqlError> {
     match properties.get(name) {
         None => Ok(None),
@@ -36,7 +35,7 @@ pub fn text<'a>(properties: &'a Properties, name: &str) -> Result<Option<&'a str
     }
 }
 
-/// A property that is a map.
+/// Returns a property that is a map.
 pub fn map(properties: &Properties, name: &str) -> Result<Option<Options>, CqlError> {
     match properties.get(name) {
         None => Ok(None),
@@ -47,7 +46,7 @@ pub fn map(properties: &Properties, name: &str) -> Result<Option<Options>, CqlEr
     }
 }
 
-/// A property that is true or false.
+/// Returns a property that is true or false.
 pub fn boolean(properties: &Properties, name: &str) -> Result<Option<bool>, CqlError> {
     let Some(text) = text(properties, name)? else {
         return Ok(None);
@@ -62,7 +61,7 @@ pub fn boolean(properties: &Properties, name: &str) -> Result<Option<bool>, CqlE
     }
 }
 
-/// A property that is a number; `kind` is what messages call it.
+/// Returns a property that is a number. Messages call the type `kind`.
 pub fn number<T: FromStr>(properties: &Properties, name: &str, kind: &str) -> Result<Option<T>, CqlError> {
     let Some(text) = text(properties, name)? else {
         return Ok(None);
@@ -72,7 +71,7 @@ pub fn number<T: FromStr>(properties: &Properties, name: &str, kind: &str) -> Re
         .map_err(|_| CqlError::Syntax(format!("Invalid {kind} value {text} for '{name}'")))
 }
 
-/// A property that is a double, in the forms that Java reads.
+/// Returns a property that is a double, in the forms that Java reads.
 pub fn double(properties: &Properties, name: &str) -> Result<Option<f64>, CqlError> {
     let Some(text) = text(properties, name)? else {
         return Ok(None);

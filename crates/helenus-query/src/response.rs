@@ -1,5 +1,5 @@
-//! What a statement answers with. Rows, columns and schema changes are the protocol's own
-//! ([`helenus_cql::frame`]): they are written once, in the form in which they are sent.
+//! Answers to statements. Rows, columns and schema changes are the protocol's own types ([`helenus_cql::frame`]): they are encoded once, as
+//! they are sent.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 pub use helenus_cql::frame::response::{ChangeKind, RowsBuilder, RowsContent, SchemaChange, SchemaTarget};
 pub use helenus_cql::frame::{ColumnSpec, ResultMetadata};
 
-/// Rows, their columns, and where the next page starts.
+/// Rows, their columns, and the start of the next page.
 #[derive(Clone, Debug)]
 pub struct Rows {
     pub metadata: Arc<ResultMetadata>,
@@ -19,7 +19,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows of values, none of which is null.
+    /// Returns rows of the given values. None of them is null.
     pub fn of_values(columns: Vec<ColumnSpec>, rows: &[Vec<Bytes>], paging_state: Option<Bytes>) -> Rows {
         let mut builder = RowsBuilder::new(columns.len());
         for row in rows {
@@ -35,7 +35,7 @@ impl Rows {
     }
 }
 
-/// The kinds of result (spec v5, section 4.2.5), PREPARE's apart.
+/// The kinds of result (spec v5, section 4.2.5), except PREPARE's.
 #[derive(Clone, Debug)]
 pub enum Response {
     Void,
@@ -44,7 +44,7 @@ pub enum Response {
     SchemaChange(SchemaChange),
 }
 
-/// The tablet of another node that a request was about.
+/// The tablet of another node to which a request was forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassedOn {
     pub tokens: TokenRange,
@@ -52,19 +52,19 @@ pub struct PassedOn {
     pub node: Uuid,
 }
 
-/// A result and what goes with it.
+/// A result with its warnings and notes.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub response: Response,
     pub warnings: Vec<String>,
-    /// Whether a conditional statement was applied; none for other statements, whatever the columns of their rows are called.
+    /// True if a conditional statement was applied. `None` for other statements, whatever the columns of their rows are called.
     pub is_applied: Option<bool>,
-    /// Where the request was passed on to, if this node was not the one to ask: clients that know tablets are told.
+    /// The tablet to which the request was forwarded. `None` if this node served it. Clients that know tablets are notified.
     pub passed_on: Option<Box<PassedOn>>,
 }
 
 impl Response {
-    /// The result with warnings.
+    /// Returns the result with warnings.
     pub fn with(self, warnings: Vec<String>) -> Outcome {
         Outcome {
             response: self,

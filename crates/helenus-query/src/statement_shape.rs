@@ -1,8 +1,8 @@
-//! The shape of a statement: its text without the values that are written into it.
+//! The shape of a statement: its text without literal values.
 
 use helenus_cql::lexer::{Kind, tokenize};
 
-/// The statement with `?` in the place of each constant. It ends where text begins that is no token, such as a string that was cut.
+/// Returns the statement with `?` instead of each constant. It ends before text that is not a token, such as an unterminated string.
 pub fn without_values(statement: &str) -> String {
     let tokens = tokenize(statement);
     let end = tokens.error.map_or(statement.len(), |error| error.offset);
@@ -19,7 +19,7 @@ pub fn without_values(statement: &str) -> String {
             copied = behind;
         }
     }
-    // A string that has no end begins before the place of the error.
+    // An unterminated string begins before the position of the error.
     let rest = statement.get(copied..end).unwrap_or_default();
     shape.push_str(rest.split(['\'', '$']).next().unwrap_or_default());
     shape

@@ -1,5 +1,5 @@
-//! Where a request's time goes: what is counted for every request ([`Work`]), and the traces of those that asked for one, as
-//! `system_traces` shows them: the latest, in memory.
+//! Accounting of a request's time. Some work is counted for every request ([`Work`]). Requests with tracing on also leave a trace; the
+//! latest ones are kept in memory for `system_traces`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,33 +16,33 @@ use crate::response::ColumnSpec;
 
 pub use helenus_tablet::trace::{Step, TraceRecorder, is_recording, step, step_at};
 
-/// Maximum number of traces that are kept, and of their steps; older ones are forgotten.
+/// Maximum number of kept traces, and in the next constant of their steps. The oldest traces are dropped first.
 const KEPT_MAX: usize = 1024;
 const STEPS_MAX: usize = 50_000;
-/// Maximum bytes of the traces that are kept.
+/// Maximum bytes of the kept traces.
 const BYTES_MAX: usize = 32 << 20;
-/// Maximum bytes of a statement in a trace's parameters, and of all values bound to one.
+/// Maximum bytes of a statement in a trace's parameters, and in the next constant of all values bound to it.
 const PARAMETER_LEN_MAX: usize = 64 << 10;
 const VALUES_LEN_MAX: usize = 1 << 20;
-/// Bytes of a statement that a trace or the log shows.
+/// Maximum bytes of a statement that a trace or the log shows.
 const SHOWN_MAX: usize = 1000;
 
-/// What a request's statements did outside the store. Times are in nanoseconds.
+/// Work of a request's statements outside the store. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementWork {
-    /// Lexing, parsing and planning.
+    /// Time of lexing, parsing and planning.
     pub parsing_ns: u64,
-    /// Waiting for the locks of partitions that are read before they are written.
+    /// Time of waiting for locks of partitions that are read before they are written.
     pub lock_ns: u64,
     pub live_rows: u64,
     pub tombstones: u64,
-    /// Waiting for the node that owns what the request is about, or for a node to own it.
+    /// Time of waiting for an answer of the owner of the request's rows, or until some node owns them.
     pub owner_ns: u64,
-    /// The end of the latest of these waits. Those of a request's parts overlap, and count once.
+    /// End of the latest of these waits. Waits of a request's parts overlap, and the overlap counts once.
     pub owner_until: Option<Instant>,
-    /// That node, if it is another one.
+    /// The owner, if it is another node.
     pub owner: Option<Uuid>,
-    /// The id of the table that the request was about last.
+    /// The id of the table that the request used last.
     pub table: Option<Uuid>,
 }
 
@@ -55,7 +55,8 @@ impl StatementWork {
     }
 }
 
-/// What a request has done so far. While the request is polled it lies in the thread, where those who do the work find it.
+/// Work that a request has done so far. While the request is polled, it is in a thread-local variable, where the code that works can reach
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub statement: StatementWork,
@@ -78,7 +79,7 @@ thread_local! {
 }
 
 impl Work {
-    /// Puts this work into the thread, or takes it out again.
+    /// Swaps this work with that of the thread: before a poll to set it, after the poll to remove it.
     pub fn swap(&mut self) {
         CURRENT.with_borrow_mut(|current| std::mem::swap(current, &mut self.statement));
         self.store.swap();
@@ -89,7 +90,7 @@ fn count(count: impl FnOnce(&mut StatementWork)) {
     CURRENT.with_borrow_mut(count);
 }
 
-/// Makes a plan, and counts the time.
+/// Runs a planning step and counts its time.
 pub(crate) fn parsing<T>(plan: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let planned = plan();
@@ -97,18 +98,18 @@ pub(crate) fn parsing<T>(plan: impl FnOnce() -> T) -> T {
     planned
 }
 
-/// Counts time spent in waiting for locks.
+/// Counts time of waiting for locks.
 pub(crate) fn waited_for_locks(time: Duration) {
     count(|work| work.lock_ns += nanos(time));
     step(|| "Waited for the partition's lock");
 }
 
-/// Time that the request of this thread has waited for locks so far, in nanoseconds.
+/// Returns the nanoseconds that the current request has waited for locks so far.
 pub(crate) fn lock_wait_ns() -> u64 {
     CURRENT.with_borrow(|work| work.lock_ns)
 }
 
-/// Counts what a read has seen.
+/// Counts live rows and tombstones of a read.
 pub(crate) fn read(live_rows: usize, tombstones: usize) {
     count(|work| {
         work.live_rows += live_rows as u64;
@@ -117,38 +118,38 @@ pub(crate) fn read(live_rows: usize, tombstones: usize) {
     step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
 }
 
-/// Rows and tombstones that the request of this thread has read so far.
+/// Returns the rows and tombstones that the current request has read so far.
 pub(crate) fn rows_read() -> (u64, u64) {
     CURRENT.with_borrow(|work| (work.live_rows, work.tombstones))
 }
 
-/// Takes back what was counted since `before`, for a read that has to be done again.
+/// Resets the counts of rows to `before`, when a read has to be done again.
 pub(crate) fn forget_rows(before: (u64, u64)) {
     count(|work| (work.live_rows, work.tombstones) = before);
 }
 
-/// Counts a wait that began at `began` for the answer of the node that owns what the request is about, and remembers that node.
+/// Counts a wait since `began` for an answer of the owner, and remembers that node.
 pub(crate) fn waited_for_owner(owner: Uuid, began: Instant) {
     waited_to_be_owned(began);
     count(|work| work.owner = Some(owner));
 }
 
-/// Counts a wait that began at `began` for a node to own, and serve, what the request is about.
+/// Counts a wait since `began` until some node owns and serves the request's rows.
 pub(crate) fn waited_to_be_owned(began: Instant) {
     count(|work| work.add_owner_wait(began, Instant::now()));
 }
 
-/// Notes which table a request is about.
+/// Records which table a request uses.
 pub(crate) fn about(table: Uuid) {
     count(|work| work.table = Some(table));
 }
 
-/// As much of a statement as a line of the log shows, without a password.
+/// Shortens a statement for a line of the log, and removes a password.
 pub fn shorten(statement: &str) -> &str {
     without_password(beginning(statement))
 }
 
-/// A statement as a trace's parameter, without a password.
+/// Returns a statement as a trace's parameter, without a password.
 pub fn parameter(statement: &str) -> String {
     let shown = without_password(statement);
     match shown.len() > PARAMETER_LEN_MAX {
@@ -161,7 +162,7 @@ fn beginning(text: &str) -> &str {
     cut(text, SHOWN_MAX)
 }
 
-/// The first characters of a text, at most so many bytes of them.
+/// Returns the longest beginning of a text that has at most `len_max` bytes and whole characters.
 fn cut(text: &str, len_max: usize) -> &str {
     let mut end = len_max.min(text.len());
     while !text.is_char_boundary(end) {
@@ -170,7 +171,7 @@ fn cut(text: &str, len_max: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// A statement; of one that gives a role a password, nothing that follows the word (Cassandra's `PasswordObfuscator`).
+/// Returns a statement without a role's password: it is cut after the word (Cassandra's `PasswordObfuscator`).
 pub fn without_password(statement: &str) -> &str {
     let find = |word: &str| {
         let mut parts = statement.as_bytes().windows(word.len());
@@ -184,8 +185,8 @@ pub fn without_password(statement: &str) -> &str {
 
 const PASSWORD: &str = "password";
 
-/// The values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on. Values after the first megabyte are
-/// left out.
+/// Returns the values of a prepared statement's markers as a trace shows them: `bound_var_0_id` and so on. Values after the first megabyte
+/// are omitted.
 pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, String)> {
     let Ok(values) = markers.bind(values) else {
         return Vec::new();
@@ -197,7 +198,7 @@ pub fn bound_variables(markers: &Markers, values: &BoundValues) -> Vec<(String, 
             BoundValue::Null => "null".to_owned(),
             BoundValue::Unset => "<unset>".to_owned(),
         };
-        // With the quote that a text began with, as Cassandra has it.
+        // A shortened text keeps its opening quote, as in Cassandra.
         let value = match value.len() > SHOWN_MAX {
             true => format!("{}...'", beginning(&value)),
             false => value,
@@ -221,18 +222,18 @@ pub struct Trace {
     pub client: IpAddr,
     /// The kind of request, QUERY for every statement.
     pub command: &'static str,
-    /// What was done, in Cassandra's words.
+    /// Description of the request, in Cassandra's words.
     pub request: &'static str,
     pub parameters: BTreeMap<String, String>,
-    /// Microseconds since the Unix epoch.
+    /// Start, in microseconds since the Unix epoch.
     pub started_at_us: i64,
     pub duration: Duration,
-    /// What was done, in order.
+    /// Steps, in order.
     pub events: Vec<TraceEvent>,
     pub deleted: Deleted,
 }
 
-/// What clients have deleted of a trace's session.
+/// The columns of a trace's session that clients have deleted, or the whole session.
 #[derive(Clone, Debug, Default)]
 pub struct Deleted {
     pub is_whole: bool,
@@ -242,7 +243,7 @@ pub struct Deleted {
 /// A step of a trace.
 #[derive(Clone, Debug)]
 pub struct TraceEvent {
-    /// Time UUID; none of the trace's others.
+    /// Time UUID, unique within the trace.
     pub id: Uuid,
     pub activity: String,
     pub elapsed: Duration,
@@ -250,7 +251,7 @@ pub struct TraceEvent {
 }
 
 impl Trace {
-    /// Bytes that it takes in memory.
+    /// Returns the trace's bytes in memory.
     fn bytes(&self) -> usize {
         let parameter =
             |(name, value): (&String, &String)| 2 * size_of::<String>() + name.len() + value.len();
@@ -274,7 +275,7 @@ pub struct Traces {
 
 #[derive(Debug, Default)]
 struct KeptTraces {
-    /// With the bytes of each.
+    /// The traces with their bytes, oldest first.
     traces: VecDeque<(Trace, usize)>,
     bytes: usize,
     steps: usize,
@@ -286,7 +287,7 @@ impl KeptTraces {
         self.traces.len() > KEPT_MAX || (is_large && self.traces.len() > 1)
     }
 
-    /// Counts the steps and bytes of traces that have been changed.
+    /// Recounts the steps and bytes after traces have been changed.
     fn count_again(&mut self) {
         (self.steps, self.bytes) = (0, 0);
         for (trace, bytes) in &mut self.traces {
@@ -316,7 +317,7 @@ impl Traces {
         kept.forget_oldest();
     }
 
-    /// Adds what happened after the answer was ready.
+    /// Adds a step that happened after the answer was ready.
     pub fn add(&self, id: Uuid, event: TraceEvent) {
         let mut kept = self.kept.lock();
         let added = event.bytes();
@@ -346,7 +347,7 @@ impl Traces {
         kept.count_again();
     }
 
-    /// The traces kept, oldest first.
+    /// Returns the traces kept, oldest first.
     pub fn all(&self) -> Vec<Trace> {
         self.kept
             .lock()

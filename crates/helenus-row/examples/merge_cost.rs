@@ -1,4 +1,4 @@
-//! What encoding, merging and reading a row costs. Run in release: `cargo run --release -p helenus-row --example merge_cost`.
+//! Measures the time to encode, merge and read a row. Run in release: `cargo run --release -p helenus-row --example merge_cost`.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,11 +1,11 @@
 //! The tombstone archive: a copy of each tombstone, kept apart from the rows for late writes.
 //!
-//! A compaction purges a tombstone as soon as nothing is left that it shadows. A write that arrives later and is older than the tombstone (a
-//! retry, a replay with `USING TIMESTAMP`, a client with a slow clock) must still be shadowed. So a flush writes the tombstones of each row a
-//! second time, under a key of the archive; a late write is merged with the tombstones that it finds there. Reads never use the archive.
-//! [`crate::compaction_filter`] purges entries older than the table's window.
+//! A compaction purges a tombstone as soon as nothing is left that the tombstone shadows. A late write that is older than the tombstone
+//! must still be shadowed. It may be a retry, a replay with `USING TIMESTAMP`, or the write of a client with a slow clock. Therefore a
+//! flush writes the tombstones of each row a second time, under a key of the archive. A late write is merged with the tombstones that are
+//! archived for its row. Reads never use the archive. [`crate::compaction_filter`] purges entries older than the table's window.
 //!
-//! An archive key is the row's key in a table of its own ([`ARCHIVE`]), in which the partition key begins with the number of the row's
+//! An archive key is the row's key moved to a table of its own ([`ARCHIVE`]). There, the partition key begins with the number of the row's
 //! table. Tokens, partition prefixes and merges are those of any key.
 
 use bytes::Bytes;
@@ -17,23 +17,23 @@ use crate::merge::merge_rows;
 use crate::packed::{CellRef, ColumnRef, Packed, RowWriter};
 use crate::row::{CellKind, Expiry};
 
-/// The number under which archive keys lie; no table has it.
+/// The table id of archive keys. No table has this id.
 pub const ARCHIVE: TableId = TableId(u32::MAX - 1);
 
-/// Where the partition key begins in a key.
+/// Offset of the partition key within a key, in bytes.
 const PARTITION_KEY_AT: usize = 12;
-/// A table's number, in bytes of which none is zero, so that escaping leaves them as they are.
+/// Bytes of a table's number in the partition key. None of these bytes is zero, so escaping does not change them.
 const TABLE_LEN: usize = 5;
 
-/// True for keys of the archive.
+/// Returns true for keys of the archive.
 pub fn is_archive_key(key: &[u8]) -> bool {
     key.starts_with(&ARCHIVE.0.to_be_bytes())
 }
 
-/// Where the tombstones of the row at `key` are archived.
+/// Returns the key under which the tombstones of the row at `key` are archived.
 ///
 /// # Errors
-/// [`KeyError::Corrupt`] if `key` is too short to be one.
+/// [`KeyError::Corrupt`] if `key` is too short to be a key.
 pub fn archive_key(key: &[u8]) -> Result<Bytes, KeyError> {
     const TOO_SHORT: KeyError = KeyError::Corrupt("key ends too early");
     let (table, rest) = key.split_first_chunk::<4>().ok_or(TOO_SHORT)?;
@@ -47,7 +47,7 @@ pub fn archive_key(key: &[u8]) -> Result<Bytes, KeyError> {
     Ok(archived.into())
 }
 
-/// The table that a key of the archive is about.
+/// Returns the table of the row that a key of the archive is for.
 pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
     let number = parts
         .partition_prefix
@@ -58,8 +58,8 @@ pub(crate) fn archived_table(parts: &KeyParts<'_>) -> Option<TableId> {
     Some(TableId(number))
 }
 
-/// The part of a stored value that goes into the archive: deletions, tombstones, and cells that expire within `window_s` of being written,
-/// without their values. `None` if there is none.
+/// Returns the part of a stored value that goes into the archive: deletions, tombstones, and cells that expire within `window_s` of being
+/// written. The cells have no values. `None` if there is no such part.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -73,7 +73,7 @@ pub fn tombstones_of(kind: KeyKind, value: &Bytes, window_s: i64) -> Result<Opti
     }
 }
 
-/// An operand merged with archived tombstones: those of its row, and those of its partition's header. Expiring cells that are still live at
+/// Returns an operand merged with the archived tombstones of its row and of its partition's header. Expiring cells that are still live at
 /// `now_s` do not count as tombstones.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ pub fn under_tombstones(
     Ok(under)
 }
 
-/// The oldest timestamp in a value that a deletion could shadow; `None` if there is none.
+/// Returns the oldest timestamp in a value that a deletion could shadow. `None` if the value has no such timestamp.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.
@@ -174,13 +174,13 @@ fn tombstones_of_row(value: &Bytes, keeps: impl Fn(Expiry) -> bool) -> Result<Op
     Ok((!tombstones.is_empty).then(|| tombstones.writer.finish(None)))
 }
 
-/// The dead part of a row.
+/// The tombstones of a row, collected for the archive.
 struct RowTombstones {
     is_empty: bool,
     writer: RowWriter,
 }
 
-/// A cell whose value is never read.
+/// Returns the cell with an empty value, for cells whose value is never read.
 pub(crate) fn without_value(cell: CellRef<'_>) -> CellRef<'_> {
     CellRef { value: &[], ..cell }
 }

@@ -1,4 +1,4 @@
-//! A late write under the archive's tombstones is as it would be under those that were forgotten.
+//! Shows that a late write merged with archived tombstones equals one merged with the purged tombstones.
 
 use bytes::Bytes;
 use proptest::prelude::*;

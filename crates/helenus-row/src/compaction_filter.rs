@@ -1,19 +1,20 @@
 //! Decides which entries a compaction purges.
 //!
-//! Rows that a deletion of their partition covers are dropped whenever the filter has seen the header, in any compaction: the header is kept
-//! and shadows their remains elsewhere. Expired cells lose their values. Tombstones and deletions are purged where no older version lies
-//! below: at the last run, or where the older runs never had the row. The deletions of a header are purged where nothing of its partition
-//! lies below.
+//! Rows that a deletion of their partition covers are dropped in any compaction whose filter has seen the header. The header is kept, and
+//! shadows older versions of these rows in other runs. Expired cells lose their values. Tombstones and deletions are purged if no older
+//! version lies below: at the last run, or if the older runs never had the row. The deletions of a header are purged if nothing of its
+//! partition lies below.
 //!
 //! Clients choose timestamps, so a tombstone may also shadow data that is newer than the inputs of the job: in memory, in the log, in
-//! younger files. A tombstone is therefore kept unless all such data of its table is newer than it ([`CompactionContext::newer`]). Later
-//! writes find it in the archive ([`crate::archive`]). Writes that are too recent to look there are newer than any purged tombstone, since a
-//! tombstone whose timestamp lies in the future is kept as long as its archived copy.
+//! younger files. A tombstone is therefore kept unless all such data of its table is newer than the tombstone
+//! ([`CompactionContext::newer`]). Later writes find the tombstone in the archive ([`crate::archive`]). Writes that are too recent to look
+//! there are newer than any purged tombstone. This holds because a tombstone with a timestamp in the future is kept as long as its archived
+//! copy.
 //!
-//! The header precedes the rows that it covers. A compaction that purges it removes those rows as well: they are in its inputs, as nothing
-//! older lies elsewhere. But a job may be split into ranges, or resumed after a crash, in the middle of a partition, with a filter that has
-//! not seen the header. Such a filter requests it ([`RowFilter::needs_header`]); the current state of the tablet still has it, because the
-//! outputs of a job replace its inputs only when the whole job is complete.
+//! The header precedes the rows that it covers. A compaction that purges a header also removes those rows: they are in its inputs, as
+//! nothing older lies in other runs. But a job may be split into ranges, or resumed after a crash. Its filter may then begin in the middle
+//! of a partition, without having seen the header. Such a filter requests the header ([`RowFilter::needs_header`]). The current state of
+//! the tablet still has the header, because a job's outputs replace its inputs only when the whole job is complete.
 
 use std::sync::Arc;
 
@@ -28,35 +29,37 @@ use crate::read::merge_alike;
 use crate::row::{CellKind, CellRules, Deletion, Expiry, Liveness};
 
 const MICROS: i64 = 1_000_000;
-/// A tombstone whose timestamp lies no further back than this is kept, unless it is as old as the archive's. A write looks into the archive
-/// when its timestamp lies further back than a shorter time; so a write that does not look is never older than a purged tombstone.
+/// Age in seconds up to which a tombstone's timestamp is recent. A tombstone with a recent timestamp is kept until it is old enough for the
+/// archive to purge it. A write looks into the archive if its timestamp is older than a shorter age. So a write that does not look is never
+/// older than a purged tombstone.
 const LATE_S_MAX: i64 = 5;
 
-/// The state of a table, by which a compaction treats its keys.
+/// The state of a table, which decides how a compaction treats the table's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableState {
     Live {
-        /// Tombstones younger than this are kept whatever is below, so that a write which is still under way with an older
-        /// timestamp stays deleted.
+        /// Seconds for which tombstones are kept whatever is below. A write that is still under way with an older timestamp then stays
+        /// deleted.
         purge_grace_s: i64,
-        /// How long the archive keeps tombstones for late writes.
+        /// Seconds for which the archive keeps tombstones for late writes.
         late_window_s: i64,
-        /// Rows that no compaction sees may lie below all of the table's: no tombstone is purged.
+        /// True if rows that no compaction sees may lie below all rows of the table. Then no tombstone is purged.
         has_origin: bool,
-        /// Which cells are never read again, and which count as one.
+        /// Rules for cells of dropped columns, and for elements that count as one.
         rules: CellRules,
     },
-    /// Dropped or truncated: all its keys may go.
+    /// Dropped or truncated: all its keys may be dropped.
     Gone,
 }
 
-/// The oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs; `i64::MAX` if there is none.
+/// A function that returns the oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs. `i64::MAX` if there is
+/// no such data.
 pub type MinNewerTimestamp = Arc<dyn Fn(TableId) -> i64 + Send + Sync>;
 
 /// The parameters of a compaction job.
 #[derive(Clone)]
 pub struct CompactionContext {
-    /// The caller answers [`RowFilter::needs_header`]; otherwise deletions in headers are never purged.
+    /// True if the caller answers [`RowFilter::needs_header`]. Otherwise deletions in headers are never purged.
     pub forgets_headers: bool,
     pub now_s: i64,
     pub newer: MinNewerTimestamp,
@@ -65,11 +68,11 @@ pub struct CompactionContext {
 /// The overlap of an entry with older runs, which take no part in the compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OlderOverlap {
-    /// No older version of the entry; of a header, nothing of its partition.
+    /// No older version of the entry. For a header: nothing of its partition.
     Nothing,
-    /// Older versions, which the entry hides whatever they are because it is a whole value.
+    /// Older versions, all hidden by the entry because it is a whole value.
     Hidden,
-    /// Older versions.
+    /// Older versions that the entry does not necessarily hide.
     Something,
 }
 
@@ -85,20 +88,20 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterOutcome {
     pub decision: Decision,
-    /// A deletion was kept that would be purged with [`OlderOverlap::Nothing`].
+    /// True if a deletion was kept that would be purged with [`OlderOverlap::Nothing`].
     pub purge_blocked: bool,
-    /// The entry has no live cells.
+    /// True if the entry has no live cells.
     pub is_dead: bool,
-    /// A deletion that covers other keys was purged.
+    /// True if a deletion that covers other keys was purged.
     pub purged_covering_deletion: bool,
 }
 
-/// The filter of one compaction job (or of one part of it): entries come in key order.
+/// The filter of one compaction job, or of one part of it. Entries must come in key order.
 pub struct RowFilter<T> {
     context: CompactionContext,
     tables: T,
     table: Option<(TableId, TableState)>,
-    /// Of the partition that the last entry was in.
+    /// The prefix and header of the last entry's partition. `None` before the first entry.
     partition: Option<(Vec<u8>, PartitionHeader)>,
 }
 
@@ -112,9 +115,9 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         }
     }
 
-    /// The header key that must be looked up (a point read of the tablet, whose current state still holds the job's inputs) and
-    /// given to [`RowFilter::set_header`] before `key` is filtered. Asked for at most once, when the job or its
-    /// resumed part starts in the middle of a partition.
+    /// Returns the header key that must be looked up and given to [`RowFilter::set_header`] before `key` is filtered. The caller reads it
+    /// from the tablet, whose current state still holds the job's inputs. `None` if no header is needed. At most one header is requested,
+    /// when the job or its resumed part starts in the middle of a partition.
     pub fn needs_header(&self, key: &[u8]) -> Option<Bytes> {
         if self.partition.is_some() || !self.context.forgets_headers {
             return None;
@@ -124,7 +127,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             .then(|| key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
     }
 
-    /// Answers [`RowFilter::needs_header`].
+    /// Sets the header that [`RowFilter::needs_header`] requested. `value` is `None` if the partition has no header.
     ///
     /// # Errors
     /// [`RowError`] if key or value is corrupt.
@@ -138,7 +141,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         Ok(())
     }
 
-    /// Decides on one entry, a merge operand or a whole value. May be called again when more is known of the overlap.
+    /// Decides on one entry, a merge operand or a whole value. Can be called again for the entry when more is known of the overlap.
     ///
     /// # Errors
     /// [`RowError`] if key or value is corrupt.
@@ -172,7 +175,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         };
         let mut purge = Purge {
             purges: match parts.kind {
-                // A header's deletions are about rows, which nothing hides.
+                // A header's deletions cover rows, which a whole header value does not hide.
                 KeyKind::Header => below == OlderOverlap::Nothing && self.context.forgets_headers,
                 KeyKind::Static | KeyKind::Row => below != OlderOverlap::Something,
             },
@@ -187,7 +190,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             let header = PartitionHeader::decode(value)?;
             let decision = purge.header(&header);
             match &mut self.partition {
-                // Several versions of one header come one after another.
+                // Several versions of one header arrive in sequence.
                 Some((_, seen)) => *seen = seen.merge(&header),
                 None => self.partition = Some((parts.partition_prefix.to_vec(), header)),
             }
@@ -204,7 +207,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         purge.row(value, shadow, rules)
     }
 
-    /// Decides on an entry of the archive, which has no effect on older runs.
+    /// Decides on an entry of the archive. Such entries have no effect on older runs.
     fn archived(&mut self, parts: &KeyParts<'_>, value: &Bytes) -> Result<FilterOutcome, RowError> {
         let state = archived_table(parts).map(&mut self.tables);
         let Some(TableState::Live { late_window_s, .. }) = state else {
@@ -218,7 +221,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
             }
             KeyKind::Static | KeyKind::Row => purge.row(value, None, &CellRules::default())?,
         };
-        // It deletes nothing where it lies, so no reader stumbles over it.
+        // An archived tombstone deletes nothing in place and costs readers nothing.
         Ok(FilterOutcome {
             purge_blocked: false,
             is_dead: false,
@@ -226,7 +229,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
         })
     }
 
-    /// Enters the partition and the table of a key, and leaves the previous ones.
+    /// Sets the current partition and table to those of a key.
     fn enter(&mut self, parts: &KeyParts<'_>) {
         if self.table.as_ref().is_none_or(|(table, _)| *table != parts.table) {
             self.table = Some((parts.table, (self.tables)(parts.table)));
@@ -244,7 +247,7 @@ impl<T: FnMut(TableId) -> TableState> RowFilter<T> {
 }
 
 impl FilterOutcome {
-    /// The decision on entries of a dropped table.
+    /// Returns the decision on entries of a dropped table.
     fn gone() -> FilterOutcome {
         FilterOutcome {
             decision: Decision::Drop,
@@ -258,22 +261,22 @@ impl FilterOutcome {
 /// The conditions for purging dead data.
 #[derive(Clone, Copy, Debug)]
 struct Purge {
-    /// Nothing older lies below, or it stays hidden.
+    /// True if no older version lies below, or if the entry hides all of them.
     purges: bool,
-    /// Data was kept only because of the overlap with older runs.
+    /// True if data was kept only because of the overlap with older runs.
     purge_blocked: bool,
     now_s: i64,
-    /// Deletions made before are old enough.
+    /// The latest deletion time at which a deletion is old enough to be purged.
     before_s: i64,
-    /// Deletions with later timestamps than this are old enough only if they were made before `future_before_s`.
+    /// Timestamp in µs. Deletions with a later timestamp are purged only if they were made at `future_before_s` or earlier.
     future_us: i64,
     future_before_s: i64,
-    /// Data newer than the compaction's inputs is not older than this.
+    /// Lower bound, in µs, of the timestamps of data newer than the compaction's inputs.
     newer_us: i64,
 }
 
 impl Purge {
-    /// Purges tombstones that were made longer ago than `age_s`.
+    /// Returns the conditions that purge tombstones made at least `age_s` ago.
     fn at(now_s: i64, age_s: i64) -> Purge {
         Purge {
             purges: true,
@@ -319,7 +322,7 @@ impl Purge {
         rules: &CellRules,
     ) -> Result<FilterOutcome, RowError> {
         let row = Packed::parse(value)?;
-        // A row deletion that the header's supersedes is of no more use.
+        // A row deletion is useless if the header's deletion supersedes it.
         let deletion = row
             .deletion()
             .filter(|deletion| Some(*deletion) > shadow && !self.forgets_deletion(deletion));
@@ -355,7 +358,7 @@ impl Purge {
                             elements.push((path, cell));
                         }
                     }
-                    // A purged tombstone must not leave the data that it deletes.
+                    // Equal elements are merged first: purging a tombstone must not leave the data that the tombstone deletes.
                     if let Some(path_type) = rules.alike(id) {
                         merge_alike(path_type, &mut elements);
                     }
@@ -399,14 +402,14 @@ impl Purge {
         }
     }
 
-    /// An expired liveness still supersedes older ones.
+    /// Returns true if an expired liveness can be purged. Until then it is kept like a tombstone, since it still supersedes older ones.
     fn forgets_liveness(&mut self, liveness: &Liveness) -> bool {
         liveness
             .expiry
             .is_some_and(|expiry| self.forgets_expired(liveness.timestamp_us, expiry))
     }
 
-    /// An expired cell is as old as the write that set its expiry (`AbstractCell.purge`).
+    /// Returns true if an expired cell or liveness can be purged. Its age counts from the write that set its expiry (`AbstractCell.purge`).
     fn forgets_expired(&mut self, timestamp_us: i64, expiry: Expiry) -> bool {
         expiry.expires_at_s <= self.now_s
             && self.forgets(
@@ -415,8 +418,8 @@ impl Purge {
             )
     }
 
-    /// The part of a cell that is kept. An expired cell stays an expired cell, without its value: a tombstone in its place, as in Cassandra,
-    /// would win over a cell of the same timestamp that expires later.
+    /// Returns the part of a cell that is kept. An expired cell stays an expired cell, without its value. A tombstone in its place, as in
+    /// Cassandra, would win over a cell of the same timestamp that expires later.
     fn cell<'a>(&mut self, cell: CellRef<'a>) -> Option<CellRef<'a>> {
         match cell.kind {
             CellKind::Expiring(expiry) if self.forgets_expired(cell.timestamp_us, expiry) => None,

@@ -1,4 +1,4 @@
-//! Compaction must never change what a reader sees, wherever jobs begin and end.
+//! Shows that a compaction never changes what a reader sees, wherever jobs begin and end.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn filter_with(
     RowFilter::new(context, move |_| state.clone())
 }
 
-/// Of a job beside which there is nothing newer.
+/// Returns the context of a job for which no newer data exists.
 fn context(now_s: i64) -> CompactionContext {
     CompactionContext {
         forgets_headers: true,
@@ -188,7 +188,7 @@ fn gone_tables_and_dropped_columns_go() {
     };
     let dropped = filter_with(now(), state.clone()).filter(&key, &value, UPPER);
     assert_eq!(dropped.unwrap().decision, Decision::Drop);
-    // Written after the column was dropped: it is seen again should the column come back.
+    // The cell was written after the column was dropped. It becomes visible again if the column is added again.
     let newer = row_with(Cell::live(6, "v"));
     let kept = filter_with(now(), state).filter(&key, &newer, UPPER);
     assert_eq!(kept.unwrap().decision, Decision::Keep);
@@ -277,14 +277,14 @@ fn a_job_that_starts_within_a_partition_asks_for_its_header() {
     assert_eq!(covered.decision, Decision::Drop);
 }
 
-/// A store of runs, each sorted, the newest first; a run holds what was merged of one key.
+/// A sorted run of a store. Stores are slices of runs, newest first. A run holds one merged entry for each key.
 type Run = BTreeMap<Bytes, Entry>;
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// Nothing, for a key that was deleted whole.
+    /// `None` for a key that was deleted as a whole.
     value: Option<Bytes>,
-    /// Hides what older runs have of the key.
+    /// True if the entry hides older versions of its key.
     is_whole: bool,
 }
 
@@ -300,7 +300,7 @@ fn add(run: &mut Run, key: Bytes, value: Bytes) {
     entry.value = Some(merge(kind_of(&key), entry.value.as_ref(), &[value]).unwrap());
 }
 
-/// Of each key what the runs amount to, down to the first whole value.
+/// Merges the entries of each key, from the newest run down to the first whole value.
 fn fold(runs: &[Run]) -> Run {
     let mut folded = Run::new();
     for (key, entry) in runs.iter().flatten() {
@@ -321,7 +321,7 @@ fn fold(runs: &[Run]) -> Run {
     folded
 }
 
-/// What a reader sees of all rows.
+/// Returns the live rows that a reader sees.
 fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
     let all: BTreeMap<Bytes, Bytes> = fold(runs)
         .into_iter()
@@ -362,7 +362,7 @@ fn view(runs: &[Run], now_s: i64) -> Vec<(Bytes, Row)> {
     seen
 }
 
-/// What older runs may have of a key, or of a header's partition.
+/// Returns the overlap of a key, or of a header's partition, with older runs.
 fn below(older: &[Run], key: &Bytes, is_whole: bool) -> OlderOverlap {
     let is_there = match kind_of(key) {
         KeyKind::Header => older.iter().any(|run| !run.is_empty()),
@@ -375,14 +375,14 @@ fn below(older: &[Run], key: &Bytes, is_whole: bool) -> OlderOverlap {
     }
 }
 
-/// The oldest timestamp of what a deletion could shadow in these runs.
+/// Returns the oldest timestamp that a deletion could shadow in these runs. `i64::MAX` if there is none.
 fn oldest_us_of(runs: &[Run]) -> i64 {
     let values = runs.iter().flatten();
     let times = values.filter_map(|(key, entry)| oldest_us(kind_of(key), entry.value.as_ref()?).unwrap());
     times.min().unwrap_or(i64::MAX)
 }
 
-/// Compacts the oldest or other neighbouring runs, in parts that begin anywhere.
+/// Compacts the neighbouring runs `from..to` in parts. A new filter begins at each position in `cuts`.
 fn compact(runs: &mut Vec<Run>, from: usize, to: usize, cuts: &[usize], now_s: i64) {
     let newer_us = oldest_us_of(&runs[..from]);
     let context = CompactionContext {
@@ -444,7 +444,7 @@ proptest! {
         let mut stored: Vec<Run> = Vec::new();
         for (age, operands) in runs.iter().enumerate() {
             let mut run = Run::new();
-            // Timestamps need not grow from run to run: those of a run that is not shifted may be older than the tombstones below.
+            // Timestamps need not grow from run to run. Data of a run that is not shifted may be older than the tombstones below.
             let later = match shifts {
                 true => 5 * (runs.len() - age) as i64,
                 false => 0,
@@ -481,7 +481,7 @@ proptest! {
         for (run, key) in whole {
             let run = run % stored.len();
             let mut folded = fold(&stored[run..]);
-            // A copy of what a header deletes would outlive the header.
+            // A partition with a header gets no whole copies: a copy of deleted data would outlive the header.
             let has_header = folded.contains_key(&header_key(TABLE, 1, b"p"));
             if !stored[run].is_empty() && !has_header {
                 let key = key.get(&stored[run].keys().cloned().collect::<Vec<_>>()).clone();

@@ -1,8 +1,8 @@
-//! Errors of stored bytes, and of values that are to become a key.
+//! Errors of stored bytes, and of values that cannot become part of a key.
 
 use thiserror::Error;
 
-/// A value can't become part of a key, or key bytes can't be read.
+/// The error of a value that can't become part of a key, or of key bytes that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
     /// More clustering components than the table has clustering columns.
@@ -17,18 +17,18 @@ pub enum KeyError {
     /// A component of a composite partition key is longer than 65535 bytes, or the whole key is.
     #[error("Key length of {length} is longer than maximum of 65535")]
     PartitionKeyTooLong { length: usize },
-    /// Stored key bytes end too early or hold something no encoder writes.
+    /// Stored key bytes end too early or hold bytes that no encoder writes.
     #[error("corrupt key: {0}")]
     Corrupt(&'static str),
 }
 
-/// A packed value can't be read.
+/// The error of a packed value that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowError {
     /// The bytes end in the middle of a field.
     #[error("packed value ends too early")]
     Truncated,
-    /// The bytes hold something no encoder writes.
+    /// The value holds bytes that no encoder writes.
     #[error("corrupt packed value: {0}")]
     Corrupt(&'static str),
     /// The key beside the value can't be read.

@@ -8,11 +8,11 @@ use crate::row::Deletion;
 use crate::varint::{Reader, put_bytes, put_signed, put_unsigned};
 
 const HAS_DELETION: u8 = 1;
-/// The last range tombstone reaches to the end of the partition.
+/// Flag: the last range tombstone reaches to the end of the partition.
 const OPEN_END: u8 = 1 << 1;
 
-/// Deletes the clusterings in `[start, end)`, both positions in the encoded clustering space (see
-/// [`crate::key::KeyLayout::slice`]); no end means to the end of the partition.
+/// A deletion of the clusterings in `[start, end)`. Both are positions in the encoded clustering space (see
+/// [`crate::key::KeyLayout::slice`]). `end` is `None` if the range reaches to the end of the partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeTombstone {
     pub start: Bytes,
@@ -23,15 +23,15 @@ pub struct RangeTombstone {
 /// The value at the header key of a partition, both as merge operand and as stored value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionHeader {
-    /// Deletes the whole partition, static row included.
+    /// The deletion of the whole partition, including its static row.
     pub deletion: Option<Deletion>,
-    /// Ascending, not overlapping, each stronger than `deletion`; those that touch differ in their deletions.
-    /// Static rows are not touched.
+    /// The range tombstones, ascending and not overlapping. Each is stronger than `deletion`, and adjacent ones differ in their deletions.
+    /// They do not cover static rows.
     pub range_tombstones: Vec<RangeTombstone>,
 }
 
 impl PartitionHeader {
-    /// A header that deletes the whole partition.
+    /// Returns a header that deletes the whole partition.
     pub fn deleting_partition(deletion: Deletion) -> PartitionHeader {
         PartitionHeader {
             deletion: Some(deletion),
@@ -39,7 +39,7 @@ impl PartitionHeader {
         }
     }
 
-    /// A header that deletes the clusterings of these ranges, which may overlap and come in any order.
+    /// Returns a header that deletes the clusterings of these ranges. The ranges may overlap and come in any order.
     pub fn deleting_ranges(
         ranges: impl IntoIterator<Item = ClusteringRange>,
         deletion: Deletion,
@@ -54,12 +54,12 @@ impl PartitionHeader {
         }
     }
 
-    /// True if nothing is deleted.
+    /// Returns true if nothing is deleted.
     pub fn is_empty(&self) -> bool {
         self.deletion.is_none() && self.range_tombstones.is_empty()
     }
 
-    /// The deletion that applies to the row of this encoded clustering: the stronger of the partition's and
+    /// Returns the deletion that applies to the row of this encoded clustering: the stronger of the partition's and
     /// the range tombstone's.
     pub fn deletion_at(&self, clustering: &[u8]) -> Option<Deletion> {
         let after = self
@@ -72,7 +72,7 @@ impl PartitionHeader {
         Deletion::max(self.deletion, covering.map(|tombstone| tombstone.deletion))
     }
 
-    /// Both headers' deletions; where they overlap, the stronger.
+    /// Returns a header with the deletions of both. Where they overlap, the stronger deletion is kept.
     pub fn merge(&self, other: &PartitionHeader) -> PartitionHeader {
         let deletion = Deletion::max(self.deletion, other.deletion);
         PartitionHeader {
@@ -86,7 +86,7 @@ impl PartitionHeader {
         self.range_tombstones.retain(keep);
     }
 
-    /// The packed bytes: flags, deletion, then the range tombstones with their times relative to the deletion before.
+    /// Returns the packed bytes: flags, deletion, then the range tombstones. Times are relative to the preceding deletion.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         let open_end = self
@@ -111,7 +111,7 @@ impl PartitionHeader {
         put_unsigned(&mut out, self.range_tombstones.len() as u64);
         for tombstone in &self.range_tombstones {
             put_bytes(&mut out, &tombstone.start);
-            // Only the last may be open: they don't overlap.
+            // Only the last range can be open, since ranges don't overlap.
             if let Some(end) = &tombstone.end {
                 put_bytes(&mut out, end);
             }
@@ -120,6 +120,8 @@ impl PartitionHeader {
         out.into()
     }
 
+    /// Reads a packed header.
+    ///
     /// # Errors
     /// [`RowError`] if the bytes aren't a packed header.
     pub fn decode(packed: &[u8]) -> Result<PartitionHeader, RowError> {
@@ -176,8 +178,8 @@ fn read_deletion(reader: &mut Reader<'_>, previous: &mut Deletion) -> Result<Del
     Ok(*previous)
 }
 
-/// Sweeps over both lists' bounds; in each stretch between two of them the strongest deletion is kept, if it is stronger
-/// than the partition's. The result depends only on which deletion each clustering has.
+/// Merges two lists of range tombstones, with one pass over the bounds of both. Between two bounds, the strongest deletion is kept if it is
+/// stronger than the partition's. The result depends only on the deletion that each clustering has.
 fn merge_ranges(
     a: &[RangeTombstone],
     b: &[RangeTombstone],

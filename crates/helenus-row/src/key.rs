@@ -1,4 +1,4 @@
-//! Keys: `table | token | partition key | kind | clustering`, ordered as bytes exactly as CQL orders rows.
+//! Keys: `table | token | partition key | kind | clustering`. Their byte order is the order of rows in CQL.
 
 mod bounds;
 mod component;
@@ -27,10 +27,10 @@ use bytes::Bytes;
 use crate::error::KeyError;
 use component::{MaskedReader, put_escaped};
 
-/// A partition key has at most this many bytes, and so has each component of a composite one.
+/// Maximum bytes of a partition key, and of each component of a composite one.
 const PARTITION_KEY_LEN_MAX: usize = 65535;
 
-/// A table, or one generation of it: DROP and TRUNCATE give a new id.
+/// The id of a table, or of one generation of it: DROP and TRUNCATE assign a new id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);
 
@@ -38,30 +38,30 @@ pub struct TableId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum KeyKind {
-    /// [`crate::header::PartitionHeader`].
+    /// The deletions that cover several rows: a [`crate::header::PartitionHeader`].
     Header = 0,
     /// The static columns: a [`crate::row::Row`] without liveness.
     Static = 1,
-    /// A [`crate::row::Row`].
+    /// A row: a [`crate::row::Row`].
     Row = 2,
 }
 
-/// A key, taken apart.
+/// A key, split into all its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRef<'a> {
     pub table: TableId,
     pub token: i64,
     pub partition_key: Cow<'a, [u8]>,
     pub kind: KeyKind,
-    /// Encoded; empty unless `kind` is `Row`.
+    /// The encoded clustering. Empty unless `kind` is `Row`.
     pub clustering: &'a [u8],
 }
 
-/// A key whose partition isn't taken apart.
+/// A key, split at its kind. Its partition is not split further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyParts<'a> {
     pub table: TableId,
-    /// Everything up to the kind, as [`partition_prefix`] gives it.
+    /// All bytes before the kind, as [`partition_prefix`] returns them.
     pub partition_prefix: &'a [u8],
     pub kind: KeyKind,
     pub clustering: &'a [u8],
@@ -82,7 +82,7 @@ fn prefix_with_room(table: TableId, token: i64, partition_key: &[u8], room: usiz
     key
 }
 
-/// The bytes that all keys of a partition start with, up to the kind.
+/// Returns the bytes that all keys of a partition start with, up to the kind.
 pub fn partition_prefix(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
     prefix_with_room(table, token, partition_key, 0).into()
 }
@@ -94,23 +94,22 @@ fn key_of(table: TableId, token: i64, partition_key: &[u8], kind: KeyKind, clust
     key.into()
 }
 
-/// The key of the partition's header.
+/// Returns the key of the partition's header.
 pub fn header_key(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
     key_of(table, token, partition_key, KeyKind::Header, &[])
 }
 
-/// The key of the partition's static row.
+/// Returns the key of the partition's static row.
 pub fn static_key(table: TableId, token: i64, partition_key: &[u8]) -> Bytes {
     key_of(table, token, partition_key, KeyKind::Static, &[])
 }
 
-/// The key of a row; `clustering` is from [`KeyLayout::encode_clustering`] (empty for tables without clustering
-/// columns).
+/// Returns the key of a row. `clustering` is from [`KeyLayout::encode_clustering`], and empty for tables without clustering columns.
 pub fn row_key(table: TableId, token: i64, partition_key: &[u8], clustering: &[u8]) -> Bytes {
     key_of(table, token, partition_key, KeyKind::Row, clustering)
 }
 
-/// The key of the header of a stored key's partition.
+/// Returns the key of the header of a stored key's partition.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if `key` is no stored key.
@@ -119,13 +118,13 @@ pub fn header_of(key: &[u8]) -> Result<Bytes, KeyError> {
     Ok(key_in_partition(parts.partition_prefix, KeyKind::Header, &[]))
 }
 
-/// The key of that kind in a partition of which the prefix is known.
+/// Returns the key of an entry of the given kind in the partition with this prefix.
 pub fn key_in_partition(partition_prefix: &[u8], kind: KeyKind, clustering: &[u8]) -> Bytes {
     [partition_prefix, &[kind as u8], clustering].concat().into()
 }
 
-/// The number of bytes of `key` that are its partition's prefix; `None` if the key ends before its partition does. The result holds for all
-/// keys that start with `key`.
+/// Returns the length of the partition prefix of `key`, in bytes. `None` if the key ends before its partition prefix does. The result holds
+/// for all keys that start with `key`.
 pub fn partition_prefix_len(key: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
@@ -160,7 +159,7 @@ pub fn split_key(key: &[u8]) -> Result<KeyParts<'_>, KeyError> {
     })
 }
 
-/// Takes a key apart.
+/// Splits a key into all its parts.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a key.
@@ -176,13 +175,13 @@ pub fn decode_key(key: &[u8]) -> Result<KeyRef<'_>, KeyError> {
     })
 }
 
-/// The token in a key; none if it is too short for one.
+/// Returns the token in a key. `None` if the key is too short to have one.
 pub fn token_of(key: &[u8]) -> Option<i64> {
     let token = key.get(4..12)?.first_chunk()?;
     Some(i64::from_be_bytes(*token) ^ i64::MIN)
 }
 
-/// Token and partition key of a prefix from [`partition_prefix`].
+/// Returns the token and the partition key of a prefix from [`partition_prefix`].
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a prefix.
@@ -200,7 +199,7 @@ pub fn decode_partition_prefix(prefix: &[u8]) -> Result<(i64, Cow<'_, [u8]>), Ke
     Ok((token, Cow::Owned(partition_key)))
 }
 
-/// The kind of a key, which is all that a merge needs.
+/// Returns the kind of a key, which is all that a merge needs to know of the key.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a key.
@@ -208,12 +207,12 @@ pub fn key_kind(key: &[u8]) -> Result<KeyKind, KeyError> {
     split_key(key).map(|parts| parts.kind)
 }
 
-/// All keys of a table.
+/// Returns the range of all keys of a table.
 pub fn table_range(table: TableId) -> ByteRange {
     ByteRange::with_prefix(&table.0.to_be_bytes())
 }
 
-/// All keys of a table whose tokens lie within the bounds.
+/// Returns the range of all keys of a table whose tokens lie within the bounds.
 pub fn token_range(table: TableId, start: Bound<i64>, end: Bound<i64>) -> ByteRange {
     let before = |token| Bytes::copy_from_slice(&token_prefix(table, token));
     let after = |token| successor(&token_prefix(table, token));
@@ -230,7 +229,7 @@ pub fn token_range(table: TableId, start: Bound<i64>, end: Bound<i64>) -> ByteRa
     };
     match start {
         Some(start) => ByteRange { start, end },
-        // Above the greatest token of the greatest table id: nothing.
+        // The range is empty: no key is above the greatest token of the greatest table id.
         None => ByteRange {
             start: Bytes::new(),
             end: Some(Bytes::new()),
@@ -238,12 +237,12 @@ pub fn token_range(table: TableId, start: Bound<i64>, end: Bound<i64>) -> ByteRa
     }
 }
 
-/// All keys of a partition: header, static row, rows.
+/// Returns the range of all keys of a partition: header, static row, rows.
 pub fn partition_range(table: TableId, token: i64, partition_key: &[u8]) -> ByteRange {
     ByteRange::with_prefix(&prefix_with_room(table, token, partition_key, 0))
 }
 
-/// Cassandra's serialized partition key: one component as it is, several as a `CompositeType`.
+/// Returns Cassandra's serialized partition key. A single component is unchanged; several form a `CompositeType`.
 ///
 /// # Errors
 /// [`KeyError::PartitionKeyTooLong`] beyond 65535 bytes.
@@ -269,7 +268,7 @@ pub fn compose_partition_key<B: AsRef<[u8]>>(components: &[B]) -> Result<Bytes, 
     Ok(key.into())
 }
 
-/// The components of a serialized partition key of `count` columns.
+/// Returns the components of a serialized partition key that has `count` columns.
 ///
 /// # Errors
 /// [`KeyError::Corrupt`] if the bytes aren't such a key.

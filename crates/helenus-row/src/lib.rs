@@ -1,5 +1,5 @@
-//! The stored data model: how partitions and rows become ordered keys and packed values, and how two versions of a value are merged. No
-//! I/O, no clock.
+//! The stored data model: how partitions and rows become ordered keys and packed values, and how two versions of a value are merged. The
+//! crate does no I/O and reads no clock.
 //!
 //! - [`key`]: order-preserving keys, slices as byte ranges, Murmur3 tokens;
 //! - [`row`]: rows as plain data, their builder, and [`packed`], their stored bytes;
@@ -8,9 +8,9 @@
 //! - [`read`]: the live part of a packed row, as a SELECT reads it;
 //! - [`compaction_filter`]: the entries that a compaction purges;
 //! - [`archive`]: copies of tombstones for late writes;
-//! - [`tombstones`]: how many a stored value has.
+//! - [`tombstones`]: the number of tombstones in a stored value.
 //!
-//! `docs/data-layout.md` gives the bytes.
+//! `docs/data-layout.md` describes the bytes.
 
 pub mod archive;
 pub mod compaction_filter;

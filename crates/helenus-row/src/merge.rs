@@ -16,8 +16,8 @@ use crate::row::{CellKind, ColumnId, Deletion, Expiry, Liveness, Row};
 
 /// Merges a stored value, if there is one, and operands, in any order, into one packed value.
 ///
-/// Associative, commutative and idempotent, and the bytes are canonical: whatever the order and the grouping of
-/// merges, the result is byte for byte the same.
+/// The merge is associative, commutative and idempotent, and its bytes are canonical. Whatever the order and the grouping of merges, the
+/// result is byte for byte equal.
 ///
 /// # Errors
 /// [`RowError`] if any of the values is corrupt.
@@ -44,7 +44,7 @@ pub fn merge(kind: KeyKind, existing: Option<&Bytes>, operands: &[Bytes]) -> Res
 
 type Pair = fn(&Bytes, &Bytes) -> Result<Bytes, RowError>;
 
-/// Halves the operands in rounds, so that small ones aren't merged one by one into a growing result.
+/// Merges the operands in pairs, round by round, so that small ones aren't merged one by one into a growing result.
 fn merge_all(operands: &[Bytes], pair: Pair) -> Result<Bytes, RowError> {
     let mut round = operands.to_vec();
     while round.len() > 1 {
@@ -83,7 +83,7 @@ pub(crate) fn merge_rows(a: &Bytes, b: &Bytes) -> Result<Bytes, RowError> {
     merge_parts(&left, &right, a.len() + b.len())
 }
 
-/// True if nothing of `old` can be seen beside `new`: then the merge is `new`, as it is.
+/// Returns true if `new` hides all of `old`. Then the merge is `new` without change.
 fn overwrites(new: &Packed<'_>, old: &Packed<'_>) -> Result<bool, RowError> {
     if !old.is_uniform() || old.has_exact_clustering() {
         return Ok(false);
@@ -150,7 +150,7 @@ fn merge_parts(left: &Packed<'_>, right: &Packed<'_>, capacity: usize) -> Result
     ))
 }
 
-/// A row that is written again under another form of its clustering keeps its name.
+/// Returns the older of two exact clusterings: a row keeps the first written form, even if it is written again in another form.
 fn oldest_clustering<'a>(a: Option<ExactParts<'a>>, b: Option<ExactParts<'a>>) -> Option<ExactParts<'a>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -228,12 +228,12 @@ fn merge_elements<'a>(
     }
 }
 
-/// Which of two versions of a cell is kept: the greater (`Cells.resolveRegular`). The newest; at the same timestamp a
-/// tombstone before an expiring cell before one that lives on; of two alike the one that ends later, then the
-/// one of the smaller TTL, then the greater value.
+/// Compares two versions of a cell. The greater one is kept (`Cells.resolveRegular`).
 ///
-/// Counters follow the same rule: the stored value is a total, to which the partition's only writer gives a newer timestamp at each
-/// increment.
+/// The newest version is kept. At the same timestamp, a tombstone wins over an expiring cell, and an expiring cell over one that does not
+/// expire. Of two tombstones or expiring cells, the later deletion or expiry time wins, then the smaller TTL, then the greater value.
+///
+/// Counters follow the same rule. The stored value is a total, and the partition's only writer assigns each increment a newer timestamp.
 pub fn reconcile_cells(a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
     a.timestamp_us.cmp(&b.timestamp_us).then_with(|| {
         let (left, right) = (rank(&a.kind), rank(&b.kind));
@@ -241,7 +241,7 @@ pub fn reconcile_cells(a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
     })
 }
 
-/// Kind, local deletion time, and the TTL negated.
+/// Returns the rank of the kind, the local deletion time, and the negated TTL.
 fn rank(kind: &CellKind) -> (u8, i64, i64) {
     match kind {
         CellKind::Live => (0, 0, 0),
@@ -251,8 +251,8 @@ fn rank(kind: &CellKind) -> (u8, i64, i64) {
     }
 }
 
-/// The liveness that supersedes (`LivenessInfo.supersedes`): the newest; at the same timestamp the one that expires, then the
-/// one that expires later, then the one of the smaller TTL.
+/// Returns the liveness that supersedes the other (`LivenessInfo.supersedes`). The newest supersedes. At the same timestamp, one that
+/// expires does, then the one that expires later, then the one with the smaller TTL.
 pub fn merge_liveness(a: Option<Liveness>, b: Option<Liveness>) -> Option<Liveness> {
     fn rank(liveness: &Liveness) -> (i64, Option<(i64, i64)>) {
         let expiry = |e: Expiry| (e.expires_at_s, -i64::from(e.ttl_s));

@@ -1,4 +1,4 @@
-//! The merge of packed values against a plain model of Cassandra's rules, with timestamps that tie often.
+//! Tests the merge of packed values against a plain model of Cassandra's rules, with timestamps that are often equal.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn liveness() -> impl Strategy<Value = Liveness> {
     (0..5i64, prop::option::of(expiry())).prop_map(|(timestamp_us, expiry)| Liveness { timestamp_us, expiry })
 }
 
-/// Columns below 3 have one cell, the others many.
+/// Returns random rows. Columns with ids below 3 have one cell, the others many.
 pub(crate) fn row() -> impl Strategy<Value = Row> {
     let simple = prop::collection::btree_map(0..3u32, cell(), 0..3);
     let elements = prop::collection::btree_map(0..3u8, cell(), 0..3);
@@ -80,13 +80,13 @@ pub(crate) fn row() -> impl Strategy<Value = Row> {
         })
 }
 
-/// Cassandra's `Cells.resolveRegular`, rule by rule.
+/// Implements Cassandra's `Cells.resolveRegular`, rule by rule.
 fn resolve_regular<'a>(left: &'a Cell, right: &'a Cell) -> &'a Cell {
     let pick = |left_wins: bool| if left_wins { left } else { right };
     if left.timestamp_us != right.timestamp_us {
         return pick(left.timestamp_us > right.timestamp_us);
     }
-    // (expiring or tombstone, expiring, local deletion time, ttl)
+    // The facts are: expiring or tombstone, expiring, local deletion time, TTL.
     let facts = |cell: &Cell| match cell.kind {
         CellKind::Live | CellKind::Counter => (false, false, i64::MAX, 0),
         CellKind::Expiring(expiry) => (true, true, expiry.expires_at_s, expiry.ttl_s),
@@ -111,7 +111,7 @@ fn resolve_regular<'a>(left: &'a Cell, right: &'a Cell) -> &'a Cell {
     pick(left.value >= right.value)
 }
 
-/// `LivenessInfo.supersedes`, rule by rule.
+/// Implements `LivenessInfo.supersedes`, rule by rule.
 fn supersedes(this: &Liveness, other: &Liveness) -> bool {
     if this.timestamp_us != other.timestamp_us {
         return this.timestamp_us > other.timestamp_us;
@@ -124,7 +124,7 @@ fn supersedes(this: &Liveness, other: &Liveness) -> bool {
     }
 }
 
-/// `Row.Merger` on plain rows.
+/// Implements `Row.Merger` on plain rows.
 fn model(rows: &[Row]) -> Row {
     let deletion = rows.iter().filter_map(|row| row.deletion).max();
     let shadowed = |shadow: Option<Deletion>, ts: i64| shadow.is_some_and(|shadow| ts <= shadow.timestamp_us);
@@ -305,7 +305,7 @@ fn hex(bytes: &[u8]) -> String {
 
 const TS: i64 = 1_700_000_000_000_000;
 
-/// Pins the stored bytes: a change here makes old stores unreadable.
+/// Pins the stored bytes: changed bytes would make old stores unreadable.
 #[test]
 fn golden_rows() {
     let mut insert = RowBuilder::new();

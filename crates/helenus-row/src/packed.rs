@@ -1,7 +1,7 @@
-//! Packed rows: their bytes, written in one pass and read in place. `docs/data-layout.md` gives the layout.
+//! Packed rows: their bytes, written in one pass and read in place. `docs/data-layout.md` describes the layout.
 //!
 //! Times are stored relative to the row's *base*, so that a row written by one INSERT stores its timestamp and TTL once. The base is the
-//! liveness, else the timestamp of the first column, else that of the row deletion.
+//! liveness. Without liveness, it is the timestamp of the first column, or else that of the row deletion.
 
 mod parts;
 mod write;
@@ -25,7 +25,7 @@ pub struct RowRef {
     head: Head,
 }
 
-/// The head of a packed row, and where its parts lie.
+/// The head of a packed row, and the positions of its parts.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     liveness: Option<Liveness>,
@@ -43,7 +43,7 @@ pub(crate) struct Packed<'a> {
     head: Head,
 }
 
-/// A cell within a packed row. `value` borrows from the row: [`RowRef::slice`] makes it `Bytes` without a copy.
+/// A cell within a packed row. `value` borrows from the row; [`RowRef::slice`] makes it `Bytes` without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellRef<'a> {
     pub timestamp_us: i64,
@@ -56,7 +56,7 @@ impl CellRef<'_> {
         matches!(self.kind, CellKind::Tombstone { .. })
     }
 
-    /// True if the cell has a value at `now_s`.
+    /// Returns true if the cell has a value at `now_s`.
     pub fn is_live(&self, now_s: i64) -> bool {
         match self.kind {
             CellKind::Live | CellKind::Counter => true,
@@ -65,7 +65,7 @@ impl CellRef<'_> {
         }
     }
 
-    /// The TTL that is left at `now_s` (CQL's `ttl()`); `None` if the cell doesn't expire.
+    /// Returns the seconds of the TTL left at `now_s` (CQL's `ttl()`). `None` if the cell doesn't expire.
     pub fn ttl_left_s(&self, now_s: i64) -> Option<i32> {
         match self.kind {
             CellKind::Expiring(expiry) => i32::try_from(expiry.expires_at_s - now_s).ok(),
@@ -73,7 +73,7 @@ impl CellRef<'_> {
         }
     }
 
-    /// The total, if this is a counter's cell.
+    /// Returns the total of a counter's cell. `None` for other cells.
     pub fn counter_total(&self) -> Option<i64> {
         match self.kind {
             CellKind::Counter => Some(i64::from_be_bytes(self.value.try_into().ok()?)),
@@ -115,7 +115,7 @@ impl RowRef {
         self.head.deletion
     }
 
-    /// The clustering values as written, where the key's canonical ones differ from them.
+    /// Returns the clustering values as written. `None` if the key's canonical values equal them.
     ///
     /// # Errors
     /// [`RowError`] if the row is corrupt.
@@ -130,12 +130,12 @@ impl RowRef {
         }))
     }
 
-    /// The columns, ascending by id.
+    /// Returns the columns, ascending by id.
     pub fn columns(&self) -> Columns<'_> {
         self.packed().columns()
     }
 
-    /// The column, found by walking the ones before it.
+    /// Returns a column, found by iterating over the columns before it. `None` if the row does not have it.
     ///
     /// # Errors
     /// [`RowError`] if the row is corrupt.
@@ -149,7 +149,7 @@ impl RowRef {
         Ok(None)
     }
 
-    /// A slice that a cell borrowed from this row, as `Bytes` that share the row's memory.
+    /// Returns a slice that a cell borrowed from this row as `Bytes` that share the row's memory.
     ///
     /// # Panics
     /// If `part` was not borrowed from this row.
@@ -157,7 +157,7 @@ impl RowRef {
         self.bytes.slice_ref(part)
     }
 
-    /// A cell of this row that owns its value, without a copy.
+    /// Returns a cell of this row as a cell that owns its value, without a copy.
     pub fn own(&self, cell: &CellRef<'_>) -> Cell {
         Cell {
             timestamp_us: cell.timestamp_us,
@@ -166,7 +166,7 @@ impl RowRef {
         }
     }
 
-    /// The packed bytes.
+    /// Returns the packed bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -179,8 +179,8 @@ impl RowRef {
     }
 }
 
-/// The cell of a simple column in the bytes of a packed row, unless the row's deletion covers it. Unlike [`RowRef`], it shares nothing: for readers
-/// of many small rows.
+/// Returns the cell of a simple column in the bytes of a packed row. `None` if the column is absent or the row's deletion covers the cell.
+/// Unlike [`RowRef`], this function shares no memory, which suits readers of many small rows.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
@@ -275,7 +275,7 @@ impl<'a> Packed<'a> {
         self.head.base
     }
 
-    /// True if every column is one cell with the base's timestamp.
+    /// Returns true if every column is one cell with the base's timestamp.
     pub(crate) fn is_uniform(&self) -> bool {
         self.head.uniform
     }
@@ -308,7 +308,7 @@ impl<'a> Packed<'a> {
 pub struct Columns<'a> {
     reader: Reader<'a>,
     base: TimeBase,
-    /// The least id that can come; `None` after an error or the greatest id.
+    /// The least id that can follow. `None` after an error or the greatest id.
     next_id: Option<u32>,
 }
 
@@ -356,7 +356,7 @@ impl<'a> Columns<'a> {
 }
 
 impl<'a> ComplexRef<'a> {
-    /// The elements, ascending by path bytes.
+    /// Returns the elements, ascending by path bytes.
     pub fn cells(&self) -> ComplexCells<'a> {
         ComplexCells {
             reader: Reader::new(self.cells),
@@ -364,7 +364,7 @@ impl<'a> ComplexRef<'a> {
         }
     }
 
-    /// The element of that path, if there is one, dead or live.
+    /// Returns the element of that path, dead or live. `None` if there is no such element.
     ///
     /// # Errors
     /// [`RowError`] if the row is corrupt.
@@ -379,7 +379,7 @@ impl<'a> ComplexRef<'a> {
     }
 }
 
-/// Iterates over the elements of a column of many cells: (path, cell).
+/// Iterates over the elements of a column of many cells, as pairs of path and cell.
 #[derive(Clone, Debug)]
 pub struct ComplexCells<'a> {
     reader: Reader<'a>,

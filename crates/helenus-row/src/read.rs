@@ -12,21 +12,21 @@ use crate::merge::reconcile_cells;
 use crate::packed::{CellRef, ColumnRef, ComplexRef, Packed, RowRef};
 use crate::row::{CellRules, ColumnId, Deletion, Liveness};
 
-/// The live part of a row at one moment.
+/// The live part of a row at a given time.
 #[derive(Clone, Debug)]
 pub struct LiveRow<'a> {
-    /// The row's liveness, if it makes the row live.
+    /// The row's liveness. `None` if it is absent, shadowed or expired.
     pub liveness: Option<Liveness>,
-    /// Ascending by column; a column without live cells is absent.
+    /// The live columns, in ascending order. A column without live cells is absent.
     pub columns: Vec<(ColumnId, LiveColumn<'a>)>,
-    /// Cells that are tombstones or have expired, and that no deletion covers.
+    /// Number of cells that are tombstones or have expired, and that no deletion covers.
     pub dead_cells: usize,
 }
 
 /// Elements of a column of many cells: path and cell.
 pub type Elements<'a> = Vec<(&'a [u8], CellRef<'a>)>;
 
-/// A live column: one cell, or elements ascending by path bytes (not in CQL order: see [`sort_elements`]).
+/// A live column: one cell, or elements. The elements ascend by path bytes, not in CQL order (see [`sort_elements`]).
 #[derive(Clone, Debug)]
 pub enum LiveColumn<'a> {
     Simple(CellRef<'a>),
@@ -36,35 +36,34 @@ pub enum LiveColumn<'a> {
 /// The elements of a live column of many cells.
 #[derive(Clone, Debug)]
 pub struct LiveElements<'a> {
-    /// All that aren't shadowed, ascending by path bytes: tombstones too, since a tombstone also ends the elements that
-    /// compare as equal to it.
+    /// All elements that aren't shadowed, ascending by path bytes. Tombstones are included, since a tombstone also deletes elements whose
+    /// paths compare as equal to its own.
     elements: Elements<'a>,
     now_s: i64,
 }
 
 impl<'a> LiveElements<'a> {
-    /// The live elements in the order that CQL gives them: lists by their timeuuids, sets and maps by their element type,
-    /// user types by field. Of elements that compare as equal but differ in bytes (`1.0` and `1.00`), the
-    /// newest counts.
+    /// Returns the live elements in CQL's order: lists by their timeuuids, sets and maps by their element type, user types by field. Of
+    /// elements that compare as equal but differ in bytes (`1.0` and `1.00`), the newest is kept.
     pub fn in_cql_order(mut self, ty: &CqlType) -> Elements<'a> {
         sort_elements(ty, &mut self.elements);
         self.elements.retain(|(_, cell)| cell.is_live(self.now_s));
         self.elements
     }
 
-    /// The live elements, ascending by path bytes.
+    /// Returns the live elements, ascending by path bytes.
     pub fn iter(&self) -> impl Iterator<Item = &(&'a [u8], CellRef<'a>)> {
         self.elements.iter().filter(|(_, cell)| cell.is_live(self.now_s))
     }
 
-    /// The serialized value, as in result rows.
+    /// Returns the serialized value, as in result rows.
     pub fn value(self, ty: &CqlType) -> Bytes {
         complex_value(ty, &self.in_cql_order(ty))
     }
 }
 
 impl<'a> LiveRow<'a> {
-    /// The column, if it has a live cell.
+    /// Returns a live column. `None` if the column has no live cell.
     pub fn column(&self, id: ColumnId) -> Option<&LiveColumn<'a>> {
         let at = self
             .columns
@@ -74,9 +73,11 @@ impl<'a> LiveRow<'a> {
     }
 }
 
-/// The live part of a row at `now_s`, given the stronger of the partition's deletion and the range tombstone over it
-/// ([`crate::header::PartitionHeader::deletion_at`]), and the table's rules. `None` if there is none: a row is live by its liveness or any
-/// live cell; a static row by its cells alone, having no liveness.
+/// Returns the live part of a row at `now_s`. `None` if the row is dead: it has neither a live liveness nor a live cell. A static row has
+/// no liveness, and is live by its cells alone.
+///
+/// `shadow` is the stronger of the partition's deletion and the range tombstone over the row
+/// ([`crate::header::PartitionHeader::deletion_at`]).
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
@@ -118,15 +119,15 @@ pub fn live_row<'a>(
     }))
 }
 
-/// Whether a row is alive, and its tombstones.
+/// The liveness of a row, and the number of its tombstones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowState {
     pub is_live: bool,
-    /// [`LiveRow::dead_cells`] of a live row, [`tombstones_of_dead`] of a dead one.
+    /// [`LiveRow::dead_cells`] for a live row, [`tombstones_of_dead`] for a dead one.
     pub tombstones: usize,
 }
 
-/// What [`live_row`] and [`tombstones_of_dead`] tell of a row, without its columns: for reads that count rows.
+/// Returns the results of [`live_row`] and [`tombstones_of_dead`] without the row's columns, for reads that only count rows.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
@@ -165,8 +166,8 @@ pub fn row_state(
     Ok(RowState { is_live, tombstones })
 }
 
-/// The number of tombstones, counted as in Cassandra, of a row that is dead by [`live_row`]: its dead cells, or one for a deleted or expired
-/// row without cells. Data that the partition's deletions cover is not counted.
+/// Returns the number of tombstones of a row that is dead by [`live_row`], counted as in Cassandra. The result is the number of its dead
+/// cells, or 1 for a deleted or expired row without cells. Data that the partition's deletions cover is not counted.
 ///
 /// # Errors
 /// [`RowError`] if the row is corrupt.
@@ -200,7 +201,7 @@ pub fn tombstones_of_dead(
     })
 }
 
-/// The live elements, and how many are dead and not shadowed.
+/// Returns the live elements, and the number of elements that are dead and not shadowed.
 fn live_elements<'a>(
     complex: &ComplexRef<'a>,
     shadow: Option<Deletion>,
@@ -225,14 +226,13 @@ fn live_elements<'a>(
     Ok((alive.then_some(LiveElements { elements, now_s }), dead))
 }
 
-/// Puts elements into the order that CQL gives them, and of those that compare as equal keeps the one that reconciles
-/// as newest.
+/// Sorts elements in CQL's order. Of elements that compare as equal, the one that reconciles as newest is kept.
 pub fn sort_elements(ty: &CqlType, elements: &mut Elements<'_>) {
     let path_type = match ty {
         CqlType::List { .. } => &CqlType::TIMEUUID,
         CqlType::Set { element, .. } => element.as_ref(),
         CqlType::Map { key, .. } => key.as_ref(),
-        // A user type's field positions, and types that have no paths.
+        // A user type's elements are already in field order, and the other types have no paths.
         CqlType::Udt { .. }
         | CqlType::Native(_)
         | CqlType::Tuple(_)
@@ -245,7 +245,8 @@ pub fn sort_elements(ty: &CqlType, elements: &mut Elements<'_>) {
     sort_merging(path_type, elements);
 }
 
-/// Of elements whose paths are equal in other bytes keeps the one that reconciles as newest; the rest ascend by bytes, as before.
+/// Merges elements whose paths are equal but differ in bytes: the one that reconciles as newest is kept. The result ascends by path bytes,
+/// as before.
 pub(crate) fn merge_alike(path_type: &CqlType, elements: &mut Elements<'_>) {
     if elements.len() > 1 {
         sort_merging(path_type, elements);
@@ -266,7 +267,7 @@ fn sort_merging(path_type: &CqlType, elements: &mut Elements<'_>) {
     });
 }
 
-/// The serialized value, as in result rows, of a column that isn't frozen: live elements in CQL order.
+/// Returns the serialized value, as in result rows, of a column that isn't frozen. `elements` are the live elements in CQL order.
 pub fn complex_value(ty: &CqlType, elements: &[(&[u8], CellRef<'_>)]) -> Bytes {
     let mut out = Vec::new();
     match ty {

@@ -201,6 +201,6 @@ fn cells_of_a_dropped_column_are_gone_up_to_its_time() {
     };
     assert_eq!(columns(4), Some(vec![1, 2]));
     assert_eq!(columns(5), Some(vec![1]));
-    // With its last cell the row is gone.
+    // Without its last cell, the row is dead.
     assert_eq!(columns(6), None);
 }

@@ -12,43 +12,43 @@ use crate::error::RowError;
 use crate::merge::{merge_liveness, reconcile_cells};
 use crate::packed::{CellRef, ColumnRef, RowRef, RowWriter};
 
-/// Identifies a column of a table for ever: it survives ALTER TABLE … RENAME, and is given to no other column. One that is dropped
-/// and added again has it again, with [`CellRules`] between its old cells and its new ones.
+/// The permanent id of a column within a table. It survives ALTER TABLE … RENAME, and no other column ever gets it. A column that is
+/// dropped and added again keeps its id. [`CellRules`] then separate its old cells from its new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnId(pub u32);
 
-/// A row's primary key liveness: an INSERT was here, whatever becomes of its cells.
+/// A row's primary key liveness. It records that an INSERT wrote the row, whatever happens to the row's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Liveness {
     pub timestamp_us: i64,
-    /// `None` when written without TTL.
+    /// `None` if written without TTL.
     pub expiry: Option<Expiry>,
 }
 
-/// The TTL of a cell or of a liveness, and when it runs out.
+/// The TTL and the expiry time of a cell or of a liveness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Expiry {
-    /// As given in `USING TTL`; above 0.
+    /// The TTL given in `USING TTL`, above 0.
     pub ttl_s: i32,
-    /// Alive while `now < expires_at_s` (Cassandra's local deletion time of an expiring cell).
+    /// The expiry time: the cell is live while `now < expires_at_s` (Cassandra's local deletion time of an expiring cell).
     pub expires_at_s: i64,
 }
 
-/// A deletion: shadows everything written at or before its timestamp.
+/// A deletion, which shadows everything written at or before its timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Deletion {
     pub timestamp_us: i64,
-    /// When the server performed it.
+    /// The time at which the server performed the deletion.
     pub local_deletion_s: i64,
 }
 
 impl Deletion {
-    /// True if something written at `timestamp_us` is gone (`DeletionTime.deletes`).
+    /// Returns true if the deletion shadows data written at `timestamp_us` (`DeletionTime.deletes`).
     pub fn deletes(&self, timestamp_us: i64) -> bool {
         timestamp_us <= self.timestamp_us
     }
 
-    /// The stronger of two deletions; the order is that of `DeletionTime.supersedes`.
+    /// Returns the stronger of two deletions; the order is that of `DeletionTime.supersedes`.
     pub fn max(a: Option<Deletion>, b: Option<Deletion>) -> Option<Deletion> {
         Ord::max(a, b)
     }
@@ -57,14 +57,14 @@ impl Deletion {
 /// Properties of cells that follow from the table's definition, not from their bytes. Most tables have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellRules {
-    /// Columns that were dropped, each with a time in µs: its cells up to then are gone.
+    /// Dropped columns, each with the time of its drop in µs. Cells of the column up to that time are deleted.
     dropped: Option<Arc<[(ColumnId, i64)]>>,
-    /// Columns of many cells whose paths can be equal in other bytes, as `1.0` and `1.00`, with the type of their paths.
+    /// Columns of many cells whose paths can be equal but differ in bytes, such as `1.0` and `1.00`, each with the type of its paths.
     alike: Option<Arc<[(ColumnId, CqlType)]>>,
 }
 
 impl CellRules {
-    /// Of columns in any order, none twice.
+    /// Creates rules from columns in any order. No column may occur twice in a list.
     pub fn new(mut dropped: Vec<(ColumnId, i64)>, alike: Vec<(ColumnId, CqlType)>) -> CellRules {
         dropped.sort_unstable();
         CellRules {
@@ -73,13 +73,13 @@ impl CellRules {
         }
     }
 
-    /// The type of the column's paths, if some can be equal in other bytes.
+    /// Returns the type of the column's paths if different bytes can be equal paths, and `None` otherwise.
     pub fn alike(&self, column: ColumnId) -> Option<&CqlType> {
         let mut columns = self.alike.as_ref()?.iter();
         columns.find(|(id, _)| *id == column).map(|(_, ty)| ty)
     }
 
-    /// The deletion that shadows a cell of the column, given that which shadows the row.
+    /// Returns the deletion that shadows a cell of the column. `shadow` is the deletion that shadows the row.
     pub fn over(&self, column: ColumnId, shadow: Option<Deletion>) -> Option<Deletion> {
         let Some(columns) = &self.dropped else {
             return shadow;
@@ -96,7 +96,7 @@ impl CellRules {
 }
 
 impl Liveness {
-    /// True if this liveness makes the row live at `now_s`.
+    /// Returns true if this liveness makes the row live at `now_s`.
     pub fn is_live(&self, now_s: i64) -> bool {
         self.expiry.is_none_or(|expiry| now_s < expiry.expires_at_s)
     }
@@ -107,7 +107,7 @@ impl Liveness {
 pub enum CellKind {
     Live,
     Expiring(Expiry),
-    /// Has no value.
+    /// A deleted cell, without a value.
     Tombstone {
         local_deletion_s: i64,
     },
@@ -115,12 +115,12 @@ pub enum CellKind {
     Counter,
 }
 
-/// One value, or the deletion of one.
+/// One value, or the tombstone of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub timestamp_us: i64,
     pub kind: CellKind,
-    /// The serialized value; empty for tombstones.
+    /// The serialized value. Empty for tombstones.
     pub value: Bytes,
 }
 
@@ -159,7 +159,7 @@ impl Cell {
 }
 
 impl Cell {
-    /// The cell as reads see it.
+    /// Returns a borrowed form of the cell, which reads and merges use.
     pub fn borrow(&self) -> CellRef<'_> {
         CellRef {
             timestamp_us: self.timestamp_us,
@@ -172,10 +172,10 @@ impl Cell {
 /// The cells of a collection or user type that isn't frozen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Complex {
-    /// Shadows older elements; an overwrite (`SET c = {…}`) deletes at its timestamp minus one.
+    /// The deletion that shadows older elements. An overwrite (`SET c = {…}`) deletes at its timestamp minus one.
     pub deletion: Option<Deletion>,
-    /// By path, ascending as unsigned bytes, no path twice. The path is a list's timeuuid, a set's element, a map's
-    /// key (both serialized), or a user type's field position as a big-endian u16.
+    /// The cells by path, ascending as unsigned bytes. No path occurs twice. The path is a list's timeuuid, a set's element, a map's key
+    /// (both serialized), or a user type's field position as a big-endian u16.
     pub cells: Vec<(Bytes, Cell)>,
 }
 
@@ -185,8 +185,8 @@ pub enum ColumnData {
     Complex(Complex),
 }
 
-/// Clustering values whose bytes aren't those that the key decodes to (for example the decimal `1.0`, whose
-/// key is that of `1`). The oldest writer's are kept.
+/// Clustering values whose bytes differ from those that the key decodes to. For example, the decimal `1.0` has the key of `1`. The values
+/// of the oldest write are kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExactClustering {
     pub timestamp_us: i64,
@@ -199,17 +199,17 @@ pub struct Row {
     pub liveness: Option<Liveness>,
     pub deletion: Option<Deletion>,
     pub exact_clustering: Option<ExactClustering>,
-    /// By column, ascending, no column twice.
+    /// The columns, in ascending order. No column occurs twice.
     pub columns: Vec<(ColumnId, ColumnData)>,
 }
 
 impl Row {
-    /// True if the row has neither liveness, deletion nor cells.
+    /// Returns true if the row has neither liveness, deletion nor cells.
     pub fn is_empty(&self) -> bool {
         self.liveness.is_none() && self.deletion.is_none() && self.columns.is_empty()
     }
 
-    /// The packed bytes, which are both a merge operand and a stored value. Cells that the row's own deletions shadow are left out.
+    /// Returns the packed bytes, which are both a merge operand and a stored value. Cells that the row's own deletions shadow are omitted.
     pub fn encode(&self) -> Bytes {
         let mut writer = RowWriter::new(self.liveness, self.deletion, self.values_len());
         let mut elements = Vec::new();
@@ -234,7 +234,7 @@ impl Row {
         )
     }
 
-    /// About as many bytes as the columns will take.
+    /// Returns an estimate of the columns' packed size, in bytes.
     fn values_len(&self) -> usize {
         self.columns
             .iter()
@@ -245,7 +245,7 @@ impl Row {
             .sum()
     }
 
-    /// Unpacks everything. Reads go through [`crate::packed::RowRef`] instead.
+    /// Unpacks the whole row. Reads use [`crate::packed::RowRef`] instead.
     ///
     /// # Errors
     /// [`RowError`] if the bytes aren't a packed row.
@@ -275,7 +275,7 @@ impl Row {
     }
 }
 
-/// Collects the changes of one write to one row, in any order; repeated changes are reconciled.
+/// Collects the changes of one write to one row, in any order. Repeated changes are reconciled.
 #[derive(Clone, Debug, Default)]
 pub struct RowBuilder {
     row: Row,
@@ -286,7 +286,7 @@ impl RowBuilder {
         RowBuilder::default()
     }
 
-    /// INSERT: the row exists.
+    /// Adds a liveness, as an INSERT does.
     pub fn liveness(&mut self, liveness: Liveness) -> &mut Self {
         self.row.liveness = merge_liveness(self.row.liveness, Some(liveness));
         self
@@ -298,8 +298,8 @@ impl RowBuilder {
         self
     }
 
-    /// Remembers the clustering values as the client wrote them; needed when
-    /// [`crate::key::EncodedClustering::canonical`] is false, or may be in another write of the row.
+    /// Adds the clustering values as the client wrote them. They are needed if [`crate::key::EncodedClustering::canonical`] is false, or
+    /// may be false in another write of the row.
     pub fn exact_clustering(&mut self, timestamp_us: i64, components: Vec<Bytes>) -> &mut Self {
         let exact = ExactClustering {
             timestamp_us,
@@ -350,8 +350,8 @@ impl RowBuilder {
         self
     }
 
-    /// Writes or deletes many elements of a column of many cells, in any order. Clients do not send elements in the order of paths; inserting
-    /// them one by one would take quadratic time.
+    /// Writes or deletes many elements of a column of many cells, in any order. Clients do not send elements in the order of paths, and
+    /// inserting them one by one would take quadratic time.
     pub fn complex_cells(
         &mut self,
         column: ColumnId,
@@ -368,7 +368,7 @@ impl RowBuilder {
         {
             return self;
         }
-        // Stable: of cells that are alike the first is kept, as if they came one by one.
+        // The sort is stable: of cells that reconcile as equal the first is kept, as if they were added one by one.
         cells.sort_by(|(a, _), (b, _)| a.cmp(b));
         cells.dedup_by(|(path, cell), (kept_path, kept)| {
             let is_same = path == kept_path;
@@ -399,7 +399,7 @@ impl RowBuilder {
         }
     }
 
-    /// The row so far.
+    /// Returns the row as built so far.
     pub fn row(&self) -> &Row {
         &self.row
     }
@@ -408,7 +408,7 @@ impl RowBuilder {
         self.row.is_empty()
     }
 
-    /// The packed operand.
+    /// Returns the packed merge operand.
     pub fn build(&self) -> Bytes {
         self.row.encode()
     }

@@ -1,5 +1,5 @@
-//! The tombstones of a stored value, counted as Cassandra counts those of an SSTable (`MetadataCollector`): deletions of partitions, ranges,
-//! rows and collections, and dead cells. Cells that expire count for nothing before a compaction has made tombstones of them.
+//! The tombstones of a stored value, counted as Cassandra counts those of an SSTable (`MetadataCollector`). Deletions of partitions,
+//! ranges, rows and collections count, and so do dead cells. Expiring cells are not counted until a compaction has made tombstones of them.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::header::PartitionHeader;
 use crate::key::KeyKind;
 use crate::packed::{ColumnRef, Packed};
 
-/// How many tombstones a stored value, or an operand, has.
+/// Returns the number of tombstones in a stored value or an operand.
 ///
 /// # Errors
 /// [`RowError`] if the value is corrupt.

@@ -17,7 +17,7 @@ fn a_row_has_its_own_deletion_those_of_collections_and_dead_cells() {
     assert_eq!(count(KeyKind::Row, &row.build()), Ok(0));
     row.delete_row(DELETION);
     row.cell(ColumnId(2), Cell::tombstone(2, 1));
-    // The deletion of the row does not shadow that of the collection.
+    // The row's deletion does not shadow the collection's.
     row.delete_complex(
         ColumnId(3),
         Deletion {

@@ -14,13 +14,13 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put_unsigned(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// The length, then the bytes.
+/// Appends the length, then the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_unsigned(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Reads fields off the front of a slice.
+/// Reads fields from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],

@@ -1,9 +1,9 @@
-//! Elements of a collection that come together, and in any order.
+//! Shows that elements of a collection can be added together, in any order.
 
 use bytes::Bytes;
 use helenus_row::{Cell, ColumnId, RowBuilder};
 
-/// Paths in no order, many of them twice, with cells of which now the first and now the second is kept.
+/// Returns cells in no order of paths. Many paths occur twice, and sometimes the first cell wins, sometimes the second.
 fn cells() -> Vec<(Bytes, Cell)> {
     let cell = |number: u32| {
         let path = (number * 7919 % 61).to_be_bytes();

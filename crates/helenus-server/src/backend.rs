@@ -18,25 +18,25 @@ use helenus_query::trace::{Trace, TraceEvent};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-/// Runs statements. A request that has begun is always run to its end, even when its connection is gone.
+/// Runs statements. A request that has begun always runs to its end, even if its connection closes.
 pub trait Backend: Send + Sync + 'static {
-    /// A statement that was prepared.
+    /// A prepared statement.
     type Prepared: Send + Sync + 'static;
 
-    /// The version of CQL that SUPPORTED names.
+    /// Returns the version of CQL for the SUPPORTED message.
     fn cql_version(&self) -> &str;
 
-    /// True if answers may say which node a request should have gone to, so that the protocol's extension for it is offered.
+    /// Returns true if responses may name the node that owns the requested tablet. Then the protocol's extension for tablets is offered.
     fn has_tablets(&self) -> bool {
         false
     }
 
-    /// What clients must authenticate themselves with, by the name that Cassandra has for it; none if they need not.
+    /// Returns the name of Cassandra's class that clients authenticate with. `None` if authentication is off.
     fn authenticator(&self) -> Option<&'static str> {
         None
     }
 
-    /// Lets a client in that has answered with that token, from there.
+    /// Logs a client in. `token` has its credentials, `address` is where the client connects from.
     fn log_in(
         &self,
         _address: IpAddr,
@@ -46,12 +46,12 @@ pub trait Backend: Send + Sync + 'static {
         std::future::ready(Err(refused))
     }
 
-    /// True if who has logged in may stay. Whoever may not any more is told so by [`Clients::end_unless`].
+    /// Returns true if a logged-in user may stay connected. Otherwise [`Clients::end_unless`] ends the user's connections.
     fn may_stay(&self, _user: &User) -> bool {
         true
     }
 
-    /// Refuses a request's own keyspace that does not exist.
+    /// Refuses a keyspace that a request names and that does not exist.
     fn check_keyspace(&self, _keyspace: &str) -> Result<(), CqlError> {
         Ok(())
     }
@@ -64,7 +64,7 @@ pub trait Backend: Send + Sync + 'static {
         options: &QueryOptions,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
-    /// Prepares a statement. The answer comes with warnings, which a connection is given once.
+    /// Prepares a statement. The result includes warnings, which the transport sends only once per connection.
     fn prepare(
         &self,
         client: &ClientState,
@@ -72,25 +72,26 @@ pub trait Backend: Send + Sync + 'static {
         text: &str,
     ) -> impl Future<Output = Result<(Prepared, Vec<String>), CqlError>> + Send;
 
-    /// The prepared statement of that id, or [`CqlError::Unprepared`].
+    /// Returns the prepared statement with this id, or [`CqlError::Unprepared`].
     fn prepared(&self, id: &[u8]) -> Result<Arc<Self::Prepared>, CqlError>;
 
-    /// The keyspace that the names of a prepared statement are in which name none.
+    /// Returns the keyspace of a prepared statement's unqualified table names. `None` if the statement has no such keyspace.
     fn keyspace<'p>(&self, _prepared: &'p Self::Prepared) -> Option<&'p str> {
         None
     }
 
-    /// The text of a prepared statement.
+    /// Returns the text of a prepared statement.
     fn statement<'p>(&self, prepared: &'p Self::Prepared) -> &'p str;
 
-    /// Names and values of its markers, as a trace shows them.
+    /// Returns the names and the values of a statement's bind markers, for a trace.
     fn bound_variables(&self, prepared: &Self::Prepared, values: &BoundValues) -> Vec<(String, String)>;
 
-    /// The result metadata that clients were given when the statement was first prepared; without columns for
-    /// what is not a SELECT.
+    /// Returns the result metadata that clients received when the statement was first prepared. Without columns if the statement is not a
+    /// SELECT.
     fn prepared_metadata(&self, prepared: &Self::Prepared) -> Arc<ResultMetadata>;
 
-    /// What a client is to be told, once, that runs the statement from another keyspace than it was prepared in.
+    /// Returns a warning if a client runs the statement from another keyspace than it was prepared in. The transport sends it only once per
+    /// connection.
     fn use_warning(&self, _client: &ClientState, _prepared: &Self::Prepared) -> Option<String> {
         None
     }
@@ -112,36 +113,37 @@ pub trait Backend: Send + Sync + 'static {
         options: &QueryOptions,
     ) -> impl Future<Output = Result<Outcome, CqlError>> + Send;
 
-    /// Where connections are entered, if they are.
+    /// Returns the list of client connections. `None` if the backend keeps no such list.
     fn clients(&self) -> Option<&Clients> {
         None
     }
 
-    /// The memory that clients take, where whoever makes answers counts too.
+    /// Returns the counter of memory that clients take, if the backend counts its responses there too. `None` if the transport must make
+    /// its own.
     fn client_memory(&self) -> Option<Arc<ClientMemory>> {
         None
     }
 
-    /// How many requests may run at a time.
+    /// Sets the maximum number of running requests that is shown.
     fn show_running_max(&self, _requests: usize) {}
 
-    /// How many requests wait.
+    /// Sets the number of waiting requests that is shown.
     fn show_waiting(&self, _requests: usize) {}
 
-    /// The keyspace and the name of the table of that id, if it is there.
+    /// Returns the keyspace and the name of the table with this id. `None` if there is no such table.
     fn table_name(&self, _id: Uuid) -> Option<(String, String)> {
         None
     }
 
-    /// Schema changes as they happen.
+    /// Returns a channel that receives each schema change.
     fn schema_changes(&self) -> broadcast::Receiver<SchemaChange>;
 
-    /// Keeps the trace of a request, before its answer is sent.
+    /// Stores the trace of a request. Called before the response is sent.
     fn record_trace(&self, trace: Trace);
 
-    /// Adds to a trace what happened after that.
+    /// Adds an event to a stored trace, for what happens after [`Backend::record_trace`].
     fn add_to_trace(&self, id: Uuid, event: TraceEvent);
 
-    /// Sets the gauges of the store, just before they are read.
+    /// Sets the gauges of the store. Called just before the metrics are read.
     fn record_stats(&self);
 }

@@ -1,6 +1,6 @@
-//! Backups over HTTP, for `helenus backup` and `helenus restore`: `POST /node/backups/write` writes one, `POST /node/backups/restore` puts
-//! tables back from one. Both have a JSON object as their body, with the fields of [`BackUp`] and [`RestoreBackup`], and answer with what they
-//! have done. What was begun goes on if the client does not wait for it.
+//! Backups over HTTP, for `helenus backup` and `helenus restore`. `POST /node/backups/write` writes a backup, and `POST
+//! /node/backups/restore` restores tables from one. The body of both is a JSON object with the fields of [`BackUp`] or [`RestoreBackup`];
+//! the response reports what was done. A command that has begun continues even if the client disconnects.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the routes of the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(
     engine: Arc<Engine>,
     settings: Arc<dyn LiveSettings>,
@@ -47,7 +47,7 @@ pub(crate) fn router(
         })
 }
 
-/// The settings that are not as without any, by name. Secrets are not shown.
+/// Returns the settings that differ from their defaults, by name. Secrets are not shown.
 pub(crate) fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, String> {
     let all = settings.settings().into_iter();
     let unusual = all.filter(|setting| setting.value != setting.default);
@@ -56,7 +56,7 @@ pub(crate) fn unusual_settings(settings: &dyn LiveSettings) -> BTreeMap<String, 
         .collect()
 }
 
-/// The outcome of a task that goes on if nobody waits for it.
+/// Runs `work` in a task of its own and returns its result. The task continues even if the client disconnects.
 async fn outcome<T: Send + 'static>(
     work: impl Future<Output = Result<T, CqlError>> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use metrics::{Counter, counter, gauge};
 use parking_lot::Mutex;
 
-/// What is known of scheduled backups, for metrics and warnings.
+/// The state of a node's scheduled backups, for metrics and warnings.
 pub struct BackupMonitor {
     to: String,
     interval: Duration,
@@ -14,19 +14,19 @@ pub struct BackupMonitor {
     bytes: Counter,
 }
 
-/// The state of scheduled backups at a node.
+/// The part of the state that changes.
 #[derive(Debug, Default)]
 struct Known {
-    /// This node writes the backups at present.
+    /// True if this node is the one that writes the backups at present.
     is_writer: bool,
-    /// Moment of the newest backup in the place. `None` if the place has none, or was not read.
+    /// Time of the newest backup at the destination, in milliseconds since 1970. `None` if there is none, or the destination was not read.
     newest_ms: Option<i64>,
-    /// Why the last attempt failed. `None` if it succeeded.
+    /// Error of the last attempt. `None` if it succeeded.
     error: Option<String>,
 }
 
 impl BackupMonitor {
-    /// For backups that are written to a place whenever the newest has that age.
+    /// Returns the monitor of backups that are written to `to` whenever the newest is older than `interval`.
     pub(crate) fn new(to: String, interval: Duration) -> BackupMonitor {
         BackupMonitor {
             to,
@@ -37,38 +37,38 @@ impl BackupMonitor {
         }
     }
 
-    /// Whether this node writes the backups at present.
+    /// Sets whether this node is the one that writes the backups at present.
     pub(crate) fn set_writer(&self, is_writer: bool) {
         self.state.lock().is_writer = is_writer;
     }
 
-    /// The place has a newest backup of that time.
+    /// Records the time of the newest backup at the destination. `None` if there is none.
     pub(crate) fn found(&self, newest_ms: Option<i64>) {
         self.state.lock().newest_ms = newest_ms;
     }
 
-    /// A backup has copied so many bytes.
+    /// Adds the bytes that a backup has copied.
     pub(crate) fn copied(&self, bytes: u64) {
         self.bytes.increment(bytes);
     }
 
-    /// The last attempt succeeded. `None` leaves the newest backup as it is known.
+    /// Records that the last attempt succeeded. `None` leaves the known time of the newest backup unchanged.
     pub(crate) fn succeeded(&self, newest_ms: Option<i64>) {
         let mut state = self.state.lock();
         state.newest_ms = newest_ms.or(state.newest_ms);
         state.error = None;
     }
 
-    /// The last attempt failed.
+    /// Records that the last attempt failed.
     pub(crate) fn failed(&self, error: String) {
         self.failures.increment(1);
         self.state.lock().error = Some(error);
     }
 
-    /// Sets the gauges. Nodes that do not write the backups have no newest one.
+    /// Sets the gauges. The time of the newest backup is 0 on nodes that do not write the backups.
     pub fn record(&self) {
         gauge!("helenus_backup_interval_seconds").set(self.interval.as_secs_f64());
-        // A counter that was never changed is shown, too.
+        // Registers the counters even if they never changed, so that they are shown as 0.
         self.failures.increment(0);
         self.bytes.increment(0);
         let state = self.state.lock();
@@ -76,7 +76,7 @@ impl BackupMonitor {
         gauge!("helenus_backup_last_success_seconds").set(newest_ms.map_or(0.0, |ms| ms as f64 / 1e3));
     }
 
-    /// What is wrong with the backups, in words. `None` if nothing is, or another node writes them.
+    /// Returns a warning about failed or late backups. `None` if all is well, or another node writes them.
     pub fn warning(&self) -> Option<String> {
         let state = self.state.lock();
         state.warning(&self.to, self.interval, now_ms())
@@ -97,7 +97,7 @@ impl Known {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub(crate) fn now_ms() -> i64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! Backups that nobody asks for: one whenever the newest in a place has reached an age. Of a cluster one node writes them.
+//! Scheduled backups: a new one is written whenever the newest at the destination has reached an age. In a cluster, one node writes them.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::backup_monitor::{BackupMonitor, now_ms};
 use crate::boxed;
 use crate::live_settings::LiveSettings;
 
-/// How often the age of the newest backup is looked at, at most and at least.
+/// Minimum and maximum time between two checks of the newest backup's age.
 const LOOK_MIN: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(60);
-/// Maximum time for which the start waits for the place.
+/// Maximum time for which the start of the node waits for the destination.
 const CHECK_MAX: Duration = Duration::from_secs(10);
 
-/// When backups are written, and where to.
+/// The interval and the destination of scheduled backups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupSchedule {
-    /// The URL of the place.
+    /// URL of the destination.
     pub to: String,
-    /// The age of the newest backup at which another one is written.
+    /// Age of the newest backup at which the next one is written.
     pub interval: Duration,
-    /// How many backups stay.
+    /// Number of backups that are kept.
     pub keep: usize,
-    /// The file with the key of encrypted backups.
+    /// Path of the file with the key that encrypts backups. `None` if they are not encrypted.
     pub key_file: Option<String>,
 }
 
 impl BackupSchedule {
-    /// Looks whether backups can be written to the place. Returns why not at present; `None` if they can.
+    /// Checks whether backups can be written to the destination. Returns a temporary error, or `None` if there is none.
     ///
     /// # Errors
-    /// The place or the key is wrong, and waiting would not help.
+    /// The destination or the key is wrong, so that waiting would not help.
     #[boxed]
     pub async fn check(&self, engine: &Engine) -> Result<Option<String>, String> {
         let wanted = self.wanted();
@@ -48,7 +48,7 @@ impl BackupSchedule {
         }
     }
 
-    /// Begins, for as long as the engine is there. `trouble` is what [`BackupSchedule::check`] has returned.
+    /// Starts the schedule, which runs as long as the engine exists. `trouble` is the result of [`BackupSchedule::check`].
     pub fn start(
         self,
         engine: &Arc<Engine>,
@@ -65,7 +65,7 @@ impl BackupSchedule {
     }
 
     async fn run(self, engine: Weak<Engine>, settings: Arc<dyn LiveSettings>, monitor: Arc<BackupMonitor>) {
-        // What is known of the place, without looking at it each time.
+        // Time of the newest known backup. The destination is only read when, by this time, a backup is due.
         let mut newest_ms = None;
         let mut streak = self.streak();
         loop {
@@ -74,7 +74,7 @@ impl BackupSchedule {
             let is_writer = engine.writes_scheduled_backups();
             monitor.set_writer(is_writer);
             if !is_writer {
-                // The errors of a former writer are the new writer's to find.
+                // Another node writes the backups now and reports its own errors. This node forgets its last one.
                 monitor.succeeded(None);
                 continue;
             }
@@ -114,7 +114,8 @@ impl BackupSchedule {
         }
     }
 
-    /// Writes a backup if the newest in the place is old enough, whoever has written that; the moment of the newest.
+    /// Writes a backup if the newest at the destination is old enough, no matter which node wrote that one. Returns the time of the newest
+    /// backup.
     async fn write_if_due(
         &self,
         engine: &Arc<Engine>,

@@ -1,4 +1,4 @@
-//! Reads from a certificate when it expires. The rest of X.509 is left to rustls.
+//! Reads the expiry time of a certificate. rustls does the rest of X.509.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,48 +9,48 @@ use rustls::pki_types::pem::PemObject;
 
 const DAY_S: i64 = 86_400;
 const SEQUENCE: u8 = 0x30;
-/// The version of a certificate, which may be left out.
+/// DER tag of a certificate's version, which is optional.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// When a certificate of the node expires, as it was read last. Clones see the same.
+/// The expiry time of one of the node's certificates, as last read. Clones share the time.
 #[derive(Clone, Debug, Default)]
 pub struct Expiry(Arc<AtomicI64>);
 
 impl Expiry {
-    /// Of the first certificate of a PEM text.
+    /// Returns the expiry time of the first certificate in a PEM text.
     pub(crate) fn of(pem: &[u8]) -> Expiry {
         let expiry = Expiry::default();
         expiry.read_again(pem);
         expiry
     }
 
-    /// Takes the certificate of a PEM text in place of the one before.
+    /// Replaces the time by that of the first certificate in a PEM text.
     pub(crate) fn read_again(&self, pem: &[u8]) {
         self.0.store(expiry_s(pem).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Seconds since 1970. `None` if the certificate does not say.
+    /// Returns the expiry time in seconds since 1970. `None` if it could not be read.
     pub fn at_s(&self) -> Option<i64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|at_s| *at_s != 0)
     }
 }
 
-/// Returns when the first certificate of a PEM text expires, in seconds since 1970. `None` if the text has no certificate that can be read.
+/// Returns the expiry time of the first certificate in a PEM text, in seconds since 1970. `None` if the text has no readable certificate.
 fn expiry_s(pem: &[u8]) -> Option<i64> {
     let certificate = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
     not_after_s(&certificate)
 }
 
-/// The end of the validity of a certificate (RFC 5280, section 4.1).
+/// Returns the end of a certificate's validity (RFC 5280, section 4.1), in seconds since 1970.
 fn not_after_s(der: &[u8]) -> Option<i64> {
     let (certificate, _) = tagged(der, SEQUENCE)?;
     let (mut body, _) = tagged(certificate, SEQUENCE)?;
     if body.first() == Some(&VERSION) {
         (_, _, body) = element(body)?;
     }
-    // Serial number, algorithm, issuer.
+    // Skips the serial number, the algorithm and the issuer.
     for _ in 0..3 {
         (_, _, body) = element(body)?;
     }
@@ -60,7 +60,7 @@ fn not_after_s(der: &[u8]) -> Option<i64> {
     seconds(tag, std::str::from_utf8(end).ok()?)
 }
 
-/// An element of DER: its tag, its content, and the bytes behind it.
+/// Splits off a DER element. Returns its tag, its content, and the bytes after it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk()?;
     let (len, rest) = match first {
@@ -75,13 +75,13 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The content of an element that must have that tag, and the bytes behind it.
+/// Splits off a DER element that must have the tag `wanted`. Returns its content and the bytes after it.
 fn tagged(der: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, rest) = element(der)?;
     (tag == wanted).then_some((content, rest))
 }
 
-/// A time, which RFC 5280 wants in UTC and with seconds.
+/// Parses a time, in seconds since 1970. RFC 5280 requires UTC and seconds.
 fn seconds(tag: u8, text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z')?;
     let (year, rest) = match tag {
@@ -106,7 +106,7 @@ fn seconds(tag: u8, text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// A certificate of ECDSA. `openssl x509 -enddate` shows Nov  3 10:05:42 2031 GMT.
+    /// An ECDSA certificate. `openssl x509 -enddate` shows Nov  3 10:05:42 2031 GMT.
     const PEM: &str = "-----BEGIN CERTIFICATE-----\n\
         MIIBbTCCAROgAwIBAgIUBDlKxMObvBx8Vzj1C/xpFnEvce8wCgYIKoZIzj0EAwIw\n\
         DDEKMAgGA1UEAwwBaDAeFw0yNjExMjkxMDA1NDJaFw0zMTExMDMxMDA1NDJaMAwx\n\

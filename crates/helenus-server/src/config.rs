@@ -11,14 +11,14 @@ use crate::full_query_log::FullQueryLog;
 use crate::spans::RequestSpans;
 use crate::tls::ClientTls;
 
-/// The conditions under which a waiting request is refused with OVERLOADED. All of them must hold.
+/// The conditions under which a waiting request is refused with OVERLOADED. All of them must be true.
 #[derive(Clone, Debug)]
 pub struct OverloadConfig {
-    /// The request has waited for longer than this. `None`: no request is refused for waiting.
+    /// Minimum time that the request has waited. `None` if no request is ever refused for waiting.
     pub wait_target: Option<Duration>,
-    /// The queue of its connection has not been empty for this long.
+    /// Minimum time for which the queue of its connection has never been empty.
     pub interval: Duration,
-    /// More requests than this wait on the node.
+    /// Minimum number of requests that wait on the whole node.
     pub waiting_min: usize,
 }
 
@@ -32,58 +32,57 @@ impl Default for OverloadConfig {
     }
 }
 
-/// Limits of the native transport, with Cassandra's names of settings in parentheses.
+/// Settings of the native transport, with Cassandra's names in parentheses.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The address for CQL clients.
+    /// Address for CQL clients.
     pub listen: SocketAddr,
-    /// The greatest length of a request's body, in bytes (`native_transport_max_frame_size`).
+    /// Maximum length of a request's body, in bytes (`native_transport_max_frame_size`).
     pub frame_bytes_max: usize,
-    /// The greatest number of connections; others are closed at once (`native_transport_max_concurrent_connections`).
+    /// Maximum number of connections (`native_transport_max_concurrent_connections`). Those beyond it are closed at once.
     pub connections_max: usize,
-    /// Bytes of running requests of one connection
-    /// (`native_transport_max_request_data_in_flight_per_ip`). Above it the connection is not read, or its requests
-    /// are answered OVERLOADED if it asked for that in STARTUP.
+    /// Maximum bytes of running requests of one connection (`native_transport_max_request_data_in_flight_per_ip`). Above it the connection
+    /// is not read. If its STARTUP has requested THROW_ON_OVERLOAD, its requests are answered OVERLOADED instead.
     pub connection_in_flight_bytes: usize,
-    /// Memory for the requests and responses of all connections: requests that are half read, waiting or running, and responses that
-    /// were not received (`native_transport_max_request_data_in_flight`). Requests beyond it wait.
+    /// Maximum bytes for the requests and responses of all connections (`native_transport_max_request_data_in_flight`). These are requests
+    /// that are partly read, waiting or running, and responses that clients have not received. Requests beyond it wait.
     pub node_in_flight_bytes: usize,
-    /// Running requests of all connections; others wait (`native_transport_max_threads`). A few per connection are
-    /// always permitted.
+    /// Maximum number of running requests of all connections (`native_transport_max_threads`). Others wait. Each connection may always run
+    /// a few.
     pub requests_running_max: usize,
     /// The conditions under which waiting requests are refused.
     pub overload: OverloadConfig,
-    /// The time after which an idle connection is closed (`native_transport_idle_timeout`).
+    /// Time after which an idle connection is closed (`native_transport_idle_timeout`). `None` if idle connections stay open.
     pub idle_timeout: Option<Duration>,
-    /// The time after which a connection that has not logged in is closed.
+    /// Time after which a connection that has not logged in is closed.
     pub startup_timeout: Duration,
-    /// The duration above which a request is logged, with the time of each stage (`slow_query_log_timeout`).
+    /// Duration above which a request is logged, with the time of each stage (`slow_query_log_timeout`). `None` if none is logged.
     pub slow_request_log_timeout: Option<Duration>,
-    /// Whether those lines show the values that are written into statements.
+    /// True if the log of slow requests shows literal values in statements.
     pub slow_request_log_values: bool,
-    /// How many of the last such requests are kept in memory.
+    /// Number of the latest slow requests that are kept in memory.
     pub slow_requests_kept: usize,
-    /// The time for which requests may still run when the server stops.
+    /// Maximum time for which requests may still run when the server stops.
     pub shutdown_timeout: Duration,
-    /// The encryption of connections, if any.
+    /// Encryption of client connections. `None` if they are not encrypted.
     pub tls: Option<ClientTls>,
-    /// Where requests and log-ins are noted (`audit_logging_options`).
+    /// The audit log of requests and log-ins (`audit_logging_options`).
     pub audit: Arc<AuditLog>,
-    /// Where requests are noted with their values, to be replayed (`full_query_logging_options`).
+    /// The log of requests with their values, for replay (`full_query_logging_options`).
     pub full_query_log: Arc<FullQueryLog>,
-    /// Where spans of requests go, if anywhere.
+    /// The exporter of requests' spans. `None` if no spans are made.
     pub spans: Option<Arc<RequestSpans>>,
 }
 
 impl ServerConfig {
-    /// The greatest length of a body that is read: `frame_bytes_max`, but at most half of the memory for all requests.
+    /// Returns the maximum length of a body that is read: `frame_bytes_max`, but at most half of the memory for all requests.
     pub fn body_len_max(&self) -> usize {
         const LEAST: usize = 64 << 10;
         self.frame_bytes_max
             .min((self.node_in_flight_bytes / 2).max(LEAST))
     }
 
-    /// The defaults; some are shares of the memory that the process may use.
+    /// Returns the default settings. Some are shares of the memory that the process may use.
     pub fn new(listen: SocketAddr, memory_bytes: u64) -> ServerConfig {
         let share = |part: u64, least: u64, most: u64| {
             usize::try_from((memory_bytes / part).clamp(least, most)).unwrap_or(usize::MAX)

@@ -25,9 +25,9 @@ use crate::metrics::{
     record_past, record_prepared, record_rate_limits, record_scan_parts, record_stale, record_store,
 };
 
-/// The version of CQL of Cassandra 5.0.
+/// The CQL version of Cassandra 5.0.
 const CQL_VERSION: &str = "3.4.7";
-/// What drivers know to send a name and a password to.
+/// Name of Cassandra's authenticator. Drivers that see it send a name and a password.
 const PASSWORD_AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
 impl Backend for Arc<Engine> {

@@ -4,10 +4,10 @@ use helenus_cql::frame::response::Event;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Events that wait for one connection; those that come while it is full are lost to it.
+/// Maximum number of events that wait for one connection. Further events for a connection with a full queue are dropped.
 const QUEUE_LEN: usize = 1024;
 
-/// The connections that listen.
+/// The connections that receive events.
 #[derive(Default)]
 pub(crate) struct EventBroadcaster {
     listeners: Mutex<Vec<mpsc::Sender<Event>>>,

@@ -1,5 +1,5 @@
-//! The metrics that are made of [`Figures`] when they are read, in the text format of Prometheus: latencies by kind of statement, the busiest
-//! tables, the requests to the bucket.
+//! Metrics that are computed from [`Figures`] when they are read, in the text format of Prometheus: latencies by kind of statement, the
+//! busiest tables, and the requests to the bucket.
 
 use std::fmt::Write;
 
@@ -13,9 +13,9 @@ const TABLE_STATEMENTS: &str = "helenus_table_statement_duration_seconds";
 const BUCKET_DURATION: &str = "helenus_bucket_request_duration_seconds";
 const BUCKET_ERRORS: &str = "helenus_bucket_request_errors_total";
 
-/// Tables that have metrics of their own, those asked most.
+/// Maximum number of tables that have metrics of their own. The tables with the most requests are chosen.
 const BUSIEST: usize = 20;
-/// One in so many bounds of a histogram is shown, from the first on that is greater than 40 µs: each is about twice the one before.
+/// Every fourth bound of a histogram is shown, from the first bound above 40 µs. Each shown bound is about twice the one before.
 const BOUND_STEP: usize = 4;
 const BOUND_FIRST_US: u64 = 40;
 
@@ -41,7 +41,7 @@ pub(crate) fn write_statements(text: &mut String, figures: &Figures) {
     }
 }
 
-/// Adds the metrics of the tables that were asked most.
+/// Adds the metrics of the tables with the most requests.
 pub(crate) fn write_tables(text: &mut String, figures: &Figures, schema: &Schema) {
     let help =
         "Latency of statements about one of the 20 tables that this node's clients have asked most, by kind";
@@ -57,7 +57,7 @@ pub(crate) fn write_tables(text: &mut String, figures: &Figures, schema: &Schema
             if snapshot.count == 0 {
                 continue;
             }
-            // Names of keyspaces and tables need no escapes.
+            // Names of keyspaces and tables contain no characters that need escapes.
             let labels = format!(
                 "keyspace=\"{}\",table=\"{}\",kind=\"{}\"",
                 table.keyspace,
@@ -116,7 +116,7 @@ fn sum_and_count(text: &mut String, name: &str, labels: &str, snapshot: &Snapsho
     let _ = writeln!(text, "{name}_count{{{labels}}} {}", snapshot.count);
 }
 
-/// Microseconds in seconds.
+/// Converts microseconds to seconds.
 fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }

@@ -20,7 +20,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the routes of the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(log: Arc<FullQueryLog>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/full_query_log", get(show))
@@ -31,7 +31,7 @@ pub(crate) fn router(log: Arc<FullQueryLog>, authenticator: AdminAuthenticator) 
 }
 
 impl Context {
-    /// Switches the log on a thread that may wait for the disk.
+    /// Runs `switch` on a thread that may block, because switching the log waits for the disk.
     async fn switch(
         self,
         switch: impl FnOnce(&FullQueryLog) -> Result<(), String> + Send + 'static,
@@ -57,7 +57,7 @@ async fn show(State(context): State<Context>) -> impl IntoResponse {
     )
 }
 
-/// The body has a line `name=value` for each option that shall not be as the settings say.
+/// Enables the log. The body has a line `name=value` for each option that shall differ from the settings.
 async fn enable(
     State(context): State<Context>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

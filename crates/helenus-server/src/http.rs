@@ -1,4 +1,4 @@
-//! HTTP: `/health`, `/metrics`, `/node` and the console, and `/cluster` for a node among others.
+//! The HTTP server: `/health`, `/metrics`, `/node` and the console, and `/cluster` for a node of a cluster.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,12 +29,13 @@ use crate::stall::STALL_DURATION;
 use crate::starting_http::StartingHttp;
 use crate::table_report;
 
-/// How often samples are moved into their buckets, so that they don't pile up while nobody asks for them.
+/// Interval at which samples are moved into their buckets, so that they do not pile up while no client reads the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Installs the process's recorder of metrics. Call it once, before anything is measured.
 ///
-/// Errors: another recorder is installed already.
+/// # Errors
+/// Another recorder is installed already.
 pub fn install_recorder() -> Result<PrometheusHandle, String> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full(REQUEST_DURATION.to_owned()), &LATENCY_BUCKETS_S)
@@ -70,8 +71,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Takes the server over and answers in full. `record_stats` is called before metrics are read, `reporter` for `/health` and `/node`,
-    /// `commands` for `POST /node/…`; `control` is there for a node among others.
+    /// Takes over the server of the start and serves all routes. `record_stats` is called before metrics are read. `reporter` serves
+    /// `/health` and `/node`, `commands` serves `POST /node/…`. `control` is `None` if the node is not part of a cluster.
     pub fn start(
         starting: StartingHttp,
         prometheus: PrometheusHandle,
@@ -123,17 +124,17 @@ impl HttpServer {
         HttpServer { address, up, stop }
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on `/health` says that the node is stopping.
+    /// Makes `/health` report from now on that the node is stopping.
     pub fn set_stopping(&self) {
         self.up.store(false, Ordering::Relaxed);
     }
 
-    /// Answers no more.
+    /// Stops the server.
     pub fn stop(self) {
         let _ = self.stop.send(true);
     }
@@ -148,12 +149,12 @@ async fn upkeep(prometheus: PrometheusHandle, mut stopped: watch::Receiver<bool>
     }
 }
 
-/// Answers as long as the process does: a node whose store is away gains nothing by a restart.
+/// Answers 200 as long as the process runs. Restarting a node does not help if its store is unreachable.
 async fn live() -> impl IntoResponse {
     as_json(&json!({ "status": "up" }))
 }
 
-/// Whether clients should be sent here, with the reasons if not, and with states that need an operator.
+/// Reports whether this node is ready for clients. The response lists the reasons if not, and the warnings for the operator.
 async fn ready(State(context): State<Context>) -> impl IntoResponse {
     let troubles = context.reporter.troubles();
     let (code, mut body) = match context.up.load(Ordering::Relaxed) {

@@ -1,9 +1,8 @@
 //! The native transport, the calls between nodes, and HTTP.
 //!
-//! [`listener::Server`] accepts connections; each is one task, [`connection`], which reads requests, runs them
-//! side by side and sends answers as they come. What runs a statement is behind [`backend::Backend`], so that
-//! the transport can be tested without a store. [`http`] answers `/health`, `/metrics` and `/node`, and
-//! serves the web [`console`].
+//! [`listener::Server`] accepts connections. Each [`connection`] is one task, which reads requests, runs them concurrently and sends
+//! responses in the order in which they are ready. Statements are run through the trait [`backend::Backend`], so that the transport can be
+//! tested without a store. [`http`] answers `/health`, `/metrics` and `/node`, and serves the web [`console`].
 
 pub mod audit;
 pub mod backend;
@@ -49,7 +48,7 @@ pub mod tls;
 pub mod watched;
 mod working_memory;
 
-/// Boxes the future of an `async fn` that other crates call, so that it is compiled once, in this crate.
+/// Boxes the future of an `async fn` that other crates call, so that the future is compiled once, in this crate.
 pub(crate) use async_recursion::async_recursion as boxed;
 
 pub use backend::Backend;

@@ -1,4 +1,4 @@
-//! Accepts connections, and ends them in order when the server stops.
+//! Accepts connections, and closes them in order when the server stops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use crate::server_state::{ServerState, Stopping};
 use crate::slow::{KeptRequest, SlowLog};
 use crate::tls::Stream;
 
-/// How long accepting pauses when the machine has no descriptor left for a connection.
+/// Time for which accepting pauses when the machine has no file descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long the requests of connections may take that are closed because the transport is disabled.
+/// Maximum time for running requests to finish after the transport was disabled.
 const DISABLE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A running native transport. Dropped without [`Server::stop`], it goes on until the runtime ends.
+/// A running native transport. If dropped without [`Server::stop`], it runs until the runtime ends.
 pub struct Server {
     address: SocketAddr,
     stop: watch::Sender<bool>,
@@ -39,33 +39,33 @@ pub struct Server {
     slow: SlowRequestLog,
 }
 
-/// Tells a server's clients of events.
+/// Sends events to a server's clients.
 #[derive(Clone)]
 pub struct EventSender(Arc<EventBroadcaster>);
 
-/// The log of slow requests of a server.
+/// Handle to a server's log of slow requests.
 #[derive(Clone)]
 pub struct SlowRequestLog(Arc<SlowLog>);
 
 impl SlowRequestLog {
-    /// From now on, requests that take longer are logged; none are without a timeout.
+    /// Sets the duration above which requests are logged. `None` logs no request.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         self.0.set_timeout(timeout);
     }
 
-    /// From now on, so many of the last are kept.
+    /// Sets the number of the latest slow requests that are kept in memory.
     pub fn set_kept(&self, kept: usize) {
         self.0.set_kept(kept);
     }
 
-    /// The last slow requests, the newest first.
+    /// Returns the slow requests that are kept, the newest first.
     pub(crate) fn kept(&self) -> Vec<KeptRequest> {
         self.0.kept()
     }
 }
 
 impl EventSender {
-    /// Tells the connections that registered for such events.
+    /// Sends an event to the connections that registered for events of its type.
     pub fn send(&self, event: &Event) {
         self.0.send(event);
     }
@@ -74,7 +74,8 @@ impl EventSender {
 impl Server {
     /// Binds the address and begins to accept connections.
     ///
-    /// Errors: the address can't be bound, or no threads can be started.
+    /// # Errors
+    /// The address cannot be bound, or no threads can be started.
     pub async fn start<B: Backend>(config: ServerConfig, backend: B) -> io::Result<Server> {
         let listener = TcpListener::bind(config.listen).await?;
         let address = listener.local_addr()?;
@@ -115,38 +116,38 @@ impl Server {
         })
     }
 
-    /// Where it listens, with the port that was chosen if 0 was asked for.
+    /// Returns the address on which the server listens. If the configured port was 0, the address has the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// For commands that have clients turned away for a while.
+    /// Returns the handle with which commands close and open the port.
     pub fn transport(&self) -> Transport {
         self.transport.clone()
     }
 
-    /// The metrics of its requests.
+    /// Returns the metrics of the server's requests.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// For settings that change while it runs.
+    /// Returns the handle with which settings of slow requests change while the server runs.
     pub fn slow_request_log(&self) -> SlowRequestLog {
         self.slow.clone()
     }
 
-    /// For events beside those of the schema, which are told by themselves.
+    /// Returns the sender of events other than schema changes. The server sends schema changes by itself.
     pub fn announcer(&self) -> EventSender {
         EventSender(self.events.clone())
     }
 
-    /// Stops accepting, lets running requests finish and be answered, and closes the connections.
+    /// Stops accepting, waits until running requests are answered, and closes the connections.
     pub async fn stop(self) {
         self.stop_after(std::future::ready(()), Duration::ZERO).await;
     }
 
-    /// The same, but what comes on the connections that there are is still served until this is done and then for that time, unless they
-    /// end before: each does when nothing is running of it.
+    /// Stops accepting, and closes each connection when nothing runs on it. Requests on open connections are still served until `done`
+    /// completes, and then for at most `patience`. Then it stops as [`Server::stop`] does.
     pub async fn stop_after(self, done: impl Future<Output = ()>, patience: Duration) {
         self.stop.send_replace(true);
         let stop = match self.transport.listening.lock().await.take() {
@@ -165,7 +166,7 @@ impl Server {
         }
     }
 
-    /// Waits until no connection is left, for that time at most.
+    /// Waits until no connection is left, for at most `limit`.
     async fn ended_within(&self, limit: Duration) {
         let deadline = tokio::time::Instant::now() + limit;
         while self.connections.load(Ordering::Acquire) > 0 && tokio::time::Instant::now() < deadline {
@@ -174,18 +175,18 @@ impl Server {
     }
 }
 
-/// Whether a server's port is open to clients (Cassandra's `nodetool enablebinary`, `disablebinary`, `statusbinary`).
+/// A switch for a server's port (Cassandra's `nodetool enablebinary`, `disablebinary`, `statusbinary`).
 #[derive(Clone)]
 pub struct Transport {
     address: SocketAddr,
     is_enabled: Arc<AtomicBool>,
-    /// None while it is disabled, and once the server has stopped.
+    /// `None` while the transport is disabled, and after the server has stopped.
     listening: Arc<Mutex<Option<Listening>>>,
     begin: Arc<dyn Fn(TcpListener) -> Listening + Send + Sync>,
 }
 
 impl Transport {
-    /// True while clients can connect.
+    /// Returns true while clients can connect.
     pub fn is_enabled(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
     }
@@ -193,7 +194,7 @@ impl Transport {
     /// Opens the port, if it is closed.
     ///
     /// # Errors
-    /// The address can't be bound.
+    /// The address cannot be bound.
     pub async fn enable(&self) -> io::Result<()> {
         let mut listening = self.listening.lock().await;
         if listening.is_none() {
@@ -203,7 +204,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Closes the port, and the connections once what runs of them has been answered, or after a second.
+    /// Closes the port. Connections close when their running requests are answered, or after a second.
     pub async fn disable(&self) {
         let mut listening = self.listening.lock().await;
         if let Some(listening) = listening.take() {
@@ -217,7 +218,7 @@ impl Transport {
     }
 }
 
-/// A port that is open, and its connections.
+/// An open port and its connections.
 struct Listening {
     stop: watch::Sender<Stopping>,
     accepting: JoinHandle<()>,
@@ -236,7 +237,7 @@ impl Listening {
         }
     }
 
-    /// Closes the port; connections end when nothing runs of them. Tells them more by what is returned.
+    /// Closes the port. Each connection closes when nothing runs on it. The returned sender can stop the connections at once.
     async fn end(self) -> watch::Sender<Stopping> {
         self.stop.send_replace(Stopping::WhenIdle);
         let _ = self.accepting.await;
@@ -263,7 +264,7 @@ async fn forward_schema_changes(
     }
 }
 
-/// Counts a connection for as long as it lives.
+/// Counts a connection until it is dropped.
 struct Counted {
     connections: Arc<AtomicUsize>,
     metrics: Arc<Metrics>,
@@ -339,7 +340,7 @@ fn begin<B: Backend>(
     });
 }
 
-/// A connection, encrypted if that is what clients are to do.
+/// Returns the client's stream, encrypted if TLS is configured and the client uses it.
 async fn encrypted<B: Backend>(
     socket: TcpStream,
     deadline: Instant,

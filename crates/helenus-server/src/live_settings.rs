@@ -1,6 +1,6 @@
-//! Settings over HTTP, for `nodetool`: `GET /node/settings`, `POST /node/settings` with a body of `NAME VALUE`, and
-//! `POST /node/reload_config`, which reads the file of settings again. Values that are secrets are not shown. Guardrails are at
-//! `GET /node/guardrails` and `POST /node/guardrails`, whose body has a line `NAME=VALUE` for each setting that is to change.
+//! Settings over HTTP, for `nodetool`: `GET /node/settings`, `POST /node/settings` with a body of `NAME VALUE`, and `POST
+//! /node/reload_config`, which reads the file of settings again. Values that are secrets are not shown. Guardrails have `GET
+//! /node/guardrails` and `POST /node/guardrails`, whose body has a line `NAME=VALUE` for each setting to change.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,50 +15,50 @@ use serde_json::{Value, json};
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
 
-/// A setting as it holds now.
+/// A setting and its present value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingState {
     pub name: &'static str,
     pub value: String,
-    /// What it is if nobody sets it.
+    /// The value of a setting that is not set.
     pub default: String,
-    /// Whether it can change while the node runs.
+    /// True if the setting can change while the node runs.
     pub is_live: bool,
 }
 
-/// What a reload has done with the settings whose values differ from before.
+/// The settings whose values a reload found changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// They hold now.
+    /// Settings whose new values have taken effect.
     pub changed: Vec<&'static str>,
-    /// They will hold after a restart.
+    /// Settings whose new values take effect after a restart.
     pub waiting: Vec<&'static str>,
 }
 
 /// The settings of the process.
 pub trait LiveSettings: Send + Sync {
-    /// All settings.
+    /// Returns all settings.
     fn settings(&self) -> Vec<SettingState>;
 
-    /// Changes a setting until the node ends, or until the settings are read again.
+    /// Changes a setting until the node stops, or until the settings are read again.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason why the setting was not changed.
     fn set(&self, name: &str, value: &str) -> Result<(), String>;
 
-    /// The settings of guardrails and their values, in the form of `system_views.settings`.
+    /// Returns the settings of guardrails and their values, in the form of `system_views.settings`.
     fn guardrails(&self) -> Vec<(String, Option<String>)>;
 
-    /// Changes settings of guardrails, all or none, until the node ends, or until the settings are read again.
+    /// Changes all given settings of guardrails, or none of them, until the node stops or the settings are read again.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason why no setting was changed.
     fn set_guardrails(&self, changes: &[(&str, &str)]) -> Result<(), String>;
 
-    /// Reads the file of settings again, and the certificates. What was changed by [`LiveSettings::set`] is as the file says then.
+    /// Reads the file of settings and the certificates again. The file's values replace those of [`LiveSettings::set`].
     ///
     /// # Errors
-    /// Why nothing was changed, in words.
+    /// The reason why nothing was changed.
     fn reload(&self) -> Result<Reloaded, String>;
 }
 
@@ -68,7 +68,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the routes of the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(settings: Arc<dyn LiveSettings>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/settings", get(show).post(set))
@@ -138,7 +138,7 @@ async fn reload(
     let command = "POST /node/reload_config";
     context.authenticator.admit(command, peer, &headers)?;
     let settings = context.settings.clone();
-    // It reads files.
+    // A reload reads files, which blocks.
     let reloaded = tokio::task::spawn_blocking(move || settings.reload()).await;
     let reloaded = reloaded.unwrap_or_else(|error| Err(error.to_string()));
     let Reloaded { changed, waiting } =

@@ -1,11 +1,11 @@
-//! Folders of the audit log and of the full query log: never within the folder of the store.
+//! Folders of the audit log and the full query log. They must not be inside the folder of the store.
 
 use std::path::{Path, PathBuf};
 
-/// Refuses a folder of a log that lies within the store's, whose files belong to the store alone.
+/// Refuses a log's folder inside the folder of the store. Files there belong to the store alone.
 ///
 /// # Errors
-/// Where it lies, and what to do.
+/// The folder of the store, and what to do.
 pub(crate) fn check_apart(folder: &Path, store: Option<&Path>) -> Result<(), String> {
     let Some(store) = store else { return Ok(()) };
     if !resolved(folder).starts_with(resolved(store)) {
@@ -17,7 +17,7 @@ pub(crate) fn check_apart(folder: &Path, store: Option<&Path>) -> Result<(), Str
     ))
 }
 
-/// The absolute path of a folder that may not exist yet, without links in the part that exists.
+/// Returns the absolute path of a folder that may not exist yet. Symbolic links are resolved in the part that exists.
 fn resolved(folder: &Path) -> PathBuf {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     for existing in folder.ancestors() {

@@ -1,16 +1,16 @@
-//! Limits the rate of log lines that clients can cause, and escapes and cuts what clients have written in them.
+//! Limits the rate of log lines that clients can cause. Escapes and shortens texts of clients in log lines.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Lines at most in a window; those beyond are counted.
+/// Maximum number of lines in a window. Those beyond it are only counted.
 const LINES_MAX: usize = 20;
 const WINDOW: Duration = Duration::from_secs(5);
-/// Characters of a text of others that a line shows.
+/// Maximum number of characters of a client's text that a line shows.
 const SHOWN_MAX: usize = 200;
 
-/// Lines of the window that has begun last.
+/// The lines of the current window.
 #[derive(Debug)]
 struct Window {
     began: Instant,
@@ -18,7 +18,7 @@ struct Window {
     suppressed: u64,
 }
 
-/// Limits the lines of one kind.
+/// A rate limit for log lines of one kind.
 #[derive(Debug)]
 pub(crate) struct LogRateLimiter(Mutex<Window>);
 
@@ -33,7 +33,8 @@ impl Default for LogRateLimiter {
 }
 
 impl LogRateLimiter {
-    /// Takes a line if there is one left; gives the number of those that were refused before it.
+    /// Takes the right to write one line. Returns the number of lines suppressed since the last one. `None` if the line must not be
+    /// written.
     pub fn take(&self) -> Option<u64> {
         self.take_at(Instant::now())
     }
@@ -53,7 +54,7 @@ impl LogRateLimiter {
     }
 }
 
-/// A text of a stranger as a line of the log shows it: its beginning, on one line.
+/// Returns a client's text for a log line: escaped, on one line, and shortened.
 pub(crate) fn shown(text: &str) -> String {
     let cut = match text.char_indices().nth(SHOWN_MAX) {
         Some((at, _)) => text.get(..at).unwrap_or_default(),

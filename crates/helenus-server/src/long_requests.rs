@@ -1,7 +1,7 @@
-//! The thread pool of requests that compute for long: its threads serve no socket, and give way to those that do.
+//! The thread pool of requests that compute for long. Its threads serve no sockets, and have a lower priority than those that do.
 //!
-//! A request begins where its connection is served. When it gives way having computed for a millisecond, or when it is known to take longer, it goes
-//! on here, so that nothing that it does keeps other requests waiting, be it cut into slices or not.
+//! A request begins on the thread that serves its connection. It moves to this pool if it is known to take longer than a millisecond, or
+//! when it yields after having computed for one. So it does not delay other requests, even if it cannot yield.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,18 +13,18 @@ use tokio::task::JoinHandle;
 const RUNNING: &str = "helenus_long_requests_running";
 const MOVED: &str = "helenus_long_requests_total";
 
-/// Threads for requests that compute for long.
+/// The threads for requests that compute for long.
 pub(crate) struct LongRequestPool {
-    /// None once it has ended.
+    /// `None` once the pool has been dropped.
     runtime: Option<Runtime>,
     busy: AtomicUsize,
 }
 
 impl LongRequestPool {
-    /// Starts one thread a core, two at least: one request that can't give way must not keep all others waiting.
+    /// Starts one thread per core, and at least two: a request that cannot yield must not block all others.
     ///
     /// # Errors
-    /// If the threads can't be started.
+    /// The threads cannot be started.
     pub fn start() -> std::io::Result<LongRequestPool> {
         gauge!(RUNNING).increment(0.0);
         counter!(MOVED).increment(0);
@@ -41,7 +41,7 @@ impl LongRequestPool {
         })
     }
 
-    /// Runs a request there.
+    /// Runs a request in the pool.
     pub fn spawn<F>(&self, run: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -57,7 +57,7 @@ impl LongRequestPool {
         }
     }
 
-    /// How many requests of the node have more to compute at this moment, of those with tasks of their own.
+    /// Returns the number of the node's requests that are computing at present. Only requests with a task of their own are counted.
     pub fn busy_count(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
     }
@@ -66,13 +66,13 @@ impl LongRequestPool {
 impl Drop for LongRequestPool {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Waiting for it is not allowed where sockets are served, and what it runs has nobody to answer to.
+            // Waiting for the threads is not allowed on a thread that serves sockets. No client waits for the requests that still run.
             runtime.shutdown_background();
         }
     }
 }
 
-/// A long request in the metrics, until it is dropped.
+/// Counts a long request in the metrics until it is dropped.
 struct ShownLongRequest;
 
 impl ShownLongRequest {
@@ -89,7 +89,7 @@ impl Drop for ShownLongRequest {
     }
 }
 
-/// Whether one request has more to compute.
+/// A request's part of [`LongRequestPool::busy_count`].
 pub(crate) struct RunningLongRequest {
     long_requests: Arc<LongRequestPool>,
     is_busy: bool,

@@ -1,4 +1,4 @@
-//! What each metric means, as `/metrics` says it.
+//! Help texts of the metrics, as shown in `/metrics`.
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
@@ -90,7 +90,7 @@ const GAUGES: &[(&str, &str)] = &[
     ),
     (
         "helenus_past_times_opened_total",
-        "Times of the past that were opened for reads; those of requests that found one open are not counted",
+        "Times of history that were opened for reads; those of requests that found one open are not counted",
     ),
     (
         "helenus_prepared_statement_bytes",

@@ -1,4 +1,4 @@
-//! Metrics of the transport. Their number does not depend on what the schema holds or on who connects.
+//! Metrics of the transport. Their number does not depend on the schema or on the clients.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use crate::stage_times::{RequestStage, StageTimes};
 use crate::stall;
 
-/// Kinds of requests that are timed apart.
+/// Kinds of requests that have separate latency histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     Query,
@@ -55,7 +55,7 @@ impl RequestKind {
     }
 }
 
-/// The names under which errors are counted.
+/// Returns the name under which an error is counted.
 fn error_name(error: &CqlError) -> &'static str {
     match error {
         CqlError::Warned { error, .. } => error_name(error),
@@ -90,10 +90,10 @@ pub const LATENCY_BUCKETS_S: [f64; 16] = [
 
 pub const REQUEST_DURATION: &str = "helenus_request_duration_seconds";
 const ERRORS: &str = "helenus_request_errors_total";
-/// Where the time of requests goes, of a sample of them.
+/// Name of the histogram of time by stage, measured on a sample of the requests.
 pub const STAGE_DURATION: &str = "helenus_request_stage_seconds";
 
-/// The handles of the transport's metrics: looked up once, since requests are many.
+/// Handles of the transport's metrics. They are looked up once, because a lookup for each request would be slow.
 pub struct Metrics {
     durations: [Histogram; 5],
     stages: [Histogram; RequestStage::ALL.len()],
@@ -102,7 +102,8 @@ pub struct Metrics {
     running: Gauge,
     waiting: Gauge,
     overloaded: Counter,
-    /// Requests that failed by the server's fault, counted here as well because the recorder's counters can't be read.
+    /// Number of requests that failed through a fault of the server. It is counted here as well, because the recorder's counters cannot be
+    /// read.
     server_errors: AtomicU64,
     shed: Counter,
     connections: Gauge,
@@ -122,7 +123,7 @@ impl Default for Metrics {
             in_flight_bytes: gauge!("helenus_request_in_flight_bytes"),
             running: gauge!("helenus_requests_running"),
             waiting: gauge!("helenus_requests_waiting"),
-            // Looked up once, unlike other errors: a node that is overloaded must refuse at little cost.
+            // The counter of this error alone is looked up in advance, because an overloaded node must refuse requests at little cost.
             overloaded: counter!(ERRORS, "error" => "overloaded"),
             server_errors: AtomicU64::new(0),
             shed: counter!("helenus_requests_shed_total"),
@@ -148,7 +149,7 @@ impl Metrics {
         .record(took);
     }
 
-    /// Enters the stages that a request has passed.
+    /// Records the time that a request spent in each stage.
     pub(crate) fn stages(&self, stage_times: &StageTimes) {
         for ((_, took), histogram) in stage_times.stages().zip(&self.stages) {
             if !took.is_zero() {
@@ -171,12 +172,12 @@ impl Metrics {
         counter!(ERRORS, "error" => error_name(error)).increment(1);
     }
 
-    /// The number of requests that failed by the server's fault, panics included.
+    /// Returns the number of requests that failed through a fault of the server, panics included.
     pub(crate) fn server_errors(&self) -> u64 {
         self.server_errors.load(Ordering::Relaxed)
     }
 
-    /// A request was refused for having waited too long.
+    /// Counts a request that was refused because it had waited too long.
     pub(crate) fn shed(&self) {
         self.shed.increment(1);
     }
@@ -198,7 +199,7 @@ impl Metrics {
         self.connections_refused.increment(1);
     }
 
-    /// A client has offered a version of the protocol that it is to lower.
+    /// Counts a client that must use a lower version of the protocol than it offered.
     pub(crate) fn negotiated(&self) {
         self.negotiations.increment(1);
     }
@@ -212,7 +213,7 @@ impl Metrics {
     }
 }
 
-/// Sets the counters of index entries that stand for nothing.
+/// Sets the counters of stale index entries.
 pub(crate) fn record_stale(counts: &StaleCounts) {
     let found = counts.found.load(Ordering::Relaxed);
     counter!("helenus_index_entries_stale_total").absolute(found);
@@ -220,24 +221,25 @@ pub(crate) fn record_stale(counts: &StaleCounts) {
     counter!("helenus_index_entries_removed_total").absolute(removed);
 }
 
-/// Sets the counters of requests that rate limits have refused.
+/// Sets the counters of requests that rate limits refused.
 pub(crate) fn record_rate_limits(figures: &RateLimitFigures) {
     for kind in RateLimitKind::ALL {
         counter!("helenus_rate_limited_total", "kind" => kind.name()).absolute(figures.count(kind));
     }
 }
 
-/// Sets the gauge of parts of reads of whole tables that are being read.
+/// Sets the gauges of prepared statements and their bytes.
 pub(crate) fn record_prepared(figures: &PreparedFigures) {
     gauge!("helenus_prepared_statements").set(figures.statements as f64);
     gauge!("helenus_prepared_statement_bytes").set(figures.bytes as f64);
 }
 
+/// Sets the gauge of parts of full table scans that are being read.
 pub(crate) fn record_scan_parts(running: usize) {
     gauge!("helenus_scan_parts_running").set(running as f64);
 }
 
-/// Sets the gauges of what is kept of the past, and how far back it can be read.
+/// Sets the gauges of the history that is kept. `reach` is how far back it can be read.
 pub(crate) fn record_past(figures: &PastFigures, reach: Duration, window: Duration) {
     gauge!("helenus_past_window_seconds").set(window.as_secs_f64());
     gauge!("helenus_past_moments").set(figures.moments as f64);
@@ -246,7 +248,7 @@ pub(crate) fn record_past(figures: &PastFigures, reach: Duration, window: Durati
     counter!("helenus_past_times_opened_total").absolute(figures.times_opened);
 }
 
-/// Sets the gauges and counters of the store. Tablets are summed up: their number is not the reader's concern.
+/// Sets the gauges and counters of the store. Figures are summed over all tablets, so that the number of metrics does not grow with them.
 pub(crate) fn record_store(stats: &StoreStats) {
     let sum = |field: fn(&helenus_tablet::TabletStats) -> u64| stats.tablets.iter().map(field).sum::<u64>();
     let gauges = [

@@ -1,10 +1,16 @@
-//! Commands to a node over HTTP, for `nodetool`, which nodes of every kind take: `POST /node/flush`, `POST /node/compact`, `POST /node/binary` with
-//! a body of `on` or `off` for the port of CQL clients, `POST /node/stop`, and `POST /node/log_level` with a body of
-//! `TARGET LEVEL`, `LEVEL`, or nothing for the levels that the process began with; `POST /node/audit_log/enable` and `/disable`. Those of the
-//! full query log are in [`full_query_log_commands`], those of snapshots in [`snapshot_commands`], those of backups in [`backup_commands`]. What is authorised is method, path and body.
+//! Commands to a node over HTTP, for `nodetool`. Nodes of every kind accept them:
 //!
-//! [`admin_auth`](crate::node::admin_auth) decides whose commands are taken. A node with a folder and without `cluster_secret` takes commands
-//! from its own machine alone.
+//! - `POST /node/flush` and `POST /node/compact`;
+//! - `POST /node/binary` with a body of `on` or `off`, for the port of CQL clients;
+//! - `POST /node/stop`;
+//! - `POST /node/log_level` with a body of `TARGET LEVEL`, `LEVEL`, or nothing for the levels at the start of the process;
+//! - `POST /node/audit_log/enable` and `/disable`.
+//!
+//! Commands of the full query log are in [`full_query_log_commands`], those of snapshots in [`snapshot_commands`], those of backups in
+//! [`backup_commands`]. The authorisation of a command covers its method, path and body.
+//!
+//! [`admin_auth`](crate::node::admin_auth) decides which callers' commands are accepted. A node with a folder and without `cluster_secret`
+//! accepts commands from its own machine only.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,22 +36,22 @@ use crate::partition_sampling;
 use crate::rpc::secret::Secret;
 use crate::snapshot_commands;
 
-/// A level that is logged, of a target (a module) or of all that have none of their own.
+/// Level of log lines, for one target (a module) or as the default. `target` is `None` for the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLevel {
     pub target: Option<String>,
     pub level: String,
 }
 
-/// What the process logs.
+/// The levels at which the process logs.
 pub trait LogLevels: Send + Sync {
-    /// The levels, that without a target first.
+    /// Returns the levels, the default first.
     fn levels(&self) -> Vec<LogLevel>;
 
-    /// Sets a level, or with `None` those that the process began with.
+    /// Sets a level. `None` restores the levels at the start of the process.
     ///
     /// # Errors
-    /// Why that is no level or no target, in words.
+    /// The level or the target is invalid.
     fn set(&self, level: Option<LogLevel>) -> Result<(), String>;
 }
 
@@ -69,7 +75,8 @@ pub struct NodeCommands {
 }
 
 impl NodeCommands {
-    /// `secret` signs commands from other machines. `None` takes none of these. `stop_requested` is told when the node is to end.
+    /// Returns the commands of a node. `secret` authenticates commands from other machines; `None` refuses those. `stop_requested` is
+    /// notified by a command to stop the node.
     pub fn new(
         engine: Arc<Engine>,
         log_levels: Arc<dyn LogLevels>,
@@ -90,7 +97,7 @@ impl NodeCommands {
         }
     }
 
-    /// Whose commands are taken.
+    /// Returns the authenticator of the node's commands.
     pub(crate) fn authenticator(&self) -> AdminAuthenticator {
         self.authenticator.clone()
     }
@@ -189,7 +196,7 @@ async fn audit_log(State(commands): State<NodeCommands>) -> impl IntoResponse {
     as_json(&options.into_iter().map(option).collect())
 }
 
-/// The body has a line `name=value` for each option that shall not be as the settings say.
+/// Enables the audit log. The body has a line `name=value` for each option that shall differ from the settings.
 async fn enable_audit_log(
     State(commands): State<NodeCommands>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -1,5 +1,5 @@
-//! Facts about a node over HTTP, for `nodetool`: `GET /node/tables/NAME` gives the rows of a computed table,
-//! `GET /node/token/KEYSPACE/TABLE/KEY` the token of a partition, and `GET /node/history` what is kept of the past.
+//! Facts about a node over HTTP, for `nodetool`. `GET /node/tables/NAME` returns the rows of a computed table, `GET
+//! /node/token/KEYSPACE/TABLE/KEY` the token of a partition, and `GET /node/history` a report of the history that is kept.
 
 use std::sync::Arc;
 
@@ -48,6 +48,6 @@ async fn token(
 ) -> Result<impl IntoResponse, Refusal> {
     let token = engine.token_of_key(&keyspace, &table, &key);
     let token = token.map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
-    // As text: JSON's numbers lose such large ones.
+    // The token is a string, because many JSON parsers lose digits of such large numbers.
     Ok(as_json(&json!({ "token": token.to_string() })))
 }

@@ -1,6 +1,8 @@
-//! `GET /node`: this node's state as JSON, for `nodetool info`, and `GET /node/clients`: its clients, for `nodetool clientstats`. Served by every
-//! node. A node whose store is a folder answers `GET /cluster` here
-//! too, as a cluster of one; for nodes of a shared store, `node::admin_api` does.
+//! Reports of a node, served by every node. `GET /node` returns its state as JSON, for `nodetool info`. `GET /node/clients` returns its
+//! clients, for `nodetool clientstats`.
+//!
+//! A node whose store is a folder also answers `GET /cluster` here, as a cluster of one node. For nodes with a shared store,
+//! `node::admin_api` does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,31 +25,31 @@ use crate::listener::{SlowRequestLog, Transport};
 use crate::metrics::Metrics;
 use crate::watched::Watched;
 
-/// The parts of a node that its report is made from.
+/// The parts of a node from which its report is made.
 #[derive(Clone)]
 pub struct NodeReporter {
     pub engine: Arc<Engine>,
-    /// Of a node of a cluster.
+    /// The node's agent in its cluster. `None` if the node is not part of a cluster.
     pub agent: Option<AgentHandle>,
-    /// Of a store in a bucket.
+    /// The meter of the bucket's cost. `None` if the store is not in a bucket.
     pub bucket_cost: Option<Arc<BucketCostMeter>>,
-    /// Of the native transport.
+    /// Metrics of the native transport.
     pub metrics: Arc<Metrics>,
     pub transport: Transport,
     pub slow_requests: SlowRequestLog,
     pub watched: Watched,
-    /// When the process began.
+    /// Time at which the process began.
     pub started: Instant,
 }
 
-/// How often the node looks at its own health.
+/// Interval at which the node checks its own health.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The state of a handler: the reporter, and whether clients are served.
+/// The state of a handler: the reporter, and true while the node serves clients.
 type Served = (NodeReporter, Arc<AtomicBool>);
 
 impl NodeReporter {
-    /// `serves_clients` is false once the node is stopping.
+    /// Returns the routes of the reports. `serves_clients` is false once the node is stopping.
     pub(crate) fn router(self, serves_clients: Arc<AtomicBool>) -> Router {
         let mut router = Router::new()
             .route("/node", get(show))
@@ -60,7 +62,7 @@ impl NodeReporter {
         router.with_state((self, serves_clients))
     }
 
-    /// The cluster that this node is alone, in the shape of that of several.
+    /// Returns a description of this node as a cluster of one, in the format of a cluster of several.
     pub(crate) fn single(&self, serves_clients: bool) -> Value {
         let node = self.engine.node();
         let tablets = self.engine.store_stats().tablets;
@@ -99,7 +101,7 @@ impl NodeReporter {
         })
     }
 
-    /// This node's state.
+    /// Returns this node's state.
     pub(crate) fn report(&self, is_up: bool) -> Value {
         let node = self.engine.node();
         let stats = self.engine.store_stats();
@@ -125,13 +127,13 @@ impl NodeReporter {
             "compactions": compactions(&stats),
             "row_cache": row_cache(&stats),
             "block_cache": block_cache(&stats),
-            // As text: JSON's numbers lose such large ones.
+            // Tokens are strings, because many JSON parsers lose digits of such large numbers.
             "tokens": tokens,
             "bucket": self.bucket_cost.as_ref().map(|meter| bucket(meter.cost())),
         })
     }
 
-    /// Why clients should not be sent to this node at present, in words. None, as long as all is well.
+    /// Returns the reasons why clients should not use this node at present. Empty if all is well.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let mut troubles = self.engine.store().troubles();
         if !self.transport.is_enabled() {
@@ -141,12 +143,12 @@ impl NodeReporter {
         troubles
     }
 
-    /// States that need an operator although clients are served, in words.
+    /// Returns the states that need an operator although clients are served.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.watched.warnings(&self.engine)
     }
 
-    /// Logs at WARN, once, that the node is not ready, and at INFO that it is again, until told to stop.
+    /// Logs once at WARN when the node becomes unready, and at INFO when it is ready again. Runs until `stopped` changes.
     pub(crate) async fn watch_health(self, mut stopped: watch::Receiver<bool>) {
         let mut was_ready = true;
         loop {
@@ -154,7 +156,7 @@ impl NodeReporter {
                 () = tokio::time::sleep(HEALTH_INTERVAL) => {}
                 _ = stopped.changed() => return,
             }
-            // What a node that leaves on purpose says is no trouble.
+            // A node that leaves on purpose is not reported as unready.
             let leaves = self
                 .agent
                 .as_ref()
@@ -177,7 +179,7 @@ impl NodeReporter {
         }
     }
 
-    /// Why the node serves no tablets at present, in words; `None` while it does.
+    /// Returns the reason why the node serves no tablets at present. `None` if it does.
     fn unready(&self) -> Option<String> {
         let agent = self.agent.as_ref()?;
         let answered = agent.renewal_error();
@@ -196,7 +198,7 @@ impl NodeReporter {
         }
     }
 
-    /// The mode of the node, as Cassandra's tools name it.
+    /// Returns the mode of the node, as Cassandra's tools name it.
     fn state(&self, is_up: bool) -> &'static str {
         match self.agent.as_ref().map(AgentHandle::state) {
             Some(AgentState::Joining(_) | AgentState::Failed(_)) => "JOINING",
@@ -207,7 +209,7 @@ impl NodeReporter {
         }
     }
 
-    /// Whether the node has a valid lease. A node alone needs none.
+    /// Returns true if the node has a valid lease, or is not part of a cluster.
     fn is_in_cluster(&self) -> bool {
         self.agent.as_ref().is_none_or(AgentHandle::may_serve)
     }
@@ -222,7 +224,7 @@ async fn show_clients(State((reporter, _)): State<Served>) -> impl IntoResponse 
     as_json(&clients.iter().map(|client| client_report(client)).collect())
 }
 
-/// A client as `system_views.clients` shows it. Before STARTUP most is null.
+/// Returns a client as `system_views.clients` shows it. Most fields are null before STARTUP.
 fn client_report(client: &Client) -> Value {
     let session = client.session();
     let session = session.as_ref();
@@ -252,7 +254,7 @@ async fn show_single_load(State((reporter, _)): State<Served>) -> impl IntoRespo
     as_json(&json!({ here: bytes }))
 }
 
-/// An answer in JSON that people read, too.
+/// Returns a value as indented JSON, because people read it, too.
 pub(crate) fn as_json(value: &Value) -> impl IntoResponse + use<> {
     let json = [(header::CONTENT_TYPE, "application/json")];
     (json, format!("{value:#}\n"))
@@ -267,7 +269,7 @@ fn compactions(stats: &StoreStats) -> Value {
         "running": stats.compactions_running,
         "ended": sum(stats, |tablet| tablet.compactions_ended),
         "bytes": stats.compacted_bytes,
-        // Tablets with files that wait to be joined.
+        // Number of tablets with files that wait for compaction.
         "pending": stats.tablets.iter().filter(|tablet| tablet.level0_files > 0).count(),
         "sorted_runs": sum(stats, |tablet| tablet.sorted_runs),
         "flushes": stats.flushes,
@@ -284,7 +286,7 @@ fn row_cache(stats: &StoreStats) -> Value {
     })
 }
 
-/// The number and the size of its entries are not known.
+/// Returns the figures of the block cache. The number and the size of its entries are not known.
 fn block_cache(stats: &StoreStats) -> Value {
     json!({
         "capacity_bytes": stats.block_cache_bytes,
@@ -293,7 +295,7 @@ fn block_cache(stats: &StoreStats) -> Value {
     })
 }
 
-/// The rates are null in the first seconds, the cost in the first five minutes.
+/// Returns the rates and the cost of a bucket. The rates are null in the first seconds, the cost in the first five minutes.
 fn bucket(cost: Option<BucketCost>) -> Value {
     json!({
         "requests_per_second": cost.map(|cost| Value::from_iter(cost.rates.by_kind())),

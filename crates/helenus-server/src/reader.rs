@@ -1,7 +1,7 @@
-//! Keeps a node up to date that reads a store in a bucket and takes no part in its cluster.
+//! Keeps a read-only node up to date. Such a node reads a store in a bucket and takes no part in its cluster.
 //!
-//! In each round it reads which tablets there are, from the cluster document, then their manifests, then the schema with the roles, each only if
-//! it has changed. The owners are not asked for anything and do not know of the node.
+//! In each round the node reads the list of tablets from the cluster document, then the tablets' manifests, then the schema and the roles.
+//! Each is read only if it has changed. The node sends no requests to the owners, and they do not know of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use helenus_query::engine::Engine;
 use helenus_tablet::{StoreError, TokenRange};
 use tokio::task::JoinHandle;
 
-/// The rounds of a node that only reads; they end when it is dropped.
+/// The rounds of a read-only node. They end when the reader is dropped.
 pub struct Reader {
     rounds: JoinHandle<()>,
 }
 
-/// Why the store could not be read.
+/// Error of a round.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     #[error(transparent)]
@@ -36,10 +36,10 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Reads what there is, and from then on what is new, once in each interval and whenever a read finds its tablet gone.
+    /// Reads the store, and then reads the changes once in each interval and whenever a read finds its tablet gone.
     ///
     /// # Errors
-    /// If the first round fails.
+    /// The first round fails.
     #[boxed]
     pub async fn start(engine: &Arc<Engine>, interval: Duration) -> Result<Reader, ReaderError> {
         round(engine, true).await?;
@@ -80,14 +80,14 @@ async fn refresh(engine: &Arc<Engine>, is_first: bool) -> Result<(), ReaderError
     if is_first || store.meta_may_differ(CLUSTER_DOCUMENT).await? {
         store.follow_tablets(&tablets(engine).await?).await?;
     }
-    // One part that fails does not hold up the other.
+    // Both parts are tried, so that a failure of one does not delay the other.
     let tablets = store.refresh_tablets().await;
     let documents = engine.load_changed().await;
     tablets?;
     documents.map_err(ReaderError::Schema)
 }
 
-/// The tablets of the cluster; before the first node has joined, those that the store begins with.
+/// Returns the tablets of the cluster. Before the first node has joined, these are the store's initial tablets.
 async fn tablets(engine: &Engine) -> Result<Vec<(u32, TokenRange)>, ReaderError> {
     let store = engine.store();
     let Some(document) = store.meta_get(CLUSTER_DOCUMENT).await? else {

@@ -1,6 +1,6 @@
-//! How often logs of requests begin new files.
+//! Intervals at which logs of requests begin new files.
 
-/// How often a new file is begun.
+/// Interval at which a log begins a new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RollCycle {
     Minutely,
@@ -10,10 +10,10 @@ pub enum RollCycle {
 }
 
 impl RollCycle {
-    /// The cycle of that name, in Cassandra's words.
+    /// Returns the cycle with Cassandra's name `text`.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no cycle of this name.
     pub fn parse(text: &str) -> Result<RollCycle, String> {
         match text.to_ascii_uppercase().as_str() {
             "MINUTELY" => Ok(RollCycle::Minutely),
@@ -23,7 +23,7 @@ impl RollCycle {
         }
     }
 
-    /// Its name.
+    /// Returns Cassandra's name of the cycle.
     pub fn name(self) -> &'static str {
         match self {
             RollCycle::Minutely => "MINUTELY",
@@ -32,7 +32,7 @@ impl RollCycle {
         }
     }
 
-    /// Its length.
+    /// Returns the length of the cycle in seconds.
     pub(crate) fn seconds(self) -> u64 {
         match self {
             RollCycle::Minutely => 60,

@@ -18,17 +18,17 @@ use crate::metrics::Metrics;
 use crate::slow::SlowLog;
 use crate::working_memory::WorkingMemory;
 
-/// Whether and how the server stops.
+/// The stages of stopping a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stopping {
     No,
-    /// No connection is accepted; one of which nothing is running ends.
+    /// No new connection is accepted. A connection closes when nothing runs on it.
     WhenIdle,
-    /// And what comes is turned away.
+    /// Requests that arrive are refused, too.
     Now,
 }
 
-/// How much waits.
+/// The number and the bytes of waiting requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueSize {
     pub requests: usize,
@@ -43,14 +43,14 @@ pub(crate) struct ServerState<B> {
     pub slow: Arc<SlowLog>,
     pub audit: Arc<AuditLog>,
     pub full_query_log: Arc<FullQueryLog>,
-    /// Limits the lines about clients that are refused.
+    /// Rate limit for log lines about refused clients.
     pub refusals: LogRateLimiter,
     pub long_requests: Arc<LongRequestPool>,
     in_flight: InFlightCounters,
     waiting_requests: AtomicUsize,
-    /// What waits, half-read requests and answers that were not taken.
+    /// Memory of waiting requests, partly read requests, and responses that clients have not received.
     pub memory: Arc<ClientMemory>,
-    /// What long requests are made into while they run.
+    /// Memory that long requests take beyond their own bytes while they run.
     pub working_memory: WorkingMemory,
     trace_ids: TraceIds,
 }
@@ -87,53 +87,53 @@ impl<B: Backend> ServerState<B> {
         }
     }
 
-    /// Bytes that clients' requests and answers take: what is half read, waits, runs, or was not taken.
+    /// Returns the bytes of requests that are partly read, waiting or running, and of responses that clients have not received.
     fn held_bytes(&self) -> usize {
         self.in_flight.load().1.saturating_add(self.memory.held())
     }
 
-    /// True if there is memory for so much more of running requests.
+    /// Returns true if there is memory for `needed` more bytes of running requests.
     pub fn has_room(&self, needed: usize) -> bool {
         self.held_bytes().saturating_add(needed) < self.config.node_in_flight_bytes
     }
 
-    /// True if so much more may be held of what does not run yet. A part is left for what runs.
+    /// Returns true if `more` bytes may be held for requests that do not run yet. A part of the memory is reserved for running requests.
     pub fn may_hold(&self, more: usize) -> bool {
         self.held_bytes().saturating_add(more) < self.memory.limit_of_waiting()
     }
 
-    /// True if nothing runs.
+    /// Returns true if no request runs.
     pub fn is_idle(&self) -> bool {
         self.in_flight.load().0 == 0
     }
 
-    /// True if not as many requests run as may run.
+    /// Returns true if fewer requests run than may run.
     pub fn may_run_more(&self) -> bool {
         self.in_flight.load().0 < self.config.requests_running_max
     }
 
-    /// Requests that wait on the node, as far as their connections have told.
+    /// Returns the number of requests that wait on the node, as last reported by their connections.
     pub fn waiting_requests(&self) -> usize {
         self.waiting_requests.load(Ordering::Relaxed)
     }
 
-    /// A request of that size begins.
+    /// Counts a request of `bytes` bytes that begins.
     pub fn acquire(&self, bytes: usize) {
         self.in_flight.add(1, bytes);
     }
 
-    /// So many requests, with so many bytes in all, have ended.
+    /// Subtracts requests that have ended. `bytes` is the sum of their bytes.
     pub fn release(&self, requests: usize, bytes: usize) {
         self.in_flight.sub(requests, bytes);
     }
 
-    /// Shows what runs in the metrics. Not done for each request: a gauge is a store that the threads take from each other.
+    /// Sets the gauges of running requests. This is not done for each request, because all threads would contend for the gauges.
     pub fn show_in_flight(&self) {
         let (requests, bytes) = self.in_flight.load();
         self.metrics.in_flight(requests, bytes);
     }
 
-    /// So much waits on a connection, where it was `before`.
+    /// Replaces a connection's part of the waiting requests, which was `before`.
     pub fn now_waiting(&self, before: QueueSize, now: QueueSize) {
         let requests = change(&self.waiting_requests, before.requests, now.requests);
         self.memory.change(before.bytes, now.bytes);
@@ -141,22 +141,22 @@ impl<B: Backend> ServerState<B> {
         self.backend.show_waiting(requests);
     }
 
-    /// The id of a new trace: a time UUID.
+    /// Returns the id of a new trace, which is a time UUID.
     pub fn trace_id(&self) -> Uuid {
         self.trace_ids.next()
     }
 
-    /// Microseconds since the Unix epoch.
+    /// Returns the current time in microseconds since 1970.
     pub fn now_us(&self) -> i64 {
         self.trace_ids.clock.now_us()
     }
 }
 
-/// Requests that run and their bytes, in one word, so that a request costs one change of it.
+/// The number and the bytes of running requests, packed into one word, so that a request needs only one atomic operation.
 #[derive(Default)]
 struct InFlightCounters(AtomicU64);
 
-/// Low bits, for bytes: 16 TiB.
+/// Number of low bits that count bytes: enough for 16 TiB.
 const BYTES_BITS: u32 = 44;
 
 impl InFlightCounters {
@@ -168,7 +168,7 @@ impl InFlightCounters {
         self.0.fetch_add(pack(requests, bytes), Ordering::Relaxed);
     }
 
-    /// Nothing is taken that was not added.
+    /// Subtracts what was added before. Otherwise the packed counts would underflow.
     fn sub(&self, requests: usize, bytes: usize) {
         self.0.fetch_sub(pack(requests, bytes), Ordering::Relaxed);
     }
@@ -183,21 +183,21 @@ fn unpack(packed: u64) -> (usize, usize) {
     ((packed >> BYTES_BITS) as usize, bytes as usize)
 }
 
-/// Replaces one's part of a sum by another; returns the sum.
+/// Replaces one part of a sum, which was `before`, and returns the new sum.
 fn change(sum: &AtomicUsize, before: usize, now: usize) -> usize {
     let difference = now.wrapping_sub(before);
     sum.fetch_add(difference, Ordering::Relaxed)
         .wrapping_add(difference)
 }
 
-/// Makes time UUIDs that do not repeat within this process.
+/// Generates time UUIDs that do not repeat within this process.
 struct TraceIds {
     clock: SystemClock,
     timestamps: TimestampSource,
     node: [u8; 6],
 }
 
-/// 100 ns ticks between the start of the Gregorian calendar and that of Unix time.
+/// Number of 100 ns ticks between the start of the Gregorian calendar and 1970.
 const GREGORIAN_OFFSET_TICKS: u64 = 0x01B2_1DD2_1381_4000;
 
 impl Default for TraceIds {
@@ -205,7 +205,7 @@ impl Default for TraceIds {
         let random = *Uuid::new_v4().as_bytes();
         let mut node = [0; 6];
         node.iter_mut().zip(random).for_each(|(to, from)| *to = from);
-        // Multicast: not the address of a machine (RFC 9562, section 6.10).
+        // Sets the multicast bit, so that the random id is not the address of a machine (RFC 9562, section 6.10).
         node[0] |= 1;
         TraceIds {
             clock: SystemClock,
@@ -221,9 +221,9 @@ impl TraceIds {
     }
 }
 
-/// The time UUID of an event in a trace; it tells it from the trace's other events only.
+/// Returns the time UUID of an event in a trace. It is unique only among the events of that trace.
 pub(crate) fn time_uuid(at_us: i64) -> Uuid {
-    // Multicast, as above.
+    // The first byte has the multicast bit, as in [`TraceIds`].
     uuid_at(at_us, &[1, 0, 0, 0, 0, 0])
 }
 

@@ -1,4 +1,4 @@
-//! Slow requests: a line of the log for each, at a limited rate, and the last of them in memory.
+//! Slow requests. Each has a line in the log, at a limited rate, and the latest are kept in memory.
 
 mod kept;
 
@@ -16,25 +16,25 @@ use crate::stage_times::StageTimes;
 
 pub(crate) use self::kept::KeptRequest;
 
-/// A request that took long, as far as it is known when its answer is ready.
+/// The known facts of a slow or sampled request when its response is ready.
 #[derive(Debug)]
 pub(crate) struct FinishedRequest {
     pub statement: String,
-    /// Values bound to its markers.
+    /// Number of values that are bound to its markers.
     pub values: usize,
     pub client: SocketAddr,
-    /// The keyspace and the name of the table that it was about last, if it is about any.
+    /// Keyspace and name of the last table that the request used. `None` if it used none.
     pub table: Option<(String, String)>,
     pub work: Work,
     pub stage_times: StageTimes,
 }
 
-/// Decides which requests are slow, logs them, and keeps the last.
+/// Decides which requests are slow, logs them, and keeps the latest.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
-    /// In microseconds; [`NEVER`] without a timeout.
+    /// Duration in microseconds above which a request is slow. [`NEVER`] if there is no such limit.
     timeout_us: AtomicU64,
-    /// Whether statements are shown with the values that are written into them.
+    /// True if statements are shown with their literal values.
     shows_values: bool,
     limit: LogRateLimiter,
     kept: KeptRequests,
@@ -43,7 +43,7 @@ pub(crate) struct SlowLog {
 const NEVER: u64 = u64::MAX;
 
 impl SlowLog {
-    /// Requests that take longer are slow; none are without a timeout. The last `kept` of them are kept.
+    /// Returns a log of requests that take longer than `timeout`. `None` logs no request. The latest `kept` of them are kept in memory.
     pub fn new(timeout: Option<Duration>, shows_values: bool, kept: usize) -> SlowLog {
         let log = SlowLog {
             timeout_us: AtomicU64::new(NEVER),
@@ -55,7 +55,7 @@ impl SlowLog {
         log
     }
 
-    /// From now on, requests that take longer are slow; none are without a timeout.
+    /// Sets the duration above which requests are slow. `None` makes no request slow.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         let timeout_us = timeout.map_or(NEVER, |timeout| {
             u64::try_from(timeout.as_micros()).unwrap_or(NEVER)
@@ -63,7 +63,7 @@ impl SlowLog {
         self.timeout_us.store(timeout_us, Ordering::Relaxed);
     }
 
-    /// From now on, so many are kept.
+    /// Sets the number of requests that are kept.
     pub fn set_kept(&self, kept: usize) {
         self.kept.set_most(kept);
     }
@@ -72,12 +72,12 @@ impl SlowLog {
         took.as_micros() > u128::from(self.timeout_us.load(Ordering::Relaxed))
     }
 
-    /// The last slow requests, the newest first.
+    /// Returns the slow requests that are kept, the newest first.
     pub fn kept(&self) -> Vec<KeptRequest> {
         self.kept.all()
     }
 
-    /// Keeps and logs a request whose answer was sent.
+    /// Logs and keeps a request whose response was sent.
     pub fn enter(&self, slow: FinishedRequest, total: Duration, sending: Duration) {
         let logged = self.limit.take();
         if logged.is_none() && !self.kept.is_on() {
@@ -107,7 +107,7 @@ impl SlowLog {
     }
 }
 
-/// The stages that took some time.
+/// Returns the stages that took at least 50 µs.
 fn stages(times: &StageTimes, sending: Duration) -> Vec<(&'static str, Duration)> {
     let known = times.stages().map(|(stage, took)| (stage.name(), took));
     let all = known.chain([("send", sending)]);
@@ -119,7 +119,7 @@ fn log(request: &KeptRequest, stage_times: &StageTimes, sending: Duration, suppr
         statement: read,
         store,
     } = &request.work;
-    // Of a request that was passed on.
+    // Owner of the tablet, if the request was forwarded to another node. Empty otherwise.
     let owner = request.owner.map(|owner| owner.to_string()).unwrap_or_default();
     tracing::warn!(
         total_ms = rounded_ms(request.total),
@@ -141,7 +141,7 @@ fn log(request: &KeptRequest, stage_times: &StageTimes, sending: Duration, suppr
     );
 }
 
-/// To a tenth.
+/// Returns milliseconds, rounded to a tenth.
 fn rounded_ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e4).round() / 10.0
 }

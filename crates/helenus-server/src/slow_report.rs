@@ -1,4 +1,5 @@
-//! `POST /node/slow_statements`: the last slow requests, for `nodetool slowstatements`. A command, since statements are nobody else's business.
+//! `POST /node/slow_statements`: the latest slow requests, for `nodetool slowstatements`. It is a command that needs authorisation, because
+//! statements may be confidential.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The request above. `authenticator` is that of the node's commands.
+/// Returns the route of the request above. `authenticator` is that of the node's commands.
 pub(crate) fn router(slow_requests: SlowRequestLog, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/slow_statements", post(show))

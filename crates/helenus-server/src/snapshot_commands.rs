@@ -1,6 +1,7 @@
-//! Snapshots of tables over HTTP, for `nodetool`: `POST /node/snapshots/take` takes one of tables in use, `POST /node/snapshots/restore` puts
-//! tables back, `POST /node/snapshots/clear` clears snapshots. All have a JSON object as their body, with the fields of [`Take`],
-//! [`Restore`] and [`Clear`], and answer with what they have done. The list of snapshots is `GET /node/tables/snapshots`.
+//! Snapshots of tables over HTTP, for `nodetool`. `POST /node/snapshots/take` takes a snapshot of tables in use, `POST
+//! /node/snapshots/restore` restores tables, and `POST /node/snapshots/clear` deletes snapshots. The body of each is a JSON object with the
+//! fields of [`Take`], [`Restore`] or [`Clear`]; the response reports what was done. `GET /node/tables/snapshots` returns the list of
+//! snapshots.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ struct Context {
     authenticator: AdminAuthenticator,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the routes of the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(engine: Arc<Engine>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route(TAKE, post(take))
@@ -48,7 +49,7 @@ fn misread(error: serde_json::Error) -> Refusal {
     )
 }
 
-/// The refusal of a command that has failed.
+/// Returns the HTTP response for a command that failed.
 pub(crate) fn failed(error: CqlError) -> Refusal {
     let status = match error {
         CqlError::Invalid(_) => StatusCode::CONFLICT,
@@ -57,10 +58,10 @@ pub(crate) fn failed(error: CqlError) -> Refusal {
     (status, format!("{error}\n"))
 }
 
-/// What the body of a request that is admitted asks for.
+/// Authenticates a command and parses its body.
 ///
 /// # Errors
-/// The request may not come from there, or its body is not understood.
+/// The caller is not authorised, or the body is invalid.
 pub(crate) fn requested<T: DeserializeOwned>(
     authenticator: &AdminAuthenticator,
     path: &str,

@@ -1,39 +1,39 @@
-//! The time of a request by stage, from its first byte to the last byte of its response.
+//! The time that a request takes in each stage, from its first byte to the last byte of its response.
 
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
 use helenus_query::trace::Work;
 
-/// When a request came.
+/// The times at which a request arrived and began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// The first and the last of its bytes were read.
+    /// Times at which the first and the last byte of the request were read.
     pub first_byte: Instant,
     pub last_byte: Instant,
-    /// Its turn came.
+    /// Time at which the request began to run.
     pub begun: Instant,
 }
 
-/// The stages of a request, in the order in which it passes them; some it passes more than once.
+/// The stages of a request, in order. A request may pass some of them more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestStage {
-    /// From its first byte to its last.
+    /// From the first byte of the request to its last.
     Receive,
-    /// Waiting for its turn on the connection, and for room among the requests that run.
+    /// Waiting in the queue of the connection, and for room among the running requests.
     Wait,
     Parse,
     /// Waiting for the locks of partitions.
     Lock,
-    /// Waiting for room among the writes in the store.
+    /// Waiting until the store admits the write.
     Admission,
-    /// From the log's queue until the log is synced and reads see the write.
+    /// From entering the log's queue until the log is synced and the write is visible to reads.
     Log,
     /// Waiting for blocks of SSTables.
     Read,
-    /// Waiting for the node that owns what the request is about.
+    /// Waiting for the node that owns the tablet.
     Owner,
-    /// Everything else: computing, and waiting for a core.
+    /// All the rest: computing, and waiting for a core.
     Run,
 }
 
@@ -105,7 +105,7 @@ impl StageTimes {
     }
 }
 
-/// The stages that took a tenth of a millisecond and more: `log 12.3, run 0.4`, in ms.
+/// Shows the stages that took at least a tenth of a millisecond, such as `log 12.3, run 0.4`, in ms.
 impl fmt::Display for StageTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut is_first = true;

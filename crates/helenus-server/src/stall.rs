@@ -1,7 +1,7 @@
-//! Stalls: one poll that computes for long on a thread that serves sockets. All other connections of the thread wait meanwhile.
+//! Stalls: polls that compute for long on a thread that serves sockets. All other connections of the thread wait meanwhile.
 //!
-//! A stall is measured in CPU time, so that a busy machine that takes the thread off its core causes none. Reading the CPU clock is a system call.
-//! It is read at most once a millisecond before a poll, and after a poll only if the wall clock says that the poll was long.
+//! A stall is measured in CPU time, so that losing the core to another process does not count as a stall. Reading the CPU clock is a system
+//! call. It is read at most once a millisecond before a poll. After a poll it is only read if the wall clock says that the poll was long.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const STALL_MIN: Duration = Duration::from_millis(if cfg!(debug_assertions) { 25
 /// Maximum age of the CPU time that was read before a poll. A stall is measured too long by this much at most.
 const READING_AGE_MAX: Duration = Duration::from_millis(1);
 
-/// CPU time of a thread, and when it was read.
+/// CPU time of a thread, and the time at which it was read.
 #[derive(Clone, Copy)]
 struct Reading {
     at: Instant,
@@ -23,11 +23,11 @@ struct Reading {
 }
 
 thread_local! {
-    /// Last reading of the thread; `None` before the first.
+    /// Latest reading on this thread. `None` before the first.
     static LAST: Cell<Option<Reading>> = const { Cell::new(None) };
 }
 
-/// Makes the metric known, with no stall yet.
+/// Registers the metric, so that it is shown before the first stall.
 pub(crate) fn register() {
     let _ = histogram!(STALL_DURATION);
 }
@@ -46,7 +46,7 @@ pub(crate) fn watch<T>(poll: impl FnOnce() -> T) -> T {
     polled
 }
 
-/// A reading of the thread's CPU time that is young enough.
+/// Returns a reading of the thread's CPU time that is younger than `READING_AGE_MAX`.
 fn recent_reading(now: Instant) -> Reading {
     match LAST.get() {
         Some(last) if now.saturating_duration_since(last.at) < READING_AGE_MAX => last,
@@ -56,7 +56,7 @@ fn recent_reading(now: Instant) -> Reading {
 
 fn read(now: Instant) -> Reading {
     let cpu = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither part is negative on this clock.
+    // The conversion cannot fail, because neither part is negative on this clock.
     let cpu = Duration::try_from(cpu).unwrap_or_default();
     let reading = Reading { at: now, cpu };
     LAST.set(Some(reading));

@@ -2,7 +2,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
 
-/// Number of stalls that `run` records.
+/// Returns the number of stalls that `run` records.
 fn stalls(run: impl FnOnce()) -> u64 {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
@@ -17,7 +17,7 @@ fn stalls(run: impl FnOnce()) -> u64 {
     count.map_or(0, |count| count.parse().unwrap())
 }
 
-/// Computes until the thread has had that much CPU time.
+/// Computes until the thread has used `cpu` of CPU time.
 fn compute(cpu: Duration) {
     let end = read(Instant::now()).cpu + cpu;
     while read(Instant::now()).cpu < end {}

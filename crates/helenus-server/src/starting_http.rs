@@ -1,5 +1,5 @@
-//! The HTTP server of a node from the start of the process on. Until the node is ready, it lives, it is not ready, and says what it waits for.
-//! Then the same server answers in full, so that no connection is lost in between.
+//! The HTTP server of a node from the start of its process. Until the node is ready, the server reports that the process lives, and why the
+//! node is not ready. Then the same server begins to serve all routes, so that no connection is lost.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ struct Context {
     waits_for: Arc<Mutex<String>>,
 }
 
-/// What requests are answered by at present.
+/// The routes that serve requests at present.
 type Current = Arc<ArcSwap<Router>>;
 
 /// The HTTP server until the node is ready. [`HttpServer`](crate::http::HttpServer) takes it over.
@@ -36,12 +36,12 @@ pub struct StartingHttp {
     pub(crate) address: SocketAddr,
     current: Current,
     waits_for: Arc<Mutex<String>>,
-    /// True ends the server.
+    /// Channel that stops the server when it is set to true.
     pub(crate) stop: watch::Sender<bool>,
 }
 
 impl StartingHttp {
-    /// Binds the address and begins to answer.
+    /// Binds the address and begins to serve requests.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -84,12 +84,12 @@ impl StartingHttp {
         })
     }
 
-    /// Changes the reason for which the node is not ready. `None` if there is none beside the work of opening the store.
+    /// Sets the reason why the node is not ready. `None` means that it is opening the store.
     pub fn set_waits_for(&self, what: Option<&str>) {
         what.unwrap_or(OPENING).clone_into(&mut self.waits_for.lock());
     }
 
-    /// Answers by these routes from now on.
+    /// Replaces the routes that serve requests.
     pub(crate) fn answer_by(&self, routes: Router) {
         self.current.store(Arc::new(routes));
     }

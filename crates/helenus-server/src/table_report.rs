@@ -1,5 +1,5 @@
-//! `GET /node/tables`: the figures of every table on this node, for `nodetool tablestats` and `tablehistograms`, and `GET /node/latencies`: the
-//! latencies of this node's clients by kind of statement, for `nodetool proxyhistograms`.
+//! Reports of tables. `GET /node/tables` returns the figures of every table on this node, for `nodetool tablestats` and `tablehistograms`.
+//! `GET /node/latencies` returns the latencies of this node's clients by kind of statement, for `nodetool proxyhistograms`.
 
 use std::sync::Arc;
 
@@ -80,21 +80,22 @@ fn report(engine: &Engine, table: &Table, size: &TableSize, estimate: &Partition
     })
 }
 
-/// Figures of a histogram; the percentiles with the least and the greatest behind them.
+/// Returns the figures of a histogram. The percentiles are followed by the minimum and the maximum.
 fn shown(snapshot: &Snapshot) -> Value {
     let mut percentiles = SHARES.map(|share| snapshot.quantile(share)).to_vec();
     percentiles.extend([snapshot.min(), snapshot.max()]);
     json!({
         "count": snapshot.count,
-        // Of latencies in nanoseconds.
+        // In nanoseconds, if the histogram is of latencies.
         "sum": snapshot.sum,
-        // Null without recent values.
+        // Null if there are no recent values.
         "recent_mean": snapshot.recent_mean(),
         "percentiles": percentiles,
     })
 }
 
-/// The same of the partitions that were read, of which the largest is known better; null without any.
+/// Returns the figures of the sizes of partitions that were read. Null if none were read. The maximum also covers the largest known
+/// partition.
 fn partition_bytes(size: &TableSize, sizes: &[u64]) -> Value {
     let at = |share: f64| {
         sizes

@@ -24,20 +24,20 @@ use tokio_rustls::server::TlsStream;
 
 use crate::certificate_expiry::Expiry;
 
-/// Where the certificates lie, as PEM files, and who is served (Cassandra's `client_encryption_options`).
+/// Paths of the certificates, as PEM files, and the clients that are accepted (Cassandra's `client_encryption_options`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTlsFiles {
-    /// The node's certificate, those that it hangs on behind it.
+    /// The node's certificate, followed by its intermediate certificates.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// Who has signed the certificates that clients must show; none must without it.
+    /// Certificates of the authorities that must have signed clients' certificates. `None` if clients need no certificate.
     pub authority: Option<PathBuf>,
-    /// Clients without TLS are served too.
+    /// True if clients without TLS are served, too.
     pub is_optional: bool,
 }
 
 impl ClientTlsFiles {
-    /// When each of them was changed last; none for one that can't be looked at.
+    /// Returns the time of each file's last change. `None` if a file's time cannot be read.
     fn changed(&self) -> Vec<Option<SystemTime>> {
         let changed = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified()).ok();
         [&self.certificate, &self.key]
@@ -47,7 +47,7 @@ impl ClientTlsFiles {
             .collect()
     }
 
-    /// Reads when the certificate expires.
+    /// Reads the certificate's expiry time into `expiry`.
     fn read_expiry(&self, expiry: &Expiry) {
         expiry.read_again(&std::fs::read(&self.certificate).unwrap_or_default());
     }
@@ -78,13 +78,13 @@ impl ClientTlsFiles {
     }
 }
 
-/// How clients' connections are encrypted.
+/// Encryption of client connections.
 #[derive(Clone)]
 pub struct ClientTls {
     files: Arc<ClientTlsFiles>,
     acceptor: Arc<RwLock<TlsAcceptor>>,
     expiry: Expiry,
-    /// When the files had been changed last before they were read.
+    /// Times of the files' last changes, from before they were read.
     changed: Vec<Option<SystemTime>>,
 }
 
@@ -100,7 +100,7 @@ impl ClientTls {
     /// Reads the files.
     ///
     /// # Errors
-    /// With the file that can't be read, or is no certificate or no key of it.
+    /// A file cannot be read, or has no certificate or no matching key. The text names the file.
     pub fn load(files: ClientTlsFiles) -> Result<ClientTls, String> {
         let changed = files.changed();
         let acceptor = files.acceptor()?;
@@ -114,14 +114,13 @@ impl ClientTls {
         })
     }
 
-    /// When the node's certificate for clients expires.
+    /// Returns the expiry time of the node's certificate for clients.
     pub fn expiry(&self) -> Expiry {
         self.expiry.clone()
     }
 
-    /// Looks that often whether the files have changed, and reads them again: connections that begin then have the new certificates
-    /// (as Cassandra's `SSLFactory` does every ten minutes). It looks at once when it is told to. Files that can't be read leave those from
-    /// before in use.
+    /// Reads changed files again. It checks the files once in each interval and when `told` is notified (Cassandra's `SSLFactory` checks
+    /// every ten minutes). New connections use the new certificates. If the changed files cannot be read, the old certificates stay in use.
     pub async fn follow_files(mut self, interval: Duration, told: Arc<Notify>) {
         loop {
             let _ = tokio::time::timeout(interval, told.notified()).await;
@@ -148,10 +147,10 @@ impl ClientTls {
         }
     }
 
-    /// Encrypts a connection whose client begins to.
+    /// Accepts a client's TLS connection. The connection stays unencrypted if the client does not use TLS and need not.
     ///
     /// # Errors
-    /// If it does not, or does it wrong.
+    /// The TLS handshake fails, or the client does not use TLS although it must.
     pub(crate) async fn accept(&self, socket: TcpStream) -> io::Result<Stream> {
         let mut first = [0];
         socket.peek(&mut first).await?;
@@ -170,10 +169,10 @@ impl ClientTls {
     }
 }
 
-/// The first byte of a TLS connection. No version of the native protocol begins so.
+/// First byte of a TLS connection. No version of the native protocol begins with it.
 const HANDSHAKE: u8 = 0x16;
 
-/// Tells a client that speaks CQL unencrypted what is wanted: a connection that just ends would puzzle people.
+/// Sends an error to a client that speaks unencrypted CQL. Without it, the client would not learn why the connection closes.
 async fn tell_to_encrypt(mut socket: TcpStream, version: u8) {
     let Some(version) = ProtocolVersion::from_number(version & 0x7f) else {
         return;
@@ -181,7 +180,7 @@ async fn tell_to_encrypt(mut socket: TcpStream, version: u8) {
     let refused = CqlError::Protocol("This server wants clients to use TLS".to_owned());
     let mut out = BytesMut::new();
     OutputEncoder::unstarted().response(version, 0, &Response::Error(refused).into(), &mut out);
-    // The client may be gone.
+    // Errors are ignored, because the client may have disconnected.
     let _ = socket.write_all(&out).await;
     let _ = socket.shutdown().await;
 }
@@ -204,14 +203,14 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// What a client's bytes come through.
+/// A client's byte stream.
 pub(crate) enum Stream {
     Plain(TcpStream),
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
-    /// Protocol and cipher suite, if it is encrypted.
+    /// Returns the protocol and the cipher suite. `None` if the stream is not encrypted.
     pub fn encryption(&self) -> Option<(String, String)> {
         let Stream::Encrypted(stream) = self else {
             return None;
@@ -219,7 +218,7 @@ impl Stream {
         let (_, connection) = stream.get_ref();
         let protocol = connection.protocol_version()?.as_str()?;
         let suite = connection.negotiated_cipher_suite()?.suite().as_str()?;
-        // As Java names them.
+        // Java's names are reported, as Cassandra does.
         let suite = suite.replace("TLS13_", "TLS_");
         Some((protocol.replace("v1_", "v1."), suite))
     }

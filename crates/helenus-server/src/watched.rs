@@ -1,5 +1,5 @@
-//! States that need an operator before they hurt clients: backups that fail, certificates about to expire, clocks that differ, a past that is
-//! not kept. They are metrics, and warnings in `/health` and in the console. The node stays ready.
+//! States that need an operator before they affect clients: failed backups, certificates about to expire, clocks that differ, and history
+//! that is not kept. They are shown as metrics and as warnings in `/health` and the console. The node stays ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use crate::certificate_expiry::Expiry;
 use crate::rpc::ClockSkew;
 
 const DAY_S: i64 = 24 * 3600;
-/// Time before the expiry of a certificate from which on it is a warning.
+/// Time before the expiry of a certificate at which the warning begins.
 const EXPIRY_WARNING_S: i64 = 14 * DAY_S;
-/// Difference between clocks from which on it is a warning.
+/// Minimum difference between clocks that causes a warning.
 const SKEW_WARNING: Duration = Duration::from_secs(1);
 
 /// The parts of a node that are watched.
 #[derive(Clone, Default)]
 pub struct Watched {
-    /// `None` without scheduled backups.
+    /// `None` if no backups are scheduled.
     pub backups: Option<Arc<BackupMonitor>>,
-    /// Certificates of the node by use.
+    /// Certificates of the node, with the names of their uses.
     pub certificates: Vec<(&'static str, Expiry)>,
-    /// `None` for a node without others.
+    /// `None` if the node is not part of a cluster.
     pub clock_skew: Option<Arc<ClockSkew>>,
 }
 
@@ -45,7 +45,7 @@ impl Watched {
         }
     }
 
-    /// The warnings, in words.
+    /// Returns the warnings for the operator. Empty if all is well.
     pub fn warnings(&self, engine: &Engine) -> Vec<String> {
         let now_s = engine.wall_clock_us() / 1_000_000;
         let certificates = self.certificates.iter();

@@ -1,5 +1,5 @@
-//! The memory that long requests take beyond their own bytes while they run: syntax trees, plans and cells, which are some hundred times as
-//! large as the text that they come from. All long requests of a node share one budget; a request that finds it used up waits.
+//! The memory that long requests take beyond their own bytes while they run: syntax trees, plans and cells. These are about a hundred times
+//! as large as their text. All long requests of a node share one budget, and a request waits while the budget is used up.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use helenus_cql::frame::request::{BatchStatement, StatementRef};
 use helenus_query::request::BoundValue;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Bytes that a word of a statement is made into, as measured on lists, batches, selections and relations: 35 to 420.
+/// Bytes that one word of a statement takes in memory. Measured for lists, batches, selections and relations: 35 to 420.
 const BYTES_PER_WORD: usize = 256;
-/// Bytes that a statement of a batch takes beside its words.
+/// Bytes that a statement of a batch takes beyond its words.
 const BYTES_PER_STATEMENT: usize = 512;
-/// Bytes that an element of a bound collection is made into.
+/// Bytes that an element of a bound collection takes in memory.
 const BYTES_PER_ELEMENT: usize = 256;
-/// The unit of the semaphore.
+/// Bytes of one permit of the semaphore.
 const UNIT_BYTES: usize = 1024;
-/// How long a request waits for memory.
+/// Maximum time that a request waits for memory.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// The budget of a node.
@@ -27,7 +27,7 @@ pub(crate) struct WorkingMemory {
 }
 
 impl WorkingMemory {
-    /// A budget of that many bytes.
+    /// Returns a budget of `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> WorkingMemory {
         let units = u32::try_from(bytes_max / UNIT_BYTES).unwrap_or(u32::MAX >> 4);
         let units = units.clamp(1, u32::MAX >> 4);
@@ -37,15 +37,16 @@ impl WorkingMemory {
         }
     }
 
-    /// Waits for so many bytes, which are held until the result is dropped. A request that needs more than there are gets all of them.
+    /// Reserves memory until the result is dropped, and waits for it if necessary. A request that needs more than the whole budget reserves
+    /// all of it.
     ///
     /// # Errors
-    /// [`CqlError::Overloaded`] if others hold them for too long.
+    /// [`CqlError::Overloaded`] if other requests hold the memory for too long.
     pub async fn reserve(&self, bytes: usize) -> Result<SemaphorePermit<'_>, CqlError> {
         let units = u32::try_from(bytes / UNIT_BYTES).map_or(self.units, |units| units.min(self.units));
         match tokio::time::timeout(WAIT, self.free.acquire_many(units)).await {
             Ok(Ok(permit)) => Ok(permit),
-            // The semaphore is never closed.
+            // The first case does not occur, because the semaphore is never closed.
             Ok(Err(_)) | Err(_) => Err(CqlError::Overloaded(format!(
                 "Long statements that run take all of the {} bytes that they may take (node_in_flight_bytes); ask again later, or send \
                  smaller batches and literals",
@@ -55,7 +56,7 @@ impl WorkingMemory {
     }
 }
 
-/// About how many bytes a request is made into while it runs, beside its own.
+/// Estimates the bytes that a request takes while it runs, beyond its own bytes.
 pub(crate) fn expanded_len(request: &Request) -> usize {
     match request {
         Request::Query(query) => text_len(&query.query) + values_len(&query.parameters.values),
@@ -74,7 +75,8 @@ fn statement_len(statement: &BatchStatement) -> usize {
     BYTES_PER_STATEMENT + text + values_len(&statement.values)
 }
 
-/// Of a text: its words, as told by what stands between them. Those of a long literal count too, which is on the safe side.
+/// Estimates the bytes that a text takes, from the number of its separators. Separators in a long literal count, too, which only makes the
+/// estimate larger.
 fn text_len(text: &str) -> usize {
     let parts_words = |byte: &u8| matches!(byte, b' ' | b',' | b'(' | b')' | b';' | b':');
     text.bytes().filter(|byte| parts_words(byte)).count() * BYTES_PER_WORD
@@ -84,8 +86,8 @@ fn values_len(values: &[BoundValue]) -> usize {
     values.iter().map(value_len).sum()
 }
 
-/// Of a value: its elements, if it may be a collection. The types are not known here, but a value that begins with a count for which it is
-/// long enough is hardly anything else.
+/// Estimates the bytes that a value takes, if it may be a collection. The type is not known here. A value counts as a collection if it
+/// begins with a count and is long enough for that many elements.
 fn value_len(value: &BoundValue) -> usize {
     let BoundValue::Set(bytes) = value else {
         return 0;

@@ -1,4 +1,4 @@
-//! Writes made-up result folders, to look at reports without a load: `cargo run --example sample_results -- DIR`.
+//! Writes synthetic result folders, to look at reports without a load: `cargo run --example sample_results -- DIR`.
 //!
 //! `open` (60 s with a stall), `closed` and `other` (an hour), `short` (one interval), `empty` (none), `compare` (five rounds).
 
@@ -18,7 +18,7 @@ use helenus_stress::results::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// What a made-up server is like.
+/// Properties of a synthetic server.
 struct Scene {
     label: &'static str,
     seconds: u32,
@@ -26,7 +26,7 @@ struct Scene {
     /// Operations and their rates.
     operations: &'static [(&'static str, f64)],
     median_us: f64,
-    /// Every so many seconds it pauses for so many milliseconds.
+    /// Pauses of the server: their interval in seconds and their length in milliseconds.
     pause: Option<(u32, f64)>,
     errors: bool,
 }
@@ -113,7 +113,7 @@ fn compare(folder: &Path, random: &mut StdRng) -> Result<()> {
     write_comparison(folder, &comparison)
 }
 
-/// An operation's figures while a run is made up.
+/// An operation's figures while a run is generated.
 struct Tally {
     name: &'static str,
     rate: f64,
@@ -135,7 +135,7 @@ impl Scene {
             service: new_latency_histogram(),
         };
         let mut tallies: Vec<Tally> = self.operations.iter().map(tally).collect();
-        // A round is a few per cent faster or slower than another.
+        // Rounds differ by a few percent in their speed.
         let pace = random.random_range(0.97..1.03);
         let mut lag_max_ms: f64 = 0.0;
         for second in 1..=self.seconds {
@@ -198,7 +198,7 @@ impl Scene {
         };
         let paused = (1.0 - lag_ms / 1000.0).max(0.02);
         let ops = (tally.rate * slowed * paused) as u64;
-        // An hour of single figures would take long to make up; each stands for several.
+        // In a long run each generated latency stands for 20 operations, because single ones would take too long.
         let each = if self.seconds > 600 { 20 } else { 1 };
         for _ in 0..ops / each {
             let mut us = self.median_us * pace * log_normal(0.45, random);
@@ -403,7 +403,7 @@ fn published(done: u64) -> Vec<PublishedFigure> {
     ]
 }
 
-/// The exponential of a normal deviate of the given spread.
+/// Returns a random number with a log-normal distribution of the given spread.
 fn log_normal(spread: f64, random: &mut StdRng) -> f64 {
     // The sum of twelve uniform deviates is close to normal, with a variance of one.
     let normal = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;

@@ -1,8 +1,8 @@
-//! Numbers and durations as people of stress tools write them: `10M`, `1B`, `30m`, `1d 3h 15m`, `90`.
+//! Parsing of numbers and durations in the usual forms of stress tools: `10M`, `1B`, `30m`, `1d 3h 15m`, `90`.
 
 use std::time::Duration;
 
-/// A whole number with an optional suffix: `k` thousand, `M` million, `B` billion, in either case.
+/// Parses a whole number with an optional suffix in either case: `k` thousand, `M` million, `B` billion.
 pub fn count(text: &str) -> Result<u64, String> {
     let (digits, factor) = split(text);
     let bad = || format!("{text:?} is not a number like 5000, 10k, 1.5M or 2B");
@@ -18,7 +18,7 @@ pub fn count(text: &str) -> Result<u64, String> {
     Ok(number as u64)
 }
 
-/// A number of requests a second, with the suffixes of [`count`]; 0 is "no rate".
+/// Parses a number of requests per second, with the suffixes of [`count`]. 0 means no rate.
 pub fn rate(text: &str) -> Result<f64, String> {
     let (digits, factor) = split(text);
     match digits.parse::<f64>() {
@@ -37,18 +37,18 @@ fn split(text: &str) -> (&str, u64) {
     (text, 1)
 }
 
-/// `30m`, `1h 30m`, `1d3h`, `250ms`, or plain seconds: `90`, `2.5`.
+/// Parses a duration: `30m`, `1h 30m`, `1d3h`, `250ms`, or plain seconds such as `90` and `2.5`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let bad = || format!("{text:?} is not a duration like 90, 30m, 1h 30m or 1d 3h 15m");
     let parsed = match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| bad())?,
-        // `M` is a month there; nobody means that here.
+        // An `M` would be a month for the parser, and is meant as minutes.
         Err(_) => humantime::parse_duration(&text.to_ascii_lowercase()).map_err(|_| bad())?,
     };
     if parsed.is_zero() { Err(bad()) } else { Ok(parsed) }
 }
 
-/// A part of all operations, from 0 to 1.
+/// Parses a share of all operations, from 0 to 1.
 pub fn ratio(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
@@ -56,7 +56,7 @@ pub fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A range of whole numbers: `100..200` without its end, `100..` or `..200`.
+/// Parses a range of whole numbers: `100..200`, whose end is exclusive, `100..` or `..200`.
 pub fn range(text: &str) -> Result<(u64, Option<u64>), String> {
     let bad = || format!("{text:?} is not a range like 0..1M, 500k.. or ..200");
     let (start, end) = text.split_once("..").ok_or_else(bad)?;

@@ -1,4 +1,4 @@
-//! A clock for SlateDB that never goes back, even when the machine's is set back between two runs.
+//! A clock for SlateDB that never goes back, even if the machine's clock is set back between two runs.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -10,24 +10,24 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use slatedb_common::clock::{DefaultSystemClock, SystemClock, SystemClockTicker};
 
-/// When a group is committed.
+/// Time of a group commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommitTime {
-    /// By the store's clock, which never goes back, in ms.
+    /// Time by the store's clock, which never goes back, in ms.
     pub clock_ms: i64,
-    /// By how much that is ahead of the machine's clock, in ms.
+    /// Lead of the store's clock over the machine's clock, in ms.
     pub ahead_ms: u32,
 }
 
 impl CommitTime {
-    /// Time by the machine's clock, in ms.
+    /// Returns the time by the machine's clock, in ms.
     pub fn machine_ms(&self) -> i64 {
         self.clock_ms.saturating_sub(i64::from(self.ahead_ms))
     }
 }
 
 impl From<i64> for CommitTime {
-    /// The time of both clocks.
+    /// Returns a time that both clocks show.
     fn from(clock_ms: i64) -> CommitTime {
         CommitTime {
             clock_ms,
@@ -36,16 +36,17 @@ impl From<i64> for CommitTime {
     }
 }
 
-/// SlateDB stamps entries and refuses to go back in time; this clock holds at the highest stamp stored instead.
+/// The clock by which SlateDB stamps entries. SlateDB refuses to go back in time, so this clock stands still at the highest stored stamp
+/// until the machine's clock has passed it.
 #[derive(Debug)]
 pub(crate) struct StoreClock {
     inner: Arc<dyn SystemClock>,
     floor_ms: AtomicI64,
-    /// The highest stamp that was found stored.
+    /// The highest stamp that was found in storage.
     found_ms: AtomicI64,
-    /// The latest time of the machine's clock that a commit had since it was last asked for, in ms.
+    /// The latest commit time by the machine's clock since the last [`StoreClock::take_latest_commit_ms`], in ms.
     latest_commit_ms: AtomicI64,
-    /// The newest write timestamp that was given, in microseconds: this clock is kept beyond it.
+    /// The newest write timestamp that was assigned, in microseconds. The clock is kept beyond it.
     stamps_us: OnceLock<Arc<AtomicI64>>,
 }
 
@@ -60,8 +61,8 @@ impl StoreClock {
         }
     }
 
-    /// Keeps the clock beyond that number of microseconds, so that the stored times show how far write timestamps had come. Only the first
-    /// call has an effect.
+    /// Keeps the clock beyond the write timestamps in `stamps_us`, in microseconds, so that stored times show how far they had come. Only
+    /// the first call has an effect.
     pub fn keep_beyond(&self, stamps_us: Arc<AtomicI64>) {
         let _ = self.stamps_us.set(stamps_us);
     }
@@ -73,14 +74,14 @@ impl StoreClock {
         }
     }
 
-    /// The stamp `tick_ms` was found stored: from now on the clock shows at least that.
+    /// Raises the clock to at least `tick_ms`, a stamp that was found in storage.
     pub fn raise(&self, tick_ms: i64) {
         self.found_ms.fetch_max(tick_ms, Ordering::AcqRel);
         self.floor_ms.fetch_max(tick_ms, Ordering::AcqRel);
     }
 
-    /// The highest stamp that was found stored. Unlike what the clock shows, it does not follow this process's own write timestamps: to
-    /// raise those to what the clock shows would move both ahead of time with each call.
+    /// Returns the highest stamp that was found in storage. Unlike [`StoreClock::now_ms`], this does not follow the write timestamps of
+    /// this process. Raising those to [`StoreClock::now_ms`] would move both ahead of real time with each call.
     pub fn found_ms(&self) -> i64 {
         self.found_ms.load(Ordering::Acquire)
     }
@@ -90,7 +91,7 @@ impl StoreClock {
         self.machine_ms().max(self.floor_ms.load(Ordering::Acquire))
     }
 
-    /// The time of a commit.
+    /// Returns the current time for a commit, and records it.
     pub fn commit_time(&self) -> CommitTime {
         let clock_ms = self.now_ms();
         let ahead_ms = clock_ms.saturating_sub(self.machine_ms()).max(0);
@@ -102,19 +103,19 @@ impl StoreClock {
         time
     }
 
-    /// Notes the time of a commit, also of one that was found in a log.
+    /// Records the time of a commit, including commits that were found in a log.
     pub fn note_commit(&self, time: CommitTime) {
         self.latest_commit_ms
             .fetch_max(time.machine_ms(), Ordering::AcqRel);
     }
 
-    /// Returns the latest time of the machine's clock that a commit had since the last call, in ms. `None` without a commit.
+    /// Returns the latest commit time by the machine's clock since the last call, in ms. `None` if there was no commit.
     pub fn take_latest_commit_ms(&self) -> Option<i64> {
         let latest_ms = self.latest_commit_ms.swap(i64::MIN, Ordering::AcqRel);
         (latest_ms != i64::MIN).then_some(latest_ms)
     }
 
-    /// What the machine's clock shows, by which reads tell what has expired.
+    /// Returns the time by the machine's clock in ms, which decides for reads whether a cell has expired.
     pub fn machine_ms(&self) -> i64 {
         self.inner.now().timestamp_millis()
     }
@@ -125,7 +126,8 @@ impl SystemClock for StoreClock {
         self.pass_stamps();
         let now = self.inner.now();
         let floor_ms = self.floor_ms.fetch_max(now.timestamp_millis(), Ordering::AcqRel);
-        // Held, it shows whole milliseconds: with those parts of one that the clock below has it would go back and forth within one.
+        // While the clock stands still it shows whole milliseconds. With the fractions of the machine's clock, it would go back and forth
+        // within one millisecond.
         match DateTime::from_timestamp_millis(floor_ms) {
             Some(floor) if floor_ms > now.timestamp_millis() => floor,
             _ => now,

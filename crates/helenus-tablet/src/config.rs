@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 pub enum StoreUrl {
     /// A local folder with the data and the log.
     File(PathBuf),
-    /// A bucket (`s3://`, `s3express://`, `gs://`, `az://`) with a prefix, or `memory://name`, which exists as long as the process.
+    /// A bucket (`s3://`, `s3express://`, `gs://`, `az://`) with a prefix, or `memory://name`, which exists only as long as the process.
     Remote(url::Url),
 }
 
@@ -37,7 +37,7 @@ impl StoreUrl {
             if text.is_empty() {
                 return Err(StoreError::InvalidConfig("the store's location is empty".into()));
             }
-            // A mistyped URL must not create a folder.
+            // A mistyped URL must be refused, not taken as the name of a folder.
             let in_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
             if let Some((scheme, _)) = text.split_once(':')
                 && scheme.bytes().all(in_scheme)
@@ -79,77 +79,78 @@ impl std::fmt::Display for StoreUrl {
 #[derive(Clone)]
 pub struct StoreConfig {
     pub url: StoreUrl,
-    /// The location of the log of a store in a bucket, if not beside its data: another bucket, or a folder that all nodes share. It is
-    /// chosen when the store is created.
+    /// The location of the log of a store in a bucket: another bucket, or a folder that all nodes share. The location is chosen when the
+    /// store is created. `None` if the log lies beside the data or in a topic.
     pub log_store: Option<StoreUrl>,
-    /// The endpoint of that bucket, if not the one in the environment.
+    /// The endpoint of the log's bucket. `None` for the endpoint in the environment.
     pub log_store_endpoint: Option<String>,
-    /// The topic of the log, if it lies in one. It is chosen when the store is created; its brokers may change.
+    /// The topic of the log. The topic is chosen when the store is created; its brokers may change. `None` if the log lies in no topic.
     pub log_topic: Option<TopicUrl>,
-    /// How its brokers are reached.
+    /// Settings of the connections to the topic's brokers.
     pub log_topic_config: TopicConfig,
-    /// The number of tablets of a new store; an existing store keeps its own.
+    /// The number of tablets of a new store. An existing store keeps its own number.
     pub tablet_count: usize,
-    /// Memory for blocks, indexes and filters of SSTables, for all tablets together.
+    /// Bytes of memory for blocks, indexes and filters of SSTables, for all tablets together.
     pub block_cache_bytes: u64,
-    /// Memory for unflushed rows, for all tablets together. Writes wait when it is used up.
+    /// Bytes of memory for unflushed rows, for all tablets together. Writes wait when it is used up.
     pub memtable_bytes: u64,
-    /// Memory for merged rows, for all tablets together. 0 disables the row cache.
+    /// Bytes of memory for merged rows, for all tablets together. 0 disables the row cache.
     pub row_cache_bytes: u64,
-    /// The folder of the disk cache of a store in a bucket; none if `None`.
+    /// The folder of the disk cache of a store in a bucket. `None` disables the disk cache.
     pub cache_dir: Option<PathBuf>,
-    /// The size of the disk cache; by the free space of its disk if `None`, and 0 disables it.
+    /// Bytes of the disk cache. `None` to derive the size from the free space of its disk; 0 disables the disk cache.
     pub cache_disk_bytes: Option<u64>,
-    /// The size of a file of the log.
+    /// Bytes of a file of the log.
     pub log_segment_bytes: u64,
-    /// The size of the log above which the tablets that pin it are flushed.
+    /// Bytes of the log above which the tablets that pin it are flushed.
     pub log_max_bytes: u64,
-    /// The free space of the log's disk below which writes are refused, so that flushes still have room.
+    /// Free bytes of the log's disk below which writes are refused, so that flushes still have room.
     pub disk_reserve_bytes: u64,
     /// Bytes of writes in flight above which further writes wait.
     pub write_in_flight_bytes: u64,
     /// The interval at which the compactor looks for work.
     pub compaction_poll_interval: Duration,
-    /// The time after which rows in memory are flushed to SSTables, in a bucket; without one, rows of tablets that are rarely written to stay in
-    /// memory and in the log.
+    /// The time after which rows in memory are flushed to SSTables, for a store in a bucket. `None` if there is no such limit: then rows of
+    /// rarely written tablets stay in memory and in the log.
     pub flush_interval: Option<Duration>,
-    /// Whether a store in a bucket is only read, beside the processes that write to it ([`crate::Store::follow_tablets`]).
+    /// True if a store in a bucket is only read, beside the processes that write to it ([`crate::Store::follow_tablets`]).
     pub read_only: bool,
-    /// How often such a store is brought up to date.
+    /// The interval at which a read-only store looks for new data.
     pub read_only_refresh_interval: Duration,
-    /// The time for which files that a compaction has replaced are kept, for reads that still use them. Scans that take longer keep them
+    /// The time for which files that a compaction has replaced are kept, for reads that still use them. Longer scans keep their files
     /// longer.
     pub garbage_age: Duration,
-    /// Whether the log is kept below `history/` when no tablet needs it any more, so that times of the past can be read.
+    /// True if the log is kept below `history/` when no tablet needs it any more, so that the history can be read.
     pub keeps_history: bool,
-    /// Whether data files and the log are synced. False only in tests that need no durability.
+    /// True if data files and the log are synced. False only in tests that need no durability.
     pub fsync: bool,
-    /// The time from one PUT of the log to the next, at least, in a bucket: fewer PUTs for writes that take longer.
+    /// Minimum time between two PUTs of the log in a bucket. A longer time means fewer PUTs and slower writes.
     pub log_interval: Duration,
-    /// The time after which a write that the object store has not confirmed fails; its outcome is unknown.
+    /// The time after which a write that the object store has not confirmed fails. The outcome of such a write is unknown.
     pub write_timeout: Duration,
     /// The time after which a read that the object store has not answered fails.
     pub read_timeout: Duration,
-    /// Whether all tablets of a store in a bucket are opened with it. In a cluster a node opens only the tablets that it owns.
+    /// True if all tablets of a store in a bucket are opened with it. In a cluster, a node opens only the tablets that it owns.
     pub open_all_tablets: bool,
-    /// How fast flushes, compactions and requests to a bucket may be.
+    /// Limits of the throughput of flushes, compactions and requests to a bucket.
     pub throttles: Throttles,
     /// Threads of the background runtime (flushes, compactions, garbage collection).
     pub background_threads: usize,
-    /// The wall clock; the machine's if `None`.
+    /// The wall clock. `None` for the machine's clock.
     pub clock: Option<Arc<dyn SystemClock>>,
-    /// The seed of SlateDB's random generator; from the operating system if `None`.
+    /// The seed of SlateDB's random generator. `None` for a seed from the operating system.
     pub seed: Option<u64>,
 }
 
 impl StoreConfig {
-    /// Defaults for this machine: about a twentieth of its memory in total, and one tablet per core; 16 tablets in a bucket.
+    /// Returns the defaults for this machine: about a twentieth of its memory in total, and one tablet for each core. A store in a bucket
+    /// gets 16 tablets.
     pub fn new(url: StoreUrl) -> Self {
         let memory = crate::machine_memory_bytes();
         let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
         let tablet_count = match url {
             StoreUrl::File(_) => cores.clamp(2, 16),
-            // Nodes that join later share them.
+            // Nodes that join later share these tablets.
             StoreUrl::Remote(_) => 16,
         };
         let memtable_bytes = (memory / 48).clamp(64 * MIB, 4096 * MIB);
@@ -157,7 +158,7 @@ impl StoreConfig {
             StoreUrl::File(_) => None,
             StoreUrl::Remote(_) => Some(Duration::from_secs(300)),
         };
-        // In a bucket each look for work costs requests.
+        // In a bucket, each poll costs requests.
         let compaction_poll_interval = match &url {
             StoreUrl::File(_) => Duration::from_secs(1),
             StoreUrl::Remote(_) => Duration::from_secs(5),
@@ -196,7 +197,7 @@ impl StoreConfig {
         }
     }
 
-    /// Small sizes for tests: a store in `path` that flushes and compacts early.
+    /// Returns small sizes for tests: a store in `path` that flushes and compacts early.
     pub fn small(path: &Path) -> Self {
         StoreConfig {
             tablet_count: 2,

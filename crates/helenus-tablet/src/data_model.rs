@@ -1,4 +1,4 @@
-//! Merge and purge of rows, supplied by the crates above ([`DataModel`]), and the adapters to SlateDB.
+//! The interface for merging and purging rows, which the crates above implement ([`DataModel`]), and the adapters to SlateDB.
 
 mod row_filter;
 
@@ -9,24 +9,25 @@ use slatedb::{MergeOperator, MergeOperatorError, PrefixExtractor, PrefixTarget};
 
 use crate::priority::yield_if_due;
 
-/// A stored row cannot be understood; the text says why.
+/// Error of a stored row that cannot be decoded, with the reason.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct DataModelError(pub String);
 
-/// How large a partition may be that is kept in the row cache as a whole.
+/// Limits of a partition that is kept in the row cache as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptPartition {
-    /// Rows that may be alive, and their bytes.
+    /// Maximum number of rows that may be alive.
     pub rows_max: usize,
     pub bytes_max: usize,
-    /// Dead rows that are passed over to find these. They are not kept.
+    /// Maximum number of dead rows that are skipped while the partition is read. Dead rows are not kept.
     pub dead_rows_max: usize,
 }
 
-/// The meaning of keys and values, given by the data model.
+/// The meaning of keys and values, defined by the crates above.
 pub trait DataModel: Send + Sync + 'static {
-    /// Folds `operands`, oldest first, into `existing`. Must be associative; the result may itself be an operand later.
+    /// Folds `operands`, oldest first, into `existing`. The operation must be associative, because the result may itself be an operand
+    /// later.
     fn merge(
         &self,
         key: &[u8],
@@ -34,81 +35,83 @@ pub trait DataModel: Send + Sync + 'static {
         operands: &[Bytes],
     ) -> Result<Bytes, DataModelError>;
 
-    /// A filter for one run of a compaction. It sees each key once, in key order, its operands of the compacted files already folded.
-    /// A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
+    /// Returns a filter for one run of a compaction. The filter sees each key once, in key order, with the operands of the compacted files
+    /// already folded. A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter>;
 
-    /// False if the row at `key` may hold data that another key's deletion covers. It must then not be copied into newer files as a whole: a
-    /// compaction that purges the deletion removes the data in older files, and the copy would reappear.
+    /// Returns false if the row at `key` may hold data that another key's deletion covers. Such a row must not be copied into newer files
+    /// as a whole. A compaction that purges the deletion removes the data only in older files, so the data would reappear in the copy.
     fn may_copy(&self, key: &[u8]) -> bool {
         let _ = key;
         true
     }
 
-    /// How large the partition of `key`, a stored key or the beginning of one, may be to be kept in the row cache as a whole; none if it is not
-    /// to be kept. The result for a key may change from none before the key is first written, and to none when it is no longer read.
+    /// Returns the limits up to which a partition is kept in the row cache as a whole. `key` is a stored key of the partition, or the
+    /// beginning of one. `None` if the partition is not kept. The result may change from `None` before the key is first written, and to
+    /// `None` when the key is no longer read.
     fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
         let _ = key;
         None
     }
 
-    /// False if the row at `key` is not to be kept in the row cache.
+    /// Returns false if the row at `key` must not be kept in the row cache.
     fn caches_row(&self, key: &[u8]) -> bool {
         let _ = key;
         true
     }
 
-    /// What measures the partitions of an SSTable while it is written; none if nobody asks for their sizes.
+    /// Returns a meter of the partitions of an SSTable while it is written. `None` if sizes are not measured.
     fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
         None
     }
 
-    /// The number of the table that a stored key belongs to.
+    /// Returns the number of the table that a stored key belongs to.
     fn table_of(&self, key: &[u8]) -> u32 {
         let _ = key;
         0
     }
 
-    /// The oldest timestamp, in µs, in `operand` that a deletion could shadow; `None` if there is none. Clients choose timestamps: they need not
-    /// grow from one operand to the next.
+    /// Returns the oldest timestamp in `operand` that a deletion could shadow, in µs. `None` if there is none. Clients choose timestamps,
+    /// which need not grow from one operand to the next.
     fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
         let _ = (key, operand);
         Ok(None)
     }
 
-    /// False if `operand` leaves nothing alive of the row at `key`, whatever the row was and at whatever time it is read, unless it was alive before.
+    /// Returns false if `operand` can make no row at `key` alive: the row is dead afterwards, at every time of reading, unless it was alive
+    /// before.
     fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
         let _ = (key, operand);
         true
     }
 
-    /// The archive key and the tombstones of the row at `key`, for late writes after a compaction has purged the originals. Archive keys are in
-    /// the same tablet, and in no range that is scanned.
+    /// Returns the archive key and the tombstones of the row at `key`. `None` if there is nothing to archive. Late writes need these after
+    /// a compaction has purged the originals. Archive keys are in the same tablet, and in no range that is scanned.
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
         let _ = (key, row);
         Ok(None)
     }
 
-    /// True for the keys of the archive.
+    /// Returns true if `key` is a key of the archive.
     fn is_archive(&self, key: &[u8]) -> bool {
         let _ = key;
         false
     }
 
-    /// Where the tombstones over the row at `key` may be archived; none if its table has no archive.
+    /// Returns the archive keys of tombstones that may cover the row at `key`. `None` if its table has no archive.
     fn archives_over(&self, key: &[u8]) -> Option<ArchiveKeys> {
         let _ = key;
         None
     }
 
-    /// Where the tombstones over the row at `origin`, which lies in pinned tablets, may be archived, if the row at `key`, of a table of today, has
-    /// it as its origin.
+    /// Returns the archive keys of tombstones that may cover the row at `origin`, which lies in pinned tablets. `key` is the key of a row
+    /// in a current table whose origin is that row. `None` if there is no archive.
     fn archives_of_origin(&self, key: &[u8], origin: &[u8]) -> Option<ArchiveKeys> {
         let _ = (key, origin);
         None
     }
 
-    /// `operand` as it is under archived tombstones: those of the row at `key`, and those of its partition's header.
+    /// Returns `operand` without the cells that archived tombstones cover: those of the row at `key`, and those of its partition's header.
     fn apply_archived_tombstones(
         &self,
         key: &[u8],
@@ -121,32 +124,33 @@ pub trait DataModel: Send + Sync + 'static {
         Ok(operand.clone())
     }
 
-    /// The token in a stored key. Tablets that were split drop the other half's rows by it; without it they keep them.
+    /// Returns the token of a stored key. Tablets that were split drop rows with tokens of the other half. `None` if the key has no token;
+    /// such rows are kept.
     fn token_of(&self, key: &[u8]) -> Option<i64> {
         let _ = key;
         None
     }
 
-    /// The number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a scan, for which
-    /// the result must hold for each key that begins with it. Reads of SSTables filter partitions by it.
+    /// Returns the number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a
+    /// scan. For a prefix, the result must hold for each key that begins with it. Reads of SSTables filter partitions by these bytes.
     fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize> {
         let _ = (key, complete);
         None
     }
 }
 
-/// Keys of the archive that a late write looks at.
+/// Keys of the archive that a late write reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveKeys {
     pub row: Bytes,
-    /// None if no partition of the table ever had a header.
+    /// Archive key of the partition's header. `None` if no partition of the table ever had a header.
     pub header: Option<Bytes>,
-    /// The header itself, whose tombstones a purge of the memtables moves to the archive.
+    /// Key of the header itself, whose tombstones a purge of the memtables moves to the archive.
     pub unarchived_header: Option<Bytes>,
 }
 
-/// The oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs; `i64::MAX` if there is none, `i64::MIN` if it is
-/// unknown.
+/// A function that returns the oldest timestamp, in µs, of a table's data that is newer than a compaction's inputs. `i64::MAX` if there is
+/// no such data, `i64::MIN` if the timestamp is unknown.
 pub type MinNewerTimestamp = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
 
 /// One run of a compaction.
@@ -154,18 +158,18 @@ pub type MinNewerTimestamp = Arc<dyn Fn(u32) -> i64 + Send + Sync>;
 pub struct CompactionContext {
     /// Wall-clock time of the compaction, in ms.
     pub now_ms: i64,
-    /// A tombstone that is not older than this must be kept.
+    /// Timestamps from which tombstones must be kept, by table.
     pub newer: MinNewerTimestamp,
 }
 
 /// The overlap of an entry with older runs that do not take part in the compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OlderOverlap {
-    /// No older version of the entry or of the rows that it deletes.
+    /// The older runs have no version of the entry or of the rows that it deletes.
     Nothing,
-    /// Possibly older versions of the entry, all of which it hides. Rows that it deletes may be there too.
+    /// The older runs may have versions of the entry, all of which it hides. The older runs may also have rows that the entry deletes.
     Hidden,
-    /// Possibly older versions of the entry, or of the rows that it deletes.
+    /// The older runs may have versions of the entry, or of the rows that it deletes.
     Something,
 }
 
@@ -173,7 +177,7 @@ pub enum OlderOverlap {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Keep,
-    /// The entry is nothing, now and with everything older. Where something is below, that stays.
+    /// The entry has no content, now or together with everything older. Anything older in lower runs stays.
     Drop,
     Replace(Bytes),
 }
@@ -182,50 +186,51 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterOutcome {
     pub decision: Decision,
-    /// Part of the entry would be purged if the older runs had no overlap.
+    /// True if part of the entry would be purged without an overlap in the older runs.
     pub purge_blocked: bool,
-    /// The entry has no live cells.
+    /// True if the entry has no live cells.
     pub is_dead: bool,
-    /// A deletion that covers other keys of its partition was purged.
+    /// True if a deletion that covers other keys of its partition was purged.
     pub purged_covering_deletion: bool,
 }
 
 /// State of one run of a compaction, such as the partition deletion seen at the partition's header.
 pub trait CompactFilter: Send + Sync {
-    /// A key of this tablet whose current row must be known before `key` is decided on, such as the header of a partition in whose
-    /// middle the run begins. Until the compaction is over the tablet still reads its inputs.
+    /// Returns a key of this tablet whose current row must be known before `key` is decided on. An example is the header of a partition in
+    /// whose middle the run begins. `None` if nothing more is needed. The tablet still reads the compaction's inputs until the compaction
+    /// is over.
     fn needs(&self, key: &[u8]) -> Option<Bytes> {
         let _ = key;
         None
     }
-    /// The answer to [`CompactFilter::needs`].
+    /// Receives the current row of the key that [`CompactFilter::needs`] has returned. `None` if there is no such row.
     fn provide(&mut self, key: &Bytes, row: Option<&Bytes>) -> Result<(), DataModelError> {
         let _ = (key, row);
         Ok(())
     }
-    /// Decides on the next key, or on the same one again when more is known of the overlap. An error abandons the compaction, which is retried
-    /// later.
+    /// Decides on the next key. The same key is given again when its overlap with older runs is known better. An error abandons the
+    /// compaction, which is retried later.
     fn entry(
         &mut self,
         key: &[u8],
         value: &Bytes,
         below: OlderOverlap,
     ) -> Result<FilterOutcome, DataModelError>;
-    /// The keys that deletions in the entry at `key` are about, if there are others than the key itself: their prefix, and the
-    /// least key behind those with it.
+    /// Returns the range of keys that deletions in the entry at `key` cover: a prefix, and the smallest key behind that prefix. `None` if
+    /// they cover only `key` itself.
     fn covers(&self, key: &Bytes) -> Option<(Bytes, Option<Bytes>)> {
         let _ = key;
         None
     }
-    /// All entries have been seen.
+    /// Ends the run, after all entries have been seen.
     fn end(&mut self) {}
 }
 
 /// Measures the partitions of one SSTable, or of one run of a compaction.
 pub trait PartitionMeter: Send + Sync {
-    /// The next entry that is written, in key order.
+    /// Adds the next entry that is written, in key order.
     fn add(&mut self, key: &[u8], value: &Bytes);
-    /// All entries have been seen.
+    /// Ends the measurement, after all entries have been added.
     fn end(&mut self);
 }
 
@@ -262,7 +267,7 @@ impl PrefixExtractor for Partitions {
     }
 
     fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
-        // Once for each row of an SSTable that is written.
+        // This function is called once for each row of an SSTable that is written.
         yield_if_due();
         let (bytes, complete) = match target {
             PrefixTarget::Point(key) => (key, true),

@@ -1,15 +1,15 @@
-//! Errors of the store, by the reaction that the caller is to take.
+//! Errors of the store. Each kind stands for one reaction of the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::data_model::DataModelError;
 
-/// An error of the storage floor.
+/// An error of the storage layer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// No room for this write. Reads go on, and writes succeed again once there is room. Nothing of the write was applied, unless the
-    /// disk ran full after it was in the log: then it takes effect later, whole.
+    /// The disk has no space for this write. Reads continue, and writes succeed again once there is space. Usually nothing of the write was
+    /// applied. If the disk became full after the write was in the log, the whole write takes effect later.
     #[error("the disk that holds the data is full: {0}")]
     DiskFull(String),
     /// Stored bytes fail their checksum or cannot be parsed. Only operations on this file are affected.
@@ -31,25 +31,26 @@ pub enum StoreError {
     /// Another writer has taken over the tablet. Nothing of the write was applied.
     #[error("another writer has taken over this tablet")]
     Fenced,
-    /// This node does not serve the tablet of that token. Nothing was done. Never so on a local store, which has all tablets.
+    /// This node does not own the tablet of that token. Nothing was done. A local store never returns this error, because it has all
+    /// tablets.
     #[error("this node does not serve the tablet of token {0}")]
     NotOwned(i64),
-    /// A write that was begun has not been confirmed: it may take effect, now or later, or never; whole or not at all.
+    /// A write was begun but not confirmed. The write may take effect now, later or never, but never partly.
     #[error("the outcome of the write is unknown: {0}")]
     Unknown(String),
-    /// Nothing was begun: other writes waited for the object store all the time.
+    /// The write was not begun, because other writes waited for the object store until its deadline.
     #[error("the write was not started within {0} ms: the object store is slower than the rate of writes")]
     Overloaded(u64),
-    /// A read was given up for want of an answer from the object store.
+    /// A read timed out, because the object store did not answer.
     #[error("the object store did not answer a read within {0} ms")]
     ReadTimeout(u64),
-    /// A file was read that the owner of its tablet has replaced and deleted: its rows are in newer files.
+    /// A file is missing because the owner of its tablet has replaced and deleted it. Its rows are in newer files.
     #[error("a file was replaced and deleted while it was read: {0}")]
     FileGone(String),
-    /// The store was opened for reading alone.
+    /// The store was opened read-only.
     #[error("the store is read-only here")]
     ReadOnly,
-    /// The moment was not kept, and nothing was changed.
+    /// The tablets could not be pinned. Nothing was changed.
     #[error("the tablets could not be kept as they are: {0}")]
     NotPinned(String),
     /// The store is closed or closing.
@@ -58,19 +59,19 @@ pub enum StoreError {
     /// A setting is wrong.
     #[error("{0}")]
     InvalidConfig(String),
-    /// A metadata document was changed by someone else since it was read.
+    /// Another process has changed a metadata document since it was read.
     #[error("the document {0} was changed since it was read")]
     MetaConflict(String),
-    /// One batch is larger than a log record may be.
+    /// A batch is larger than the maximum size of a log record.
     #[error("a write of {size} bytes is over the limit of {limit} bytes")]
     TooLarge { size: usize, limit: usize },
-    /// The logs have more from a moment to a time of the past than a reader of it may hold in memory.
+    /// A read of the history needs more operations from the logs than its reader may hold in memory.
     #[error("the logs have more than {limit} bytes for that time")]
     PastTooLarge { limit: u64 },
-    /// A clock was set back, so that the logs have that time of the past twice.
+    /// A clock was set back, so the logs have this span of time twice.
     #[error("the clock of a node was set back: the times from {from_ms} to {to_ms} ms are in its log twice")]
     PastUncertain { from_ms: i64, to_ms: i64 },
-    /// Reading or writing failed for another reason; may succeed when tried again.
+    /// A read or write failed for another reason. A later try may succeed.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),
 }
@@ -85,7 +86,7 @@ impl From<DataModelError> for StoreError {
 }
 
 impl StoreError {
-    /// Maps an I/O error on `path`, telling a full disk from the rest.
+    /// Maps an I/O error on `path`. A full disk becomes [`StoreError::DiskFull`].
     pub(crate) fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         let text = format!("{what} {}: {error}", path.display());
         if is_no_space(error) {
@@ -96,7 +97,7 @@ impl StoreError {
     }
 }
 
-/// Whether an I/O error means that the disk, or the user's quota of it, is full.
+/// Returns true if an I/O error means that the disk or the user's quota is full.
 pub(crate) fn is_no_space(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -104,7 +105,7 @@ pub(crate) fn is_no_space(error: &std::io::Error) -> bool {
     )
 }
 
-/// Whether an I/O error that means a full disk is somewhere among the sources of `error`.
+/// Returns true if `error` or one of its sources is an I/O error that means a full disk.
 pub(crate) fn has_no_space(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -112,7 +113,7 @@ pub(crate) fn has_no_space(error: &(dyn std::error::Error + 'static)) -> bool {
             if is_no_space(io) {
                 return true;
             }
-            // `io::Error::source` skips the error that it wraps.
+            // The wrapped error is examined separately, because `io::Error::source` skips it.
             if let Some(inner) = io.get_ref() {
                 return has_no_space(inner);
             }
@@ -122,7 +123,7 @@ pub(crate) fn has_no_space(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Whether an error of SlateDB means that an object does not exist.
+/// Returns true if an error of SlateDB means that an object does not exist.
 pub(crate) fn is_not_found(error: &slatedb::Error) -> bool {
     use object_store::Error;
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -136,7 +137,7 @@ pub(crate) fn is_not_found(error: &slatedb::Error) -> bool {
     false
 }
 
-/// The sentence that an error and its sources make.
+/// Returns the messages of an error and its sources as one sentence.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -151,7 +152,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Maps an error of SlateDB, whose private kinds can be told apart by its text only.
+/// Maps an error of SlateDB to the caller's reaction.
 pub(crate) fn from_slatedb(error: &slatedb::Error) -> StoreError {
     use slatedb::{CloseReason, ErrorKind};
     let text = chain(error);
@@ -169,7 +170,7 @@ pub(crate) fn from_slatedb(error: &slatedb::Error) -> StoreError {
     }
 }
 
-/// Picks the path of an SSTable or manifest out of an error's text.
+/// Returns the path of an SSTable, manifest or list of compactions in an error's text. Returns `unknown` if there is none.
 fn file_in(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')' | ',' | '`'))
         .map(|word| word.trim_end_matches([':', '.', ';']))

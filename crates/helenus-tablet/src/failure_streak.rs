@@ -1,24 +1,24 @@
-//! Logs the failures of a task that is tried again and again, without a line for each.
+//! Logs the failures of a task that is retried, without a message for each failure.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// Time from one line about a streak of failures to the next.
+/// Interval between two log messages about a streak of failures.
 const REPEAT_AFTER: Duration = Duration::from_secs(600);
 
-/// The present streak of failures of one task.
+/// The current streak of failures of a task.
 #[derive(Debug)]
 pub struct FailureStreak {
     failing: &'static str,
     working: &'static str,
     tablet: Option<u32>,
     failures: u64,
-    /// `None` if no failure of the streak was logged.
+    /// Time of the last log message of the streak. `None` if no failure of the streak was logged.
     logged: Option<Instant>,
 }
 
 impl FailureStreak {
-    /// A task without failures. `failing` and `working` are the messages when a streak begins and when it ends.
+    /// Returns a streak without failures. `failing` and `working` are the messages at the beginning and at the end of a streak.
     pub fn new(failing: &'static str, working: &'static str) -> FailureStreak {
         FailureStreak {
             failing,
@@ -29,7 +29,7 @@ impl FailureStreak {
         }
     }
 
-    /// Adds a tablet to the lines.
+    /// Adds the number of a tablet to the log messages.
     pub(crate) fn of_tablet(self, tablet: u32) -> FailureStreak {
         FailureStreak {
             tablet: Some(tablet),
@@ -37,7 +37,7 @@ impl FailureStreak {
         }
     }
 
-    /// Counts the outcome of a try. Logs the first failure of a streak, one more every ten minutes, and the end of the streak.
+    /// Counts the outcome of a try. Logs the first failure of a streak, another one every ten minutes, and the end of the streak.
     pub fn note<T, E: Display>(&mut self, outcome: &Result<T, E>) {
         let (tablet, failures) = (self.tablet, self.failures);
         match outcome {
@@ -55,7 +55,7 @@ impl FailureStreak {
         }
     }
 
-    /// Number of failures since the last success.
+    /// Returns the number of failures since the last success.
     pub fn failures(&self) -> u64 {
         self.failures
     }

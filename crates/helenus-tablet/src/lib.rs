@@ -1,7 +1,7 @@
 //! Tablets over SlateDB: the storage of one node.
 //!
 //! A [`Store`] holds every tablet of the node. A [`Tablet`] is a range of Murmur3 tokens in one SlateDB database. Writes are blind merge
-//! operands. In a local store all tablets share one log ([`log`]); a write reaches the tablets only after its log record is durable, so a
+//! operands. In a local store all tablets share one log ([`log`]). A write reaches the tablets only after its log record is durable, so a
 //! failed write is never visible and an acknowledged one is never lost:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! A record's log sequence number is also its SlateDB sequence number and its "WAL file id". Replay is therefore exact: a tablet replays
 //! each record above its manifest's `replay_after_wal_id` once.
 //!
-//! The modules, from the ground up; each names only those before it:
+//! The modules, from the lowest layer up; each uses only the modules before it:
 //!
 //! | module | contents |
 //! |---|---|
@@ -23,12 +23,12 @@
 //! | `log` | the commit log of a local store |
 //! | `metadata` | records of a store about itself: format, inventory, small documents |
 //! | `bucket` | object stores that nodes share: connection, checks, identity, object store wrappers |
-//! | `history` | the log of former times, as it is kept |
+//! | `history` | kept parts of the log, for reads as of an earlier time |
 //! | `cache` | row cache, its generations, small partitions, hot keys; disk cache |
 //! | `tree` | memtables, SSTables, block cache and merged reads of a tablet |
 //! | `stage` | writes that are in the log and not yet in the memtables; backpressure |
 //! | `compaction` | what to compact, when, and what to purge |
-//! | `database` | how a tablet's SlateDB database and its compactor are set up |
+//! | `database` | settings and setup of a tablet's SlateDB database and its compactor |
 //! | `tablet` | one tablet: reads, scans, group commit, flush, late writes, origins, obsolete files |
 //! | `store` | all tablets of a node; `store/local` in a folder, `store/bucket` in a bucket |
 //! | `backup` | copies of stores in other places: written, verified, opened |
@@ -64,8 +64,8 @@ mod work;
 
 /// Boxes the future of an `async fn` that other crates call.
 ///
-/// A future that is not boxed is compiled by each crate that polls it, with all futures inside it: by the next crate, the binary and each
-/// test. A boxed one is compiled once, in the crate of its function. The price is an allocation a call.
+/// An unboxed future is compiled by each crate that polls it, together with all futures inside it: by the next crate, the binary and each
+/// test. A boxed one is compiled once, in the crate of its function. The price is one allocation for each call.
 pub(crate) use async_recursion::async_recursion as boxed;
 
 pub use backup::copying::{BackupOrder, BackupReport};

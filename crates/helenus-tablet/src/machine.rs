@@ -1,28 +1,28 @@
-//! How much memory the process may use: that of the machine, or of the control groups that confine it. And how much it uses.
+//! Memory that the process may use (that of the machine, or of its control groups), and memory that it uses.
 
 use std::path::{Path, PathBuf};
 
-/// What is assumed where nothing says how much there is.
+/// Assumed bytes of memory if the system does not report them.
 const MEMORY_BYTES_DEFAULT: u64 = 4 << 30;
 
-/// The memory of this machine, or of the control group that confines the process.
+/// Returns the bytes of memory of this machine, or of the control group that confines the process.
 pub fn machine_memory_bytes() -> u64 {
     memory_bytes(Path::new("/"))
 }
 
-/// The memory that the process uses: its resident set. `None` where the system does not tell.
+/// Returns the bytes of memory that the process uses: its resident set. `None` if the system does not report them.
 pub fn resident_memory_bytes() -> Option<u64> {
     resident_bytes(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// The resident set in the text of `/proc/self/status`.
+/// Returns the bytes of the resident set from the text of `/proc/self/status`.
 fn resident_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
 }
 
-/// The least of what the machine has and what the process's control groups allow, each of which lies within its parent.
+/// Returns the smallest limit in bytes: the machine's memory, or the limit of a control group of the process or of one of its parents.
 fn memory_bytes(root: &Path) -> u64 {
     let total = std::fs::read_to_string(root.join("proc/meminfo"))
         .ok()
@@ -37,14 +37,15 @@ fn memory_bytes(root: &Path) -> u64 {
         .filter_map(|line| limit_files(root, line))
         .flatten()
         .filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
-    // Nobody means a limit of nothing.
+    // A limit of 0 is no real limit, so it is ignored.
     limits.filter(|limit| *limit > 0).fold(total, u64::min)
 }
 
-/// Where the limits on memory of a line's control group and of its parents are written: `0::/path` is one of version 2,
-/// `4:memory:/path` one of version 1. None for other controllers.
+/// Returns the files with the memory limits of a control group and of its parents. `line` is a line of `/proc/self/cgroup`: `0::/path` is
+/// of version 2, `4:memory:/path` of version 1. `None` for other controllers.
 ///
-/// In a container the path is often that outside of it, while the group itself is mounted as the root: so the root is asked too.
+/// In a container, the path is often the one outside of it, while the group itself is mounted as the root. So the limit of the root is
+/// included.
 fn limit_files(root: &Path, line: &str) -> Option<Vec<PathBuf>> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A machine of 8 GiB with such files.
+/// Returns the root folder of a machine with 8 GiB that has these files.
 fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let all = [("proc/meminfo", "MemFree: 1 kB\nMemTotal:        8388608 kB\n")];

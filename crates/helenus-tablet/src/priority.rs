@@ -1,32 +1,32 @@
 //! Scheduling priorities of threads.
 //!
-//! Linux lets a running thread finish its time slice, some 3 ms by default, before a thread that wakes up meanwhile, unless the slice of the
-//! latter is shorter. On a few cores this determines the tail latency: the log thread, and the kernel thread that hands its writes to the
-//! disk, wait for the slice of a running thread. So each thread requests a slice of suitable length. That needs no privilege; kernels before
-//! 6.12 have no such request and use niceness alone.
+//! By default, Linux lets a running thread finish its time slice of some 3 ms before it runs a thread that wakes up meanwhile. The
+//! exception is a thread with a shorter slice. On a few cores this determines the tail latency: the log thread waits for the slice of a
+//! running thread, and so does the kernel thread that hands the log's writes to the disk. Each thread therefore requests a slice of
+//! suitable length. That needs no privilege. Kernels before 6.12 have no such request and use niceness alone.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How nice the background is, from 0 to 19.
+/// Niceness of background threads, from 0 to 19.
 const BACKGROUND_NICENESS: i32 = 15;
-/// The slice of a thread of the background, and how long it works before it lets others go first.
+/// Time slice of a background thread, and the time it works before it yields the core.
 const BACKGROUND_SLICE: Duration = Duration::from_micros(200);
-/// Rows between two looks at the clock.
+/// Rows between two readings of the clock.
 const ROWS: u32 = 32;
 
 thread_local! {
     static BACKGROUND: Cell<Option<BackgroundSlice>> = const { Cell::new(None) };
 }
 
-/// What a thread of the background has done without letting others go first.
+/// The work of a background thread since it last yielded the core.
 #[derive(Clone, Copy)]
 struct BackgroundSlice {
     rows: u32,
     since: Instant,
 }
 
-/// Makes the calling thread one of the background, which anyone may interrupt.
+/// Makes the calling thread a background thread, which any other thread may interrupt.
 pub(crate) fn set_background() {
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
     set_slice(BACKGROUND_SLICE);
@@ -36,18 +36,20 @@ pub(crate) fn set_background() {
     }));
 }
 
-/// How nice the threads are that compute for long, for those who wait for one request each.
+/// Niceness of threads with long computations, for the benefit of threads that serve single requests.
 const LONG_RUNNING_NICENESS: i32 = 10;
 
-/// Makes the calling thread one that computes for long, and that those may interrupt who are soon done.
+/// Makes the calling thread one with long computations, which threads with short work may interrupt.
 pub fn set_long_running() {
     let _ = rustix::process::setpriority_process(None, LONG_RUNNING_NICENESS);
     set_slice(Duration::from_micros(500));
 }
 
-/// A row more has been worked on: a thread of the background lets others go first now and then. Being nice is not enough for that:
-/// who wakes up and has just had its share waits until the running thread stops, or for the next tick of the clock, 4 ms with many
-/// kernels, and if it is the kernel's thread that hands the log's syncs to the disk, then all writers wait.
+/// Counts a row of work. A background thread yields the core now and then.
+///
+/// Niceness is not enough: a thread that wakes up after it has used its share waits until the running thread stops. Otherwise it waits for
+/// the next tick of the clock, 4 ms with many kernels. All writers wait if that thread is the kernel's, which hands the log's syncs to the
+/// disk.
 pub(crate) fn yield_if_due() {
     let Some(mut work) = BACKGROUND.get() else { return };
     work.rows += 1;
@@ -62,7 +64,7 @@ pub(crate) fn yield_if_due() {
     BACKGROUND.set(Some(work));
 }
 
-/// Makes the calling thread one that others wait for and that is soon done.
+/// Makes the calling thread latency-critical: other threads wait for it, and its work is short.
 pub(crate) fn set_latency_critical() {
     set_slice(Duration::from_micros(100));
 }

@@ -1,4 +1,4 @@
-//! Trace steps of requests: those recorded with [`step`] while a traced request is polled.
+//! Trace steps of requests, recorded with [`step`] while a traced request is polled.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,15 +12,15 @@ use parking_lot::Mutex;
 use crate::work;
 use crate::work::StoreWork;
 
-/// Steps of one request that are kept; the others are counted.
+/// Maximum number of steps of a request that are kept. The rest are only counted.
 const STEPS_MAX: usize = 400;
 
-/// Something that a traced request did.
+/// A step of a traced request.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub at: Instant,
     pub what: Cow<'static, str>,
-    /// The thread that did it.
+    /// The thread that took the step.
     pub thread: Box<str>,
 }
 
@@ -51,7 +51,7 @@ impl TraceSteps {
 static RECORDINGS: LazyLock<Mutex<HashMap<u64, TraceSteps>>> = LazyLock::new(Mutex::default);
 static LAST_RECORDING: AtomicU64 = AtomicU64::new(0);
 
-/// A traced request's steps while it runs.
+/// Records the steps of a traced request while it runs.
 #[derive(Debug)]
 pub struct TraceRecorder {
     id: u64,
@@ -66,7 +66,7 @@ impl TraceRecorder {
         TraceRecorder { id }
     }
 
-    /// The steps, in order of time.
+    /// Returns the steps, in order of time.
     pub fn finish(self) -> Vec<Step> {
         let steps = RECORDINGS.lock().remove(&self.id).unwrap_or_default();
         let blocks = steps.blocks_from_cache + steps.blocks_from_disk;
@@ -102,19 +102,19 @@ pub fn step<T: Into<Cow<'static, str>>>(what: impl FnOnce() -> T) {
     }
 }
 
-/// True if the request that this thread polls is traced.
+/// Returns true if the request that this thread polls is traced.
 pub fn is_recording() -> bool {
     work::recording() != 0
 }
 
-/// Adds a step that was taken then.
+/// Adds a step that was taken at `at`.
 pub fn step_at(at: Instant, what: Cow<'static, str>) {
     if let Some(steps) = RECORDINGS.lock().get_mut(&work::recording()) {
         steps.add(at, what);
     }
 }
 
-/// Names an SSTable by its run, if it is not of level 0, and its id.
+/// The name of an SSTable in a step: its id, and its run unless it is of level 0.
 pub(crate) struct Sstable<I, R> {
     pub id: I,
     pub run: Option<R>,
@@ -129,12 +129,12 @@ impl<I: fmt::Display, R: fmt::Display> fmt::Display for Sstable<I, R> {
     }
 }
 
-/// The step for an SSTable that its filter excludes.
+/// Returns the step for an SSTable that its filter excludes.
 pub(crate) fn skipped(sstable: impl fmt::Display) -> String {
     format!("Bloom filter allows skipping {sstable}")
 }
 
-/// The step for a block that was read.
+/// Returns the step for blocks that were read.
 fn blocks(sstable: impl fmt::Display, cached: u64, from_disk: u64) -> String {
     match (cached, from_disk) {
         (1, 0) => format!("Read a block of {sstable} from the block cache"),
@@ -146,7 +146,7 @@ fn blocks(sstable: impl fmt::Display, cached: u64, from_disk: u64) -> String {
     }
 }
 
-/// Adds that a block was read to the request that this thread polls, if it is traced.
+/// Adds the step for a block that was read to the request that this thread polls, if it is traced.
 pub(crate) fn block(sstable: impl fmt::Display, is_cached: bool) {
     if !is_recording() {
         return;

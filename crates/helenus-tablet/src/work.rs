@@ -1,7 +1,7 @@
 //! Counters of the work that the store does for one request.
 //!
-//! The task that polls a request swaps the request's [`StoreWork`] into the thread for the duration of the poll. The code that counts thus
-//! needs no reference to the request, and a result from memory needs no look at the clock. Work outside of a poll is not counted.
+//! The task that polls a request swaps the request's [`StoreWork`] into the thread for the duration of the poll. The counting code thus
+//! needs no reference to the request, and a result from memory needs no reading of the clock. Work outside of a poll is not counted.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 /// The work of the store for one request. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreWork {
-    /// Waiting until the writes in flight leave room for this one.
+    /// Time of waiting until the writes in flight leave room for the request's write.
     pub admission_ns: u64,
-    /// From the log's queue until the log is synced and reads see the write.
+    /// Time from the log's queue until the log is synced and reads see the write.
     pub log_ns: u64,
-    /// Waiting for blocks of SSTables.
+    /// Time of waiting for blocks of SSTables.
     pub read_wait_ns: u64,
-    /// Rows that the row cache held, those known to be absent too.
+    /// Rows found in the row cache, including those known to be absent.
     pub row_cache_hits: u32,
-    /// Rows that were looked for in the memtable and the runs.
+    /// Rows that were looked up in the memtable and the runs.
     pub row_cache_misses: u32,
     /// Ranges that were scanned.
     pub scans: u32,
     /// Rows that were written.
     pub operands: u32,
-    /// The recording ([`crate::trace`]) of a request that is traced; 0 for the others.
+    /// The recording ([`crate::trace`]) of a traced request. 0 if the request is not traced.
     pub(crate) recording: u64,
 }
 
@@ -46,13 +46,13 @@ thread_local! {
 }
 
 impl StoreWork {
-    /// Puts this work into the thread, or takes it out again.
+    /// Swaps this work with the thread's: the first call puts it into the thread, the second takes it out.
     pub fn swap(&mut self) {
         CURRENT.with_borrow_mut(|current| std::mem::swap(current, self));
     }
 }
 
-/// The time in nanoseconds, as counted here.
+/// Returns a duration in nanoseconds, the unit of the counters.
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -61,7 +61,7 @@ pub(crate) fn count(count: impl FnOnce(&mut StoreWork)) {
     CURRENT.with_borrow_mut(count);
 }
 
-/// The recording of the request that this thread polls.
+/// Returns the recording of the request that this thread polls. 0 if it is not traced.
 pub(crate) fn recording() -> u64 {
     CURRENT.with_borrow(|work| work.recording)
 }

@@ -1,4 +1,4 @@
-//! `helenus adopt`: a copy of a store in a bucket becomes a store of its own.
+//! `helenus adopt`: makes the copy of a store in a bucket a store of its own.
 
 use std::process::ExitCode;
 
@@ -10,22 +10,22 @@ use helenus_tablet::{CopyRestore, StoreConfig, StoreUrl};
 
 use crate::running_nodes::refuse_if_alive;
 
-/// Makes a store of its own of a copy of one, with no node running on it: the nodes and owners that the copied documents tell of are
-/// forgotten, the data stays.
+/// Makes the copy of a store a store of its own. No node may run on the copy. The nodes and owners recorded in the copy are removed; the
+/// data stays.
 #[derive(Args, Clone, Debug)]
 pub struct AdoptArgs {
     /// The copy: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
     #[arg(long, value_name = "URL")]
     store: String,
-    /// The copy of its log, if that lies apart
+    /// The copy of the log, if it is not in the copy of the store
     #[arg(long, value_name = "URL")]
     log_store: Option<String>,
-    /// Where that bucket is served, if not where the environment says
+    /// Endpoint of the log's bucket, if it is not the one of the environment
     #[arg(long, value_name = "URL")]
     log_store_endpoint: Option<String>,
 }
 
-/// Adopts, and says what was done.
+/// Adopts the copy, and prints its new identity.
 pub fn run(args: &AdoptArgs) -> anyhow::Result<ExitCode> {
     let log_store = args.log_store.as_deref().map(StoreUrl::parse).transpose();
     let config = StoreConfig {
@@ -64,7 +64,7 @@ async fn adopt(config: &StoreConfig) -> anyhow::Result<uuid::Uuid> {
     for name in heartbeats.keys() {
         documents.delete(name).await?;
     }
-    // The next node makes one that the other store's nodes don't know.
+    // The next node writes a new secret, which the nodes of the original store do not have.
     documents.delete(SECRET_DOCUMENT).await?;
     let identity = adoption.identity();
     adoption.finish().await?;

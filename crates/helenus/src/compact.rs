@@ -16,7 +16,7 @@ use crate::serve::settings;
 /// Pause before a store that does not answer is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Takes compactions off the nodes of a store in a bucket. Any number of such processes may run; without any, nodes do them.
+/// Does compactions for the nodes of a store in a bucket. Any number of such processes may run; without any, the nodes compact.
 #[derive(Args, Clone, Debug)]
 pub struct CompactArgs {
     /// The store: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
@@ -43,7 +43,7 @@ async fn available(store: &StoreConfig) {
     waiting.note(&Ok::<_, String>(()));
 }
 
-/// Compacts until it is told to stop.
+/// Compacts until a signal stops the process.
 pub fn run(args: &CompactArgs) -> anyhow::Result<ExitCode> {
     let environment = std::env::vars().collect::<Vec<_>>();
     let mut given = vec![("store".to_owned(), args.store.clone())];

@@ -1,4 +1,4 @@
-//! `helenus generate`: what packages ship beside the binary, made from its own definitions.
+//! `helenus generate`: prints the files that packages ship beside the binary. They are generated from the binary's own definitions.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ enum What {
     Man { folder: PathBuf },
 }
 
-/// Writes what is asked for.
+/// Writes the requested file or folder.
 pub fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let text = match &args.what {
         What::Config { set } => settings_file::text(&settings::pairs(set)?)?.into_bytes(),

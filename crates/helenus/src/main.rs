@@ -1,4 +1,4 @@
-//! The helenus binary. Without a command it serves.
+//! The helenus binary. Without a command it runs a node.
 
 mod adopt;
 mod backup;
@@ -37,13 +37,13 @@ struct Cli {
 enum Command {
     /// Run a node
     Serve(Box<serve::ServeArgs>),
-    /// Look at a cluster, and have a node leave it
+    /// Show the state of a cluster, and have nodes leave it
     Nodetool(nodetool::NodetoolArgs),
     /// Open a CQL prompt
     Shell(shell::ShellArgs),
     /// Write a backup of a running node's store, list backups, and verify them
     Backup(backup::BackupArgs),
-    /// Put tables back from a backup, into a running node or a new store
+    /// Restore tables from a backup, into a running node or a new store
     Restore(restore::RestoreArgs),
     /// Do compactions for the nodes of a store in a bucket
     Compact(compact::CompactArgs),
@@ -51,18 +51,18 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     /// Move the log of a store in a bucket to another place
     MigrateLog(migrate_log::MigrateLogArgs),
-    /// Make a store of its own of a copy of one in a bucket
+    /// Make the copy of a store in a bucket a store of its own
     Adopt(adopt::AdoptArgs),
     /// Print a file of settings, completions for a shell, or man pages
     Generate(generate::GenerateArgs),
 }
 
-/// What a store writes from now on, the object store beneath it too, is its owner's alone.
+/// Sets the umask so that all files written later, including those of the object store, are readable by their owner only.
 fn keep_files_private() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
-/// The arguments of the process. A link to the binary by the name of nodetool is the command nodetool.
+/// Returns the arguments of the process. A link to the binary with the name nodetool runs the command nodetool.
 fn arguments() -> Vec<OsString> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let is_nodetool = arguments

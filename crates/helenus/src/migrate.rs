@@ -14,15 +14,15 @@ pub struct MigrateArgs {
     /// The local store: file:///path or a path
     #[arg(long, value_name = "URL")]
     from: String,
-    /// Where it goes: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
+    /// The bucket: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
     #[arg(long, value_name = "URL")]
     to: String,
 }
 
-/// No compaction shall begin while the store is copied.
+/// Poll interval of compactions, so long that none begins while the store is copied.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// The tables of a local store that have an origin; none of what is no such store.
+/// Returns the branches in a local store, which are tables with an origin. Empty if the URL is not that of a local store.
 async fn branches(from: &StoreConfig) -> anyhow::Result<Vec<String>> {
     match &from.url {
         StoreUrl::File(folder) if folder.join("FORMAT").exists() => {}
@@ -34,7 +34,7 @@ async fn branches(from: &StoreConfig) -> anyhow::Result<Vec<String>> {
     Ok(branches?)
 }
 
-/// Copies, and says what was copied.
+/// Copies the store, and prints what was copied.
 pub fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     crate::keep_files_private();
     let parse = |name: &str, text: &str| StoreUrl::parse(text).with_context(|| format!("--{name}"));
@@ -44,7 +44,7 @@ pub fn run(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
     };
     let to = StoreConfig {
         compaction_poll_interval: NEVER,
-        // Rows are written once, and each is large.
+        // A cache is useless here, because rows are written once and not read.
         row_cache_bytes: 0,
         open_all_tablets: false,
         ..StoreConfig::new(parse("to", &args.to)?)

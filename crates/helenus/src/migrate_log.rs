@@ -13,22 +13,22 @@ use helenus_tablet::{LogMove, StoreConfig, StoreUrl, TokenRange, TopicUrl};
 use crate::running_nodes::{heartbeats_of, refuse_if_alive};
 use crate::serve::settings;
 
-/// Where a log lies that has no place of its own.
+/// Name of the place of a log that is stored beside the data.
 const BESIDE_THE_DATA: &str = "store";
-/// No compaction shall begin while tablets are flushed.
+/// Poll interval of compactions, so long that none begins while tablets are flushed.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// Moves the log of a store in a bucket, with no node running on it: everything is flushed, and the store has another log from then on.
-/// If it is interrupted, it can be repeated.
+/// Moves the log of a store in a bucket. No node may run on the store. All tablets are flushed before the store changes to the new log. The
+/// command can be repeated if it is interrupted.
 #[derive(Args, Clone, Debug)]
 pub struct MigrateLogArgs {
     /// The store: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
     #[arg(long, value_name = "URL")]
     store: String,
-    /// Where the log lies, if it is reached at another address than the recorded one
+    /// The present log, if its address differs from the recorded one
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// Where it goes: what --log-store of serve takes, or "store" for beside the data
+    /// The new place: a value of serve's --log-store, or "store" for beside the data
     #[arg(long, value_name = "URL")]
     to: String,
     /// A TOML file of settings, as for serve
@@ -39,14 +39,14 @@ pub struct MigrateLogArgs {
     set: Vec<String>,
 }
 
-/// Moves the log, and says what was done.
+/// Moves the log, and prints what was done.
 pub fn run(args: &MigrateLogArgs) -> anyhow::Result<ExitCode> {
     crate::keep_files_private();
     let environment = std::env::vars().collect::<Vec<_>>();
     let mut given = vec![("store".to_owned(), args.store.clone())];
     given.extend(settings::pairs(&args.set)?);
     let config = StoreConfig {
-        // Nothing is read twice.
+        // A disk cache is useless here, because nothing is read twice.
         cache_dir: None,
         ..settings::load(&given, args.config.as_deref(), &environment)?.store
     };
@@ -91,7 +91,7 @@ async fn move_log(args: &MigrateLogArgs, config: StoreConfig) -> anyhow::Result<
     Ok(flushed)
 }
 
-/// The configuration of a store whose log lies there.
+/// Returns the configuration of the store with its log at `place`. `None` is beside the data.
 fn with_log(config: &StoreConfig, place: Option<&str>) -> anyhow::Result<StoreConfig> {
     let place = place.filter(|place| *place != BESIDE_THE_DATA);
     let topic = place.and_then(TopicUrl::parse).transpose()?;
@@ -107,7 +107,7 @@ fn with_log(config: &StoreConfig, place: Option<&str>) -> anyhow::Result<StoreCo
     })
 }
 
-/// The tablets that the cluster has.
+/// Returns the tablets of the cluster, or the initial ones if there is no cluster document.
 async fn tablets(log_move: &LogMove) -> anyhow::Result<Vec<(u32, TokenRange)>> {
     let Some(document) = log_move.documents().get(CLUSTER_DOCUMENT).await? else {
         return Ok(log_move.initial_tablets());

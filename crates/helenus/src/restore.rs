@@ -1,4 +1,4 @@
-//! `helenus restore`: puts tables back from a backup.
+//! `helenus restore`: restores tables from a backup.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,43 +20,43 @@ use crate::serve::settings;
 
 const CHALLENGE: &str = "/node/challenge";
 const RESTORE: &str = "/node/backups/restore";
-/// How long a restore may take.
+/// Maximum time that a restore may take.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-// The node is given by -h, as to nodetool.
-/// Puts tables back from a backup: into a running node, where tables of the same names become a snapshot, or with --to into a new store, with
-/// all roles.
+// Help has no short option, because -h is the node, as in nodetool.
+/// Restores tables from a backup into a running node, or with --to into a new store. In a running node, existing tables of the same names
+/// become a snapshot. A new store also gets all roles.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub struct RestoreArgs {
-    /// Where the backups lie: s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or a folder; a node has to reach it as well
+    /// Place of the backups: s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or a folder; the node must reach it too
     #[arg(long, value_name = "URL")]
     from: String,
     /// The backup [default: the newest]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// A time between two backups, as '2026-11-23 14:00:00Z', of a store with point_in_time_window
+    /// A time between two backups, such as '2026-11-23 14:00:00Z'; the store must have point_in_time_window
     #[arg(long, value_name = "TIME", conflicts_with = "name")]
     as_of: Option<String>,
-    /// The tables of this keyspace alone [default: of all]
+    /// Restore only the tables of this keyspace [default: all keyspaces]
     #[arg(long, value_name = "KEYSPACE")]
     keyspace: Option<String>,
-    /// This table alone, with its indexes and views
+    /// Restore only this table, with its indexes and views
     #[arg(long, value_name = "TABLE", requires = "keyspace")]
     table: Option<String>,
-    /// Roles too, in the place of those of the same names
+    /// Restore roles too; they replace those of the same names
     #[arg(long)]
     roles: bool,
-    /// The file with the key of encrypted backups; a node reads it on its machine
+    /// The file with the key of encrypted backups; a node reads it on its own machine
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// A place for a new store: file:///path, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// For a new store, a TOML file of settings, as for serve
+    /// A TOML file of settings for a new store, as for serve
     #[arg(long, value_name = "FILE", requires = "to")]
     config: Option<PathBuf>,
-    /// For a new store, another setting of serve, such as tablet_count; may be given several times
+    /// Another setting for a new store, such as tablet_count; may be given several times
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "to")]
     set: Vec<String>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub struct RestoreArgs {
     help: Option<bool>,
 }
 
-/// Restores, and says what was put back.
+/// Restores the tables, and prints what was restored.
 pub fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let from = from_anywhere(&args.from).context("--from")?;
     let key_file = full_path(args.key_file.as_deref())?;
@@ -98,7 +98,7 @@ pub fn run(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a store of a backup, with an engine of this process.
+/// Restores a backup into a new store, with an engine in this process.
 async fn into_new(args: &RestoreArgs, to: &str, wanted: &RestoreBackup) -> anyhow::Result<Value> {
     let environment = std::env::vars().collect::<Vec<_>>();
     let mut given = vec![("store".to_owned(), to.to_owned())];
@@ -108,12 +108,12 @@ async fn into_new(args: &RestoreArgs, to: &str, wanted: &RestoreBackup) -> anyho
     let engine = Engine::open(EngineConfig {
         store: StoreConfig {
             open_all_tablets: true,
-            // Nothing is read twice.
+            // Caches are useless here, because nothing is read twice.
             cache_dir: None,
             row_cache_bytes: 0,
             ..config.store.clone()
         },
-        // No client asks who it is.
+        // This engine has no clients, so its identity does not matter.
         node: NodeInfo {
             cluster_name: config.cluster_name.clone(),
             data_center: config.data_center.clone(),

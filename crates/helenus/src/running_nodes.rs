@@ -1,4 +1,4 @@
-//! Refuses what must not be done to a store while nodes run on it.
+//! Refuses operations on a store while nodes run on it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use anyhow::bail;
 use helenus_cluster::{CLUSTER_DOCUMENT, LEASE_DEFAULT};
 use helenus_tablet::StoreDocuments;
 
-/// The heartbeats that lie there, each with a stamp that changes when it is renewed.
+/// Returns the nodes' heartbeats in the store. Each has a stamp, which changes when the node renews the heartbeat.
 pub async fn heartbeats_of(documents: &StoreDocuments) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(documents.names(&format!("{CLUSTER_DOCUMENT}.")).await?)
 }
 
-/// The heartbeats that lie there, none of which is renewed.
+/// Returns the nodes' heartbeats in the store. Fails if a node renews one.
 pub async fn refuse_if_alive(documents: &StoreDocuments) -> anyhow::Result<BTreeMap<String, String>> {
     let before = heartbeats_of(documents).await?;
     if before.is_empty() {
@@ -47,7 +47,7 @@ pub async fn refuse_if_alive(documents: &StoreDocuments) -> anyhow::Result<BTree
     )
 }
 
-/// What a heartbeat says; nothing if it is gone or makes no sense.
+/// Returns the content of a heartbeat. Null if the heartbeat is gone or invalid.
 async fn heartbeat(documents: &StoreDocuments, name: &str) -> anyhow::Result<serde_json::Value> {
     let found = documents.get(name).await?;
     Ok(found

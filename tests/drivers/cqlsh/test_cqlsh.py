@@ -37,7 +37,7 @@ def cqlsh(target):
 
 @pytest.fixture(scope="module")
 def schema(target, cqlsh):
-    """A keyspace with one of each thing that DESCRIBE shows."""
+    """Yields a keyspace with one of each thing that DESCRIBE shows."""
     name = f"cqlsh{os.getpid()}"
     code, _, err = cqlsh(f"""
         CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}};
@@ -105,7 +105,7 @@ def test_describe_type_and_index(cqlsh, schema):
 
 
 def test_describe_keyspace_recreates_it(cqlsh, schema, tmp_path):
-    """What DESCRIBE KEYSPACE prints makes the same keyspace when it is run."""
+    """The output of DESCRIBE KEYSPACE makes the same keyspace when it is run."""
     out = ok(cqlsh(f"DESCRIBE KEYSPACE {schema}"))
     assert out.index("TYPE " + schema + ".address") < out.index("TYPE " + schema + ".person")
     copy = schema + "copy"

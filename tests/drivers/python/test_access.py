@@ -31,7 +31,7 @@ def secured(tmp_path):
 
 
 def refusal(server, name, password):
-    """The server's words."""
+    """Returns the server's error message for a failed log-in."""
     with pytest.raises(NoHostAvailable) as refused:
         log_in(server, name, password)
     error = next(iter(refused.value.errors.values()))
@@ -73,7 +73,7 @@ def test_permissions_are_in_force_at_once(secured):
     root.execute("CREATE ROLE readers")
     root.execute("GRANT readers TO ann")
     ann = log_in(secured, "ann", "a")
-    # What is prepared by one is not allowed to another.
+    # A statement that one role has prepared needs the permissions of the role that executes it.
     select = "SELECT * FROM k.t WHERE k = ?"
     root.execute(root.prepare(select), (1,))
     prepared = ann.prepare(select)

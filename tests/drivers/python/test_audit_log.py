@@ -31,7 +31,7 @@ class Log:
         return [LINE.fullmatch(line) for line in lines]
 
     def next(self, count):
-        """The next entries, when there are that many."""
+        """Returns the next entries, after waiting until there are `count`."""
         helenus.wait_until(lambda: len(self.entries()) >= self.taken + count, what=f"{count} more entries")
         new = self.entries()[self.taken:]
         self.taken += len(new)

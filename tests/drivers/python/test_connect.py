@@ -94,7 +94,7 @@ def test_use_and_set_keyspace(target, session, keyspace):
 
 
 def test_authentication_is_not_asked(target):
-    """Credentials given to a server that asks for none do no harm."""
+    """A server without authentication accepts credentials."""
     from cassandra.auth import PlainTextAuthProvider
     s = target.connect(auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
     assert s.execute("SELECT key FROM system.local").one().key == "local"

@@ -40,7 +40,7 @@ def views(ks):
 
 
 def paged(session, cql, fetch_size):
-    """The rows, page by page."""
+    """Returns the rows, read page by page."""
     state, rows = None, []
     for _ in range(20):
         page = session.execute(SimpleStatement(cql, fetch_size=fetch_size), paging_state=state)

@@ -11,7 +11,7 @@ ROW_BYTES = 200
 
 
 def estimates(session, table, source="size_estimates", **more):
-    """By the first token of a range: how many partitions, of how many bytes."""
+    """Returns the end, number of partitions and their mean size in bytes for each range, by its first token."""
     conditions = "".join(f" AND {name} = '{value}'" for name, value in more.items())
     rows = session.execute(f"SELECT * FROM system.{source} WHERE keyspace_name = 'k' AND table_name = '{table}'{conditions}")
     return {int(r.range_start): (int(r.range_end), r.partitions_count, r.mean_partition_size) for r in rows}
@@ -40,7 +40,7 @@ def test_estimates(node):
     assert sum(count for _, count, _ in few.values()) == 7
     assert all(3 * ROW_BYTES < size < 6 * ROW_BYTES for _, _, size in few.values())
     assert {row[1:] for row in estimates(session, "none").values()} == {(0, 0)}
-    # What is read has a bound, and a partition that goes beyond it counts for as much.
+    # The sampling of a partition is bounded, so a larger partition counts with the bound.
     assert all(size < 5 << 20 for _, _, size in estimates(session, "wide").values())
 
     assert estimates(session, "many", "table_estimates", range_type="primary") == many

@@ -91,7 +91,7 @@ def test_events_of_what_else_has_changed(target, session, keyspace):
 
 
 def test_views_columns_follow_their_table(ks):
-    """The driver reads the view anew, for it is told of it."""
+    """The driver reads the view again after the event of a schema change."""
     ks.execute("CREATE TABLE t (k int PRIMARY KEY, v int)")
     ks.execute("CREATE MATERIALIZED VIEW whole AS SELECT * FROM t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)")
     views = lambda: ks.cluster.metadata.keyspaces[ks.keyspace].views

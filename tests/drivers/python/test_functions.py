@@ -58,7 +58,7 @@ def test_functions_that_do_not_end_hold_nobody_else_up(target, ks):
     for request in endless:
         with pytest.raises(FunctionFailure, match="ran longer than 1500ms"):
             request.result()
-    # Of these, the first may have come before the functions, and the last after one of them.
+    # Up to two of these reads may have run without the functions: the first before them, and the last after one of them.
     assert served > 5, f"{served} reads were served while functions ran for 1.5 s"
     for other in others:
         other.cluster.shutdown()

@@ -96,7 +96,7 @@ def test_terms_of_indexes(guarded):
     guarded.execute("DELETE e['xxxxxxxxx'] FROM k.indexed WHERE p = 1")
     assert warnings(guarded, insert.format("f", "[1, 2]")) == [too_large("f", 20, "warning", 16, "sai_frozen_term_size")]
     assert too_large("w", 16, threshold=12, guardrail="sai_vector_term_size") in refused(guarded, insert.format("w", "[1, 2, 3, 4]"))
-    # Those of columns without an index may be longer.
+    # Values of columns without an index may be longer.
     guarded.execute("INSERT INTO k.t (p, c, v) VALUES (2, 1, 'xxxxxxxxx')")
 
 

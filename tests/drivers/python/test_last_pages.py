@@ -1,4 +1,4 @@
-"""Whether a page that holds the last row says that another one follows: it does only where Cassandra can't know yet."""
+"""The page with the last row announces another page only where Cassandra cannot know yet that no row follows."""
 
 import pytest
 from cassandra.query import SimpleStatement
@@ -39,7 +39,7 @@ def test_where_pages_end(target, tables, version):
         ("SELECT k FROM single WHERE k IN (1, 2)", 2, [2]),
         ("SELECT k FROM single WHERE k IN (1, 2, 3)", 2, [2, 1]),
         ("SELECT k FROM single WHERE k IN (1, 2, 9)", 2, [2, 0]),
-        # Nothing is known of what follows a row in a range, or in a partition of many.
+        # In a range, or in a partition of many rows, it is not known whether another row follows.
         ("SELECT k FROM single", 1, [1, 1, 1, 0]),
         ("SELECT k FROM single", 3, [3, 0]),
         ("SELECT c FROM wide WHERE k = 1", 5, [5, 0]),

@@ -67,7 +67,7 @@ def test_indexes_and_types(schema):
 
 
 def test_exported_cql_makes_the_same_table(ks, schema):
-    """What the driver exports can be executed in another keyspace and reads back as the same."""
+    """The driver's export of the schema can be executed in another keyspace, and has the same export there."""
     other = schema.name + "b"
     script = schema.export_as_string().replace(schema.name, other)
     try:

@@ -115,7 +115,7 @@ def test_pages_before_and_after_a_change_of_the_table(target, ks, version):
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_statement_that_has_become_wrong(target, ks, version):
-    """What no longer can be run fails in the words that its text would fail in now, and works again when it can."""
+    """A prepared statement that has become invalid fails with the same message as its text, and works again when it is valid."""
     s = target.connect(ks.keyspace, protocol_version=version)
     s.execute("CREATE TABLE t (k int PRIMARY KEY, v int, w int)")
     select, update = s.prepare("SELECT k, w FROM t WHERE k = ?"), s.prepare("UPDATE t SET w = ? WHERE k = ?")
@@ -133,7 +133,7 @@ def test_statement_that_has_become_wrong(target, ks, version):
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_a_transactions_columns_are_of_its_outcome(target, ks, version):
-    """They are sent each time, whatever the driver remembers, and follow the table."""
+    """The columns are sent with every answer, whatever the driver has cached, and follow changes of the table."""
     s = target.connect(ks.keyspace, protocol_version=version)
     s.execute("CREATE TABLE t (a int PRIMARY KEY, b int, c int)")
     insert = s.prepare("INSERT INTO t (a, b, c) VALUES (?, ?, ?) IF NOT EXISTS")

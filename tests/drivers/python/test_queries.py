@@ -14,7 +14,7 @@ from cassandra.query import (BatchStatement, BatchType, SimpleStatement, TraceUn
 
 @pytest.fixture
 def rows(ks):
-    """250 rows in 5 partitions."""
+    """Makes 250 rows in 5 partitions."""
     ks.execute("CREATE TABLE t (k int, c int, v text, PRIMARY KEY (k, c))")
     insert = ks.prepare("INSERT INTO t (k, c, v) VALUES (?, ?, ?)")
     for future in [ks.execute_async(insert, (k, c, f"{k}.{c}")) for k in range(5) for c in range(50)]:
@@ -70,7 +70,7 @@ class Pages:
         return opcode, self.answers.read(length)
 
     def refuses(self, cql, state):
-        """Whether that state is refused as none of the statement's; nothing else may be wrong."""
+        """Returns true if the paging state is refused as not belonging to the statement. No other error may occur."""
         cql = re.sub(r"FROM (\w+)(?= |$)", rf"FROM {self.keyspace}.\1", cql).encode()
         parameters = struct.pack(">HBii", 1, 0x0C, 3, len(state)) + state
         opcode, body = self.ask(7, struct.pack(">i", len(cql)) + cql + parameters)

@@ -50,7 +50,7 @@ def table(session, request):
 
 
 def passed(session, statement, times, refused=ConfigurationException):
-    """How many executions are not refused for the rate, and what a refusal says."""
+    """Returns the number of executions that are not refused because of the rate, and the message of a refusal."""
     done, words = 0, ""
     for _ in range(times):
         try:
@@ -215,7 +215,7 @@ class Wire:
         return self.answers.read(length)
 
     def error(self, cql):
-        """The code, the message and what follows."""
+        """Returns the code and the message of an error, and the bytes after them."""
         body = self.ask(QUERY, struct.pack(">i", len(cql)) + cql.encode() + b"\0\1\0")
         assert self.opcode == ERROR, body
         code, length = struct.unpack(">iH", body[:6])
@@ -257,14 +257,14 @@ def secured(tmp_path):
 
 
 def overloaded(session, statement, times):
-    """How many executions the rate of the role lets pass, and what a refusal says."""
+    """Returns the number of executions that the rate of the role allows, and the message of a refusal."""
     done, words = 0, ""
     for _ in range(times):
         try:
             session.execute(statement)
             done += 1
         except NoHostAvailable as error:
-            # The driver asks each node that it knows, of which there is one, and notes what that said while it goes on.
+            # The driver tries each node that it knows, here one, and records the node's error in another thread.
             helenus.wait_until(lambda: error.errors, what="the refusal")
             [refusal] = error.errors.values()
             assert isinstance(refusal, OverloadedErrorMessage), refusal
@@ -284,7 +284,7 @@ def test_roles_are_served_at_the_rate_of_their_level(secured):
     done, words = limited(ann, select, 1)
     assert "Role ann has exceeded 5 requests per second at this node, the limit of its service level gold" in words
     assert refusals(secured, "role") >= 40 - done
-    # Another connection of the role shares the rate; what tells drivers of the node is free.
+    # Another connection of the role shares the rate. Requests for the driver's metadata do not count.
     again = log_in(secured, "ann", "ann")
     limited(again, "INSERT INTO k.t (p, v) VALUES (1, 1)", 0)
     assert overloaded(ann, "SELECT * FROM system.local", 40)[0] == 40

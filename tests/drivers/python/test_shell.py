@@ -33,7 +33,7 @@ class Terminal:
         if self.pid == 0:
             # A program that ignores it, such as nohup, hands that down.
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
-            # The size must be known before the shell asks for it.
+            # The size must be set before the shell reads it.
             ioctl(0, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execve(command[0], command, environment)
         self.said = ""
@@ -52,7 +52,7 @@ class Terminal:
         os.write(self.file, keys.encode())
 
     def type_in(self, line, until=r"cql[\w:]*> "):
-        """Types a line; returns what is said behind its echo, up to the pattern."""
+        """Types a line. Returns the output after its echo, up to the pattern."""
         self.press(line + "\n")
         self.wait_for("\n")
         return self.wait_for(until)
@@ -93,7 +93,7 @@ def shell(target, tmp_path):
 
 @pytest.fixture
 def numbers(session, keyspace):
-    """A table with more rows than a page of the shell has."""
+    """Makes a table with more rows than a page of the shell. Returns its name."""
     session.execute(f"CREATE TABLE {keyspace}.numbers (k int, c int, name text, PRIMARY KEY (k, c))")
     insert = session.prepare(f"INSERT INTO {keyspace}.numbers (k, c, name) VALUES (0, ?, ?)")
     for future in [session.execute_async(insert, (c, f"name {c}")) for c in range(ROWS)]:
@@ -248,7 +248,7 @@ def test_login_and_its_history(tmp_path):
 
 @pytest.fixture
 def full(session, keyspace):
-    """A table with values that are hard to write as CSV; returns its name."""
+    """Makes a table with values that are hard to write as CSV. Returns its name."""
     session.execute(f"""CREATE TABLE {keyspace}.everything (k int PRIMARY KEY, s text, b blob, t timestamp, d double, i inet, o boolean,
         u uuid, l list<text>, m map<text, frozen<set<int>>>, p tuple<int, text>, "Mixed" date, x duration, v vector<float, 2>)""")
     session.execute(f"INSERT INTO {keyspace}.everything (k, s) VALUES (1, 'plain')")
@@ -259,7 +259,7 @@ def full(session, keyspace):
 
 
 def emptied(session, table):
-    """The rows of a table, which is empty afterwards."""
+    """Returns the rows of a table, and truncates it."""
     rows = set(map(str, session.execute(f"SELECT * FROM {table}")))
     session.execute(f"TRUNCATE {table}")
     return rows
@@ -314,7 +314,7 @@ def test_copy_counts_counters(shell, session, keyspace, tmp_path):
 
 
 def interrupted(terminal, command, mark):
-    """Presses Ctrl-C in a COPY when it has noted how far it is; returns what it said."""
+    """Presses Ctrl-C in a COPY after its first mark. Returns its output."""
     terminal.press(command + "\n")
     deadline = time.monotonic() + LIMIT_S
     while not mark.exists():

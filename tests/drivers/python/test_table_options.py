@@ -36,7 +36,7 @@ def warnings(session, statement):
 
 
 def read_often(session, table):
-    """What reading and writing one row does to the row cache: rows more, requests, hits."""
+    """Reads and writes one row repeatedly. Returns the row cache's increase in entries, requests and hits."""
     before = row_cache(session)
     for value in range(5):
         session.execute(f"INSERT INTO {table} (k, v) VALUES (1, {value})")
@@ -51,7 +51,7 @@ def test_a_table_without_caching_stays_out_of_the_row_cache(session):
     entries, _, hits = read_often(session, "cached")
     assert entries == 1 and hits >= 1
     assert read_often(session, "uncached") == (0, 0, 0)
-    # It follows changes of the option.
+    # Changes of the option take effect.
     assert warnings(session, "ALTER TABLE uncached WITH caching = {'keys': 'ALL', 'rows_per_partition': 'NONE'}") == []
     entries, _, hits = read_often(session, "uncached")
     assert entries == 1 and hits >= 1
@@ -72,7 +72,7 @@ def flush(node):
 
 
 class Flushes:
-    """Whether the node has flushed a memtable since this was made."""
+    """Detector of flushes of a node since it was created."""
 
     def __init__(self, node):
         self.node, self.before = node, self.count(node)
@@ -106,7 +106,7 @@ def test_a_tablet_with_rows_of_the_table_is_flushed_by_time(node, session):
         helenus.wait_until(flushes.has_come, 3, "a flush of rows that may stay")
 
 
-# What drivers' schema builders and a DESCRIBE of Cassandra 5 write.
+# Options that drivers' schema builders and a DESCRIBE of Cassandra 5 write.
 USUAL = (
     "compaction = {'class': 'org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy', 'max_threshold': '16'} AND speculative_retry = '95p' "
     "AND caching = {'keys': 'ALL', 'rows_per_partition': '10'} AND compression = {'class': 'ZstdCompressor'} AND bloom_filter_fp_chance = 0.2"

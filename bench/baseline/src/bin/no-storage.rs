@@ -1,8 +1,8 @@
 //! A server that answers without storage: the cost of a request before any row is touched.
 //!
-//! The transport, the schema, parsing, planning, preparing and binding are Helenus's own, and DDL and unprepared statements run
-//! as ever. Executing a prepared statement (alone or in a batch) finds its plan, binds its values, and answers: a SELECT with one
-//! row of values of fixed lengths, everything else with nothing. Neither keys nor operands are encoded, no cache is looked up.
+//! The transport, the schema, parsing, planning, preparing and binding are Helenus's own. DDL and unprepared statements run as usual. The
+//! execution of a prepared statement (alone or in a batch) finds its plan, binds its values, and answers: a SELECT with one row of values
+//! of fixed lengths, all else with nothing. Neither keys nor operands are encoded, and no cache is used.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -33,10 +33,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
     about = "Serves CQL without storage: prepared statements are bound and answered, no row is touched"
 )]
 struct Args {
-    /// Where CQL is served
+    /// The address for CQL
     #[arg(long, default_value = "127.0.0.1:9042")]
     listen: SocketAddr,
-    /// Bytes of each value that a SELECT answers with
+    /// Bytes of each value in the answer to a SELECT
     #[arg(long, default_value_t = 256)]
     value_bytes: usize,
 }
@@ -79,7 +79,7 @@ struct NoStorage {
 }
 
 impl NoStorage {
-    /// Answers a prepared statement as if it had been run.
+    /// Answers a prepared statement without running it.
     fn answer(&self, prepared: &engine::Prepared, values: &BoundValues) -> Result<Response, CqlError> {
         let planned = self.engine.current_plan(prepared)?;
         planned.markers.bind(values)?;

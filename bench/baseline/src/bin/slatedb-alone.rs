@@ -1,8 +1,8 @@
-//! SlateDB alone: the cost of a merge in batches of several sizes, flushes and compactions included, and of a get.
+//! SlateDB alone: the cost of a merge in batches of several sizes, including flushes and compactions, and of a get.
 //!
-//! Plain SlateDB on a local folder with its own defaults but for the log: each batch is applied without waiting for it to be durable,
-//! and SlateDB's write-ahead log is written every 100 ms as it is by default. Keys of 46 B, values of 256 B that don't compress,
-//! uniformly random keys; CPU time is the whole process's, the making of rows included, which is measured first and taken off.
+//! SlateDB runs on a local folder with its default settings. Batches do not wait for durability; SlateDB's write-ahead log is written every
+//! 100 ms, its default. Keys have 46 B and are uniformly random; values have 256 incompressible bytes. The CPU time is that of the whole
+//! process. The cost of generating rows is measured first and subtracted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Parser, Debug, Clone)]
 #[command(about = "What SlateDB alone takes of the CPU for a merge and a get")]
 struct Args {
-    /// Rows of one batch; several are measured one after the other, each in a database of its own
+    /// Rows per batch; several sizes are measured one after the other, each in its own database
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 1000])]
     batch: Vec<u64>,
-    /// Rows that are written in each
+    /// Rows written to each database
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
     /// Distinct keys
@@ -32,10 +32,10 @@ struct Args {
     keys: u64,
     #[arg(long, default_value_t = 256)]
     value_bytes: usize,
-    /// Tasks that write or read side by side
+    /// Concurrent tasks that write or read
     #[arg(long, default_value_t = 8)]
     tasks: u64,
-    /// Gets after the writes
+    /// Number of gets after the writes
     #[arg(long, default_value_t = 500_000)]
     gets: u64,
 }
@@ -112,7 +112,7 @@ async fn measure(args: &Args, batch: u64, making_us: f64) -> Result<()> {
     Ok(())
 }
 
-/// Runs tasks side by side to their end.
+/// Runs tasks concurrently to their end.
 async fn each_task<F>(tasks: u64, task: impl Fn(u64) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>> + Send + 'static,
@@ -147,7 +147,7 @@ async fn get(args: Args, db: Db, task: u64) -> Result<()> {
 }
 
 fn key(number: u64) -> Bytes {
-    // Scattered, as tokens scatter rows.
+    // The hash scatters rows, as tokens do.
     format!("{:08x}{number:038}", (number as u32).wrapping_mul(0x9E37_79B9)).into()
 }
 
@@ -157,10 +157,10 @@ fn row(args: &Args, random: &mut SmallRng) -> (Bytes, Bytes) {
     (key(random.random_range(0..args.keys)), value.into())
 }
 
-/// CPU time that this process has taken.
+/// Returns the CPU time of this process.
 fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The command's name is in parentheses and may hold anything.
+    // The command's name is in parentheses and may contain any characters.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 = fields
         .split_whitespace()

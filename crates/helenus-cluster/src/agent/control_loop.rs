@@ -1,4 +1,4 @@
-//! The agent's main loop: reads the cluster's state, decides, writes the cluster document, and gives the tablet task runner its commands.
+//! The agent's main loop. It reads the cluster's state, decides, writes the cluster document, and gives commands to the tablet task runner.
 
 mod document_reader;
 
@@ -21,14 +21,14 @@ use crate::ids::{Epoch, TabletId, Version};
 use crate::stability::StabilityTracker;
 use crate::view::NodeState;
 
-/// Documents written in a row before the agent looks around again.
+/// Maximum number of writes in a row before the agent refreshes its knowledge.
 const WRITES_IN_A_ROW_MAX: usize = 8;
-/// How often a node that is about to be given a tablet looks whether it has been, should it not be told.
+/// Time between two reads of the document by a node that is about to get a tablet, in case it misses the announcement.
 const EXPECTING_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a node that is about to join looks whether it has a lease.
+/// Time between two checks for a lease by a node that is about to join.
 const WANTING_LEASE_INTERVAL: Duration = Duration::from_millis(25);
 
-/// The leading node looks through the store for what was left behind after so many leases, and then every so often.
+/// Number of leases before the leading node first sweeps the store for orphaned data, and between later sweeps.
 const FIRST_SWEEP_LEASES: u32 = 30;
 const SWEEP_LEASES: u32 = 300;
 
@@ -38,17 +38,17 @@ pub(super) struct ControlLoop {
     context: AgentContext,
     me: NodeRecord,
     failure_detector: FailureDetector,
-    /// The last look at the heartbeats failed.
+    /// True if the last check of the heartbeats failed.
     is_blind: bool,
-    /// The last write of the cluster document failed.
+    /// True if the last write of the cluster document failed.
     is_mute: bool,
-    /// What this node hosts of the tablets.
+    /// The state of the tablets on this node.
     pub local_tablets: LocalTablets,
     events: mpsc::UnboundedReceiver<TabletTaskEvent>,
     known: Option<(Version, Arc<ClusterDocument>)>,
     /// The stamp of the document when it was last read.
     read_stamp: Option<String>,
-    /// The document has shown this node in this incarnation.
+    /// True if the document has shown this node in this incarnation.
     joined: bool,
     draining: bool,
     loads: BTreeMap<TabletId, TabletLoad>,
@@ -59,7 +59,7 @@ pub(super) struct ControlLoop {
     next_read: Option<Duration>,
     last_read: Duration,
     next_tend: Duration,
-    /// When the store is looked through next for what was left behind.
+    /// Time of the next sweep of the store for orphaned data.
     next_sweep: Duration,
 }
 
@@ -103,7 +103,7 @@ impl ControlLoop {
             self.refresh().await;
             loop {
                 if let Some(end) = self.apply_decisions().await? {
-                    // A node that has left still passes requests on, for a while.
+                    // A node that has left still forwards requests for a while, so it needs the last view.
                     self.publish();
                     return Ok(end);
                 }
@@ -113,7 +113,8 @@ impl ControlLoop {
                     self.local_tablets.reconcile(&document);
                 }
                 self.publish();
-                // Clients may be waiting for what has happened: it comes before a look around, but does not keep the node from one for long.
+                // Clients may be waiting for the effect of an event, so decisions come before the next refresh. But events must not delay a
+                // refresh for long.
                 let overdue = self.next_check + self.check_interval();
                 if !self.wait(agent_requests).await || self.context.now() >= overdue {
                     break;
@@ -134,7 +135,7 @@ impl ControlLoop {
         self.known.as_ref().map(|(_, document)| document.clone())
     }
 
-    /// Brings what this node knows up to date, as far as it is time to.
+    /// Updates the known state of the cluster, as far as it is due.
     async fn refresh(&mut self) {
         let document = self.document();
         if self.context.now() >= self.next_check {
@@ -159,7 +160,7 @@ impl ControlLoop {
         }
     }
 
-    /// What the leading node does now and then, and a joining one before it takes its share.
+    /// Does the periodic work of the leading node, and reads the loads for a joining node before it takes its share.
     async fn run_leader_duties(&mut self, document: &ClusterDocument) {
         let now = self.context.now();
         if now < self.next_tend {
@@ -217,7 +218,7 @@ impl ControlLoop {
         })
     }
 
-    /// Writes what there is to write. Returns how the incarnation ended, if it did.
+    /// Writes the document as long as there are changes to write. Returns the reason if the incarnation has ended.
     async fn apply_decisions(&mut self) -> Result<Option<IncarnationEnd>, ClusterError> {
         // A node without a lease would join only to be expelled.
         if !self.joined && !self.draining && !self.context.shared.may_serve() {
@@ -241,7 +242,7 @@ impl ControlLoop {
                     break;
                 }
                 Decision::IncompatibleMember(member, error) => {
-                    // One that has ended need not be understood.
+                    // A member that has ended need not be compatible.
                     if self.failure_detector.renews(member) {
                         return Err(error);
                     }
@@ -257,7 +258,7 @@ impl ControlLoop {
             };
             match written {
                 Ok(()) => {}
-                // Who was faster may have told of it.
+                // The node that was faster may have announced its version.
                 Err(DocumentError::Conflict) if self.take_announcement() => {}
                 Err(DocumentError::Conflict) => self.read().await,
                 Err(DocumentError::Unavailable(reason)) => {
@@ -273,7 +274,7 @@ impl ControlLoop {
         Ok(None)
     }
 
-    /// Says why this node can't write what it should; once for each reason.
+    /// Reports the reason for which this node cannot write a change. Reports each reason once.
     fn report_obstacle(&self, reason: String) {
         if self.joined {
             tracing::error!(%reason, "the cluster document can't be changed");
@@ -307,7 +308,7 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Does what an operator asked for.
+    /// Makes a change that an operator has requested.
     async fn change(&mut self, change: MembershipChange, reply: Reply) -> Result<(), DocumentError> {
         let Some(document) = self.document() else {
             let _ = reply.send(Err(ClusterError::Refused("this node has not joined yet".into())));
@@ -333,7 +334,7 @@ impl ControlLoop {
             },
             refused => refused,
         };
-        // Who no longer waits need not be told.
+        // Sending fails if the caller no longer waits, which is no error.
         let _ = reply.send(result);
         Ok(())
     }
@@ -350,7 +351,7 @@ impl ControlLoop {
         }
     }
 
-    /// Shows the rest of the node what is known now.
+    /// Publishes the known state to the rest of the node.
     fn publish(&mut self) {
         let Some((version, document)) = &self.known else {
             return;
@@ -373,7 +374,7 @@ impl ControlLoop {
         });
     }
 
-    /// Waits for something to happen, or for the time to look again; true if something has happened.
+    /// Waits for an event, or until the next check is due. Returns true if there was an event.
     async fn wait(&mut self, agent_requests: &mut AgentRequests) -> bool {
         let now = self.context.now();
         let pause = self.next_time().saturating_sub(now);
@@ -392,7 +393,7 @@ impl ControlLoop {
         while let Ok(request) = agent_requests.requests.try_recv() {
             self.handle_request(request);
         }
-        // Whatever is written next should build on it.
+        // The next write should build on the announced version.
         self.take_announcement() || is_news
     }
 

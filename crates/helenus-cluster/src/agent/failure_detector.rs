@@ -1,7 +1,9 @@
-//! Detects failed nodes: sees which heartbeats have changed, reads those that have not for long, and expels nodes whose lease has ended.
+//! Detects failed nodes: watches which heartbeats change, reads those that have not changed for long, and expels nodes whose lease has
+//! ended.
 //!
-//! A look asks for the stamps of the members' heartbeats by name while these are few, and by a listing otherwise: in an object store a listing costs
-//! as much as twelve requests for one document. Every now and then there is a listing anyway, which also shows the heartbeats of former members.
+//! A check requests the stamps of the members' heartbeats by name while these are few, and lists them otherwise. In an object store, a
+//! listing costs as much as twelve requests for one document. A listing is made from time to time anyway, because it also shows the
+//! heartbeats of former members.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,24 +18,24 @@ use crate::heartbeat::{Heartbeat, HeartbeatState, member_of, name_of};
 use crate::ids::{HostId, Member, TabletId};
 use crate::lease_monitor::{HeartbeatRead, LeaseMonitor, LeaseVerdict, Seen};
 
-/// Nobody's heartbeat is deleted before it was quiet for this many leases: no write to it can still be on its way by then.
+/// Number of leases without a change after which the heartbeat of a former member is deleted. No write to it can be in flight by then.
 const LEFTOVER_LEASES: u32 = 30;
-/// As many heartbeats at most are asked for by name.
+/// Maximum number of heartbeats that are requested by name.
 const NAMED_MAX: usize = 10;
-/// There is a listing every so many leases at least.
+/// Maximum time between two listings, in leases.
 const LISTING_LEASES: u32 = 15;
 
 pub(super) struct FailureDetector {
     context: AgentContext,
     me: Member,
-    /// This node's earlier incarnations have stopped, so that their leases need not be waited for.
+    /// True if this node's earlier incarnations have stopped, so that their leases need not be waited for.
     previous_incarnation_stopped: bool,
     watch: LeaseMonitor,
     /// Members whose leases have ended.
     pub dead: BTreeSet<Member>,
-    /// The stamp that the newest look showed for the cluster document.
+    /// The stamp of the cluster document in the newest check.
     pub document_stamp: Option<String>,
-    /// When the heartbeats are listed next.
+    /// Time of the next listing of the heartbeats.
     next_listing: Duration,
 }
 
@@ -57,7 +59,7 @@ impl FailureDetector {
         self.context.config.expiry(Duration::from_millis(node.lease_ms))
     }
 
-    /// Quiet for this long, a node is given nothing and its heartbeat is read.
+    /// Returns the time without a change after which a node is suspected: it is given no tablets, and its heartbeat is read.
     fn suspicion(&self, node: &NodeRecord) -> Duration {
         self.expiry(node) * 2 / 3
     }
@@ -70,7 +72,7 @@ impl FailureDetector {
         document.nodes.iter().filter(|node| node.member() != self.me)
     }
 
-    /// Sees who has renewed its lease, and whether the cluster document has changed.
+    /// Checks which nodes have renewed their leases, and whether the cluster document has changed.
     pub async fn check_heartbeats(
         &mut self,
         document: Option<&ClusterDocument>,
@@ -118,7 +120,7 @@ impl FailureDetector {
         Ok(())
     }
 
-    /// Reads the heartbeats of quiet nodes, and ends the leases of those that were quiet too long.
+    /// Reads the heartbeats of quiet nodes, and ends the leases of those that were quiet for too long.
     pub async fn expire_leases(&mut self, document: &ClusterDocument) {
         self.dead.retain(|member| document.has(*member));
         let now = self.context.now();
@@ -136,7 +138,7 @@ impl FailureDetector {
                 Some((_, Ok(heartbeat))) if heartbeat.state == HeartbeatState::Expelled => {
                     HeartbeatRead::Expelled
                 }
-                // One that can't be read is as good as any other to be overwritten.
+                // A heartbeat that cannot be decoded is overwritten like any other.
                 Some((version, _)) => HeartbeatRead::Live(version),
             };
             self.watch.found(member, found);
@@ -163,7 +165,7 @@ impl FailureDetector {
         }
     }
 
-    /// A node whose own lease has run out is in no position to judge others.
+    /// Ends the lease of a node by overwriting its heartbeat. A node whose own lease has run out must not judge other nodes.
     async fn end_lease(&mut self, node: &NodeRecord, expect: Expect) {
         if !self.context.shared.may_serve() {
             return;
@@ -190,7 +192,7 @@ impl FailureDetector {
                 super::handle::count(&self.context.shared.counters.expulsions);
                 self.dead.insert(member);
             }
-            // It renewed its lease after all, or someone else was faster, or nobody knows: look again.
+            // The node has renewed its lease after all, another node was faster, or the outcome is unknown. The next check finds out.
             Err(_) => self.watch.changed(member, self.context.now()),
         }
     }
@@ -205,7 +207,7 @@ impl FailureDetector {
         join_all(reads).await.into_iter().flatten().collect()
     }
 
-    /// Asks everyone's heartbeat what the tablets cost.
+    /// Reads the loads of tablets from the heartbeats of all nodes.
     pub async fn read_loads(&self, document: &ClusterDocument) -> BTreeMap<TabletId, TabletLoad> {
         let members: Vec<_> = document.nodes.iter().map(NodeRecord::member).collect();
         let mut loads = BTreeMap::new();
@@ -217,7 +219,7 @@ impl FailureDetector {
                 tracing::warn!(%member, store = ?heartbeat.store, "a heartbeat of another store lies in this one's bucket");
                 continue;
             }
-            // A heartbeat may still show a tablet that has moved on; its owner's figures count.
+            // A heartbeat may still show a tablet that has moved, so only the owner's figures count.
             let own = heartbeat
                 .tablets
                 .iter()
@@ -232,7 +234,7 @@ impl FailureDetector {
         loads
     }
 
-    /// Whether the member was seen to renew its lease.
+    /// Returns true if the member was seen to renew its lease.
     pub fn renews(&self, member: Member) -> bool {
         self.watch.renews(member)
     }
@@ -250,7 +252,7 @@ impl FailureDetector {
         suspects.map(|node| node.host_id).collect()
     }
 
-    /// When someone's silence will next mean something.
+    /// Returns the next time at which the silence of a node reaches a limit. `None` if there is no such time.
     pub fn next_look(&self, document: &ClusterDocument) -> Option<Duration> {
         let now = self.context.now();
         self.others(document)
@@ -263,7 +265,7 @@ impl FailureDetector {
             .min()
     }
 
-    /// Deletes the heartbeats of nodes that are long gone.
+    /// Deletes the heartbeats of nodes that left long ago.
     pub async fn delete_leftovers(&self, document: &ClusterDocument) {
         let members = document.nodes.iter().map(NodeRecord::member).collect();
         let limit = self.context.config.lease * LEFTOVER_LEASES;

@@ -13,25 +13,25 @@ use crate::error::ClusterError;
 use crate::ids::{HostId, Incarnation, LeaseTerm, Member, TabletId, Version};
 use crate::view::{ClusterView, NodeInfo, NodeStatus};
 
-/// Members of the past that are remembered, about.
+/// Approximate number of former members that are remembered.
 const SEEN_MAX: usize = 4096;
 
-/// Where the agent stands.
+/// The state of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentState {
-    /// Not in the cluster yet, or not any more after it lost its lease; why it is still waiting, for people.
+    /// Not in the cluster yet, or not any more after the lease was lost. The text is the reason for which the node is still waiting.
     Joining(String),
-    /// In the cluster. It has opened the tablets that were its own when it joined.
+    /// In the cluster, with all tablets open that were the node's own when it joined.
     Serving,
-    /// Hands its tablets over.
+    /// Handing over its tablets, to leave the cluster.
     Leaving,
-    /// Out of the cluster, all tablets closed: the process may end.
+    /// Out of the cluster, with all tablets closed. The process may end.
     Left,
-    /// Stopped for a reason that waiting does not cure.
+    /// Stopped for a reason that waiting cannot resolve.
     Failed(ClusterError),
 }
 
-/// What a handle asks the agent to do.
+/// A request of a handle to the agent.
 #[derive(Debug)]
 pub(super) enum Request {
     TabletLost(TabletId),
@@ -39,7 +39,7 @@ pub(super) enum Request {
     Change(MembershipChange, oneshot::Sender<Result<(), ClusterError>>),
 }
 
-/// A change that an operator asks for.
+/// A change that an operator requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum MembershipChange {
     Move { tablet: TabletId, to: HostId },
@@ -48,19 +48,19 @@ pub(super) enum MembershipChange {
     Forget { node: HostId },
 }
 
-/// What an agent has done since it started.
+/// Counters of an agent since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AgentCounts {
-    /// Tablets opened, and closed to be handed over.
+    /// Number of tablets that were opened, and that were closed to be handed over.
     pub opened: u64,
     pub closed: u64,
-    /// Splits and merges carried out.
+    /// Number of splits and merges that were carried out.
     pub reshaped: u64,
-    /// Nodes whose leases this one has ended.
+    /// Number of nodes whose leases this node has ended.
     pub expulsions: u64,
-    /// Times that this node lost its own.
+    /// Number of times that this node lost its own lease.
     pub leases_lost: u64,
-    /// Renewals of the lease.
+    /// Number of renewals of the lease.
     pub renewals: u64,
 }
 
@@ -88,43 +88,43 @@ impl Counters {
     }
 }
 
-/// One more.
+/// Increments a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A version of the cluster document that was written.
+/// A written version of the cluster document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DocumentVersion {
-    /// 0 before any was.
+    /// The version. 0 if none was written yet.
     pub version: Version,
-    /// The document; empty where only its version was told.
+    /// The document. Empty if only its version was announced.
     pub content: Arc<[u8]>,
 }
 
-/// What the agent and its handles share.
+/// State that the agent and its handles share.
 pub(super) struct Shared {
     pub clock: Arc<dyn Clock>,
-    /// Nanoseconds of the monotonic clock; 0 when there is no lease.
+    /// End of the lease, in nanoseconds of the monotonic clock. 0 if there is no lease.
     deadline_ns: AtomicU64,
-    /// Stays so far. The tablets of one have been given up when the next one begins.
+    /// Number of stays in the cluster so far. The tablets of one stay have been given up when the next one begins.
     stays: AtomicU64,
     pub view: watch::Sender<Arc<ClusterView>>,
     pub state: watch::Sender<AgentState>,
-    /// The cluster document as this node wrote it last.
+    /// The last version of the cluster document that this node wrote.
     pub written: watch::Sender<DocumentVersion>,
-    /// The newest that another node has told of, until the agent takes it.
+    /// The newest version that another node has announced, until the agent takes it.
     announced: Mutex<Option<DocumentVersion>>,
     /// Error of the last renewal of the lease. `None` if the renewal succeeded.
     renewal_error: Mutex<Option<String>>,
-    /// This node in its present incarnation.
+    /// This node in its current incarnation. `None` before it begins to join.
     member: Mutex<Option<Member>>,
-    /// Who is in the cluster, or was while this node looked.
+    /// The members that are in the cluster, or that this node has seen in it.
     seen: Mutex<BTreeSet<Member>>,
-    /// Wakes the agent up to look at the cluster document at once.
+    /// Wakes the agent to read the cluster document at once.
     pub refresh: Notify,
     pub counters: Counters,
-    /// Whether the agent is to follow the cluster no more.
+    /// True if the agent is to stop following the cluster.
     pub stopped: watch::Sender<bool>,
     requests: mpsc::UnboundedSender<Request>,
 }
@@ -151,7 +151,7 @@ impl Shared {
         (Arc::new(shared), receiver)
     }
 
-    /// A renewal that began at `start` has succeeded.
+    /// Extends the lease after a successful renewal that began at `start`.
     pub fn extend_lease(&self, start: Duration, lease: Duration) {
         count(&self.counters.renewals);
         let deadline = (start + lease).as_nanos() as u64;
@@ -159,7 +159,7 @@ impl Shared {
         *held(&self.renewal_error) = None;
     }
 
-    /// Notes the error of a renewal. Returns true for the first one after a success.
+    /// Records the error of a renewal. Returns true for the first one after a success.
     pub fn note_renewal_error(&self, error: String) -> bool {
         held(&self.renewal_error).replace(error).is_none()
     }
@@ -169,18 +169,18 @@ impl Shared {
         self.deadline_ns.store(0, Ordering::Release);
     }
 
-    /// What another node has told of, once.
+    /// Returns the announced version of the document and clears it. `None` if there is none.
     pub fn take_announced(&self) -> Option<DocumentVersion> {
         held(&self.announced).take()
     }
 
-    /// An incarnation begins.
+    /// Begins an incarnation.
     pub fn set_member(&self, member: Member) {
         self.stays.fetch_add(1, Ordering::AcqRel);
         *held(&self.member) = Some(member);
     }
 
-    /// The document is this store's own: who is in it may speak to this node, also for a while after leaving.
+    /// Remembers the members in a document of this store. They may call this node, also for a while after they have left.
     pub fn remember(&self, document: &ClusterDocument) {
         let mut seen = held(&self.seen);
         if seen.len() > SEEN_MAX {
@@ -198,18 +198,19 @@ impl Shared {
         LeaseTerm(self.stays.load(Ordering::Acquire))
     }
 
-    /// The lease is looked at first: if it is one of a later stay, so is the term.
+    /// Returns true if the lease is valid and the stay is that of `term`. The lease is checked first: if a later stay has begun by then,
+    /// the term shows that.
     pub fn may_serve_since(&self, term: LeaseTerm) -> bool {
         self.may_serve() && self.lease_term() == term
     }
 }
 
-/// Nothing that panics happens while one of them is held.
+/// Locks a mutex. No code panics while one is held, so a poisoned one is safe to use.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The rest of the node's side of an [`Agent`](crate::Agent). Cheap to clone; outlives the agent.
+/// The interface of an [`Agent`](crate::Agent) for the rest of the node. Cheap to clone, and outlives the agent.
 #[derive(Clone)]
 pub struct AgentHandle {
     shared: Arc<Shared>,
@@ -221,7 +222,7 @@ pub struct AgentRequests {
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
 }
 
-/// Whoever waits for an agent that is gone is told.
+/// Callers that wait for an agent that is gone are notified.
 impl Drop for AgentRequests {
     fn drop(&mut self) {
         self.shared.end_lease();
@@ -236,7 +237,8 @@ impl Drop for AgentRequests {
 }
 
 impl AgentHandle {
-    /// A handle, which the tablet host and all others can have at once, and the requests_of_handles that an [`Agent`](crate::Agent) is then made with.
+    /// Returns a handle for the tablet host and all other users, and the receiver of its requests, with which an [`Agent`](crate::Agent) is
+    /// created.
     pub fn channel(clock: Arc<dyn Clock>) -> (Self, AgentRequests) {
         let (shared, requests) = Shared::new(clock);
         let handle = AgentHandle {
@@ -245,8 +247,8 @@ impl AgentHandle {
         (handle, AgentRequests { shared, requests })
     }
 
-    /// A handle without an agent, for tests of what stands above: the node `here` sees `view`, its lease never ends, and nothing is done on
-    /// request.
+    /// Returns a handle without an agent, for tests of the layers above. The node `here` sees `view`, its lease never ends, and requests
+    /// have no effect.
     pub fn detached(view: ClusterView, here: HostId, clock: Arc<dyn Clock>) -> Self {
         let (shared, _) = Shared::new(clock);
         shared.extend_lease(Duration::ZERO, Duration::from_nanos(u64::MAX));
@@ -261,61 +263,63 @@ impl AgentHandle {
         AgentHandle { shared }
     }
 
-    /// This node's present incarnation in the cluster, once it has begun to join.
+    /// Returns this node's current incarnation. `None` before it begins to join.
     pub fn incarnation(&self) -> Option<Incarnation> {
         held(&self.shared.member).map(|member| member.incarnation)
     }
 
-    /// Whether the cluster document of this node's own store has shown that node in that incarnation. No node of another store can be, not
-    /// even of a copy: an incarnation is made for a incarnation in one cluster.
+    /// Returns true if the cluster document of this store has shown that node in that incarnation. No node of another store qualifies, not
+    /// even of a copy, because an incarnation is created for one cluster.
     pub fn has_seen(&self, host_id: HostId, incarnation: Incarnation) -> bool {
         let member = Member { host_id, incarnation };
         held(&self.shared.seen).contains(&member)
     }
 
-    /// What the agent has done.
+    /// Returns the agent's counters.
     pub fn counts(&self) -> AgentCounts {
         self.shared.counters.read()
     }
 
-    /// Whether this node's lease is valid by its own clock.
+    /// Returns true if this node's lease is valid by its own clock.
     pub fn may_serve(&self) -> bool {
         self.shared.may_serve()
     }
 
-    /// Error of the last renewal of the lease. `None` if the renewal succeeded.
+    /// Returns the error of the last renewal of the lease. `None` if the renewal succeeded.
     pub fn renewal_error(&self) -> Option<String> {
         held(&self.shared.renewal_error).clone()
     }
 
-    /// The present stay, to be noted before anything is read for an answer.
+    /// Returns the current stay. Callers note it before they read anything for an answer.
     pub fn lease_term(&self) -> LeaseTerm {
         self.shared.lease_term()
     }
 
-    /// Whether what was read since the term was noted is what every other node would have read. To be asked when an answer is ready, before it is
-    /// sent. A node that was paused past its lease reads tablets that others have by now until it notices, and may have joined again, with another
-    /// lease, when the answer is ready: so a valid lease does not do.
+    /// Returns true if data read since the term was noted is the data that every other node would have read. Callers check this when an
+    /// answer is ready, before they send it.
+    ///
+    /// A valid lease is not enough. A node that was paused past its lease reads tablets that other nodes own by now, until it notices. It
+    /// may even have joined again, with another lease, when the answer is ready.
     pub fn may_serve_since(&self, term: LeaseTerm) -> bool {
         self.shared.may_serve_since(term)
     }
 
-    /// The cluster as this node knows it now.
+    /// Returns the cluster as this node knows it now.
     pub fn view(&self) -> Arc<ClusterView> {
         self.shared.view.borrow().clone()
     }
 
-    /// Each new view, as it is published.
+    /// Returns a receiver of each new view.
     pub fn views(&self) -> watch::Receiver<Arc<ClusterView>> {
         self.shared.view.subscribe()
     }
 
-    /// The cluster document as this node writes it: the others are told of it.
+    /// Returns a receiver of the versions of the cluster document that this node writes, to announce them to other nodes.
     pub fn written(&self) -> watch::Receiver<DocumentVersion> {
         self.shared.written.subscribe()
     }
 
-    /// Another node of this cluster has written that.
+    /// Takes an announcement that another node of this cluster has written a version of the document.
     pub fn document_announced(&self, written: DocumentVersion) {
         if self.shared.view.borrow().version() >= written.version {
             return;
@@ -331,7 +335,7 @@ impl AgentHandle {
         self.refresh();
     }
 
-    /// What `nodetool status` shows.
+    /// Returns the content of `nodetool status`.
     pub fn status(&self) -> Vec<NodeStatus> {
         self.view().status()
     }
@@ -344,17 +348,17 @@ impl AgentHandle {
         self.shared.state.subscribe()
     }
 
-    /// Has the agent look at the cluster document now: a peer said "not mine", or that it has changed the document.
+    /// Makes the agent read the cluster document now, because a peer has refused a request as not its own, or has changed the document.
     pub fn refresh(&self) {
         self.shared.refresh.notify_one();
     }
 
-    /// The host found an open tablet fenced and has closed it.
+    /// Reports that the host found an open tablet fenced and has closed it.
     pub fn tablet_lost(&self, tablet: TabletId) {
         self.request(Request::TabletLost(tablet));
     }
 
-    /// Hands all tablets over and leaves the cluster. Returns when the process may end; asking twice is fine.
+    /// Hands all tablets over and leaves the cluster. Waits until the process may end. May be called more than once.
     pub async fn drain(&self) -> Result<(), ClusterError> {
         let mut states = self.shared.state.subscribe();
         self.request(Request::Drain);
@@ -374,23 +378,23 @@ impl AgentHandle {
         self.shared.stopped.send_replace(true);
     }
 
-    /// Begins a planned hand-over of a tablet. Returns when the document says so; the view shows the rest.
+    /// Begins a planned hand-over of a tablet. Waits until the document records it. The view shows the progress.
     pub async fn move_tablet(&self, tablet: TabletId, to: HostId) -> Result<(), ClusterError> {
         self.change(MembershipChange::Move { tablet, to }).await
     }
 
-    /// Begins to split a tablet in two equal ranges, otherwise as [`AgentHandle::move_tablet`].
+    /// Begins to split a tablet in two equal ranges. Otherwise like [`AgentHandle::move_tablet`].
     pub async fn split_tablet(&self, tablet: TabletId) -> Result<(), ClusterError> {
         self.change(MembershipChange::Split { tablet }).await
     }
 
-    /// Begins to merge a tablet with the next one in token order, which must have the same owner; otherwise as
+    /// Begins to merge a tablet with the next one in token order, which must have the same owner. Otherwise like
     /// [`AgentHandle::move_tablet`].
     pub async fn merge_tablet(&self, left: TabletId) -> Result<(), ClusterError> {
         self.change(MembershipChange::Merge { left }).await
     }
 
-    /// Forgets a node whose lease has ended, otherwise as [`AgentHandle::move_tablet`].
+    /// Forgets a node whose lease has ended. Otherwise like [`AgentHandle::move_tablet`].
     pub async fn forget_node(&self, node: HostId) -> Result<(), ClusterError> {
         self.change(MembershipChange::Forget { node }).await
     }
@@ -401,7 +405,7 @@ impl AgentHandle {
         answer.await.unwrap_or(Err(ClusterError::Stopped))
     }
 
-    /// An agent that has stopped hears nothing, and who waits for an answer learns it by the dropped sender.
+    /// Sends a request to the agent. If the agent has stopped, callers that wait for an answer notice the dropped sender.
     fn request(&self, request: Request) {
         let _ = self.shared.requests.send(request);
     }

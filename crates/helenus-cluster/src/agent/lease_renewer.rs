@@ -1,8 +1,8 @@
 //! Renews the lease by rewriting the node's heartbeat, and knows exactly until when the node may serve.
 //!
-//! A renewal counts from before it was asked for. One whose answer never came is looked for in the store, and counts from its own
-//! beginning if it is there. A lease that ran out unnoticed by others, because the store was away for everyone, goes on when a renewal succeeds:
-//! nobody can have ended it in between, for then the renewal would have failed.
+//! A renewal counts from before its request was sent. An unanswered renewal is looked up in the store, and counts from its own start if it
+//! is there. If the store was unavailable to all nodes, a lease may run out unnoticed by other nodes. It continues when a renewal succeeds:
+//! no node can have ended it in between, because then the renewal would have failed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::error::DocumentError;
 use crate::heartbeat::{FORMAT, Heartbeat, HeartbeatState, LoadRecord, name_of};
 use crate::ids::{Member, Version};
 
-/// Renewals whose outcome may still turn up.
+/// Number of renewals that are remembered because they may still turn out to have succeeded.
 const ATTEMPTS_REMEMBERED: usize = 16;
 
 pub(super) struct LeaseRenewer {
     context: AgentContext,
     member: Member,
-    /// The version that was written or seen last; `None` before the heartbeat exists.
+    /// The version that was written or seen last. `None` before the heartbeat exists.
     version: Option<Version>,
     counter: u64,
-    /// Counters of renewals and when they began.
+    /// Counters of renewals, and the times at which they began.
     attempts: VecDeque<(u64, Duration)>,
 }
 
 enum RenewalOutcome {
     Renewed,
-    /// Try again.
+    /// The outcome is not known: try again.
     Unknown,
     Lost(String),
 }
@@ -44,7 +44,7 @@ impl LeaseRenewer {
         }
     }
 
-    /// Renews until the lease is lost; says why it was.
+    /// Renews the lease until it is lost. Returns the reason.
     pub async fn run(&mut self) -> String {
         let config = &self.context.config;
         let (interval, retry_interval) = (config.renewal_interval(), config.retry_interval());
@@ -90,7 +90,7 @@ impl LeaseRenewer {
         }
     }
 
-    /// Finds out what became of renewals, and of the lease.
+    /// Reads the heartbeat to find out which renewals succeeded, and whether the lease was ended.
     async fn check_heartbeat(&mut self, name: &str) -> RenewalOutcome {
         let lease = self.context.config.lease;
         let get = self.context.documents.get(name);
@@ -115,7 +115,8 @@ impl LeaseRenewer {
         }
     }
 
-    /// The store holds the renewal with this counter. It is this node's own, since nobody else writes a live heartbeat for it.
+    /// Counts the renewal with this counter, which the store has. It is this node's own, since no other node writes a live heartbeat for
+    /// it.
     fn count(&mut self, counter: u64) -> RenewalOutcome {
         let lease = self.context.config.lease;
         if let Some((_, start)) = self.attempts.iter().find(|(attempt, _)| *attempt == counter) {

@@ -1,4 +1,4 @@
-//! The state of the tablets on this node, and the commands to the tablet task runner that bring it to what the cluster document says
+//! The state of the tablets on this node, and the commands to the tablet task runner that adapt them to the cluster document
 //! ([`crate::reconcile`] decides which).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::error::HostError;
 use crate::ids::{Epoch, HostId, TabletId};
 use crate::reconcile::{Action, LocalTabletState, reconcile};
 
-/// Retired tablets that are looked after in one round.
+/// Maximum number of retired tablets that are removed in one round.
 const REMOVALS_MAX: usize = 4;
 
 pub(super) struct LocalTablets {
@@ -22,14 +22,15 @@ pub(super) struct LocalTablets {
     me: HostId,
     commands: mpsc::UnboundedSender<TabletCommand>,
     states: BTreeMap<TabletId, LocalTabletState>,
-    /// Tablets that the host found fenced while they were being opened, split or merged: they are not open, whatever comes of that.
+    /// Tablets that the host found fenced while they were being opened, split or merged. They are not open, whatever the outcome of that
+    /// is.
     lost: BTreeSet<TabletId>,
-    /// Splits and merges done (true) or failed at, by first child.
+    /// Outcomes of splits and merges by first child: true if done, false if failed.
     pub reshaped: BTreeMap<TabletId, bool>,
     removing: BTreeSet<TabletId>,
-    /// What the store was found to hold, to be deleted as far as it is nobody's.
+    /// Tablets with data in the store. The data is deleted if the tablet no longer exists.
     stored: BTreeSet<TabletId>,
-    /// Retired tablets whose data is gone.
+    /// Retired tablets whose data is deleted.
     pub removed: BTreeSet<TabletId>,
 }
 
@@ -48,12 +49,12 @@ impl LocalTablets {
         }
     }
 
-    /// The tablets of which this node may hold something.
+    /// Returns the tablets of which this node may have any state.
     pub fn tablets(&self) -> Vec<TabletId> {
         self.states.keys().copied().collect()
     }
 
-    /// Tablets that were closed to be handed over.
+    /// Returns the tablets that were closed to be handed over.
     pub fn closed(&self) -> BTreeMap<TabletId, Epoch> {
         let closed = self.states.iter().filter_map(|(id, state)| match state {
             LocalTabletState::Closed { epoch } => Some((*id, *epoch)),
@@ -62,7 +63,7 @@ impl LocalTablets {
         closed.collect()
     }
 
-    /// Whether every tablet that is this node's has been opened, or is on its way elsewhere.
+    /// Returns true if every tablet of this node has been opened, or is being handed over.
     pub fn has_opened_all(&self, document: &ClusterDocument) -> bool {
         document.tablets_of(self.me).all(|tablet| {
             !matches!(
@@ -72,7 +73,7 @@ impl LocalTablets {
         })
     }
 
-    /// Forgets the outcomes that the document shows.
+    /// Forgets the outcomes that the document already shows.
     pub fn observe_document(&mut self, document: &ClusterDocument) {
         let pending: BTreeSet<_> = document
             .reshapes
@@ -83,7 +84,7 @@ impl LocalTablets {
         self.removed.retain(|tablet| document.retired.contains(tablet));
     }
 
-    /// Has the tablet task runner do what the document asks of this node.
+    /// Makes the tablet task runner do what the document requires of this node.
     pub fn reconcile(&mut self, document: &ClusterDocument) {
         loop {
             let now = self.context.now();
@@ -116,7 +117,7 @@ impl LocalTablets {
             }
             Action::MarkClosed { tablet, epoch } => {
                 self.states.insert(tablet, LocalTabletState::Closed { epoch });
-                // It goes through the door by which closed tablets come, so that the document is written at once.
+                // The notification has the effect of an event, so that the document is written at once.
                 self.context.shared.refresh.notify_one();
             }
             Action::Abandon { tablet } => {
@@ -137,18 +138,18 @@ impl LocalTablets {
         }
     }
 
-    /// The runner lives as long as this does.
+    /// Sends a command to the runner, which lives as long as this does.
     fn command(&self, command: TabletCommand) {
         let _ = self.commands.send(command);
     }
 
-    /// Has the store looked through for data of tablets that are no more.
+    /// Requests a search of the store for data of tablets that no longer exist.
     pub fn find_orphan_tablets(&self) {
         self.command(TabletCommand::FindOrphans);
     }
 
-    /// Has some of the retired tablets' data deleted, if nothing needs it any more, and what was left behind of tablets that are no more: a
-    /// node that was paused while one was removed may have written to it afterwards.
+    /// Deletes the data of some retired tablets, if no other tablet needs it. Also deletes leftover data of tablets that no longer exist. A
+    /// node that was paused while a tablet was removed may have written such data afterwards.
     pub fn remove_retired(&mut self, document: &ClusterDocument) {
         self.stored.retain(|tablet| document.is_past(*tablet));
         let due: Vec<_> = document
@@ -201,7 +202,7 @@ impl LocalTablets {
         }
     }
 
-    /// The store holds something of these tablets.
+    /// Adds the tablets of which the store has any data.
     fn found(&mut self, stored: Result<Vec<TabletId>, HostError>) {
         match stored {
             Ok(stored) => self.stored.extend(stored),
@@ -224,7 +225,7 @@ impl LocalTablets {
         self.states.insert(tablet, state);
     }
 
-    /// The parents of a failed attempt are open as before, unless they were lost meanwhile.
+    /// Records the end of a split or merge. The parents of a failed attempt are open as before, unless they were lost meanwhile.
     fn reshaping_ended(&mut self, parents: &[(TabletId, Epoch)], child: TabletId, done: bool) {
         for (parent, epoch) in parents {
             let state = match done {
@@ -237,7 +238,7 @@ impl LocalTablets {
         self.reshaped.insert(child, done);
     }
 
-    /// The host found the tablet fenced and closed it; returns whether that was news.
+    /// Records that the host found the tablet fenced and closed it. Returns true if that was not known.
     pub fn lost(&mut self, tablet: TabletId) -> bool {
         match self.states.get(&tablet) {
             Some(LocalTabletState::Open { .. }) => {
@@ -258,7 +259,7 @@ impl LocalTablets {
         }
     }
 
-    /// When a tablet that could not be opened is due again.
+    /// Returns the time at which the next tablet that could not be opened is due again. `None` if there is none.
     pub fn next_time(&self) -> Option<Duration> {
         let waiting = self.states.values().filter_map(|state| match state {
             LocalTabletState::Waiting { until } => Some(*until),

@@ -1,9 +1,11 @@
 //! The agent: a node's part in the cluster.
 //!
-//! An agent joins with a new incarnation; if its lease is ended by others it gives up all tablets and joins again with another one. During an
-//! incarnation three tasks run side by side: the [`lease_renewer`] renews the lease and does nothing else, so that nothing delays it; the
-//! [`tablet_tasks`] runner carries out what the tablet host is asked; the [`control_loop`] reads the cluster's state, decides, writes the cluster
-//! document and gives the runner its commands.
+//! An agent joins with a new incarnation. If other nodes end its lease, it gives up all tablets and joins again with another one. During an
+//! incarnation three tasks run side by side:
+//!
+//! - The [`lease_renewer`] renews the lease and does nothing else, so that nothing delays it.
+//! - The [`tablet_tasks`] runner executes the calls to the tablet host.
+//! - The [`control_loop`] reads the cluster's state, decides, writes the cluster document and gives commands to the runner.
 
 mod config;
 mod control_loop;
@@ -35,18 +37,18 @@ use handle::Shared;
 use lease_renewer::LeaseRenewer;
 use tablet_tasks::TabletTaskRunner;
 
-/// How often a node that has left reads the cluster document, if nobody wants to know sooner.
+/// Time between two reads of the cluster document by a node that has left, without a request to read it sooner.
 const FOLLOWING_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How a incarnation ended.
+/// The reason for which an incarnation ended.
 enum IncarnationEnd {
-    /// The node wanted to leave and is out.
+    /// The node wanted to leave, and is out.
     Left,
-    /// Others ended the lease; why, for people.
+    /// Other nodes ended the lease. The text is the reason.
     LostLease(String),
 }
 
-/// What the parts of an agent have in common.
+/// State that the parts of an agent share.
 #[derive(Clone)]
 struct AgentContext {
     config: Arc<AgentConfig>,
@@ -61,7 +63,7 @@ impl AgentContext {
         self.clock.monotonic()
     }
 
-    /// Waits for a store's answer for at most `limit`.
+    /// Waits for an answer of the store, for at most `limit`.
     async fn within<T>(
         &self,
         limit: Duration,
@@ -77,7 +79,7 @@ impl AgentContext {
     }
 }
 
-/// Runs a node's part in the cluster. See [`AgentHandle::channel`] for how one is made.
+/// Runs a node's part in the cluster. Created with the requests of [`AgentHandle::channel`].
 pub struct Agent {
     context: AgentContext,
     agent_requests: AgentRequests,
@@ -85,7 +87,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// `seed` should be random; it makes incarnations.
+    /// Creates an agent. `seed` should be random, because incarnations are generated from it.
     pub fn new(
         agent_requests: AgentRequests,
         config: AgentConfig,
@@ -107,8 +109,8 @@ impl Agent {
         }
     }
 
-    /// Joins the cluster and takes part until the node is drained, or until something comes up that waiting does not cure. Should run where
-    /// nothing hinders it for long: a lease that is renewed late ends.
+    /// Joins the cluster and takes part until the node is drained, or until an error occurs that waiting cannot resolve. Must run where
+    /// nothing delays it for long, because a lease that is renewed late ends.
     pub async fn run(&mut self) -> Result<(), ClusterError> {
         let mut previous_incarnation_stopped = self.context.config.previous_incarnation_stopped;
         let result = loop {
@@ -134,8 +136,8 @@ impl Agent {
         result
     }
 
-    /// For a node that has left: goes on to read the cluster document, since what its clients still ask of it is passed on to the tablets'
-    /// owners, who change. Returns when it is told to stop ([`AgentHandle::stop_following`]).
+    /// Continues to read the cluster document after the node has left. Requests of its remaining clients are forwarded to the tablets'
+    /// owners, which change. Runs until [`AgentHandle::stop_following`].
     pub async fn follow(&self) {
         let shared = &self.context.shared;
         let mut stopped = shared.stopped.subscribe();
@@ -157,7 +159,7 @@ impl Agent {
         }
     }
 
-    /// Publishes a document that is newer than the view. This node no longer sees who is alive: they are taken to be as they were.
+    /// Publishes a document that is newer than the view. This node no longer sees which nodes are alive, so their last state is kept.
     fn show(&self, version: Version, document: &ClusterDocument) {
         if document.check_store(self.context.config.store).is_err() {
             return;
@@ -213,7 +215,7 @@ impl Agent {
         end
     }
 
-    /// Waits for the store, and refuses a cluster that is not this node's or that it does not understand, before anything is written.
+    /// Waits for the store. Refuses the cluster of another node or of an unknown format, before anything is written.
     async fn check_cluster(&mut self) -> Result<(), ClusterError> {
         let config = self.context.config.clone();
         loop {

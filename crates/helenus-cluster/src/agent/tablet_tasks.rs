@@ -31,7 +31,7 @@ pub(super) enum TabletCommand {
         tablet: TabletId,
     },
     Reshape {
-        /// With the epochs at which they are open.
+        /// The parents, with the epochs at which they are open.
         parents: Vec<(TabletId, Epoch)>,
         children: Vec<TabletSpec>,
     },
@@ -49,7 +49,7 @@ pub(super) enum TabletTaskEvent {
     /// The parents, with the epochs at which they were open, and the first child.
     Reshaped(Vec<(TabletId, Epoch)>, TabletId, Result<(), HostError>),
     Removed(TabletId, Result<Removal, HostError>),
-    /// The tablets of which the store holds anything.
+    /// The tablets of which the store has any data.
     Stored(Result<Vec<TabletId>, HostError>),
 }
 
@@ -76,7 +76,7 @@ impl TabletTaskRunner {
         }
     }
 
-    /// Runs until nobody gives commands any more.
+    /// Runs commands until the sender is dropped.
     pub async fn run(&mut self) {
         loop {
             let event = tokio::select! {
@@ -91,7 +91,7 @@ impl TabletTaskRunner {
                 },
             };
             self.count(&event);
-            // Who does not listen any more needs no events.
+            // Sending fails if no receiver is left, which is no error.
             let _ = self.events.send(event);
         }
     }
@@ -145,7 +145,7 @@ impl TabletTaskRunner {
     }
 }
 
-/// Closes the tablet, and gives flushing up if the store does not let it: the next owner then replays the log.
+/// Closes the tablet. Gives up flushing if the store does not allow it, and the next owner then replays the log.
 async fn close(context: AgentContext, tablet: TabletId) -> TabletTaskEvent {
     let lease = context.config.lease;
     for attempt in 1..=CLOSE_ATTEMPTS_MAX {

@@ -28,7 +28,7 @@ pub(crate) fn record(number: u128) -> NodeRecord {
     }
 }
 
-/// Nodes 1 to `node_count`, and tablets that go round.
+/// Returns a cluster of nodes 1 to `node_count`, with tablets assigned in turn.
 pub(crate) fn cluster(node_count: u128, tablet_count: u32) -> ClusterDocument {
     let mut document = ClusterDocument::create("test", &TabletSpec::ring(tablet_count));
     (1..=node_count).for_each(|number| document.join(record(number)));
@@ -39,7 +39,7 @@ pub(crate) fn cluster(node_count: u128, tablet_count: u32) -> ClusterDocument {
     document
 }
 
-/// The bytes of format 2. Whoever changes them raises the format, or keeps reading these.
+/// The bytes of format 2. A change of them needs a new format number, or code that still reads these.
 const GOLDEN: &str = r#"{"format":2,"cluster_name":"test","store":"00000000-0000-0000-0000-00000000002a","next_tablet":8,"nodes":[{"host_id":"00000000-0000-0000-0000-000000000001","incarnation":"00000000-0000-0001-0000-000000000000","name":"node1","cql_address":"10.0.0.1:9042","rpc_address":"10.0.0.1:7000","data_center":"datacenter1","rack":"rack1","software_version":"0.1.0","lease_ms":2000,"joined_at_ms":1700000000000,"state":"normal","credentials":{"secret":"5e","authorities":["a0"]}},{"host_id":"00000000-0000-0000-0000-000000000002","incarnation":"00000000-0000-0002-0000-000000000000","name":"node2","cql_address":"10.0.0.2:9042","rpc_address":"10.0.0.2:7000","data_center":"datacenter1","rack":"rack1","software_version":"0.1.0","lease_ms":2000,"joined_at_ms":1700000000000,"state":"leaving"}],"tablets":[{"id":1,"tokens":{"first":-9223372036854775808,"last":-4611686018427387905},"owner":"00000000-0000-0000-0000-000000000001","epoch":1},{"id":5,"tokens":{"first":-4611686018427387904,"last":-2305843009213693953},"owner":"00000000-0000-0000-0000-000000000002","epoch":2},{"id":6,"tokens":{"first":-2305843009213693952,"last":-1},"owner":"00000000-0000-0000-0000-000000000002","epoch":2,"moving_to":"00000000-0000-0000-0000-000000000001"},{"id":3,"tokens":{"first":0,"last":4611686018427387903},"owner":null,"epoch":2},{"id":4,"tokens":{"first":4611686018427387904,"last":9223372036854775807},"owner":"00000000-0000-0000-0000-000000000002","epoch":1}],"reshapes":[],"retired":[2,7]}
 "#;
 
@@ -110,7 +110,7 @@ fn of_an_adopted_copy_nobody_owns_anything() {
         .map(|(id, epoch)| (id, epoch + 1))
         .collect();
     assert_eq!(epochs(&adopted), raised);
-    // What a split had begun to make is to be deleted.
+    // The unfinished children of a split are to be deleted.
     assert_eq!(adopted.retired, [2, 7, 8, 9].map(TabletId));
 }
 
@@ -391,7 +391,8 @@ fn apply(document: &mut ClusterDocument, step: Step) -> Result<(), ClusterError>
 }
 
 proptest! {
-    /// Whatever is done, in whatever order: what comes out is valid, what is refused changes nothing, and no owner changes without an epoch.
+    /// Shows three things for any transitions in any order. The document stays valid, a refused transition changes nothing, and no owner
+    /// changes without a new epoch.
     #[test]
     fn every_transition_keeps_the_document_valid(steps in prop::collection::vec(step(), 1..60)) {
         let mut document = ClusterDocument::create("test", &TabletSpec::ring(3));

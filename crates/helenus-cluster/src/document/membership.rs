@@ -6,8 +6,8 @@ use crate::ids::{HostId, Member};
 use crate::view::NodeState;
 
 impl ClusterDocument {
-    /// Adds a node, which takes the place of a lost one of its id or its address. If it is there with another incarnation, it replaces its old self and keeps its tablets; the caller knows then that
-    /// the old self's lease has ended.
+    /// Adds a node, which replaces a lost one with the same id or address. If another incarnation of the node is in the document, the new
+    /// one replaces it and keeps its tablets. The caller must know then that the lease of the old one has ended.
     pub fn join(&mut self, node: NodeRecord) {
         let host_id = node.host_id;
         let replaces = |lost: &LostRecord| {
@@ -39,7 +39,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// The same, and remembers the node as lost at that time, in milliseconds since 1970.
+    /// Removes a node as [`ClusterDocument::expel`] does, and records it as lost at that time, in milliseconds since 1970.
     pub fn lose(&mut self, member: Member, now_ms: i64) -> Result<(), ClusterError> {
         let lost = self.node(member.host_id).map(|node| LostRecord {
             host_id: node.host_id,
@@ -67,12 +67,12 @@ impl ClusterDocument {
         }
     }
 
-    /// Forgets the nodes that were lost before that time, in milliseconds since 1970.
+    /// Forgets the nodes that were lost before this time, in milliseconds since 1970.
     pub fn forget_lost_before(&mut self, time_ms: i64) {
         self.lost.retain(|lost| lost.lost_at_ms >= time_ms);
     }
 
-    /// The node takes no tablets any more. Moves to it are called off.
+    /// Marks a node as leaving: it takes no more tablets. Moves to it are cancelled.
     pub fn begin_leaving(&mut self, member: Member) -> Result<(), ClusterError> {
         self.check_member(member)?;
         for node in &mut self.nodes {
@@ -84,7 +84,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// Removes a node that has handed everything over.
+    /// Removes a node that has handed over all of its tablets.
     pub fn leave(&mut self, member: Member) -> Result<(), ClusterError> {
         self.check_member(member)?;
         if let Some(tablet) = self.tablets_of(member.host_id).next() {

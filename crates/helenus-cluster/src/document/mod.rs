@@ -1,8 +1,8 @@
-//! The cluster document: which nodes there are, and which of them owns each tablet.
+//! The cluster document: the nodes of the cluster, and the owner of each tablet.
 //!
-//! It is one JSON object, replaced whole by compare-and-set. Transitions ([`membership`], [`moves`], [`reshape`]) take a document to the next one and
-//! leave it as it was when they refuse; whatever they leave is valid ([`validate`]). A transition that takes several steps keeps where it
-//! stands in the document, so that whoever finds it can go on or go back.
+//! The document is one JSON object, replaced as a whole by compare-and-set. Transitions ([`membership`], [`moves`], [`reshape`]) change a
+//! document, or refuse and leave it unchanged. The result is always valid ([`validate`]). A transition of several steps keeps its progress
+//! in the document, so that any node that reads it can continue or undo the transition.
 
 mod membership;
 mod moves;
@@ -24,31 +24,31 @@ use crate::view::{ClusterView, LostNode, NodeInfo, NodeState, TabletInfo, Tablet
 
 pub use restore::adopt;
 
-/// The document's name. Heartbeats' names begin with it, so that one listing shows them all.
+/// The document's name. The names of heartbeats begin with it, so that one listing shows all of them.
 pub const NAME: &str = "cluster";
 
-/// Raised when an older binary could not understand the document, or would lose what it does not know: since 2 there are `store` and
-/// `credentials`.
+/// Format number. It is raised if an older binary could not understand the document, or would lose fields that it does not know. Format 2
+/// added `store` and `credentials`.
 pub(crate) const FORMAT: u64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClusterDocument {
     pub format: u64,
     pub cluster_name: String,
-    /// The store that it is of; none before a node that knows of identities has written it.
+    /// The identity of the document's store. `None` until a node that knows of identities writes the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Uuid>,
-    /// The number of the next tablet to be made.
+    /// The number of the next tablet that is created.
     pub next_tablet: u32,
-    /// In the order in which they joined.
+    /// The nodes, in the order in which they joined.
     pub nodes: Vec<NodeRecord>,
-    /// Ordered by tokens; together they cover the ring.
+    /// The tablets, ordered by tokens. Together they cover the ring.
     pub tablets: Vec<TabletRecord>,
-    /// Splits and merges under way.
+    /// Splits and merges in progress.
     pub reshapes: Vec<Reshape>,
-    /// Tablets that were split, merged or given up half made, whose data may still be there.
+    /// Tablets that were split, merged or given up unfinished, and whose data may still exist.
     pub retired: Vec<TabletId>,
-    /// Nodes whose leases have ended and that have not come back, for people to see. An older binary loses them, which harms nothing.
+    /// Nodes whose leases have ended and that have not come back, for display. An older binary drops them, which is harmless.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostRecord>,
 }
@@ -59,11 +59,11 @@ pub(crate) struct NodeRecord {
     pub incarnation: Incarnation,
     #[serde(flatten)]
     pub description: NodeDescription,
-    /// How long it may serve after a renewal.
+    /// Time for which the node may serve after a renewal, in ms.
     pub lease_ms: u64,
     pub joined_at_ms: i64,
     pub state: NodeState,
-    /// What it takes to speak to it.
+    /// The credentials needed to communicate with the node. `None` if they are not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
 }
@@ -74,7 +74,7 @@ pub(crate) struct LostRecord {
     pub host_id: HostId,
     #[serde(flatten)]
     pub description: NodeDescription,
-    /// Milliseconds since 1970, by the clock of the node that expelled it.
+    /// Time of the expulsion, in milliseconds since 1970 by the clock of the node that expelled it.
     pub lost_at_ms: i64,
 }
 
@@ -112,14 +112,14 @@ pub(crate) struct TabletRecord {
     pub id: TabletId,
     pub tokens: TokenRange,
     pub owner: Option<HostId>,
-    /// Raised whenever the owner changes.
+    /// Number that is raised whenever the owner changes.
     pub epoch: Epoch,
-    /// The node that takes it once the owner has let go.
+    /// The node that gets the tablet after the owner has closed it. `None` if the tablet does not move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving_to: Option<HostId>,
 }
 
-/// A split (one parent, two children) or a merge (several parents, one child). The parents' owner makes the children.
+/// A split (one parent, two children) or a merge (several parents, one child). The parents' owner creates the children.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reshape {
     pub parents: Vec<TabletId>,
@@ -133,7 +133,7 @@ pub(crate) struct ChildRecord {
 }
 
 impl ClusterDocument {
-    /// A cluster without nodes, whose tablets nobody owns yet.
+    /// Returns a cluster without nodes, whose tablets have no owners yet.
     pub fn create(cluster_name: &str, tablets: &[TabletSpec]) -> Self {
         let tablets: Vec<_> = tablets
             .iter()
@@ -176,7 +176,8 @@ impl ClusterDocument {
         Ok(document)
     }
 
-    /// Whether the tablet's number was given away and is no tablet's any more, for good: numbers are never used again. Its data is to be gone.
+    /// Returns true if the tablet's number was used and the tablet no longer exists. Numbers are never used again, so its data can be
+    /// deleted.
     pub fn is_past(&self, id: TabletId) -> bool {
         let is_child = |reshape: &Reshape| reshape.children.iter().any(|child| child.id == id);
         id.0 < self.next_tablet
@@ -194,7 +195,7 @@ impl ClusterDocument {
             .is_some_and(|node| node.incarnation == member.incarnation)
     }
 
-    /// Whether the node is there and may be given tablets.
+    /// Returns true if the node is in the cluster and may be given tablets.
     pub fn accepts(&self, host_id: HostId) -> bool {
         self.node(host_id)
             .is_some_and(|node| node.state == NodeState::Normal)
@@ -220,12 +221,12 @@ impl ClusterDocument {
             .filter(move |tablet| tablet.owner == Some(host_id))
     }
 
-    /// The split or merge that the tablet is a parent of.
+    /// Returns the split or merge of which the tablet is a parent. `None` if there is none.
     pub fn reshape_of(&self, id: TabletId) -> Option<&Reshape> {
         self.reshapes.iter().find(|reshape| reshape.parents.contains(&id))
     }
 
-    /// What the rest of the node sees; `alive` judges each node.
+    /// Returns the view for the rest of the node. `alive` judges each node.
     pub fn view(&self, version: Version, alive: impl Fn(&NodeRecord) -> bool) -> Arc<ClusterView> {
         let nodes = self.nodes.iter().map(|node| node.info(alive(node))).collect();
         let tablets = self
@@ -254,7 +255,7 @@ impl ClusterDocument {
     }
 }
 
-/// The tablets of a cluster document of that store, by their tokens, as processes need them that take no part in the cluster.
+/// Returns the tablets in a cluster document of this store, by their tokens. For processes that take no part in the cluster.
 ///
 /// # Errors
 /// The document is damaged, of a newer format, or of another store.
@@ -268,20 +269,20 @@ pub fn tablets_in(bytes: &[u8], store: Uuid) -> Result<Vec<TabletSpec>, ClusterE
     Ok(document.tablets.iter().map(spec).collect())
 }
 
-/// One line of JSON. What is encoded here has string keys only, which can't fail.
+/// Returns one line of JSON. Encoding cannot fail, because all maps have string keys.
 pub(crate) fn encode(document: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(document).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// Reads a document that says its format; `name` is for errors.
+/// Reads a document that has a format number. `name` is for errors.
 pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
     bytes: &[u8],
     name: &'static str,
     supported: u64,
 ) -> Result<T, ClusterError> {
-    // The format first: what follows it may look different in a newer one.
+    // The format is read first, because the rest may look different in a newer one.
     #[derive(Deserialize)]
     struct Format {
         format: u64,

@@ -1,7 +1,8 @@
 //! Transitions by which tablets change owners.
 //!
-//! A planned hand-over: `begin_move` (anyone), the owner closes the tablet, `finish_move` (the owner), the new owner opens it. Only the
-//! owner takes a tablet from itself, or whoever has ended the owner's lease; so no two nodes serve one tablet at a time.
+//! A planned hand-over has four steps: `begin_move` (by any node), the owner closes the tablet, `finish_move` (by the owner), and the new
+//! owner opens it. A tablet is taken from its owner only by the owner itself, or by a node that has ended the owner's lease. So no two
+//! nodes serve one tablet at a time.
 
 use super::{ClusterDocument, TabletRecord};
 use crate::error::ClusterError;
@@ -16,7 +17,7 @@ impl TabletRecord {
 }
 
 impl ClusterDocument {
-    /// Gives a tablet that nobody owns to a node.
+    /// Assigns a tablet without an owner to a node.
     pub fn assign(&mut self, id: TabletId, owner: HostId) -> Result<(), ClusterError> {
         self.check_accepts(owner)?;
         let tablet = self.tablet_mut(id)?;
@@ -29,7 +30,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// Plans that the tablet's owner hands it to `to`. A move under way is given its new target.
+    /// Plans that the tablet's owner hands it to `to`. A move in progress gets the new target.
     pub fn begin_move(&mut self, id: TabletId, to: HostId) -> Result<(), ClusterError> {
         self.check_accepts(to)?;
         if self.reshape_of(id).is_some() {
@@ -50,7 +51,7 @@ impl ClusterDocument {
         }
     }
 
-    /// The owner has closed the tablet at this epoch: it goes where it was to go.
+    /// Finishes a move after the owner has closed the tablet at this epoch: the target becomes the owner.
     pub fn finish_move(&mut self, id: TabletId, epoch: Epoch) -> Result<(), ClusterError> {
         let tablet = self.tablet_mut(id)?;
         match tablet.moving_to {
@@ -64,7 +65,8 @@ impl ClusterDocument {
         }
     }
 
-    /// The owner, which leaves and finds no other node, has closed the tablet at this epoch.
+    /// Leaves a tablet without an owner, after its owner has closed it at this epoch. For an owner that leaves and has no other node to
+    /// hand over to.
     pub fn let_go(&mut self, id: TabletId, epoch: Epoch) -> Result<(), ClusterError> {
         if self.reshape_of(id).is_some() {
             return Err(ClusterError::Refused(format!(

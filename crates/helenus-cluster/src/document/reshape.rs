@@ -1,15 +1,15 @@
 //! Transitions by which tablets are split and merged.
 //!
-//! `begin_*` numbers the children; the parents' owner stops serving the parents and makes the children; `finish_reshape` puts them in the
-//! parents' place. An owner that fails, or is expelled, half way leaves the parents whole: `undo_reshape` retires the children's numbers,
-//! so that nobody mistakes half-made children of one attempt for those of another.
+//! `begin_*` assigns numbers to the children. The parents' owner stops serving the parents and creates the children, and `finish_reshape`
+//! replaces the parents by them. If an owner fails or is expelled before that, the parents are still whole. `undo_reshape` then retires the
+//! children's numbers, so that unfinished children of one attempt are never mistaken for those of another.
 
 use super::{ChildRecord, ClusterDocument, Reshape, TabletRecord};
 use crate::error::ClusterError;
 use crate::ids::{HostId, TabletId, TokenRange};
 
 impl ClusterDocument {
-    /// Plans to cut a tablet before token `at`.
+    /// Plans to split a tablet before token `at`.
     pub fn begin_split(&mut self, id: TabletId, at: i64) -> Result<(), ClusterError> {
         self.check_at_rest(id)?;
         let tablet = self.tablet(id)?;
@@ -27,7 +27,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// Plans to make one tablet of `left` and the next one in token order.
+    /// Plans to merge `left` and the next tablet in token order.
     pub fn begin_merge(&mut self, left: TabletId) -> Result<(), ClusterError> {
         self.check_at_rest(left)?;
         let index = self.tablets.iter().position(|tablet| tablet.id == left);
@@ -54,7 +54,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// The children are there and the parents are closed: the children take their place, with the same owner.
+    /// Replaces the parents by the children, with the same owner. The children exist and the parents are closed.
     pub fn finish_reshape(&mut self, parent: TabletId) -> Result<(), ClusterError> {
         let reshape = self.take_reshape(parent)?;
         let mut owner = None;
@@ -80,7 +80,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// Gives a split or merge up; the parents stay.
+    /// Gives up a split or merge. The parents stay.
     pub fn undo_reshape(&mut self, parent: TabletId) -> Result<(), ClusterError> {
         let reshape = self.take_reshape(parent)?;
         self.retired.extend(reshape.children.iter().map(|child| child.id));
@@ -90,12 +90,12 @@ impl ClusterDocument {
     pub(super) fn undo_reshapes_of(&mut self, host_id: HostId) {
         let parents: Vec<_> = self.tablets_of(host_id).map(|tablet| tablet.id).collect();
         for parent in parents {
-            // Most of them are not being reshaped.
+            // Most tablets are not being reshaped.
             let _ = self.undo_reshape(parent);
         }
     }
 
-    /// The tablet's data is gone for good.
+    /// Forgets a retired tablet, whose data is deleted for good.
     pub fn forget_retired(&mut self, id: TabletId) {
         self.retired.retain(|retired| *retired != id);
     }

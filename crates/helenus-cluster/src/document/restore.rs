@@ -1,4 +1,4 @@
-//! Turns the document of a copied store into that of a store of its own.
+//! Converts the document of a copied store into that of an independent store.
 
 use uuid::Uuid;
 
@@ -6,11 +6,11 @@ use super::{ClusterDocument, FORMAT};
 use crate::error::ClusterError;
 use crate::ids::TabletId;
 
-/// The cluster document of a copy, as that of the store `identity`: the tablets stay, and have no owners; of the nodes, and of what was under
-/// way between them, nothing does.
+/// Converts the cluster document of a copy into that of the store `identity`. The tablets stay, without owners. The nodes are removed, and
+/// so is everything in progress between them.
 ///
 /// # Errors
-/// The document makes no sense.
+/// The document is invalid.
 pub fn adopt(content: &[u8], identity: Uuid) -> Result<Vec<u8>, ClusterError> {
     let mut document = ClusterDocument::decode(content)?;
     document.clear_owners(identity);
@@ -28,7 +28,7 @@ impl ClusterDocument {
             .filter_map(|reshape| reshape.parents.first().copied())
             .collect();
         for parent in parents {
-            // It is being reshaped, as the document says.
+            // The document shows that the parent is being reshaped, so this cannot fail.
             let _ = self.undo_reshape(parent);
         }
         for tablet in &mut self.tablets {

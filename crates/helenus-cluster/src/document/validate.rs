@@ -7,7 +7,7 @@ use crate::error::ClusterError;
 use crate::ids::{TabletId, TokenRange};
 
 impl ClusterDocument {
-    /// Checks what deserialization does not.
+    /// Checks the invariants that deserialization does not.
     pub fn validate(&self) -> Result<(), ClusterError> {
         self.check_nodes()
             .and_then(|()| self.check_ring())
@@ -58,7 +58,7 @@ impl ClusterDocument {
         Ok(())
     }
 
-    /// Every tablet, child and retired tablet has a number of its own that was given out.
+    /// Checks that every tablet, child and retired tablet has a unique number that was assigned before.
     fn check_numbers(&self) -> Result<(), String> {
         let children = self.reshapes.iter().flat_map(|reshape| &reshape.children);
         let all = self
@@ -119,7 +119,7 @@ impl ClusterDocument {
     }
 }
 
-/// Whether `ranges`, in order, cover `whole` exactly.
+/// Checks that `ranges`, in order, cover `whole` exactly.
 fn check_cover(ranges: &[TokenRange], whole: TokenRange) -> Result<(), String> {
     let mut next = Some(whole.first);
     for range in ranges {

@@ -1,4 +1,4 @@
-//! The object store: documents and tablets' databases, reached over a network that delays, loses and repeats nothing in order.
+//! The object store: documents and tablets' databases, over a network that delays and loses calls and does not keep their order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,38 +12,38 @@ use crate::executor::{Sim, WORLD};
 
 pub type Key = u64;
 
-/// What is broken on purpose, to see that it is found.
+/// The checks that are broken on purpose, to show that the simulation finds that.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Broken {
-    /// Logs are read without a fence: their owners can append to them all the same.
+    /// Logs are read without a fence, so that their owners can still append to them.
     pub fencing: bool,
-    /// Nodes answer without asking for their lease.
+    /// Nodes answer without checking their lease.
     pub lease: bool,
-    /// Nodes take over what they opened ahead without asking whether anyone has opened it since.
+    /// Nodes take over standby tablets without checking whether another node has opened them since.
     pub ahead: bool,
 }
 
-/// How the store behaves just now.
+/// The current behaviour of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreHealth {
     Healthy,
     Slow,
-    /// Some calls fail, with or without effect.
+    /// Calls fail at times, with or without effect.
     Flaky,
-    /// All calls fail, and some have an effect all the same.
+    /// All calls fail, and some take effect all the same.
     Failing,
-    /// Nothing gets through.
+    /// No call reaches the store.
     Away,
 }
 
-/// Names the log of a process.
+/// The id of the log of a process.
 pub type LogId = u64;
 
-/// The objects of a log that may hold records of a tablet.
+/// The objects of a log that may have records of a tablet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSpan {
     pub log: LogId,
-    /// `None` while its owner may append some.
+    /// The last object. `None` while the owner of the log may append more.
     pub last: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ pub struct LogRecord {
     pub row: (Key, u64),
 }
 
-/// The log of one process: an object for each record, and the number of the fence.
+/// The log of one process: an object for each record, and the number at which the log is fenced.
 #[derive(Debug, Clone, Default)]
 struct NodeLog {
     records: BTreeMap<u64, LogRecord>,
@@ -68,16 +68,16 @@ impl NodeLog {
     }
 }
 
-/// One tablet's database, and the document that names the logs with what it lacks.
+/// One tablet's database, and the document that names the logs with the records that it lacks.
 #[derive(Debug, Clone, Default)]
 pub struct Database {
-    /// Counts openings: only the latest opener may write files.
+    /// Number of openings. Only the latest opener may write files.
     pub fence: u64,
     pub rows: BTreeMap<Key, u64>,
-    /// The last record that is in files.
+    /// Number of the last record that is in files.
     pub flushed: u64,
     pub logs: Vec<LogSpan>,
-    /// Counts changes of `logs`.
+    /// Number of changes of `logs`.
     pub logs_version: u64,
 }
 
@@ -125,7 +125,7 @@ impl Contents {
         })
     }
 
-    /// The database, whose files nobody can write any more who opened it before.
+    /// Opens the database. Earlier openers can no longer write its files.
     pub fn open(&mut self, tablet: TabletId) -> Database {
         let database = self.databases.entry(tablet).or_default();
         database.fence += 1;
@@ -146,7 +146,7 @@ impl Contents {
         id
     }
 
-    /// Puts one object of a log, if there is none of that number.
+    /// Writes one object of a log, if there is none with this number.
     pub fn append(&mut self, log: LogId, number: u64, record: LogRecord) -> Result<(), Fenced> {
         let log = self.logs.entry(log).or_default();
         if log.fence == Some(number) {
@@ -161,7 +161,7 @@ impl Contents {
         }
     }
 
-    /// Sees to it that nothing more is appended to a log; its last number, if it has one.
+    /// Fences a log, so that nothing more is appended to it. Returns its last number. `None` if it has no records.
     pub fn fence_log(&mut self, log: LogId) -> Option<u64> {
         let fencing = !self.broken.fencing;
         let log = self.logs.entry(log).or_default();
@@ -172,7 +172,7 @@ impl Contents {
         end.checked_sub(1)
     }
 
-    /// The records of a tablet in a log up to that number.
+    /// Returns the records of a tablet in a log up to this number.
     pub fn read_log(&self, log: LogId, last: Option<u64>, tablet: TabletId) -> Vec<LogRecord> {
         let (Some(log), Some(last)) = (self.logs.get(&log), last) else {
             return Vec::new();
@@ -181,10 +181,10 @@ impl Contents {
         records.filter(|record| record.tablet == tablet).collect()
     }
 
-    /// Replaces the logs that a tablet names, if nobody has done so since.
+    /// Replaces the logs that a tablet names, if no other node has replaced them since.
     pub fn name_logs(&mut self, tablet: TabletId, version: u64, logs: Vec<LogSpan>) -> Result<u64, Fenced> {
         match self.databases.get_mut(&tablet) {
-            // A node that does not ask who has opened the tablet since does not ask who has named logs since.
+            // A node with the broken check does not find out that other nodes have opened the tablet, nor that they have named logs.
             Some(database) if database.logs_version == version || self.broken.ahead => {
                 database.logs = logs;
                 database.logs_version += 1;
@@ -194,7 +194,7 @@ impl Contents {
         }
     }
 
-    /// Writes rows to files, with all records up to `lsn`.
+    /// Writes rows to files. They include all records up to `lsn`.
     pub fn flush(
         &mut self,
         tablet: TabletId,
@@ -208,7 +208,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Adds what `parent` holds of the range to `child`'s database.
+    /// Adds the rows of `parent` in the range to `child`'s database.
     pub fn clone_part(
         &mut self,
         parent: (TabletId, u64),
@@ -237,15 +237,15 @@ pub struct Bucket {
     node: usize,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallOutcome {
     Answered,
-    /// It never arrives.
+    /// The call never arrives.
     Lost,
-    /// It takes effect; the answer is an error.
+    /// The call takes effect, but the answer is an error.
     AnswerLost,
-    /// The answer is an error; it takes effect some time afterwards.
+    /// The answer is an error, and the call takes effect some time afterwards.
     Late,
 }
 
@@ -289,7 +289,7 @@ impl Bucket {
         contents.databases.keys().copied().collect()
     }
 
-    /// Someone who does not know better makes a database.
+    /// Creates a database, as a node with outdated knowledge does.
     pub fn make_database(&self, tablet: TabletId) {
         self.shared.contents.lock().unwrap().open(tablet);
     }
@@ -326,7 +326,7 @@ impl Bucket {
         }
     }
 
-    /// Does something at the store, whatever becomes of the caller in the meantime.
+    /// Runs an effect at the store, even if the caller is gone in the meantime.
     pub async fn call<T: Send + 'static>(
         &self,
         effect: impl FnOnce(&mut Contents) -> T + Send + 'static,
@@ -343,7 +343,7 @@ impl Bucket {
                 CallOutcome::Answered => {
                     let result = effect(&mut contents.lock().unwrap());
                     this.sim.sleep(back).await;
-                    // A caller that is gone hears nothing.
+                    // Sending fails if the caller is gone, which is no error.
                     let _ = reply.send(result);
                 }
                 CallOutcome::Lost => {}

@@ -1,6 +1,7 @@
-//! One thread, virtual time, and every choice from one seed.
+//! An executor with one thread and virtual time, in which every choice depends on one seed.
 //!
-//! Tasks belong to groups, which stand for processes: a group can be paused (its tasks are not polled, while the world goes on) and killed.
+//! Tasks belong to groups, which stand for processes. A group can be paused, so that its tasks are not polled while the world continues,
+//! and it can be killed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -23,7 +24,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Default)]
 struct GroupState {
     paused: bool,
-    /// Woken while paused.
+    /// Tasks that were woken while the group was paused.
     deferred: BTreeSet<u64>,
 }
 
@@ -108,7 +109,7 @@ impl Sim {
         self.state().now
     }
 
-    /// How many times a task was polled: equal runs have equal counts.
+    /// Returns the number of polls of tasks. Equal runs have equal numbers.
     pub fn steps(&self) -> u64 {
         self.state().steps
     }
@@ -140,7 +141,7 @@ impl Sim {
         group
     }
 
-    /// A task of a group that was killed never runs.
+    /// Spawns a task in a group. If the group was killed, the task never runs.
     pub fn spawn(&self, group: Group, task: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.state();
         if state.groups.contains_key(&group) {
@@ -182,7 +183,7 @@ impl Sim {
             .map(|(id, _)| *id)
             .collect();
         let tasks: Vec<_> = ids.iter().map(|id| state.tasks.remove(id)).collect();
-        // Futures are dropped without the lock: their drops may wake others.
+        // Futures are dropped without the lock, because their drops may wake other tasks.
         drop(state);
         drop(tasks);
     }
@@ -195,13 +196,13 @@ impl Sim {
         }
     }
 
-    /// Runs the world for so long.
+    /// Runs the world for a duration.
     pub fn run_for(&self, duration: Duration) {
         let until = self.now() + duration;
         self.run_while(until, || true);
     }
 
-    /// Runs the world until `goes_on` says no or the time has come; returns whether `goes_on` said no.
+    /// Runs the world until `goes_on` returns false, or until a time. Returns true if `goes_on` returned false.
     pub fn run_while(&self, until: Duration, goes_on: impl Fn() -> bool) -> bool {
         while goes_on() {
             let ready = self.ready.lock().unwrap().len() as u64;
@@ -240,7 +241,7 @@ impl Sim {
         }));
         let done = task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
         let mut state = self.state();
-        // A task that killed its own group is not there any more.
+        // A task that killed its own group does not exist any more.
         match state.tasks.get_mut(&id) {
             Some(_) if done => {
                 state.tasks.remove(&id);

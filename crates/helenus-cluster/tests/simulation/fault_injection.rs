@@ -1,4 +1,4 @@
-//! Everything goes wrong for a while, and then it must all come right.
+//! Random faults for a while, after which the cluster must recover.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const CHAOS: Duration = Duration::from_secs(30);
 const RECOVERY: Duration = Duration::from_secs(40);
 const SEEDS_DEFAULT: u64 = if cfg!(debug_assertions) { 500 } else { 5000 };
 
-/// Runs one seed; says what went wrong.
+/// Runs one seed. Returns a description of what went wrong.
 fn run(seed: u64, broken: Broken) -> Result<World, String> {
     let nodes = 3 + (seed % 3) as usize;
     let world = World::new(seed, nodes, 6, broken);
@@ -48,7 +48,7 @@ fn check_safety(world: &World) -> Result<(), String> {
     }
 }
 
-/// One thing goes wrong, or an operator does something.
+/// Injects one random fault, or does one random action of an operator.
 fn inject_fault(world: &World) {
     let sim = &world.sim;
     let node = sim.range(0..world.node_count() as u64) as usize;
@@ -106,7 +106,7 @@ fn reshape(world: &World, node: usize) {
     };
     let split = world.sim.chance(50) && view.tablets().len() < 12;
     world.sim.spawn(process.group, async move {
-        // Many are refused: the tablet moves, or its neighbour is another's.
+        // Many reshapes are refused, because the tablet moves or its neighbour has another owner.
         let _ = match split {
             true => process.handle.split_tablet(tablet).await,
             false => process.handle.merge_tablet(tablet).await,
@@ -114,7 +114,7 @@ fn reshape(world: &World, node: usize) {
     });
 }
 
-/// A tablet is moved; half the time elsewhere a moment later, when its next owner may be opening it, and then there after all.
+/// Moves a tablet. Half the time, it is then moved to another target while the first one may be opening it, and finally to the first one.
 fn move_tablet(world: &World, node: usize) {
     let Some(process) = world.process(node) else {
         return;
@@ -126,7 +126,7 @@ fn move_tablet(world: &World, node: usize) {
     let (sim, nodes) = (world.sim.clone(), world.node_count() as u64);
     let to = host_id(sim.range(0..nodes) as usize);
     world.sim.spawn(process.group, async move {
-        // It may be there already, or the target may not be.
+        // The move may be refused, because the tablet is there already or the target does not exist.
         let _ = process.handle.move_tablet(tablet, to).await;
         if sim.chance(50) {
             sim.sleep(sim.millis(0..40)).await;
@@ -138,7 +138,7 @@ fn move_tablet(world: &World, node: usize) {
     });
 }
 
-/// The store answers, every process runs, and there is at least one.
+/// Makes the store answer and all processes run, and starts at least one.
 fn heal(world: &World) {
     world.bucket.set_mood(StoreHealth::Healthy);
     for node in 0..world.node_count() {
@@ -147,7 +147,7 @@ fn heal(world: &World) {
             world.sim.resume(process.group);
         }
     }
-    // One that was leaving is started again when it has left.
+    // A node that was leaving is started again after it has left.
     let world = world.clone();
     world.sim.clone().spawn(WORLD, async move {
         loop {
@@ -191,7 +191,7 @@ fn nothing_goes_wrong_for_good() {
     println!("{} seeds, {operations} operations", seeds.end - seeds.start);
 }
 
-/// Runs the seeds on all cores; returns how many operations each thread's clients did.
+/// Runs the seeds on all cores. Returns the number of operations of each thread's clients.
 fn run_all(seeds: Range<u64>) -> Vec<usize> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let run_some = |first: usize| {
@@ -218,7 +218,7 @@ fn run_all(seeds: Range<u64>) -> Vec<usize> {
     })
 }
 
-/// The first seed among a few hundred that finds what is broken.
+/// Returns the first seed of a few hundred that finds what is broken.
 fn first_to_find(broken: Broken) -> Option<(u64, String)> {
     (0..300).find_map(|seed| Some((seed, run(seed, broken).err()?)))
 }
@@ -243,7 +243,8 @@ fn a_broken_lease_check_is_found() {
     println!("seed {seed}: {error}");
 }
 
-/// A tablet is opened ahead, goes on with its owner all the same, and moves there in the end; says what clients saw wrong.
+/// Opens a tablet as a standby, lets its owner continue, and moves the tablet to the standby in the end. Returns a description of what
+/// clients saw wrong.
 fn late_move(seed: u64, broken: Broken) -> Result<(), String> {
     let world = World::new(seed, 2, 4, broken);
     (0..2).for_each(|node| world.start(node));

@@ -1,4 +1,4 @@
-//! How long single events take, how much moves, and what is refused.
+//! The durations of single events, the number of moves, and the refusals.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::world::{World, host_id};
 
 const SEEDS: u64 = 100;
 
-/// A cluster of so many nodes, settled, and one more that has not started.
+/// Returns a settled cluster with this number of nodes, and one more node that has not started.
 fn settled(seed: u64, nodes: usize, tablets: u32) -> World {
     let world = World::new(seed, nodes + 1, tablets, Broken::default());
     (0..nodes).for_each(|node| world.start(node));
@@ -23,7 +23,7 @@ fn settle(world: &World, limit_s: u64) {
     assert!(settled, "the cluster did not settle");
 }
 
-/// Each tablet's owner, as a node that stays sees it.
+/// Returns each tablet's owner, as node 0 sees it.
 fn owners(world: &World) -> Vec<(u32, usize)> {
     let view = world.process(0).unwrap().handle.view();
     let node_of = |owner| {
@@ -82,7 +82,7 @@ fn a_newcomer_takes_its_share_and_nothing_else_moves() {
         let nodes = 1 + (seed % 6) as usize;
         let tablets = 4 * nodes as u32 + 8;
         let world = settled(seed, nodes, tablets);
-        // Nodes that joined at once are made equal when the cluster is tended next.
+        // Nodes that joined at the same time are balanced in the next round of the leading node.
         world.sim.run_for(Duration::from_secs(10));
         settle(&world, 30);
         let before = owners(&world);
@@ -138,7 +138,7 @@ fn a_planned_hand_over_fails_nothing_and_adds_less_than_200_ms() {
 fn what_is_left_behind_of_tablets_that_are_no_more_is_deleted_and_nothing_else() {
     for seed in 0..20 {
         let world = settled(seed, 3, 4);
-        // One split in ten fails, and is asked for again.
+        // One split in ten fails, and is requested again.
         let is_gone = || !world.bucket.databases().contains(&TabletId(1));
         let is_split = (0..10).any(|_| {
             let handle = world.process(0).unwrap().handle;
@@ -150,7 +150,7 @@ fn what_is_left_behind_of_tablets_that_are_no_more_is_deleted_and_nothing_else()
         });
         assert!(is_split, "seed {seed}");
         settle(&world, 30);
-        // The parent's owner wakes up late; and the last number is nobody's yet.
+        // The parent's former owner recreates its database later. Number 1000 was never assigned, so its database must stay.
         world.bucket.make_database(TabletId(1));
         world.bucket.make_database(TabletId(1000));
         world.sim.run_for(Duration::from_secs(700));
@@ -167,7 +167,7 @@ fn what_is_left_behind_of_tablets_that_are_no_more_is_deleted_and_nothing_else()
 fn a_store_that_is_away_for_a_minute_moves_nothing() {
     for seed in 0..SEEDS {
         let world = settled(seed, 3, 12);
-        // What nodes that joined at one time left uneven is balanced a little later.
+        // Nodes that joined at the same time have unequal shares, which are balanced a little later.
         world.sim.run_for(Duration::from_secs(10));
         settle(&world, 10);
         let before = world.process(0).unwrap().handle.view();
@@ -222,7 +222,7 @@ fn a_node_that_is_killed_and_started_again_has_its_share() {
         world.sim.run_for(world.sim.millis(10..500));
         world.start(1);
         settle(&world, 30);
-        // What nodes that joined at one time left uneven is balanced a little later.
+        // Nodes that joined at the same time have unequal shares, which are balanced a little later.
         world.sim.run_for(Duration::from_secs(10));
         settle(&world, 10);
         let status = world.process(0).unwrap().handle.status();

@@ -1,11 +1,11 @@
-//! What clients did and saw, and whether one register per key explains it.
+//! The operations of clients, and a check whether one register per key explains them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::bucket::Key;
 
-/// The value of a key that was never written. Every write has a value of its own above it.
+/// The value of a key that was never written. Every write has a unique, greater value.
 pub const NOTHING: u64 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,17 +20,17 @@ pub struct Operation {
     pub kind: Kind,
     pub value: u64,
     pub begin: Duration,
-    /// `None`: it may have taken effect at any time since, or never.
+    /// Time of the answer. `None` if there was none: the operation may have taken effect at any time since, or never.
     pub end: Option<Duration>,
 }
 
-/// A value's life as clients saw it: its write and all its reads.
+/// All operations on one value, as clients saw them: its write and all its reads.
 #[derive(Debug, Clone, Copy)]
 struct Cluster {
     write_begin: Duration,
-    /// The earliest end of all its operations: the value was there by then.
+    /// The earliest end of all operations. The value was there by then.
     first_end: Duration,
-    /// The latest begin of all its operations: the value was still there.
+    /// The latest begin of all operations. The value was still there.
     last_begin: Duration,
 }
 
@@ -39,17 +39,18 @@ impl Cluster {
         self.first_end < self.last_begin
     }
 
-    /// The time during which the value must have been there (forward), or during which it must have been for a moment (backward).
+    /// Returns the time during all of which the value must have been there (forward), or at some point of which it must have been there
+    /// (backward).
     fn zone(&self) -> (Duration, Duration) {
         let (a, b) = (self.first_end, self.last_begin);
         (a.min(b), a.max(b))
     }
 }
 
-/// Says what can't be explained, if there is something.
+/// Checks that registers explain the operations. Returns a description of those that they do not explain.
 ///
-/// For registers whose values are written once each this is easy (Gibbons and Korach, "Testing shared memories"): no two values may both be needed
-/// at one time, and none may be there only within a time that needs another.
+/// For registers whose values are each written once, this is easy (Gibbons and Korach, "Testing shared memories"). Two values must never be
+/// required at the same time. The only possible time of a value must not lie within a time that requires another.
 pub fn check(operations: &[Operation]) -> Result<(), String> {
     let mut keys: BTreeMap<Key, Vec<&Operation>> = BTreeMap::new();
     for operation in operations {
@@ -101,7 +102,7 @@ fn clusters(operations: &[&Operation]) -> Result<Vec<Cluster>, String> {
         clusters.insert(write.value, cluster);
     }
     for read in operations.iter().filter(|operation| operation.kind == Kind::Read) {
-        // One that was never answered says nothing.
+        // An unanswered read gives no information.
         let Some(end) = read.end else { continue };
         let cluster = clusters
             .get_mut(&read.value)
@@ -112,7 +113,7 @@ fn clusters(operations: &[&Operation]) -> Result<Vec<Cluster>, String> {
         cluster.first_end = cluster.first_end.min(end);
         cluster.last_begin = cluster.last_begin.max(read.begin);
     }
-    // A write that was never acknowledged and never read need not have been.
+    // A write that was never acknowledged and never read need not have taken effect.
     Ok(clusters
         .into_values()
         .filter(|cluster| cluster.first_end != Duration::MAX)
@@ -159,13 +160,13 @@ mod tests {
     fn what_no_register_explains_is_found() {
         let unknown = operation(Kind::Write, 9, 1, None);
         for history in [
-            // A lost write.
+            // A lost write, in two histories.
             vec![write(1, 1, 2), read(NOTHING, 3, 4)],
             vec![write(1, 1, 2), write(2, 3, 4), read(1, 5, 6)],
-            // A write that un-happens.
+            // A write that is undone, in two histories.
             vec![write(1, 1, 2), unknown, read(9, 3, 4), read(1, 5, 6)],
             vec![write(1, 1, 10), read(1, 2, 3), read(NOTHING, 4, 5)],
-            // From nowhere, and from the future.
+            // A value that was never written, and one that is read before its write.
             vec![read(5, 1, 2)],
             vec![read(1, 1, 2), write(1, 3, 4)],
         ] {

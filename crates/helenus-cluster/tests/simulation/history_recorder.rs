@@ -1,4 +1,4 @@
-//! Sees everything, and remembers what clients did and what must not have been.
+//! Records the operations of clients, and the violations of invariants.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::history::Operation;
 #[derive(Default)]
 struct Recorded {
     operations: Vec<Operation>,
-    /// The highest epoch at which anyone answered for a key.
+    /// The highest epoch at which a node has answered for a key.
     epochs: BTreeMap<Key, Epoch>,
     violations: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A node answers a client for a key that it holds at this epoch. Nobody may do so after another has at a later one.
+    /// Records that a node answers a client for a key whose tablet it owns at this epoch. After that, no node may answer at an earlier one.
     pub fn answered(&self, key: Key, epoch: Epoch) {
         let mut seen = self.seen.lock().unwrap();
         let highest = seen.epochs.entry(key).or_default();
@@ -35,14 +35,14 @@ impl Recorder {
         }
     }
 
-    /// An operation begins; returns its number. Until it ends it may have taken effect.
+    /// Records the beginning of an operation. Returns its number. From now on the operation may take effect.
     pub fn begins(&self, operation: Operation) -> usize {
         let operations = &mut self.seen.lock().unwrap().operations;
         operations.push(operation);
         operations.len() - 1
     }
 
-    /// An operation was answered: a read with this value.
+    /// Records the answer to an operation. `value` is the value that a read returned.
     pub fn ends(&self, number: usize, value: u64, end: Duration) {
         let operation = &mut self.seen.lock().unwrap().operations[number];
         operation.value = value;

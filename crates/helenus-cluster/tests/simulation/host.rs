@@ -1,4 +1,4 @@
-//! A node's tablets: what `TabletHost` asks for, and reads and writes of rows.
+//! A node's tablets: an implementation of `TabletHost`, with reads and writes of rows.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -16,10 +16,10 @@ use crate::executor::Sim;
 use crate::history::NOTHING;
 use crate::history_recorder::Recorder;
 
-/// Keys' tokens lie evenly on the ring.
+/// Number of keys. Their tokens are evenly distributed on the ring.
 pub const KEYS: u64 = 12;
 
-/// How long a tablet that was opened ahead is kept for the document to say that it is this node's.
+/// Time for which a standby tablet is kept until the document shows that it is this node's.
 const AHEAD_PATIENCE: Duration = Duration::from_secs(5);
 
 pub fn token_of(key: Key) -> i64 {
@@ -27,14 +27,14 @@ pub fn token_of(key: Key) -> i64 {
     (step * key + step / 2).wrapping_add(i64::MIN as u64) as i64
 }
 
-/// What a node answers to a client.
+/// The answer of a node to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     Value(u64),
     Written,
-    /// Nothing was done.
+    /// The operation had no effect.
     NotMine,
-    /// It may have been done.
+    /// The operation may have taken effect.
     Unknown,
 }
 
@@ -43,12 +43,12 @@ struct Open {
     epoch: Epoch,
     fence: u64,
     rows: BTreeMap<Key, u64>,
-    /// The last record that is in `rows`.
+    /// Number of the last record that is in `rows`.
     lsn: u64,
     log: LogId,
     logs_version: u64,
     serving: bool,
-    /// Held by the write under way.
+    /// Held by the write in progress.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -60,7 +60,7 @@ struct OwnLog {
     lsn: u64,
 }
 
-/// A tablet was closed here, to be another node's.
+/// Notice that a tablet was closed here, to be handed over to another node.
 #[derive(Debug, Clone, Copy)]
 pub struct Released {
     pub tablet: TabletId,
@@ -77,18 +77,18 @@ pub struct Host {
     recorder: Recorder,
     here: HostId,
     open: Arc<Mutex<BTreeMap<TabletId, Open>>>,
-    /// What was opened before it is this node's.
+    /// Databases that were opened before this node owns the tablets.
     ahead: Arc<Mutex<BTreeMap<TabletId, Database>>>,
-    /// Held while something is appended to it.
+    /// Held while a record is appended to the log.
     log: Arc<tokio::sync::Mutex<Option<OwnLog>>>,
     released: mpsc::UnboundedSender<Released>,
-    /// Held while a tablet is being opened.
+    /// Locks that are held while a tablet is being opened.
     opening: Arc<Mutex<BTreeMap<TabletId, Arc<tokio::sync::Mutex<()>>>>>,
     handle: Arc<OnceLock<AgentHandle>>,
 }
 
 impl Host {
-    /// The node's next owners are to be told of what comes out of `released`.
+    /// Creates the host. The receiver yields the tablets that were closed, whose next owners must be notified.
     pub fn new(
         sim: Sim,
         bucket: Bucket,
@@ -198,14 +198,15 @@ impl Host {
                 tablet.rows.insert(key, value);
                 tablet.lsn = record.lsn;
             }
-            // It is in the log, where the next owner finds it.
+            // The record is in the log, where the next owner finds it.
             _ => return Reply::Unknown,
         }
-        // No lease is asked for: the fence decides whether it is in the log, and who takes over reads it there before the next answer.
+        // The lease is not checked, because the fence decides whether the record is in the log. A new owner reads it there before its first
+        // answer.
         Reply::Written
     }
 
-    /// Another node has fenced the log of this one.
+    /// Gives up all tablets of a log that another node has fenced.
     fn lose_all(&self, log: LogId) {
         let lost: Vec<TabletId> = {
             let mut open = self.open_tablets();
@@ -217,7 +218,7 @@ impl Host {
         lost.into_iter().for_each(|id| self.handle().tablet_lost(id));
     }
 
-    /// No new reads and writes, and none under way.
+    /// Stops new reads and writes, and waits for those in progress. Returns the fence.
     async fn stop(&self, id: TabletId) -> Result<u64, HostError> {
         let (writing, fence) = match self.open_tablets().get_mut(&id) {
             Some(tablet) => {
@@ -236,7 +237,7 @@ impl Host {
         }
     }
 
-    /// Opens a tablet that another node has closed, as far as that can be done before it is this node's.
+    /// Opens a tablet that another node has closed, as far as that is possible before this node owns it.
     pub async fn open_ahead(&self, released: Released) {
         let view = self.handle().view();
         let moves_here = view.tablets_of(released.by).any(|tablet| {
@@ -258,7 +259,7 @@ impl Host {
         }
     }
 
-    /// Opens it, unless that is being done, and returns the fence.
+    /// Opens the database as a standby and returns its fence. `None` if the tablet is open or being opened.
     pub async fn fence_ahead(&self, tablet: TabletId) -> Option<u64> {
         let lock = self.opening_of(tablet);
         let _opening = lock.try_lock().ok()?;
@@ -275,7 +276,7 @@ impl Host {
         self.opening.lock().unwrap().entry(tablet).or_default().clone()
     }
 
-    /// What was opened ahead, unless someone else has opened it since.
+    /// Returns the standby database. `None` if another node has opened it since.
     async fn take_ahead(&self, tablet: TabletId) -> Option<Database> {
         let opened = self.ahead.lock().unwrap().remove(&tablet)?;
         let fence = self
@@ -300,7 +301,7 @@ impl Host {
         called.map_err(|error| HostError::Failed(error.to_string()))
     }
 
-    /// The log of this process.
+    /// Returns the log of this process. Begins one if there is none.
     async fn own_log(&self) -> Result<OwnLog, HostError> {
         let mut own = self.log.lock().await;
         if let Some(own) = *own {
@@ -310,7 +311,7 @@ impl Host {
         Ok(*own.insert(OwnLog { id, next: 0, lsn: 0 }))
     }
 
-    /// The records that the files of a tablet lack, from the logs that it names; from now on their owners add none.
+    /// Returns the records that a tablet's files lack, from the logs that it names. Their owners add no more records from now on.
     async fn recover(
         &self,
         tablet: TabletId,
@@ -337,14 +338,14 @@ impl Host {
         Ok((records, spans))
     }
 
-    /// Has the tablet's next owner told that it is closed here.
+    /// Notifies the tablet's next owner that the tablet is closed here.
     fn release(&self, tablet: TabletId) {
         let view = self.handle().view();
         let moving = view.tablets_of(self.here).find(|info| info.id == tablet);
         if let Some(info) = moving
             && let TabletState::Moving { to } = info.state
         {
-            // The world listens as long as the node runs.
+            // The receiver exists as long as the node runs.
             let _ = self.released.send(Released {
                 tablet,
                 epoch: info.epoch,
@@ -461,7 +462,7 @@ impl TabletHost for Host {
             .get(&tablet)
             .filter(|open| open.fence == fence)
             .map(|open| open.logs_version);
-        // Otherwise the next owner fences the log of this node.
+        // If this fails, the next owner fences the log of this node.
         if let (Ok(Ok(())), Some(version)) = (flushed, version) {
             let naming = self.at_bucket(move |contents| contents.name_logs(tablet, version, Vec::new()));
             let _ = naming.await?;

@@ -1,6 +1,7 @@
-//! Whole clusters, simulated from one seed: agents on a store that fails, nodes that crash, pause and drift, clients that remember.
+//! Simulations of whole clusters from one seed: agents on a store that fails, nodes that crash, pause and have wrong clocks, and clients
+//! whose operations are checked.
 //!
-//! `HELENUS_SIM_SEED=n` runs one seed only, `HELENUS_SIM_SEEDS=n` so many of them.
+//! `HELENUS_SIM_SEED=n` runs one seed only. `HELENUS_SIM_SEEDS=n` runs that number of seeds.
 
 mod bucket;
 mod executor;

@@ -1,4 +1,4 @@
-//! Nodes, the store, and clients.
+//! The simulated world: nodes, the store, and clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,10 @@ use crate::history::{Kind, Operation};
 use crate::history_recorder::Recorder;
 use crate::host::{Host, KEYS, Released, Reply, token_of};
 
-/// Chaos lasts for seconds: merges are to come between all else.
+/// Time before a merge. Faults last for seconds, and merges should happen between them.
 const MERGE_AFTER: Duration = Duration::from_secs(3);
 
-/// One node's clock: it starts anywhere and runs a little fast or slow.
+/// One node's clock. It starts at a random time and runs a little fast or slow.
 #[derive(Clone)]
 struct NodeClock {
     sim: Sim,
@@ -37,7 +37,7 @@ impl Clock for NodeClock {
     }
 
     async fn sleep(&self, duration: Duration) {
-        // Rounded up: a sleeper must not wake before its time.
+        // The duration is rounded up, because a sleeper must not wake before its time.
         let duration = duration * 1000 / self.rate_permille + Duration::from_micros(1);
         self.sim.sleep(duration).await;
     }
@@ -49,7 +49,7 @@ pub struct Process {
     pub group: Group,
     pub handle: AgentHandle,
     pub host: Host,
-    /// It has left, and takes no requests any more.
+    /// True if the process has left and takes no more requests.
     refuses: Arc<AtomicBool>,
 }
 
@@ -95,7 +95,7 @@ impl World {
         self.clocks.len()
     }
 
-    /// The node's process, if it is alive; it may be paused.
+    /// Returns the node's process, which may be paused. `None` if it is not alive.
     pub fn process(&self, node: usize) -> Option<Process> {
         let process = self.processes.lock().unwrap()[node].clone()?;
         self.sim.is_alive(process.group).then_some(process)
@@ -145,11 +145,11 @@ impl World {
         self.tell_of_releases(group, releases);
         self.sim.spawn(group, async move {
             let result = agent.run().await;
-            // One that failed is looked at by the test.
+            // A failed process is kept for the test to examine.
             if result.is_err() {
                 return;
             }
-            // What is being answered still is.
+            // Requests in progress are still answered.
             refuses.store(true, Ordering::Relaxed);
             sim.sleep(Duration::from_millis(100)).await;
             sim.kill(group);
@@ -157,7 +157,8 @@ impl World {
         self.processes.lock().unwrap()[node] = Some(process);
     }
 
-    /// Has the other nodes hear of the cluster documents that this one writes: most of them, some time, and in any order.
+    /// Announces the cluster documents that this node writes to other nodes. Some announcements are lost, and the rest arrive late and in
+    /// any order.
     fn tell_of_writes(&self, node: usize, process: Process) {
         let world = self.clone();
         self.sim.spawn(process.group, async move {
@@ -179,7 +180,7 @@ impl World {
         });
     }
 
-    /// Has the next owners of a node's tablets hear that they are closed: most of them, and some a good while later.
+    /// Notifies the next owners of a node's tablets that these are closed. Some notices are lost, and some arrive late.
     fn tell_of_releases(&self, group: Group, mut releases: mpsc::UnboundedReceiver<Released>) {
         let world = self.clone();
         self.sim.spawn(group, async move {
@@ -214,7 +215,7 @@ impl World {
         if let Some(process) = self.process(node) {
             let handle = process.handle;
             self.sim.spawn(process.group, async move {
-                // The process ends before this does.
+                // The process may end before the drain does.
                 let _ = handle.drain().await;
             });
         }
@@ -238,7 +239,7 @@ impl World {
         }
     }
 
-    /// One operation of a client, who tries again as long as that is safe. Returns whether it was answered.
+    /// Runs one operation of a client, which retries as long as that is safe. Returns true if it was answered.
     pub async fn operation(&self, key: Key, kind: Kind, patience: Duration) -> bool {
         let begin = self.sim.now();
         let value = match kind {
@@ -276,7 +277,7 @@ impl World {
         *values
     }
 
-    /// Asks the node that some coordinator thinks is the owner.
+    /// Sends a request to the node that a random coordinator considers the owner.
     async fn attempt(&self, operation: Operation) -> Reply {
         let running: Vec<_> = self
             .alive()
@@ -320,7 +321,7 @@ impl World {
                 Kind::Write => host.write(operation.key, operation.value).await,
             };
             sim.sleep(back).await;
-            // A client that gave up hears nothing.
+            // Sending fails if the client gave up, which is no error.
             let _ = reply.send(result);
         });
         let patience = self.sim.sleep(Duration::from_millis(1500));
@@ -330,7 +331,7 @@ impl World {
         }
     }
 
-    /// Whether every node that should be there serves, all have the same view, and every tablet is with one of them, at rest.
+    /// Returns true if all nodes serve and have the same view, and every tablet has an owner among them and is stable.
     pub fn is_settled(&self) -> bool {
         let processes: Vec<_> = self
             .alive()
@@ -349,13 +350,13 @@ impl World {
         view.nodes().len() == processes.len() && processes.iter().all(same) && at_rest(&view)
     }
 
-    /// Runs until [`is_settled`](World::is_settled), for so long at most; returns whether it is.
+    /// Runs the world until [`is_settled`](World::is_settled), for at most `limit`. Returns true if it is settled.
     pub fn settles_within(&self, limit: Duration) -> bool {
         let deadline = self.sim.now() + limit;
         self.sim.run_while(deadline, || !self.is_settled())
     }
 
-    /// Reads every key once; returns whether all were answered within `patience`.
+    /// Reads every key once. Returns true if all reads were answered within `patience`.
     pub fn all_answer_within(&self, patience: Duration) -> bool {
         let left = Arc::new(Mutex::new(KEYS));
         for key in 0..KEYS {

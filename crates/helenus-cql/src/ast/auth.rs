@@ -47,11 +47,11 @@ impl Permission {
     }
 }
 
-/// The permissions that can be granted on a thing, by its kind.
+/// The permissions that can be granted on a resource, by its kind.
 pub mod applicable {
     use super::Permission::{self, *};
 
-    /// On keyspaces, and on all tables of one.
+    /// Permissions on keyspaces, and on all tables of one.
     pub const KEYSPACE: &[Permission] = &[
         Create,
         Alter,
@@ -65,13 +65,13 @@ pub mod applicable {
     pub const TABLE: &[Permission] = &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked];
     pub const ALL_ROLES: &[Permission] = &[Create, Alter, Drop, Authorize, Describe];
     pub const ROLE: &[Permission] = &[Alter, Drop, Authorize, Describe];
-    /// On all functions, or all of a keyspace.
+    /// Permissions on all functions, or on all of a keyspace.
     pub const FUNCTIONS: &[Permission] = &[Create, Alter, Drop, Authorize, Execute];
     pub const FUNCTION: &[Permission] = &[Alter, Drop, Authorize, Execute];
     pub const MBEAN: &[Permission] = &[Select, Modify, Authorize, Describe, Execute];
 }
 
-/// What permissions are granted on.
+/// The resource on which permissions are granted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resource {
     AllKeyspaces,
@@ -92,7 +92,7 @@ pub enum Resource {
     MBean(String),
 }
 
-/// GRANT and REVOKE of permissions. The permissions are those that the resource's kind has.
+/// GRANT and REVOKE of permissions. The permissions are limited to those of the resource's kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PermissionsStatement {
     pub permissions: Vec<Permission>,
@@ -112,7 +112,7 @@ pub struct ListPermissions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantRole {
     pub role: String,
-    /// Who gets or loses it.
+    /// The role that gets or loses the granted role.
     pub grantee: String,
 }
 
@@ -130,14 +130,14 @@ pub struct RoleOptions {
     pub cidrs: Option<Access>,
 }
 
-/// All, or those named.
+/// All, or the named ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     All,
     Named(Vec<String>),
 }
 
-/// CREATE ROLE, and CREATE USER as a role that may log in. Defaults are filled in: superuser and login are set.
+/// CREATE ROLE, and CREATE USER as a role that may log in. Defaults are filled in, so superuser and login are set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRole {
     pub name: String,
@@ -163,7 +163,7 @@ pub struct DropRole {
 /// LIST ROLES, and LIST USERS.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRoles {
-    /// LIST USERS: only roles that may log in, in the old shape.
+    /// True for LIST USERS, which lists only roles that may log in, with the columns of older versions.
     pub users: bool,
     pub of_role: Option<String>,
     pub recursive: bool,

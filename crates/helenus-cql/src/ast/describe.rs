@@ -1,4 +1,4 @@
-//! DESCRIBE, as the server answers it since Cassandra 4.
+//! DESCRIBE, which the server answers since Cassandra 4.
 
 use super::{FunctionName, Ident, QualifiedName};
 
@@ -9,16 +9,16 @@ pub struct Describe {
     pub with_internals: bool,
 }
 
-/// What is described.
+/// The subject of a DESCRIBE.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DescribeTarget {
     Cluster,
-    /// `[FULL] SCHEMA`; full takes in the system keyspaces.
+    /// `[FULL] SCHEMA`. FULL includes the system keyspaces.
     Schema {
         full: bool,
     },
     Keyspaces,
-    /// `[ONLY] KEYSPACE [name]`; without a name, the keyspace in use.
+    /// `[ONLY] KEYSPACE [name]`. Without a name, the keyspace in use.
     Keyspace {
         name: Option<Ident>,
         only: bool,

@@ -8,7 +8,8 @@ use crate::identifier::{quote_identifier, quote_qualified, quote_text};
 use crate::types::NativeType;
 
 impl Display for Literal {
-    /// Strings in single quotes, but without escapes (Cassandra's `Constants.Literal.getText`); `{:#}` has them, and can be parsed.
+    /// Writes the constant. Strings are in single quotes, but without escapes (Cassandra's `Constants.Literal.getText`). `{:#}` writes
+    /// escapes, so that the text can be parsed.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.kind {
             LiteralKind::String if f.alternate() => f.write_str(&quote_text(&self.text)),
@@ -19,7 +20,7 @@ impl Display for Literal {
 }
 
 impl Display for Term {
-    /// Cassandra's `Term.Raw.getText`.
+    /// Writes the term as Cassandra's `Term.Raw.getText`.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Term::Null => f.write_str("NULL"),
@@ -61,13 +62,13 @@ impl Display for Term {
     }
 }
 
-/// The native function of a CAST (Cassandra's `CastFcts`).
+/// Returns the name of the native function of a CAST (Cassandra's `CastFcts`).
 pub fn cast_function(ty: NativeType) -> String {
     format!("cast_as_{}", ty.name())
 }
 
 impl FunctionName {
-    /// The name as CQL text, quoted where it must be.
+    /// Returns the name as CQL text, quoted where necessary.
     pub fn to_cql(&self) -> String {
         let is_native = self.keyspace.as_ref().is_none_or(|keyspace| keyspace == "system");
         if is_native && self.name.0 == "token" {
@@ -79,7 +80,7 @@ impl FunctionName {
         }
     }
 
-    /// The name as result columns show it: without a keyspace it is taken for a native function's.
+    /// Returns the name as result columns show it. A name without a keyspace is taken for that of a native function.
     fn in_column_name(&self) -> String {
         match &self.keyspace {
             Some(_) => self.to_string(),
@@ -89,8 +90,8 @@ impl FunctionName {
 }
 
 impl Selector {
-    /// The name of the result column, where no alias was given (Cassandra's `Selector.Factory.getColumnName`).
-    /// Functions without a keyspace are taken for native ones.
+    /// Returns the name of the result column for a selector without an alias (Cassandra's `Selector.Factory.getColumnName`). Functions
+    /// without a keyspace are taken for native ones.
     pub fn column_name(&self) -> String {
         match self {
             Selector::Column(column) => column.0.clone(),

@@ -1,11 +1,11 @@
-//! The order in which Cassandra shows the fields of a literal of a user type: they lie in a `java.util.HashMap`.
+//! The order in which Cassandra shows the fields of a literal of a user type, which is that of a `java.util.HashMap`.
 
 use super::Ident;
 
-/// Buckets of a new map, which are doubled when three quarters as many entries are in it.
+/// Buckets of a new map. Their number doubles when the map is filled to more than three quarters.
 const BUCKETS: usize = 16;
 
-/// `entries` as a `HashMap` of Java would give them out.
+/// Returns `entries` in the order of a Java `HashMap`.
 pub fn hash_map_order<T>(entries: &[(Ident, T)]) -> Vec<&(Ident, T)> {
     let mut buckets = BUCKETS;
     while entries.len() * 4 > buckets * 3 {
@@ -21,7 +21,7 @@ fn bucket(name: &str, buckets: usize) -> usize {
     (hash ^ (hash >> 16)) as usize & (buckets - 1)
 }
 
-/// `ByteBuffer.hashCode`: from the last byte, which is signed, to the first.
+/// Implements `ByteBuffer.hashCode`: from the last byte to the first, as signed bytes.
 fn buffer_hash(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(1, |hash: u32, byte| {
         hash.wrapping_mul(31)
@@ -33,7 +33,7 @@ fn buffer_hash(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// As Cassandra 5.0.5 showed them.
+    /// Checks the order against that of Cassandra 5.0.5.
     #[test]
     fn fields_are_ordered_as_in_java() {
         let names = |text: &str| -> Vec<(Ident, ())> {

@@ -1,7 +1,7 @@
 //! The syntax tree of CQL 3.4.7, as Cassandra 5.0's grammar (`Parser.g`) defines the language.
 //!
-//! Nothing here is resolved: names may not exist and types may not fit. Bind markers are numbered in the
-//! order of the text; [`ParsedStatement::bind_markers`] says how each was written.
+//! The tree is not resolved: names may not exist and types may not fit. Bind markers are numbered in the order of the text.
+//! [`ParsedStatement::bind_markers`] has the way in which each was written.
 
 mod auth;
 mod describe;
@@ -33,7 +33,7 @@ pub struct ParsedStatement {
     pub bind_markers: Vec<BindMarker>,
 }
 
-/// `?` (no name) or `:name`.
+/// A bind marker: `?`, whose name is `None`, or `:name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindMarker {
     pub name: Option<Ident>,

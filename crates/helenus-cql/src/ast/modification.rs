@@ -2,7 +2,7 @@
 
 use super::{Ident, InValues, Operator, QualifiedName, Relation, Term};
 
-/// The USING clause. Both are integer literals or markers.
+/// The USING clause. Both values are integer literals or markers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UsingClause {
     pub timestamp: Option<Term>,
@@ -27,7 +27,7 @@ pub struct Condition {
     pub test: ConditionTest,
 }
 
-/// What of the column a condition looks at.
+/// The part of a column that a condition tests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConditionTarget {
     Column,
@@ -37,10 +37,10 @@ pub enum ConditionTarget {
     Field(Ident),
 }
 
-/// How a condition compares.
+/// The comparison of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConditionTest {
-    /// A comparison, or (for whole columns only) CONTAINS and CONTAINS KEY.
+    /// A comparison. CONTAINS and CONTAINS KEY apply to whole columns only.
     Compare(Operator, Term),
     In(InValues),
 }
@@ -67,7 +67,7 @@ pub enum JsonValue {
 pub struct InsertJson {
     pub table: QualifiedName,
     pub json: JsonValue,
-    /// DEFAULT UNSET: columns that the document lacks are left as they are instead of deleted.
+    /// True for DEFAULT UNSET: columns that the document lacks keep their values instead of being deleted.
     pub default_unset: bool,
     pub if_not_exists: bool,
     pub using: UsingClause,
@@ -80,12 +80,12 @@ pub struct Assignment {
     pub operation: AssignmentOperation,
 }
 
-/// What an assignment does (Cassandra's `Operation.RawUpdate`).
+/// The operation of an assignment (Cassandra's `Operation.RawUpdate`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssignmentOperation {
     /// `c = v`
     Set(Term),
-    /// `c = c + v`, `c += v`. `c = c - 3` is `Add(-3)`, as the lexer takes `-3` for one number.
+    /// `c = c + v`, `c += v`. `c = c -3` is `Add(-3)`, as the lexer reads `-3` as one number.
     Add(Term),
     /// `c = c - v`, `c -= v`
     Subtract(Term),
@@ -104,11 +104,11 @@ pub struct Update {
     pub using: UsingClause,
     pub assignments: Vec<Assignment>,
     pub relations: Vec<Relation>,
-    /// Never [`IfClause::NotExists`].
+    /// The condition. Never [`IfClause::NotExists`].
     pub condition: IfClause,
 }
 
-/// What of a row a DELETE names.
+/// A part of a row that a DELETE names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deletion {
     Column(Ident),
@@ -128,12 +128,12 @@ pub enum Deletion {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
     pub table: QualifiedName,
-    /// Empty when whole rows are deleted.
+    /// The parts to delete. Empty if whole rows are deleted.
     pub deletions: Vec<Deletion>,
-    /// Only the timestamp can be given.
+    /// The USING clause, which can only have a timestamp.
     pub using: UsingClause,
     pub relations: Vec<Relation>,
-    /// Never [`IfClause::NotExists`].
+    /// The condition. Never [`IfClause::NotExists`].
     pub condition: IfClause,
 }
 
@@ -145,7 +145,7 @@ pub enum BatchKind {
     Counter,
 }
 
-/// `BEGIN BATCH ... APPLY BATCH`; may be empty.
+/// `BEGIN BATCH ... APPLY BATCH`, which may be empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     pub kind: BatchKind,
@@ -153,7 +153,7 @@ pub struct Batch {
     pub statements: Vec<Modification>,
 }
 
-/// A statement that may stand in a batch.
+/// A statement that a batch may contain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Modification {
     Insert(Insert),

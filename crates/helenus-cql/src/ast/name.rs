@@ -1,11 +1,11 @@
-//! Names: of columns, tables, functions.
+//! Names of columns, tables and functions.
 
 use std::borrow::Borrow;
 use std::fmt;
 
 use crate::identifier::quote_identifier;
 
-/// An identifier as it is stored: folded to lower case unless it was quoted, quotes removed.
+/// An identifier as it is stored: without quotes, and in lower case unless it was quoted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ident(pub String);
 
@@ -18,7 +18,7 @@ impl Ident {
         &self.0
     }
 
-    /// The name as CQL text, quoted where it must be.
+    /// Returns the name as CQL text, quoted where necessary.
     pub fn to_cql(&self) -> String {
         quote_identifier(&self.0)
     }
@@ -55,13 +55,13 @@ impl PartialEq<&str> for Ident {
 }
 
 impl fmt::Display for Ident {
-    /// The bare name, without quotes (Cassandra's `ColumnIdentifier.toString`).
+    /// Writes the bare name, without quotes (Cassandra's `ColumnIdentifier.toString`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// The name of a table, view, index or user type, perhaps with its keyspace.
+/// The name of a table, view, index or user type, with an optional keyspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QualifiedName {
     pub keyspace: Option<Ident>,
@@ -69,7 +69,7 @@ pub struct QualifiedName {
 }
 
 impl fmt::Display for QualifiedName {
-    /// The bare names, without quotes (Cassandra's `QualifiedName.toString`).
+    /// Writes the bare names, without quotes (Cassandra's `QualifiedName.toString`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.keyspace {
             Some(keyspace) => write!(f, "{keyspace}.{}", self.name),

@@ -5,13 +5,13 @@ use super::{AsOf, FunctionName, Ident, QualifiedName, Relation, SelectItem, Term
 /// The value of a property in a WITH clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertyValue {
-    /// A constant (its raw text: of a string, without quotes) or a bare keyword.
+    /// A constant or a bare keyword. A constant is stored as written; a string, without its quotes.
     Text(String),
-    /// `{'class': 'SimpleStrategy', ...}` with the raw texts, in the order written; keys are unique.
+    /// `{'class': 'SimpleStrategy', ...}` with the texts as written, in the order written. Keys are unique.
     Map(Vec<(String, String)>),
 }
 
-/// The properties of a WITH clause, in the order written; names are unique, in lower case unless quoted.
+/// The properties of a WITH clause, in the order written. Names are unique, and in lower case unless quoted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties(pub Vec<(String, PropertyValue)>);
 
@@ -37,11 +37,11 @@ pub struct CreateKeyspace {
 pub struct CopyKeyspace {
     pub name: Ident,
     pub if_not_exists: bool,
-    /// What is copied.
+    /// The keyspace that is copied.
     pub origin: Ident,
-    /// As it was then.
+    /// The snapshot or time whose state is copied. `None` for the current state.
     pub as_of: Option<AsOf>,
-    /// Other options stay those of the origin.
+    /// Options that replace those of the origin. The other options are copied.
     pub properties: Properties,
 }
 
@@ -50,9 +50,9 @@ pub struct CopyKeyspace {
 pub struct CopyTable {
     pub table: QualifiedName,
     pub if_not_exists: bool,
-    /// What is copied.
+    /// The table that is copied.
     pub origin: QualifiedName,
-    /// As it was then.
+    /// The snapshot or time whose state is copied. `None` for the current state.
     pub as_of: Option<AsOf>,
 }
 
@@ -69,7 +69,7 @@ pub struct DropKeyspace {
     pub if_exists: bool,
 }
 
-/// `MASKED WITH function(args)`; `MASKED WITH DEFAULT` is `system.mask_default()`.
+/// `MASKED WITH function(args)`. `MASKED WITH DEFAULT` is `system.mask_default()`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnMask {
     pub function: FunctionName,
@@ -85,7 +85,7 @@ pub struct ColumnDefinition {
     pub mask: Option<ColumnMask>,
 }
 
-/// Order of one clustering column.
+/// The order of one clustering column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringOrder {
     pub column: Ident,
@@ -96,9 +96,9 @@ pub struct ClusteringOrder {
 pub struct CreateTable {
     pub table: QualifiedName,
     pub if_not_exists: bool,
-    /// In the order written; names are unique.
+    /// The columns, in the order written. Names are unique.
     pub columns: Vec<ColumnDefinition>,
-    /// None when no primary key was given.
+    /// The columns of the partition key. `None` if no primary key was given.
     pub partition_key: Option<Vec<Ident>>,
     pub clustering_columns: Vec<Ident>,
     pub clustering_order: Vec<ClusteringOrder>,
@@ -113,15 +113,15 @@ pub struct AlterTable {
     pub change: TableChange,
 }
 
-/// What ALTER TABLE does.
+/// The change of an ALTER TABLE.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableChange {
-    /// `ALTER c TYPE t`: Cassandra parses it, then refuses it.
+    /// `ALTER c TYPE t`, which Cassandra parses and then refuses.
     AlterType {
         column: Ident,
         ty: TypeName,
     },
-    /// `ALTER c MASKED WITH ...` or, with no mask, `ALTER c DROP MASKED`.
+    /// `ALTER c MASKED WITH ...`, or `ALTER c DROP MASKED` if there is no mask.
     Mask {
         column: Ident,
         if_exists: bool,
@@ -139,7 +139,7 @@ pub enum TableChange {
     },
     Rename {
         if_exists: bool,
-        /// From, to.
+        /// Pairs of the old and the new name.
         columns: Vec<(Ident, Ident)>,
     },
     DropCompactStorage,
@@ -156,7 +156,7 @@ pub struct DropTable {
 pub struct CreateType {
     pub name: QualifiedName,
     pub if_not_exists: bool,
-    /// In the order written; a name may stand twice.
+    /// The fields, in the order written. A name may occur twice.
     pub fields: Vec<(Ident, TypeName)>,
 }
 
@@ -167,10 +167,10 @@ pub struct AlterType {
     pub change: TypeChange,
 }
 
-/// What ALTER TYPE does.
+/// The change of an ALTER TYPE.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeChange {
-    /// Cassandra parses it, then refuses it.
+    /// `ALTER field TYPE t`, which Cassandra parses and then refuses.
     AlterField { field: Ident, ty: TypeName },
     AddField {
         if_not_exists: bool,
@@ -179,7 +179,7 @@ pub enum TypeChange {
     },
     RenameFields {
         if_exists: bool,
-        /// From, to.
+        /// Pairs of the old and the new name.
         fields: Vec<(Ident, Ident)>,
     },
 }
@@ -190,10 +190,10 @@ pub struct DropType {
     pub if_exists: bool,
 }
 
-/// Which part of a column an index is on.
+/// The part of a column that an index covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IndexTargetKind {
-    /// The bare column: the values, of a collection too.
+    /// The bare column: its value, or the values of a collection.
     Simple,
     /// `VALUES(c)`
     Values,
@@ -213,12 +213,12 @@ pub struct IndexTarget {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateIndex {
-    /// `CREATE CUSTOM INDEX`
+    /// True for `CREATE CUSTOM INDEX`.
     pub custom: bool,
     pub if_not_exists: bool,
     pub name: Option<Ident>,
     pub table: QualifiedName,
-    /// May be empty: custom indexes may have no target.
+    /// The targets. Custom indexes may have none.
     pub targets: Vec<IndexTarget>,
     /// `USING 'class'`
     pub using: Option<String>,
@@ -236,7 +236,7 @@ pub struct CreateView {
     pub view: QualifiedName,
     pub if_not_exists: bool,
     pub base: QualifiedName,
-    /// Empty for `*`.
+    /// The selected items. Empty for `*`.
     pub items: Vec<SelectItem>,
     pub relations: Vec<Relation>,
     pub partition_key: Vec<Ident>,
@@ -266,7 +266,7 @@ pub struct CreateFunction {
     pub args: Vec<(Ident, TypeName)>,
     pub called_on_null_input: bool,
     pub returns: TypeName,
-    /// In lower case.
+    /// The language, in lower case.
     pub language: String,
     pub body: String,
 }
@@ -276,7 +276,7 @@ pub struct CreateFunction {
 pub struct DropFunction {
     pub name: FunctionName,
     pub if_exists: bool,
-    /// None when no parentheses were given.
+    /// The types of the arguments. `None` if no parentheses were given.
     pub arg_types: Option<Vec<TypeName>>,
 }
 

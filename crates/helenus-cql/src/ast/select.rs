@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::{ArithmeticOperator, FunctionName, Ident, InValues, Operator, QualifiedName, Term, TypeName};
 use crate::types::NativeType;
 
-/// What of the past a statement is about.
+/// The state in history that a statement reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AsOf {
     /// The name of a snapshot.
     Snapshot(String),
-    /// A time, as a literal of type timestamp has it.
+    /// A time, written as a literal of type timestamp.
     Time(String),
 }
 
@@ -18,11 +18,11 @@ pub enum AsOf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
     pub table: QualifiedName,
-    /// The past that is read (`AS OF`, which Cassandra does not have).
+    /// The state in history that is read (`AS OF`, which Cassandra does not have). `None` for the current state.
     pub as_of: Option<AsOf>,
     pub json: bool,
     pub distinct: bool,
-    /// Empty for `*`.
+    /// The selected items. Empty for `*`.
     pub items: Vec<SelectItem>,
     pub relations: Vec<Relation>,
     pub group_by: Vec<Selector>,
@@ -32,18 +32,18 @@ pub struct Select {
     /// An integer literal or a marker.
     pub limit: Option<Term>,
     pub allow_filtering: bool,
-    /// After which it is given up (`USING TIMEOUT`, which Cassandra does not have).
+    /// The time after which the statement fails (`USING TIMEOUT`, which Cassandra does not have).
     pub timeout: Option<Duration>,
 }
 
-/// One selector of the select clause, and its alias.
+/// One selector of the select clause, with its alias.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectItem {
     pub selector: Selector,
     pub alias: Option<Ident>,
 }
 
-/// Which of a cell's attributes is selected.
+/// The attribute of a cell that is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellAttribute {
     WriteTime,
@@ -52,7 +52,7 @@ pub enum CellAttribute {
 }
 
 impl CellAttribute {
-    /// The function's name, as in the names of result columns.
+    /// Returns the function's name, as in the names of result columns.
     pub fn name(self) -> &'static str {
         match self {
             CellAttribute::WriteTime => "writetime",
@@ -62,7 +62,7 @@ impl CellAttribute {
     }
 }
 
-/// What a SELECT may select (Cassandra's `Selectable.Raw`).
+/// An expression of a select clause (Cassandra's `Selectable.Raw`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selector {
     Column(Ident),
@@ -74,7 +74,7 @@ pub enum Selector {
     CellAttribute {
         attribute: CellAttribute,
         column: Ident,
-        /// The column, or what is taken of it: fields, elements, slices.
+        /// The column or a part of it: fields, elements, slices.
         selected: Box<Selector>,
     },
     Function {
@@ -96,7 +96,7 @@ pub enum Selector {
         receiver: Box<Selector>,
         element: Term,
     },
-    /// `m['a'..'b']`, either end open but not both.
+    /// `m['a'..'b']`. One of the ends may be open.
     Slice {
         receiver: Box<Selector>,
         from: Option<Term>,
@@ -107,11 +107,11 @@ pub enum Selector {
         ty: TypeName,
         selector: Box<Selector>,
     },
-    /// `(a, b)`, a tuple; `(a)` may be a selector in parentheses or a tuple of one, as the types will tell.
+    /// `(a, b)`, a tuple. `(a)` is a selector in parentheses or a tuple of one, depending on the types.
     ParenthesesOrTuple(Vec<Selector>),
     /// `[a, b]`: a list or a vector.
     List(Vec<Selector>),
-    /// `{a, b}`; empty for `{}`, which may also stand for an empty map.
+    /// `{a, b}`. Empty for `{}`, which may also be an empty map.
     Set(Vec<Selector>),
     /// `{k: v}`: a map or a user type.
     MapOrUserType(Vec<(Selector, Selector)>),
@@ -126,7 +126,7 @@ pub enum Selector {
 /// One relation of a WHERE clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Relation {
-    /// `column = term`, also with `<`, `<=`, `>`, `>=`, `!=`, LIKE, CONTAINS, CONTAINS KEY.
+    /// `column = term`. Other operators are `<`, `<=`, `>`, `>=`, `!=`, LIKE, CONTAINS and CONTAINS KEY.
     Column {
         column: Ident,
         operator: Operator,
@@ -153,7 +153,7 @@ pub enum Relation {
         operator: Operator,
         term: Term,
     },
-    /// `(a, b) > (1, 2)`; the term is a tuple literal or a marker.
+    /// `(a, b) > (1, 2)`. The term is a tuple literal or a marker.
     Tuple {
         columns: Vec<Ident>,
         operator: Operator,

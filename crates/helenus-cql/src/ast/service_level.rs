@@ -1,4 +1,4 @@
-//! Service levels: limits for the requests of roles (ScyllaDB's statements; Cassandra has none of them).
+//! Service levels, which limit the requests of roles. The statements are ScyllaDB's; Cassandra has none.
 
 /// A statement about service levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum ServiceLevelStatement {
         level: String,
         role: String,
     },
-    /// DETACH SERVICE LEVEL FROM: a role has one level at most.
+    /// DETACH SERVICE LEVEL FROM. The statement does not name the level, because a role has at most one.
     Detach {
         role: String,
     },
@@ -39,15 +39,15 @@ pub struct DropServiceLevel {
     pub if_exists: bool,
 }
 
-/// An option as it was declared.
+/// An option with its value as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLevelOption {
     pub name: String,
-    /// None is `null`, which takes a limit away.
+    /// The value. `None` for `null`, which removes a limit.
     pub value: Option<String>,
 }
 
-/// What is listed.
+/// The subject of a LIST statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListServiceLevels {
     /// `LIST SERVICE LEVEL name`

@@ -3,21 +3,21 @@
 use super::{FunctionName, Ident, TypeName};
 use crate::types::NativeType;
 
-/// What a constant looks like (Cassandra's `Constants.Type`).
+/// The form of a constant (Cassandra's `Constants.Type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LiteralKind {
     String,
     Integer,
     Uuid,
-    /// Also `NaN`, `Infinity` and `-Infinity`, whose text is normalised to these spellings.
+    /// A float. `NaN`, `Infinity` and `-Infinity` are also floats, and their text is normalised to these spellings.
     Float,
     Boolean,
-    /// The text begins with `0x` or `0X`.
+    /// A blob, whose text begins with `0x` or `0X`.
     Hex,
     Duration,
 }
 
-/// A constant. The text is what was written; of a string, what stands between the quotes, escapes resolved.
+/// A constant. The text is as written, except for a string, whose text has no quotes and no escapes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Literal {
     pub kind: LiteralKind,
@@ -45,7 +45,7 @@ impl ArithmeticOperator {
         }
     }
 
-    /// The native function that the operator stands for (Cassandra's `OperationFcts`).
+    /// Returns the native function that the operator stands for (Cassandra's `OperationFcts`).
     pub fn function_name(self) -> &'static str {
         match self {
             ArithmeticOperator::Add => "_add",
@@ -57,21 +57,21 @@ impl ArithmeticOperator {
     }
 }
 
-/// A value, or what computes one from constants and bound values.
+/// A value, or an expression that computes one from constants and bound values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
     Null,
     Literal(Literal),
-    /// Index into [`super::ParsedStatement::bind_markers`].
+    /// A bind marker, by its index in [`super::ParsedStatement::bind_markers`].
     Marker(usize),
     /// `[1, 2]`: a list or a vector.
     List(Vec<Term>),
-    /// `{1, 2}`. Empty for `{}`, which may also stand for an empty map.
+    /// `{1, 2}`. Empty for `{}`, which may also be an empty map.
     Set(Vec<Term>),
     Map(Vec<(Term, Term)>),
-    /// `{a: 1, b: 2}`, in the order written, each field once: of a field given twice the last value counts.
+    /// `{a: 1, b: 2}`, in the order written. Each field occurs once. If a field was written twice, the last value is kept.
     UserType(Vec<(Ident, Term)>),
-    /// `(1, 2)`. With one element, `(1)`, still a tuple.
+    /// `(1, 2)`. `(1)` is a tuple of one element.
     Tuple(Vec<Term>),
     Function {
         name: FunctionName,
@@ -112,7 +112,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// The operator as Cassandra's messages show it.
+    /// Returns the operator as Cassandra's messages show it.
     pub fn symbol(self) -> &'static str {
         match self {
             Operator::Eq => "=",
@@ -129,7 +129,7 @@ impl Operator {
         }
     }
 
-    /// True for `<`, `<=`, `>` and `>=`.
+    /// Returns true for `<`, `<=`, `>` and `>=`.
     pub fn is_slice(self) -> bool {
         matches!(self, Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte)
     }
@@ -140,6 +140,6 @@ impl Operator {
 pub enum InValues {
     /// `IN ?`: the index of the marker, whose type is a list.
     Marker(usize),
-    /// `IN (1, ?, 3)`. For several columns each is a tuple, or a marker for one.
+    /// `IN (1, ?, 3)`. For several columns, each value is a tuple or a marker for one.
     Values(Vec<Term>),
 }

@@ -1,4 +1,4 @@
-//! Types as written, user types not yet looked up (Cassandra's `CQL3Type.Raw`).
+//! Types as written, with unresolved user types (Cassandra's `CQL3Type.Raw`).
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ pub enum TypeName {
     Set(Box<TypeName>),
     Map(Box<TypeName>, Box<TypeName>),
     Tuple(Vec<TypeName>),
-    /// The dimension as written: it may be zero or negative.
+    /// A vector. The dimension is as written, so it may be zero or negative.
     Vector {
         element: Box<TypeName>,
         dimension: i32,
     },
-    /// `frozen<...>`. Never holds a native type, which the parser refuses.
+    /// `frozen<...>`. The inner type is never native, since the parser refuses that.
     Frozen(Box<TypeName>),
     UserType(QualifiedName),
-    /// A Java class in a string, for example `'org.apache.cassandra.db.marshal.LexicalUUIDType'`.
+    /// A Java class in a string, such as `'org.apache.cassandra.db.marshal.LexicalUUIDType'`.
     Custom(String),
 }
 
 impl fmt::Display for TypeName {
-    /// The type as Cassandra shows a raw type in its messages.
+    /// Writes the type as Cassandra's messages show a raw type.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TypeName::Native(native) => f.write_str(native.name()),

@@ -1,14 +1,14 @@
 //! Compression of bodies in v3 and v4, and of segments in v5.
 //!
-//! A body in lz4 starts with its uncompressed length in four bytes, big-endian, then a raw block; in snappy it is
-//! a raw block that knows its length (Cassandra's `transport.Compressor`).
+//! A body in lz4 starts with its uncompressed length in four bytes, big-endian, followed by a raw block. A body in snappy is a raw block
+//! that contains its length (Cassandra's `transport.Compressor`).
 
 use bytes::{Buf, BufMut, BytesMut};
 
 use super::envelope::MAX_BODY_LEN;
 use crate::error::CqlError;
 
-/// An algorithm that STARTUP may ask for.
+/// An algorithm that STARTUP may request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     Lz4,
@@ -54,10 +54,10 @@ impl Compression {
         }
     }
 
-    /// How long the body is uncompressed, as it says itself.
+    /// Returns the uncompressed length that the body declares.
     ///
     /// # Errors
-    /// If it says nothing of the kind.
+    /// If the body declares none.
     pub fn decompressed_len(self, mut body: &[u8]) -> Result<usize, CqlError> {
         match self {
             Compression::Lz4 => body.try_get_u32().map(|len| len as usize).ok(),
@@ -66,7 +66,7 @@ impl Compression {
         .ok_or_else(|| corrupt(self.name()))
     }
 
-    /// The body uncompressed; one over `max_len` bytes is refused, and so is a length that no such block can have.
+    /// Returns the uncompressed body. A length above `max_len` bytes is refused, and so is one that is impossible for the block.
     pub fn decompress(self, body: &[u8], max_len: usize) -> Result<BytesMut, CqlError> {
         let len = self.decompressed_len(body)?;
         match self {
@@ -94,7 +94,7 @@ fn corrupt(algorithm: &str) -> CqlError {
     CqlError::Protocol(format!("Corrupt {algorithm} body"))
 }
 
-/// No byte of a block stands for more than 255 of its output: a claim beyond that is not worth an allocation.
+/// Checks a declared length. A byte of a block expands to at most 255 bytes, so a longer length is refused before memory is allocated.
 fn check_len(len: usize, block_len: usize, max_len: usize) -> Result<(), CqlError> {
     if len > max_len {
         return Err(too_long(max_len));
@@ -118,7 +118,7 @@ pub(crate) fn lz4_block(input: &[u8], out: &mut BytesMut) -> Result<(), CqlError
     Ok(())
 }
 
-/// The content of a raw lz4 block that must be of that length.
+/// Returns the content of a raw lz4 block, whose length must be `len`.
 pub(crate) fn lz4_unblock(block: &[u8], len: usize, max_len: usize) -> Result<BytesMut, CqlError> {
     check_len(len, block.len(), max_len)?;
     let mut out = BytesMut::zeroed(len);

@@ -18,7 +18,7 @@ pub const MAX_BODY_LEN: usize = 256 * 1024 * 1024;
 
 const RESERVE_LEN_MAX: usize = 1024 * 1024;
 
-/// A body longer than this does not share its memory with what comes behind it, which would keep it.
+/// Maximum bytes of a body that shares its memory with the bytes behind it. A longer body would keep too much memory in use.
 const SHARED_LEN_MAX: usize = 128 * 1024;
 
 const RESPONSE_BIT: u8 = 0x80;
@@ -63,34 +63,35 @@ impl Flags {
 pub struct Header {
     pub version: ProtocolVersion,
     pub flags: Flags,
-    /// Ties a response to its request; negative for what the server sends unasked.
+    /// Number that links a response to its request. Negative for events, which the server sends without a request.
     pub stream: i16,
     pub opcode: Opcode,
 }
 
-/// A header and a body as it was sent, compression undone.
+/// A header and its body. The body is compressed only if the header's flag says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     pub header: Header,
     pub body: Bytes,
 }
 
-/// Bytes that can't be an envelope, and how to tell the client so.
+/// An error for bytes that are not a valid envelope, with the data for the response to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvelopeError {
-    /// The version to answer in.
+    /// The version of the response.
     pub version: ProtocolVersion,
-    /// The stream to answer on: 0 where the header could not be read.
+    /// The stream of the response. 0 if the header could not be read.
     pub stream: i16,
     pub error: CqlError,
-    /// How many bytes it takes up, behind which the next envelope begins. The connection is of no use where nobody knows.
+    /// Length of the refused envelope in bytes, behind which the next one begins. `None` if it is unknown, and then the connection is
+    /// unusable.
     pub len: Option<usize>,
-    /// The client has offered a version that drivers offer, and may offer another one: no fault.
+    /// True if the client offered a version that drivers try first. This is not a fault, since the client may offer another version.
     pub is_negotiation: bool,
 }
 
 impl EnvelopeError {
-    /// An error behind which nothing can be read any more.
+    /// Returns an error after which nothing more can be read.
     pub(super) fn last(version: ProtocolVersion, stream: i16, error: CqlError) -> EnvelopeError {
         EnvelopeError {
             version,
@@ -101,7 +102,7 @@ impl EnvelopeError {
         }
     }
 
-    /// The refusal of a version.
+    /// Returns the refusal of a version.
     fn of_version(version: ProtocolVersion, number: u8, message: String) -> EnvelopeError {
         EnvelopeError {
             is_negotiation: ProtocolVersion::is_offered_by_drivers(number),
@@ -110,7 +111,7 @@ impl EnvelopeError {
     }
 }
 
-/// A header as it lies in the buffer, and the length of the body behind it.
+/// Returns the header at the buffer's front, and the length of the body behind it. `None` if the header is incomplete.
 pub(crate) fn decode_header(
     buffer: &[u8],
     direction: Direction,
@@ -191,7 +192,7 @@ pub(crate) fn decode_header(
     Ok(Some((header, body_len)))
 }
 
-/// Takes one envelope off the front of the buffer, or nothing while it is incomplete.
+/// Takes one envelope from the buffer's front. `None` if the envelope is incomplete.
 pub(crate) fn decode_envelope(
     buffer: &mut BytesMut,
     direction: Direction,
@@ -201,7 +202,7 @@ pub(crate) fn decode_envelope(
         return Ok(None);
     };
     if buffer.len() < HEADER_LEN + body_len {
-        // A claim alone does not get memory: the buffer grows as bytes arrive.
+        // A declared length alone does not allocate much memory. The buffer grows as bytes arrive.
         buffer.reserve((HEADER_LEN + body_len - buffer.len()).min(RESERVE_LEN_MAX));
         return Ok(None);
     }
@@ -213,7 +214,7 @@ pub(crate) fn decode_envelope(
     Ok(Some(Envelope { header, body }))
 }
 
-/// Appends a header with the body length still open, and returns where the envelope starts.
+/// Appends a header without the body's length, and returns the position of the envelope.
 pub(crate) fn begin_envelope(out: &mut BytesMut, header: Header) -> usize {
     let start = out.len();
     let bit = match header.opcode.direction() {
@@ -228,7 +229,7 @@ pub(crate) fn begin_envelope(out: &mut BytesMut, header: Header) -> usize {
     start
 }
 
-/// Fills in the length of the body, which is everything after the header that starts at `start`.
+/// Sets the length of the body, which is everything after the header at `start`.
 pub(crate) fn end_envelope(out: &mut BytesMut, start: usize) {
     let body_len = out.len().saturating_sub(start + HEADER_LEN);
     let len = u32::try_from(body_len).unwrap_or(u32::MAX).to_be_bytes();

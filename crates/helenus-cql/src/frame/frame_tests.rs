@@ -1,4 +1,4 @@
-//! What is written is read, whatever the version, the compression and the pieces that it arrives in.
+//! Shows that messages are read as they were written, for every version and compression, in pieces of any length.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn consistency() -> impl Strategy<Value = Consistency> {
     (0u16..=0x0b).prop_map(|code| Consistency::from_code(code).unwrap())
 }
 
-/// Unset becomes null in v3.
+/// Returns random bound values. Unset becomes null in v3.
 fn value() -> impl Strategy<Value = BoundValue> {
     prop_oneof![
         bytes().prop_map(BoundValue::Set),
@@ -146,7 +146,7 @@ fn native() -> impl Strategy<Value = CqlType> {
     proptest::sample::select(&NativeType::ALL[..]).prop_map(CqlType::Native)
 }
 
-/// Types as they are read back: the outermost not frozen, the others frozen.
+/// Returns types as they are read back: the outermost type is not frozen, inner ones are.
 fn column_type() -> impl Strategy<Value = CqlType> {
     let nested = native().prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
@@ -352,7 +352,7 @@ fn response() -> impl Strategy<Value = Response> {
     ]
 }
 
-/// Sends messages through an encoder and, in pieces of that length, through a decoder.
+/// Sends messages through an encoder, and in pieces of `piece_len` bytes through a decoder.
 fn transmit(
     direction: Direction,
     version: ProtocolVersion,
@@ -377,7 +377,7 @@ fn transmit(
     read
 }
 
-/// What a request becomes for want of flags in older versions.
+/// Returns the request without the parts that the version can't express.
 fn request_in(version: ProtocolVersion, request: &Request) -> Request {
     let mut request = request.clone();
     let older = version < ProtocolVersion::V5;
@@ -418,7 +418,7 @@ fn values_in(version: ProtocolVersion, values: &mut [BoundValue]) {
     }
 }
 
-/// True if reading the response back must give the very same.
+/// Returns true if the version can express the whole response.
 fn survives(version: ProtocolVersion, response: &Response) -> bool {
     match response {
         Response::Error(CqlError::WriteFailure { failures, .. }) => {

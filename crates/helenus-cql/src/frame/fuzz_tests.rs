@@ -1,5 +1,5 @@
-//! Feeds damaged bytes to the decoders for as many seconds as `HELENUS_FUZZ_SECONDS` says (one if it is not set):
-//! they may refuse, and must not panic. The same entry points serve the targets in `fuzz/`.
+//! Feeds damaged bytes to the decoders, which may refuse them but must not panic. `HELENUS_FUZZ_SECONDS` is the time to run, one second if
+//! it is not set. The targets in `fuzz/` use the same entry points.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::response::{EventType, Supported};
 use super::*;
 use crate::types::CqlType;
 
-/// Reads the input as a connection would, in either direction and in every mode.
+/// Reads the input as a connection does, in both directions and in every mode.
 fn read_all(input: &[u8], version: ProtocolVersion, compression: Option<Compression>, started: bool) {
     for direction in [Direction::Request, Direction::Response] {
         let mut decoder = Decoder::new(direction, 1 << 20);
@@ -35,7 +35,7 @@ fn read_all(input: &[u8], version: ProtocolVersion, compression: Option<Compress
     }
 }
 
-/// Envelopes to damage.
+/// Returns valid envelopes to damage.
 fn seeds(version: ProtocolVersion) -> Vec<BytesMut> {
     let parameters = QueryParameters {
         values: vec![BoundValue::Set(vec![1, 2, 3].into()), BoundValue::Null],
@@ -156,7 +156,7 @@ fn damaged_bytes_do_not_panic() {
         let compression =
             [None, Some(Compression::Lz4), Some(Compression::Snappy)][random.random_range(0..3)];
         read_all(&bytes, *version, compression, false);
-        // Inside a segment whose checksums hold, so that what lies behind them is reached.
+        // The damaged bytes are sent in a segment with valid checksums, so that the code behind the checksums is reached.
         let mut wire = BytesMut::new();
         OutputEncoder::started(*version, compression).wrap(&bytes, &mut wire);
         read_all(&wire, *version, compression, true);

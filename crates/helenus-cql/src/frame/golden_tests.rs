@@ -1,4 +1,4 @@
-//! Bytes as Apache Cassandra 5.0.5 sends them, recorded from it.
+//! Tests against bytes recorded from Apache Cassandra 5.0.5.
 
 use std::sync::Arc;
 
@@ -291,7 +291,7 @@ fn prepared() {
     );
 }
 
-/// A column of every type, as v3 and v4 describe it.
+/// Checks a column of every type, as v3 and v4 describe it.
 #[test]
 fn rows_of_every_type() {
     let tuple = CqlType::tuple(vec![CqlType::INT, CqlType::TEXT]);
@@ -419,7 +419,7 @@ fn class_names() {
     assert_eq!(parse_class_name(&"ListType(".repeat(10_000)), None);
 }
 
-/// A segment that Cassandra sent: a self-contained one with an ERROR inside.
+/// Checks a self-contained segment that Cassandra sent, with an ERROR inside.
 #[test]
 fn segment() {
     let bytes = hex(

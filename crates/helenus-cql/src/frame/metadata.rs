@@ -1,5 +1,5 @@
-//! What a result or a prepared statement says of its columns (spec v5, sections 4.2.5.2 and 4.2.5.4; Cassandra's
-//! `ResultSet.ResultMetadata` and `PreparedMetadata`).
+//! The columns of a result or a prepared statement (spec v5, sections 4.2.5.2 and 4.2.5.4; Cassandra's `ResultSet.ResultMetadata` and
+//! `PreparedMetadata`).
 
 use std::sync::{Arc, OnceLock};
 
@@ -42,7 +42,7 @@ impl ColumnSpec {
     }
 }
 
-/// The keyspace and table of all columns, if there are columns and they agree.
+/// Returns the common keyspace and table of all columns. `None` if there are no columns or they differ.
 fn common_table(columns: &[ColumnSpec]) -> Option<(&str, &str)> {
     let first = columns.first()?;
     let agree = |column: &ColumnSpec| column.keyspace == first.keyspace && column.table == first.table;
@@ -90,10 +90,10 @@ fn decode_columns(reader: &mut Reader, count: usize, global: bool) -> Result<Vec
     Ok(columns)
 }
 
-/// The columns of a result. Shared by the pages and the executions of a statement.
+/// The columns of a result, shared by the pages and the executions of a statement.
 #[derive(Clone, Debug, Default)]
 pub struct ResultMetadata {
-    /// Not to be changed once [`ResultMetadata::id`] was asked for.
+    /// The columns, which must not change after the first call of [`ResultMetadata::id`].
     pub columns: Vec<ColumnSpec>,
     id: OnceLock<[u8; 16]>,
 }
@@ -106,14 +106,14 @@ impl PartialEq for ResultMetadata {
 
 impl Eq for ResultMetadata {}
 
-/// What goes with the metadata of one page.
+/// The part of the metadata that belongs to one page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageMetadata {
-    /// Leave the columns out: the client asked for it.
+    /// True if the columns are omitted because the client requested it.
     pub skip: bool,
-    /// Where the next page starts; none after the last.
+    /// The position of the next page. `None` after the last page.
     pub paging_state: Option<Bytes>,
-    /// Tells a v5 client that the columns are no longer what it knows, and the id they now go by.
+    /// The new id of the columns, sent to a v5 client if they differ from those that the client knows.
     pub new_metadata_id: Option<Bytes>,
 }
 
@@ -125,8 +125,8 @@ impl ResultMetadata {
         }
     }
 
-    /// An id that changes when the columns do: the digest of their names and types. That of no columns is the md5 of
-    /// nothing, as in Cassandra.
+    /// Returns an id that changes when the columns do: the digest of their names and types. Without columns, it is the md5 of no bytes, as
+    /// in Cassandra.
     pub fn id(&self) -> [u8; 16] {
         *self.id.get_or_init(|| {
             let mut digest = Md5::new();
@@ -147,7 +147,7 @@ impl ResultMetadata {
             .new_metadata_id
             .as_ref()
             .filter(|_| version >= ProtocolVersion::V5);
-        // New metadata goes out even to a client that asked for none.
+        // Changed metadata is sent even if the client requested to omit it.
         let skip = (page.skip && new_metadata_id.is_none()) || self.columns.is_empty();
         let flag = |present: bool, flag| if present { flag } else { 0 };
         let flags = flag(common_table(&self.columns).is_some(), GLOBAL_TABLES_SPEC)
@@ -167,7 +167,7 @@ impl ResultMetadata {
         }
     }
 
-    /// Reads metadata, and how many columns the rows have: when the metadata was left out, that is all there is.
+    /// Reads metadata and the number of columns. If the metadata was omitted, the number is all that is known of the columns.
     pub(crate) fn decode(
         reader: &mut Reader,
         version: ProtocolVersion,
@@ -200,7 +200,7 @@ impl ResultMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreparedMetadata {
     pub columns: Vec<ColumnSpec>,
-    /// Which markers make up the partition key, in the key's order; empty unless all of it is bound (v4 and later).
+    /// Indexes of the markers that form the partition key, in the key's order (v4 and later). Empty unless all of the key is bound.
     pub partition_key_indexes: Vec<u16>,
 }
 

@@ -1,11 +1,10 @@
 //! Cassandra's native protocol, versions 3, 4 and 5, in both directions and without I/O.
 //!
-//! From the outside in: a v5 connection carries checksummed [`segment`]s once it has started up; inside them (or
-//! directly, in v3 and v4 and before start-up) lie [`envelope`]s, a nine-byte header and a body; a body is a
-//! [`request`] or a [`response`], one file an opcode. [`Decoder`] turns a growing buffer into envelopes,
-//! [`OutputEncoder`] turns messages into the bytes to send.
+//! A v5 connection carries checksummed [`segment`]s once it has started up. They contain [`envelope`]s, which have a nine-byte header and a
+//! body. In v3 and v4, and before start-up, envelopes are sent without segments. A body is a [`request`] or a [`response`], with one file
+//! for each opcode. [`Decoder`] turns a growing buffer into envelopes, and [`OutputEncoder`] turns messages into the bytes to send.
 //!
-//! Nothing here panics on what the other side sends: every read is bounds-checked and fails as a
+//! Bytes from the other side never cause a panic: every read is bounds-checked and fails as a
 //! [`CqlError::Protocol`](crate::error::CqlError::Protocol).
 
 pub mod compression;
@@ -34,7 +33,7 @@ pub use response::{Response, ResponseMessage, Rows, RowsBuilder, RowsContent};
 pub use stream::{Decoder, Decompressor, OutputEncoder};
 pub use version::ProtocolVersion;
 
-/// A custom payload: what it means is between the client and whoever reads it.
+/// A custom payload, whose meaning the protocol does not define.
 pub type CustomPayload = Vec<(String, Option<bytes::Bytes>)>;
 
 #[cfg(test)]

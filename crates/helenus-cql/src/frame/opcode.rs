@@ -1,8 +1,9 @@
 //! The opcodes of the protocol.
 //!
-//! An opcode is an entry of the tables below, a file of [`super::request`] or [`super::response`], and an entry of that folder's `mod.rs`.
+//! Each opcode has an entry in the tables below, a file in [`super::request`] or [`super::response`], and an entry in that folder's
+//! `mod.rs`.
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Request,
@@ -17,7 +18,7 @@ pub enum Opcode {
     Startup = 0x01,
     Ready = 0x02,
     Authenticate = 0x03,
-    /// Of v1: nothing is done with it.
+    /// A request of v1, which is refused.
     Credentials = 0x04,
     Options = 0x05,
     Supported = 0x06,
@@ -61,7 +62,7 @@ impl Opcode {
         self.properties().0
     }
 
-    /// The name that the specification gives it.
+    /// Returns the opcode's name in the specification.
     pub fn name(self) -> &'static str {
         self.properties().1
     }

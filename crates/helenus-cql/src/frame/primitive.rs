@@ -14,7 +14,7 @@ use crate::error::{Consistency, CqlError};
 pub enum BoundValue {
     Set(Bytes),
     Null,
-    /// Leaves the column as it is (v4 and later).
+    /// No value: the column is not changed (v4 and later).
     Unset,
 }
 
@@ -28,7 +28,7 @@ fn short_string(length_bytes: usize) -> CqlError {
     ))
 }
 
-/// Reads the notations from a body. What is read as bytes shares the body's memory.
+/// Reads the notations from a body. Returned bytes share the body's memory.
 #[derive(Clone, Debug)]
 pub struct Reader {
     bytes: Bytes,
@@ -43,7 +43,7 @@ impl Reader {
         self.bytes.len()
     }
 
-    /// What has not been read.
+    /// Returns the bytes that have not been read.
     pub fn into_rest(self) -> Bytes {
         self.bytes
     }
@@ -75,14 +75,14 @@ impl Reader {
         self.bytes.try_get_i64().map_err(|_| short_read())
     }
 
-    /// A count of things that take at least `least_len` bytes each: one that can't be true is refused before
-    /// anything is allocated for it.
+    /// Reads a count of items that take at least `least_len` bytes each. A count that exceeds the remaining bytes is refused before memory
+    /// is allocated.
     pub fn count(&mut self, least_len: usize) -> Result<usize, CqlError> {
         let count = usize::from(self.u16()?);
         self.check_count(count, least_len)
     }
 
-    /// Like [`Reader::count`], of four bytes.
+    /// Reads a four-byte count, as [`Reader::count`].
     pub fn long_count(&mut self, least_len: usize) -> Result<usize, CqlError> {
         let count = usize::try_from(self.i32()?).map_err(|_| short_read())?;
         self.check_count(count, least_len)
@@ -103,20 +103,20 @@ impl Reader {
         }
     }
 
-    /// `[string]`
+    /// Reads a `[string]`.
     pub fn string(&mut self) -> Result<String, CqlError> {
         let len = self.u16().map_err(|_| short_string(2))?;
         self.utf8(usize::from(len), 2)
     }
 
-    /// `[long string]`
+    /// Reads a `[long string]`.
     pub fn long_string(&mut self) -> Result<String, CqlError> {
         let len = self.i32().map_err(|_| short_string(4))?;
         let len = usize::try_from(len).map_err(|_| short_string(4))?;
         self.utf8(len, 4)
     }
 
-    /// `[bytes]`: any negative length is null.
+    /// Reads `[bytes]`. Any negative length is null.
     pub fn bytes(&mut self) -> Result<Option<Bytes>, CqlError> {
         match usize::try_from(self.i32()?) {
             Ok(len) => self.take(len).map(Some),
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// `[short bytes]`
+    /// Reads `[short bytes]`.
     pub fn short_bytes(&mut self) -> Result<Bytes, CqlError> {
         let too_short = || {
             CqlError::Protocol(
@@ -135,7 +135,7 @@ impl Reader {
         self.take(usize::from(len)).map_err(|_| too_short())
     }
 
-    /// `[value]`: bytes, null, and from v4 on also unset.
+    /// Reads a `[value]`: bytes, null, and from v4 on also unset.
     pub fn value(&mut self, version: ProtocolVersion) -> Result<BoundValue, CqlError> {
         let len = self.i32()?;
         match usize::try_from(len) {
@@ -146,19 +146,19 @@ impl Reader {
         }
     }
 
-    /// `[string list]`
+    /// Reads a `[string list]`.
     pub fn string_list(&mut self) -> Result<Vec<String>, CqlError> {
         let count = self.count(2)?;
         (0..count).map(|_| self.string()).collect()
     }
 
-    /// `[string map]`, in the order sent.
+    /// Reads a `[string map]`, in the order sent.
     pub fn string_map(&mut self) -> Result<Vec<(String, String)>, CqlError> {
         let count = self.count(4)?;
         (0..count).map(|_| Ok((self.string()?, self.string()?))).collect()
     }
 
-    /// `[string multimap]`, in the order sent.
+    /// Reads a `[string multimap]`, in the order sent.
     pub fn string_multimap(&mut self) -> Result<Vec<(String, Vec<String>)>, CqlError> {
         let count = self.count(4)?;
         (0..count)
@@ -166,19 +166,19 @@ impl Reader {
             .collect()
     }
 
-    /// `[bytes map]`, in the order sent.
+    /// Reads a `[bytes map]`, in the order sent.
     pub fn bytes_map(&mut self) -> Result<CustomPayload, CqlError> {
         let count = self.count(6)?;
         (0..count).map(|_| Ok((self.string()?, self.bytes()?))).collect()
     }
 
-    /// `[uuid]`
+    /// Reads a `[uuid]`.
     pub fn uuid(&mut self) -> Result<Uuid, CqlError> {
         let bytes = self.take(16)?;
         Uuid::from_slice(&bytes).map_err(|_| short_read())
     }
 
-    /// `[inetaddr]`
+    /// Reads an `[inetaddr]`.
     pub fn inet_addr(&mut self) -> Result<IpAddr, CqlError> {
         let len = self.u8()?;
         let bytes = self.take(usize::from(len))?;
@@ -193,7 +193,7 @@ impl Reader {
         ))
     }
 
-    /// `[inet]`
+    /// Reads an `[inet]`.
     pub fn inet(&mut self) -> Result<SocketAddr, CqlError> {
         let address = self.inet_addr()?;
         let port = u16::try_from(self.i32()?)
@@ -201,7 +201,7 @@ impl Reader {
         Ok(SocketAddr::new(address, port))
     }
 
-    /// `[consistency]`
+    /// Reads a `[consistency]`.
     pub fn consistency(&mut self) -> Result<Consistency, CqlError> {
         let code = self.u16()?;
         Consistency::from_code(code)
@@ -209,7 +209,7 @@ impl Reader {
     }
 }
 
-/// The longest prefix of at most `max` bytes that is still text: a notation's length field bounds what it holds.
+/// Returns the longest valid prefix of at most `max` bytes, which fits the length field of a notation.
 fn clip(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
@@ -229,7 +229,7 @@ pub(crate) fn len_i32(len: usize) -> i32 {
     i32::try_from(len).unwrap_or(i32::MAX)
 }
 
-/// Texts over 65,535 bytes are cut: only error messages can get there.
+/// Appends a `[string]`. Texts over 65,535 bytes are cut, which only error messages can be.
 pub(crate) fn put_string(out: &mut BytesMut, text: &str) {
     let text = clip(text, usize::from(u16::MAX));
     out.put_u16(count_u16(text.len()));

@@ -16,24 +16,24 @@ const NAMES_FOR_VALUES: u32 = 0x0040;
 const KEYSPACE: u32 = 0x0080;
 const NOW_IN_SECONDS: u32 = 0x0100;
 
-/// How a statement is to be run.
+/// The parameters with which a statement is executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryParameters {
     pub consistency: Consistency,
     pub values: Vec<BoundValue>,
-    /// One for each value, if the values are bound by name.
+    /// The names of the values, one for each. `None` if the values are bound by position.
     pub names: Option<Vec<String>>,
-    /// The client knows the metadata of the result and wants it left out.
+    /// True if the client knows the metadata of the result and requests that it is omitted.
     pub skip_metadata: bool,
-    /// Rows a page; absent or not positive means all.
+    /// Maximum rows of a page. If it is `None` or not positive, all rows are in one page.
     pub page_size: Option<i32>,
     pub paging_state: Option<Bytes>,
     pub serial_consistency: Option<Consistency>,
     /// Microseconds since 1970.
     pub default_timestamp: Option<i64>,
-    /// The keyspace to resolve names in, in place of the connection's (v5).
+    /// The keyspace in which names are resolved, instead of the connection's (v5).
     pub keyspace: Option<String>,
-    /// Seconds since 1970, in place of the server's clock (v5).
+    /// The current time in seconds since 1970, instead of the server's clock (v5).
     pub now_in_seconds: Option<i32>,
 }
 
@@ -95,7 +95,7 @@ impl QueryParameters {
             | flag(v5 && self.now_in_seconds.is_some(), NOW_IN_SECONDS)
     }
 
-    /// Appends the parameters. What the version has no flag for is left out.
+    /// Appends the parameters. Parameters for which the version has no flag are omitted.
     pub(crate) fn encode(&self, version: ProtocolVersion, out: &mut BytesMut) {
         put_consistency(out, self.consistency);
         let flags = self.flags(version);

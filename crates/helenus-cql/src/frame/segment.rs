@@ -8,7 +8,7 @@
 //!         an uncompressed length of 0 says that the payload is not compressed
 //! ```
 //!
-//! A self-contained segment holds whole envelopes; an envelope that does not fit is cut into several others.
+//! A self-contained segment holds whole envelopes. An envelope that does not fit is split over several other segments.
 
 use bytes::{Buf, BufMut, BytesMut};
 
@@ -21,10 +21,10 @@ pub const MAX_PAYLOAD_LEN: usize = (1 << 17) - 1;
 
 const CRC24_INIT: u32 = 0x0087_5060;
 const CRC24_POLYNOMIAL: u32 = 0x0197_4F0B;
-/// What the checksum of a payload starts with, so that zeroes do not sum to zero.
+/// Bytes with which the checksum of a payload starts, so that the sum of zeroes is not zero.
 const CRC32_PREFIX: [u8; 4] = [0xFA, 0x2D, 0x55, 0xCA];
 
-/// The checksum of a header of `len` bytes, given as a little-endian number.
+/// Returns the checksum of a header of `len` bytes, given as a little-endian number.
 pub(crate) fn crc24(mut header: u64, len: usize) -> u32 {
     let mut crc = CRC24_INIT;
     for _ in 0..len {
@@ -40,7 +40,7 @@ pub(crate) fn crc24(mut header: u64, len: usize) -> u32 {
     crc
 }
 
-/// The checksum of a payload.
+/// Returns the checksum of a payload.
 pub(crate) fn crc32(payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&CRC32_PREFIX);
@@ -48,14 +48,14 @@ pub(crate) fn crc32(payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What a segment carried.
+/// The content of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Segment {
     pub payload: BytesMut,
     pub self_contained: bool,
 }
 
-/// Whether the segments of a connection may be compressed: both sides know from STARTUP.
+/// The compression of a connection's segments, which STARTUP determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentFormat {
     Plain,
@@ -70,9 +70,10 @@ impl SegmentFormat {
         }
     }
 
-    /// Takes one segment off the front of the buffer, or nothing while it is incomplete.
+    /// Takes one segment from the buffer's front. `None` if the segment is incomplete.
     ///
-    /// Errors: a checksum that does not hold. There is no way to go on after one.
+    /// # Errors
+    /// A checksum does not match. The connection is unusable then.
     pub fn decode(self, buffer: &mut BytesMut) -> Result<Option<Segment>, CqlError> {
         let header_len = self.header_len();
         let prefix_len = header_len + 3;
@@ -140,8 +141,8 @@ impl SegmentFormat {
         }
     }
 
-    /// Appends segments for a run of whole envelopes: as many of them together as fit, and an envelope that is
-    /// too long for a segment in several.
+    /// Appends segments for a run of whole envelopes. A segment holds as many of them as fit. An envelope that is too long for one segment
+    /// is split over several.
     pub fn encode_envelopes(self, envelopes: &[u8], out: &mut BytesMut) {
         out.reserve(envelopes.len() + 16 * (1 + envelopes.len() / MAX_PAYLOAD_LEN));
         let mut rest = envelopes;
@@ -170,7 +171,7 @@ fn put_segment(out: &mut BytesMut, header: u64, header_len: usize, payload: &[u8
     out.put_u32_le(crc32(payload));
 }
 
-/// Length of the envelope at the front; all there is if its header is cut off.
+/// Returns the length of the first envelope. If its header is incomplete, returns the length of all bytes.
 fn first_envelope_len(envelopes: &[u8]) -> usize {
     let field = envelopes
         .get(5..HEADER_LEN)
@@ -179,7 +180,7 @@ fn first_envelope_len(envelopes: &[u8]) -> usize {
     body_len.saturating_add(HEADER_LEN).min(envelopes.len())
 }
 
-/// Length of the longest run of whole envelopes that fits one segment; 0 if already the first does not.
+/// Returns the length of the longest run of whole envelopes that fits into one segment. 0 if the first envelope does not fit.
 fn whole_envelopes_len(envelopes: &[u8]) -> usize {
     let mut end = 0;
     while let Some(rest) = envelopes.get(end..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! What a connection reads into and writes from: bytes to envelopes, messages to bytes.
+//! The decoder and the encoder of a connection: bytes to envelopes, messages to bytes.
 
 use bytes::{Buf, BytesMut};
 
@@ -14,13 +14,12 @@ use super::segment::SegmentFormat;
 use super::version::ProtocolVersion;
 use crate::error::CqlError;
 
-/// Bodies shorter than this are sent as they are: compression would not pay, and each envelope says for itself.
+/// Bodies shorter than this are not compressed, as it would not pay off. A flag of each envelope says if it is compressed.
 const COMPRESSION_MIN_LEN: usize = 128;
 
 /// Turns the bytes that arrive on a connection into envelopes.
 ///
-/// A connection starts without segments and without compression; [`Decoder::start`] switches to what STARTUP
-/// agreed on.
+/// A connection starts without segments and without compression. [`Decoder::start`] switches to the format that STARTUP requested.
 #[derive(Debug)]
 pub struct Decoder {
     direction: Direction,
@@ -28,17 +27,17 @@ pub struct Decoder {
     compression: Option<Compression>,
     segments: Option<SegmentFormat>,
     version: ProtocolVersion,
-    /// Of a segmented connection: what came out of segments and is not yet an envelope.
+    /// Bytes taken out of segments that are not yet returned as an envelope. Empty for connections without segments.
     unwrapped: BytesMut,
-    /// True while `unwrapped` ends inside an envelope that its segment says is continued.
+    /// True while `unwrapped` may end inside an envelope, because the last segment was not self-contained.
     continued: bool,
     started: bool,
-    /// What is still to come of an envelope that was refused.
+    /// Bytes of a refused envelope that are still to be skipped.
     refused_len: usize,
 }
 
 impl Decoder {
-    /// A decoder for the messages that go that way, refusing bodies over `max_body_len` bytes.
+    /// Creates a decoder for messages in that direction. Bodies over `max_body_len` bytes are refused.
     pub fn new(direction: Direction, max_body_len: usize) -> Decoder {
         Decoder {
             direction,
@@ -53,12 +52,12 @@ impl Decoder {
         }
     }
 
-    /// From now on bodies may be that long.
+    /// Sets the maximum length of the following bodies, in bytes.
     pub fn set_max_body_len(&mut self, max_body_len: usize) {
         self.max_body_len = max_body_len;
     }
 
-    /// What comes from now on is in that version, with that compression, and in segments if it is v5.
+    /// Switches to the version and the compression of the following messages. In v5, they come in segments.
     pub fn start(&mut self, version: ProtocolVersion, compression: Option<Compression>) {
         self.started = true;
         self.version = version;
@@ -66,19 +65,20 @@ impl Decoder {
         self.compression = compression.filter(|_| self.segments.is_none());
     }
 
-    /// Takes one envelope off the front of the input, or nothing while it is incomplete.
+    /// Takes one envelope from the input's front. `None` if the envelope is incomplete.
     ///
     /// # Errors
-    /// For what is no envelope. If its length is told, the next call goes on behind it.
+    /// If the bytes are not a valid envelope. If the error has its length, the next call continues behind it.
     pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Envelope>, EnvelopeError> {
         let envelope = self.decode_as_sent(input)?;
         envelope.map(|envelope| self.decompress(envelope)).transpose()
     }
 
-    /// The same, but a compressed body stays so: [`Decoder::decompress`] takes as much memory as [`Decoder::decompressed_len`] tells.
+    /// Takes one envelope as [`Decoder::decode`], but without decompressing the body. [`Decoder::decompress`] needs
+    /// [`Decoder::decompressed_len`] bytes of memory.
     ///
     /// # Errors
-    /// Those of [`Decoder::decode`].
+    /// As [`Decoder::decode`].
     pub fn decode_as_sent(&mut self, input: &mut BytesMut) -> Result<Option<Envelope>, EnvelopeError> {
         let envelope = match self.segments {
             None if !skip(&mut self.refused_len, input) => Ok(None),
@@ -86,15 +86,15 @@ impl Decoder {
             Some(format) => self.decode_segmented(format, input),
         };
         envelope.map_err(|error| {
-            // Who has not even started up may speak another protocol.
+            // A client that has not started up may speak another protocol, so the length is not trusted.
             let len = error.len.filter(|_| self.started);
             self.refused_len = len.unwrap_or(0);
             EnvelopeError { len, ..error }
         })
     }
 
-    /// Forgets what has come of an envelope that is not there as a whole, and skips the rest of it when that comes. Gives the header to
-    /// answer to; none if it has not come yet.
+    /// Discards the received part of an incomplete envelope, and skips the rest when it arrives. Returns the header for the response.
+    /// `None` if the header is incomplete.
     pub fn give_up(&mut self, input: &mut BytesMut) -> Option<Header> {
         let partial = match self.segments {
             None => input,
@@ -102,12 +102,12 @@ impl Decoder {
         };
         let (header, body_len) = decode_header(partial, self.direction, self.max_body_len).ok()??;
         self.refused_len = (HEADER_LEN + body_len).saturating_sub(partial.len());
-        // Not cleared: the memory shall go.
+        // The buffer is replaced instead of cleared, to free its memory.
         *partial = BytesMut::new();
         Some(header)
     }
 
-    /// Bytes held back inside, waiting for the rest of an envelope.
+    /// Returns the number of bytes buffered while the rest of an envelope is missing.
     pub fn buffered_len(&self) -> usize {
         self.unwrapped.len()
     }
@@ -151,7 +151,7 @@ impl Decoder {
         }
     }
 
-    /// An empty buffer would keep the memory of the envelope that lay in it.
+    /// Frees an empty buffer, which would otherwise keep the memory of its last envelope.
     fn let_go(&mut self) {
         if self.unwrapped.is_empty() {
             self.unwrapped = BytesMut::new();
@@ -166,30 +166,30 @@ impl Decoder {
         self.error("Envelope is cut off at the end of a self-contained frame".to_owned())
     }
 
-    /// Undoes the compression of bodies that came as [`Decoder::decode_as_sent`] gave them, apart from the decoder.
+    /// Returns a decompressor for the results of [`Decoder::decode_as_sent`], which works without the decoder.
     pub fn decompressor(&self) -> Decompressor {
         Decompressor {
-            // As Cassandra does: the flag means nothing where no compression was agreed on, nor in segments.
+            // As in Cassandra, the flag is ignored in segments and if no compression was requested.
             compression: self.compression.filter(|_| self.segments.is_none()),
             max_body_len: self.max_body_len,
         }
     }
 
-    /// How long the body is that [`Decoder::decompress`] makes, as far as it tells.
+    /// Returns the length of the body after [`Decoder::decompress`], in bytes, as [`Decompressor::decompressed_len`].
     pub fn decompressed_len(&self, envelope: &Envelope) -> usize {
         self.decompressor().decompressed_len(envelope)
     }
 
-    /// Undoes the compression of a body that came as [`Decoder::decode_as_sent`] gave it.
+    /// Decompresses the body of an envelope from [`Decoder::decode_as_sent`].
     ///
     /// # Errors
-    /// For one that is too long, or none. The next envelope begins behind it.
+    /// If the body is too long or corrupt. The next envelope can still be read.
     pub fn decompress(&self, envelope: Envelope) -> Result<Envelope, EnvelopeError> {
         self.decompressor().decompress(envelope)
     }
 }
 
-/// Undoes the compression of bodies, wherever that is best done: a body of many megabytes takes long.
+/// Decompresses bodies, on any thread: decompressing many megabytes takes long.
 #[derive(Clone, Copy, Debug)]
 pub struct Decompressor {
     compression: Option<Compression>,
@@ -197,13 +197,13 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// How the body of an envelope is compressed, if it is.
+    /// Returns the compression of an envelope's body. `None` if the body is not compressed.
     fn compression_of(self, envelope: &Envelope) -> Option<Compression> {
         let is_marked = envelope.header.flags.contains(Flags::COMPRESSED);
         self.compression.filter(|_| is_marked)
     }
 
-    /// Bytes of the decompressed body, as the body itself declares them; 0 if it declares none, or more than are allowed.
+    /// Returns the length of the decompressed body that the body declares, in bytes. 0 if it declares none, or more than allowed.
     pub fn decompressed_len(self, envelope: &Envelope) -> usize {
         match self.compression_of(envelope) {
             Some(compression) => {
@@ -214,10 +214,10 @@ impl Decompressor {
         }
     }
 
-    /// Undoes the compression of a body.
+    /// Decompresses the body of an envelope.
     ///
     /// # Errors
-    /// For one that is too long, or none. The next envelope begins behind it.
+    /// If the body is too long or corrupt. The next envelope can still be read.
     pub fn decompress(self, mut envelope: Envelope) -> Result<Envelope, EnvelopeError> {
         let Some(compression) = self.compression_of(&envelope) else {
             return Ok(envelope);
@@ -227,7 +227,7 @@ impl Decompressor {
             version: header.version,
             stream: header.stream,
             error,
-            // All of it was read.
+            // No byte of the envelope remains to be skipped.
             len: Some(0),
             is_negotiation: false,
         };
@@ -238,7 +238,7 @@ impl Decompressor {
     }
 }
 
-/// Takes what has come of a refused envelope off the buffer. True if that was all of it.
+/// Removes the received bytes of a refused envelope from the buffer. Returns true if all of its bytes are removed.
 fn skip(refused_len: &mut usize, buffer: &mut BytesMut) -> bool {
     let len = buffer.len().min(*refused_len);
     buffer.advance(len);
@@ -254,7 +254,7 @@ fn segment_format(version: ProtocolVersion, compression: Option<Compression>) ->
     }
 }
 
-/// Turns messages into the bytes to send; the counterpart of [`Decoder`].
+/// Turns messages into the bytes to send. The counterpart is [`Decoder`].
 #[derive(Clone, Copy, Debug)]
 pub struct OutputEncoder {
     compression: Option<Compression>,
@@ -262,7 +262,7 @@ pub struct OutputEncoder {
 }
 
 impl OutputEncoder {
-    /// What a connection starts with: no segments, no compression.
+    /// Returns the encoder of a new connection, without segments and compression.
     pub fn unstarted() -> OutputEncoder {
         OutputEncoder {
             compression: None,
@@ -270,7 +270,7 @@ impl OutputEncoder {
         }
     }
 
-    /// What a connection goes on with after STARTUP.
+    /// Returns the encoder of a connection after STARTUP.
     pub fn started(version: ProtocolVersion, compression: Option<Compression>) -> OutputEncoder {
         let segments = segment_format(version, compression);
         OutputEncoder {
@@ -279,7 +279,7 @@ impl OutputEncoder {
         }
     }
 
-    /// True if envelopes must go through [`OutputEncoder::wrap`] before they are sent.
+    /// Returns true if envelopes must go through [`OutputEncoder::wrap`] before they are sent.
     pub fn is_segmented(&self) -> bool {
         self.segments.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a decoder refuses, and what it reads behind that.
+//! Tests the envelopes that a decoder refuses, and that it reads the following ones.
 
 use bytes::BytesMut;
 
@@ -15,7 +15,7 @@ fn what_follows_a_refused_envelope_is_read() {
     decoder.start(ProtocolVersion::V4, None);
     let mut input = BytesMut::new();
     let mut read = Vec::new();
-    // However few bytes come at a time.
+    // The bytes arrive one at a time.
     for byte in [unknown, large, options].concat() {
         input.extend_from_slice(&[byte]);
         match decoder.decode(&mut input) {
@@ -54,7 +54,7 @@ fn a_refused_envelope_in_segments() {
         segment(first, 0),
         segment(second, 0),
         segment(options, 1),
-        // Longer than its segment says.
+        // The envelope is longer than its self-contained segment.
         segment(first, 1),
     ] {
         input.extend_from_slice(&part);

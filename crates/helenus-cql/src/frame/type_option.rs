@@ -11,7 +11,7 @@ use crate::types::class_name::{class_name, parse_class_name};
 use crate::types::{CqlType, NativeType, UserType, UserTypeField};
 
 const CUSTOM: u16 = 0x0000;
-/// What v1 and v2 called text; read, never written.
+/// The id of text in v1 and v2. It is read, but never written.
 const OLD_TEXT: u16 = 0x000A;
 const LIST: u16 = 0x0020;
 const MAP: u16 = 0x0021;
@@ -19,10 +19,10 @@ const SET: u16 = 0x0022;
 const UDT: u16 = 0x0030;
 const TUPLE: u16 = 0x0031;
 
-/// Options nest no deeper than this when read.
+/// Maximum depth of nested options that are read.
 const DEPTH_MAX: usize = 64;
 
-/// The first version that has an option id for the type, if any does; before it, the type goes as custom.
+/// Returns the first version that has an option id for the type. `None` if no version has one. Earlier versions send the type as custom.
 fn since(native: NativeType) -> Option<ProtocolVersion> {
     Some(match native {
         NativeType::Empty => return None,
@@ -90,7 +90,7 @@ pub(crate) fn encode_type(ty: &CqlType, version: ProtocolVersion, out: &mut Byte
     }
 }
 
-/// Reads a type. Options don't say what is frozen: the outermost comes as not frozen, what it holds as frozen.
+/// Reads a type. Options don't contain what is frozen: the outermost type is taken as not frozen, inner types as frozen.
 pub(crate) fn decode_type(reader: &mut Reader) -> Result<CqlType, CqlError> {
     decode_nested(reader, 0)
 }

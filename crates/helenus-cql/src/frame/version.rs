@@ -1,4 +1,4 @@
-//! The protocol versions that are served.
+//! The supported protocol versions.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum ProtocolVersion {
     V3 = 3,
     V4 = 4,
     V5 = 5,
-    /// As v5; served to those who set the flag for what is not final.
+    /// The beta version, which works as v5. Clients must set the flag for beta versions.
     V6 = 6,
 }
 
@@ -21,7 +21,7 @@ impl ProtocolVersion {
         ProtocolVersion::V6,
     ];
 
-    /// The version of that number, if it is served.
+    /// Returns the version of that number. `None` if it is not supported.
     pub fn from_number(number: u8) -> Option<ProtocolVersion> {
         match number {
             3 => Some(ProtocolVersion::V3),
@@ -36,7 +36,7 @@ impl ProtocolVersion {
         self as u8
     }
 
-    /// The version to word a refusal of another one in: old clients read theirs and v3.
+    /// Returns the version in which the refusal of an unsupported version is sent. Clients of v1 and v2 can read v3.
     pub fn of_refusal(number: u8) -> ProtocolVersion {
         match number {
             1 | 2 => ProtocolVersion::V3,
@@ -44,22 +44,22 @@ impl ProtocolVersion {
         }
     }
 
-    /// True for versions of Cassandra, and those of DataStax Enterprise (65, 66), which drivers try from the newest on.
+    /// Returns true for versions of Cassandra and of DataStax Enterprise (65, 66), which drivers try in turn, newest first.
     pub fn is_offered_by_drivers(number: u8) -> bool {
         matches!(number, 1..=9 | 65 | 66)
     }
 
-    /// True if clients have to say that they know that it is not final.
+    /// Returns true if the version is not final, so that clients must set a flag to use it.
     pub fn is_beta(self) -> bool {
         self >= ProtocolVersion::V6
     }
 
-    /// True if connections of this version are framed in segments after start-up.
+    /// Returns true if connections of this version use segments after start-up.
     pub fn is_segmented(self) -> bool {
         self >= ProtocolVersion::V5
     }
 
-    /// What a client of another version is told; drivers match on this text to find a version that both know.
+    /// Returns the error message for an unsupported version. Drivers match on this text to find a version that both sides support.
     pub fn refusal(number: u8) -> String {
         let versions: Vec<String> = ProtocolVersion::ALL.iter().map(ToString::to_string).collect();
         format!(
@@ -70,7 +70,7 @@ impl ProtocolVersion {
 }
 
 impl fmt::Display for ProtocolVersion {
-    /// As SUPPORTED and error messages write it: `4/v4`, `6/v6-beta`.
+    /// Writes the version as in SUPPORTED and error messages: `4/v4`, `6/v6-beta`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let beta = if self.is_beta() { "-beta" } else { "" };
         write!(f, "{0}/v{0}{beta}", self.number())

@@ -1,4 +1,4 @@
-//! A place in a text. It can't leave the text, and never stands within a character when a token begins.
+//! A position in a text. The position never leaves the text, and is on a character boundary at the beginning of a token.
 
 use super::{Failure, Kind, LexProblem};
 
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes().get(start..self.position).unwrap_or_default()
     }
 
-    /// Where the last character before here begins, or here if there is none since `start`.
+    /// Returns the position of the last character before here, or the current position if there is none since `start`.
     pub(super) fn last_character_since(&self, start: usize) -> usize {
         let passed = self.text.get(start..self.position).unwrap_or_default();
         let last = passed.chars().next_back().map_or(0, char::len_utf8);
@@ -60,7 +60,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Takes that word, whatever its case.
+    /// Takes the given word, ignoring case.
     pub(super) fn expect_word(&mut self, word: &[u8], kind: Kind) -> Result<Kind, Failure> {
         for expected in word {
             if self
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         Ok(kind)
     }
 
-    /// Goes on after an error: behind the offending character, and by at least one.
+    /// Continues after an error, behind the offending character. Advances by at least one character.
     pub(super) fn skip_past(&mut self, start: usize, offset: usize) {
         self.seek(offset.max(start) + 1);
         while !self.text.is_char_boundary(self.position) {

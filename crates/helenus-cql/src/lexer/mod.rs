@@ -1,8 +1,8 @@
-//! Cuts a statement into tokens, as Cassandra's `Lexer.g` does.
+//! Splits a statement into tokens, as Cassandra's `Lexer.g` does.
 //!
-//! Where several rules match the same text the grammar's lookahead commits to one before it is sure that the
-//! rule matches to the end (`-n` is the beginning of `-NaN`, eight hexadecimal digits and a `-` the beginning of
-//! a UUID); the same commitments are made here, so that the same statements are refused.
+//! Several rules may match the same text. The grammar's lookahead then commits to one rule before it is sure that the rule matches to the
+//! end. For example, it takes `-n` for the beginning of `-NaN`, and eight hexadecimal digits and a `-` for that of a UUID. The lexer makes
+//! the same commitments, so that it refuses the same statements.
 
 mod cursor;
 mod numbers;
@@ -16,44 +16,44 @@ use cursor::Cursor;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     pub kind: Kind,
-    /// Byte offset of its first byte.
+    /// Byte offset of the token's first byte.
     pub start: u32,
-    /// Byte offset after its last byte.
+    /// Byte offset after the token's last byte.
     pub end: u32,
-    /// Its place among all tokens, white space and comments counted: messages quote by that measure.
+    /// The token's index among all tokens, including white space and comments. Messages use it to choose the tokens that they quote.
     pub raw_index: u32,
 }
 
-/// Text that is no token. The lexer goes on after it; the parser decides which error came first.
+/// Text that is not a token. The lexer continues after it, and the parser decides which error came first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LexError {
-    /// Byte offset of the character that did not fit; the text's length at its end.
+    /// Byte offset of the character that did not fit. At the end of the text, the text's length.
     pub offset: usize,
     pub problem: LexProblem,
-    /// How many tokens, white space and comments counted, come before the error.
+    /// Number of tokens before the error, including white space and comments.
     pub raw_index: u32,
 }
 
-/// What is wrong with a character.
+/// The error at a character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LexProblem {
     NoViableAlternative,
-    /// What was expected, as Cassandra shows it.
+    /// The expected text, as Cassandra shows it.
     Mismatched(&'static str),
 }
 
-/// How many tokens a statement may have. What is made of each takes some hundred bytes.
+/// Maximum tokens of a statement. The parser needs some hundred bytes for each token.
 pub const TOKENS_MAX: usize = 2_000_000;
 
-/// How many brackets may be open at a time; the parser allows fewer of what they stand for.
+/// Maximum open brackets. The parser allows fewer levels of nesting.
 const OPEN_MAX: usize = 1024;
 
-/// Why a text was not cut to its end.
+/// The limit that ended the lexing of a text early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// It has more than [`TOKENS_MAX`] tokens.
+    /// The text has more than [`TOKENS_MAX`] tokens.
     Tokens,
-    /// Its brackets are nested deeper than any statement's.
+    /// The brackets are nested deeper than any valid statement's.
     Brackets,
 }
 
@@ -61,13 +61,13 @@ pub enum Excess {
 #[derive(Clone, Debug)]
 pub struct Tokens {
     pub tokens: Vec<Token>,
-    /// The first text that is no token.
+    /// The first text that is not a token. `None` if all of the text consists of tokens.
     pub error: Option<LexError>,
-    /// Set if the text goes on behind the last token.
+    /// The limit because of which the text behind the last token was not read. `None` if all of it was read.
     pub excess: Option<Excess>,
 }
 
-/// Cuts a text of less than 4 GB into tokens.
+/// Splits a text of less than 4 GB into tokens.
 pub fn tokenize(text: &str) -> Tokens {
     let mut cursor = Cursor::new(text);
     let mut tokens = Vec::with_capacity((text.len() / 5 + 8).min(TOKENS_MAX));
@@ -118,7 +118,7 @@ pub fn tokenize(text: &str) -> Tokens {
     }
 }
 
-/// The tokens of a statement, white space and comments included, as far as they can be cut: only messages need them.
+/// Returns the spans of a statement's tokens, including white space and comments, up to the first error. Only messages need them.
 pub(crate) fn raw_tokens(text: &str) -> Vec<(usize, usize)> {
     let mut cursor = Cursor::new(text);
     let mut spans = Vec::new();
@@ -148,7 +148,7 @@ enum Lexeme {
     End,
 }
 
-/// The offset of the offending character, and what is wrong with it.
+/// The offset of the offending character, and the error.
 type Failure = (usize, LexProblem);
 
 fn next_token(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
@@ -212,7 +212,7 @@ fn single(byte: u8) -> Option<Kind> {
     })
 }
 
-/// An identifier, a keyword, a UUID that begins with a letter, an ISO duration, or `expr(`.
+/// Reads an identifier, a keyword, a UUID that begins with a letter, an ISO duration, or `expr(`.
 fn word(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     let start = cursor.position();
     if numbers::begins_uuid(cursor) {
@@ -232,7 +232,7 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     Ok(Kind::keyword(text).unwrap_or(Kind::Identifier))
 }
 
-/// A string between two quotes, the quote doubled standing for itself.
+/// Reads a string between two quotes. A doubled quote inside the string is one quote.
 fn quoted(cursor: &mut Cursor<'_>, quote: u8, kind: Kind, expected: &'static str) -> Result<Kind, Failure> {
     cursor.advance(1);
     loop {
@@ -256,7 +256,7 @@ fn quoted_name(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     quoted(cursor, b'"', Kind::QuotedName, "'\"'")
 }
 
-/// `$$...$$`, without escapes.
+/// Reads `$$...$$`, which has no escapes.
 fn dollar_string(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     cursor.advance(1);
     cursor.expect(b'$', "'$'")?;
@@ -275,7 +275,7 @@ fn dollar_string(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     }
 }
 
-/// A negative number, a comment, `-=` or `-`.
+/// Reads a negative number, a comment, `-=` or `-`.
 fn minus(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     let kind = match cursor.peek_at(1) {
         Some(b'-') => return line_comment(cursor),
@@ -299,7 +299,7 @@ fn minus(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     Ok(Lexeme::Token(kind))
 }
 
-/// A comment or `/`.
+/// Reads a comment or `/`.
 fn slash(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     match cursor.peek_at(1) {
         Some(b'/') => line_comment(cursor),
@@ -321,7 +321,7 @@ fn slash(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     }
 }
 
-/// A comment to the end of the line. As in Cassandra the line must end: at the end of the text it is an error.
+/// Reads a comment to the end of the line. As in Cassandra, it is an error if the text ends without a line end.
 fn line_comment(cursor: &mut Cursor<'_>) -> Result<Lexeme, Failure> {
     cursor.skip_while(|byte| byte != b'\n' && byte != b'\r');
     if cursor.peek().is_none() {

@@ -3,11 +3,11 @@
 use super::cursor::Cursor;
 use super::{Failure, Kind, LexProblem};
 
-/// Where a UUID has its hyphens.
+/// Offsets of the hyphens in a UUID.
 const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
 const UUID_LENGTH: usize = 36;
 
-/// True when the text can only be a UUID: eight hexadecimal digits, then a hyphen.
+/// Returns true if the text begins as a UUID: eight hexadecimal digits, then a hyphen.
 pub(super) fn begins_uuid(cursor: &Cursor<'_>) -> bool {
     let text = cursor.rest();
     text.get(..8)
@@ -15,8 +15,8 @@ pub(super) fn begins_uuid(cursor: &Cursor<'_>) -> bool {
         && text.get(8) == Some(&b'-')
 }
 
-/// True for what begins as a UUID does and is a number like `1234567e-8` all the same: the next four characters and the one behind them
-/// decide.
+/// Returns true for a number such as `1234567e-8`, which begins as a UUID. The next four characters, and the one behind them, distinguish
+/// the two.
 fn begins_exponent(text: &[u8]) -> bool {
     let Some((number, exponent)) = text.split_at_checked(9) else {
         return false;
@@ -49,7 +49,7 @@ pub(super) fn uuid(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     Ok(Kind::UuidLiteral)
 }
 
-/// What begins with a digit, or with `-` and a digit.
+/// Reads a token that begins with a digit, or with `-` and a digit.
 pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     let negative = cursor.peek() == Some(b'-');
     if !negative && begins_uuid(cursor) && !begins_exponent(cursor.rest()) {
@@ -67,7 +67,7 @@ pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
         Some(b'.') => fraction(cursor),
         Some(b'e' | b'E') => {
             let kind = exponent(cursor)?;
-            // Fewer than eight characters that are all hexadecimal digits, the last of them a letter, begin nothing but a UUID.
+            // A letter after fewer than eight characters is read as part of a UUID if all these characters are hexadecimal digits.
             let is_letter = cursor
                 .peek()
                 .is_some_and(|byte| matches!(byte, b'a'..=b'f' | b'A'..=b'F'));
@@ -87,7 +87,7 @@ pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
             }
             uuid(cursor)
         }
-        // Nanoseconds and microseconds, which take two letters.
+        // The units of nanoseconds and microseconds have two letters.
         Some(b'n' | b'N' | b'u' | b'U') if unit_length(cursor.rest()) == 0 => {
             Err((cursor.position() + 1, LexProblem::Mismatched("set null")))
         }
@@ -109,7 +109,7 @@ pub(super) fn number(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     }
 }
 
-/// After the digits of a number, at a dot. `1..` is an integer and a range, `1...` a float and a range.
+/// Reads the rest of a number at a dot. `1..` is an integer and a range, `1...` a float and a range.
 fn fraction(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     if cursor.peek_at(1) == Some(b'.') {
         if cursor.peek_at(2) == Some(b'.') {
@@ -138,7 +138,7 @@ fn exponent(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     Ok(Kind::FloatLiteral)
 }
 
-/// Length in bytes of the duration unit at the beginning of the text, or 0.
+/// Returns the length in bytes of the duration unit at the beginning of the text. 0 if there is none.
 fn unit_length(text: &[u8]) -> usize {
     let lower = |index: usize| text.get(index).map(u8::to_ascii_lowercase);
     match (lower(0), lower(1)) {
@@ -149,7 +149,7 @@ fn unit_length(text: &[u8]) -> usize {
     }
 }
 
-/// The units of a duration whose first digits have been read.
+/// Reads the rest of a duration, behind its first digits.
 fn duration(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     loop {
         let length = unit_length(cursor.rest());
@@ -164,7 +164,7 @@ fn duration(cursor: &mut Cursor<'_>) -> Result<Kind, Failure> {
     }
 }
 
-/// Where the ISO 8601 duration that begins here ends, if one does.
+/// Returns the end of the ISO 8601 duration that begins here. `None` if none begins here.
 pub(super) fn iso_duration_end(cursor: &Cursor<'_>) -> Option<usize> {
     let text = cursor.rest();
     let after_sign = text.strip_prefix(b"-").unwrap_or(text);
@@ -173,7 +173,7 @@ pub(super) fn iso_duration_end(cursor: &Cursor<'_>) -> Option<usize> {
     Some(cursor.position() + (text.len() - body.len()) + length)
 }
 
-/// `2011-02-03T04:05:06` after the P.
+/// Returns the length of a duration like `2011-02-03T04:05:06`, which follows the P.
 fn alternative_format(body: &[u8]) -> Option<usize> {
     const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
     let matches = SHAPE.iter().enumerate().all(|(index, shape)| {
@@ -185,7 +185,7 @@ fn alternative_format(body: &[u8]) -> Option<usize> {
     matches.then_some(SHAPE.len())
 }
 
-/// Designators after the P: `3W`, or `1Y2M3D`, `T1H2M3S`, or both of these.
+/// Returns the length of a duration like `3W`, `1Y2M3D`, `T1H2M3S` or `1Y2M3DT1H2M3S`, which follows the P.
 fn designators(body: &[u8]) -> Option<usize> {
     let digits = body.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits > 0 && body.get(digits) == Some(&b'W') {
@@ -205,7 +205,7 @@ fn designators(body: &[u8]) -> Option<usize> {
     }
 }
 
-/// Length of the longest run of numbers with these designators, each at most once and in this order.
+/// Returns the length of the longest run of numbers with these designators. Each occurs at most once, in this order.
 fn designated(text: &[u8], designators: &[u8]) -> usize {
     let mut length = 0;
     for designator in designators {

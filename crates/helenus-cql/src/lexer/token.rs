@@ -2,7 +2,7 @@
 
 macro_rules! kinds {
     (keywords { $($keyword:ident = $text:literal => $name:literal,)* } others { $($other:ident => $other_name:literal,)* }) => {
-        /// What a token is.
+        /// The kind of a token.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Kind {
@@ -11,7 +11,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// The name by which Cassandra's messages call the kind ("expecting K_FROM").
+            /// Returns the kind's name in Cassandra's messages ("expecting K_FROM").
             pub fn name(self) -> &'static str {
                 match self {
                     $(Kind::$keyword => $name,)*
@@ -20,7 +20,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Every keyword, sorted by its text.
+        /// All keywords, sorted by text.
         pub(super) static KEYWORDS: &[(&str, Kind)] = &[$(($text, Kind::$keyword),)*];
     };
 }
@@ -231,7 +231,7 @@ kinds! {
 const LONGEST_KEYWORD: usize = 14;
 
 impl Kind {
-    /// The keyword of that text, whatever its case.
+    /// Returns the keyword with this text, ignoring case. `None` if the text is not a keyword.
     pub(super) fn keyword(text: &[u8]) -> Option<Kind> {
         let mut lower = [0u8; LONGEST_KEYWORD];
         let lower = lower.get_mut(..text.len())?;
@@ -244,7 +244,7 @@ impl Kind {
             .map(|(_, kind)| *kind)
     }
 
-    /// True for keywords that name a native type (the rule `native_type`).
+    /// Returns true for keywords that name a native type (the rule `native_type`).
     pub fn is_native_type(self) -> bool {
         use Kind::*;
         matches!(
@@ -273,7 +273,7 @@ impl Kind {
         )
     }
 
-    /// True for keywords that may be any identifier (the rule `basic_unreserved_keyword`).
+    /// Returns true for keywords that may be used as any identifier (the rule `basic_unreserved_keyword`).
     pub fn is_basic_unreserved(self) -> bool {
         use Kind::*;
         matches!(
@@ -348,12 +348,12 @@ impl Kind {
         )
     }
 
-    /// True for keywords that may name a function (the rule `unreserved_function_keyword`).
+    /// Returns true for keywords that may name a function (the rule `unreserved_function_keyword`).
     pub fn is_unreserved_function(self) -> bool {
         self.is_basic_unreserved() || self.is_native_type()
     }
 
-    /// True for keywords that may name a column (the rule `unreserved_keyword`).
+    /// Returns true for keywords that may name a column (the rule `unreserved_keyword`).
     pub fn is_unreserved(self) -> bool {
         use Kind::*;
         self.is_unreserved_function()
@@ -363,17 +363,17 @@ impl Kind {
             )
     }
 
-    /// True for all that may stand for an identifier (the rule `ident`).
+    /// Returns true for tokens that may be an identifier (the rule `ident`).
     pub fn is_ident(self) -> bool {
         matches!(self, Kind::Identifier | Kind::QuotedName) || self.is_unreserved()
     }
 
-    /// True for strings of both spellings.
+    /// Returns true for string literals in single quotes and in dollars.
     pub fn is_string(self) -> bool {
         matches!(self, Kind::StringLiteral | Kind::DollarString)
     }
 
-    /// True for what the rule `constant` takes.
+    /// Returns true for tokens that the rule `constant` accepts.
     pub fn is_constant(self) -> bool {
         use Kind::*;
         matches!(

@@ -1,4 +1,4 @@
-//! Permissions: who is granted what, and its list.
+//! Statements that grant, revoke and list permissions.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -7,7 +7,7 @@ use crate::ast::{
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rules `grantPermissionsStatement`, `grantRoleStatement`.
+    /// Parses rules `grantPermissionsStatement`, `grantRoleStatement`.
     pub(super) fn grant(&mut self) -> Parsed<Statement> {
         if self.grants_permissions(Kind::To)? {
             Ok(Statement::GrantPermissions(self.permissions_statement(Kind::To)?))
@@ -16,7 +16,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rules `revokePermissionsStatement`, `revokeRoleStatement`.
+    /// Parses rules `revokePermissionsStatement`, `revokeRoleStatement`.
     pub(super) fn revoke(&mut self) -> Parsed<Statement> {
         if self.grants_permissions(Kind::From)? {
             Ok(Statement::RevokePermissions(
@@ -27,7 +27,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True for permissions, false for a role.
+    /// Returns true if the statement is about permissions, and false if it is about a role.
     fn grants_permissions(&self, preposition: Kind) -> Parsed<bool> {
         let kind = self.kind_at(1);
         match kind {
@@ -67,7 +67,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Those of the permissions that the resource has: at least one.
+    /// Returns the permissions that the resource has. At least one must remain.
     fn applicable(&self, mut permissions: Vec<Permission>, resource: &Resource) -> Parsed<Vec<Permission>> {
         let (class, applicable) = resource_permissions(resource);
         permissions.retain(|permission| applicable.contains(permission));
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(permissions)
     }
 
-    /// Rule `permissionOrAll`. In Cassandra's order, each once.
+    /// Parses rule `permissionOrAll`. The permissions are in Cassandra's order, each once.
     fn permissions(&mut self) -> Parsed<Vec<Permission>> {
         if self.accept(Kind::All) {
             self.accept(Kind::Permissions);
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Ok(permissions)
     }
 
-    /// Rule `resource`.
+    /// Parses rule `resource`.
     fn resource(&mut self) -> Parsed<Resource> {
         let next = self.kind_at(1);
         let next_is_name = next.is_ident() || next == Kind::QuestionMark;
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(Resource::MBean(name))
     }
 
-    /// Rules `listUsersStatement`, `listRolesStatement`, `listPermissionsStatement`.
+    /// Parses rules `listUsersStatement`, `listRolesStatement`, `listPermissionsStatement`.
     pub(super) fn list(&mut self) -> Parsed<Statement> {
         match self.kind_at(1) {
             Kind::Users => {
@@ -250,7 +250,7 @@ fn permission_of(kind: Kind) -> Option<Permission> {
     })
 }
 
-/// The resource's Java class, and the permissions that can be granted on it.
+/// Returns the resource's Java class, and the permissions that can be granted on it.
 fn resource_permissions(resource: &Resource) -> (&'static str, &'static [Permission]) {
     match resource {
         Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => {

@@ -5,7 +5,7 @@ use crate::ast::{Describe, DescribeTarget, QualifiedName};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `describeStatement`.
+    /// Parses rule `describeStatement`.
     pub(super) fn describe(&mut self) -> Parsed<Describe> {
         self.advance();
         let target = self.describe_target()?;
@@ -74,7 +74,7 @@ impl Parser<'_> {
             }
             _ => return self.describe_generic(),
         };
-        // To tell the word from a name, Cassandra's parser reads one token more, which shows in what an error quotes.
+        // Cassandra's parser reads one token more to distinguish the word from a name. An error therefore quotes one token more.
         self.reads(2);
         self.advance();
         Ok(word)

@@ -1,39 +1,39 @@
-//! Syntax errors, worded and positioned as Cassandra's (`org.apache.cassandra.cql3.ErrorCollector`).
+//! Syntax errors with the words and positions of Cassandra's (`org.apache.cassandra.cql3.ErrorCollector`).
 
 use super::Parser;
 use crate::error::CqlError;
 use crate::lexer::{self, Kind, LexError, LexProblem, Token};
 
-/// How many tokens, white space counted, a message quotes before the offending one, and after it.
+/// Number of tokens, including white space, that a message quotes before the offending one, and after it.
 const QUOTED_BEFORE: usize = 10;
 const QUOTED_AFTER: usize = 2;
 
 impl Parser<'_> {
-    /// The next token is not the one that must follow.
+    /// Returns the error for a next token that is not the required one.
     pub(super) fn mismatched(&self, expected: Kind) -> CqlError {
         self.syntax_error(0, &|found| {
             format!("mismatched input {found} expecting {}", expected.name())
         })
     }
 
-    /// The next token is none of several that might follow.
+    /// Returns the error for a next token that is none of several allowed ones.
     pub(super) fn mismatched_set(&self) -> CqlError {
         self.syntax_error(0, &|found| format!("mismatched input {found} expecting set null"))
     }
 
-    /// No alternative begins with the next token.
+    /// Returns the error for a next token with which no alternative begins.
     pub(super) fn no_viable(&self) -> CqlError {
         self.no_viable_at(0)
     }
 
-    /// No alternative has the token that many places ahead.
+    /// Returns the error for a token that fits no alternative. `distance` is the number of tokens ahead.
     pub(super) fn no_viable_at(&self, distance: usize) -> CqlError {
         self.syntax_error(distance, &|found| {
             format!("no viable alternative at input {found}")
         })
     }
 
-    /// An error of the grammar's actions: it has no position.
+    /// Returns an error of the grammar's actions, which has no position.
     pub(super) fn recognition_error(&self, message: impl Into<String>) -> CqlError {
         self.earlier_lex_error(0)
             .unwrap_or_else(|| CqlError::Syntax(message.into()))
@@ -60,14 +60,14 @@ impl Parser<'_> {
         CqlError::Syntax(format!("line {line}:{column} {text}{snippet}"))
     }
 
-    /// What the lexer stumbled over, if it did so before it read the token that many places ahead.
+    /// Returns the lexer's error, if it lies before the token that is `distance` places ahead.
     fn earlier_lex_error(&self, distance: usize) -> Option<CqlError> {
         let error = self.tokens.error.as_ref()?;
         let read = self.furthest.max(self.position + distance);
         (error.raw_index <= self.token_at(read).raw_index).then(|| lex_error(self.text, error))
     }
 
-    /// What the lexer stumbled over, if anything.
+    /// Returns the lexer's error. `None` if there is none.
     pub(super) fn any_lex_error(&self) -> Option<CqlError> {
         self.tokens
             .error
@@ -75,7 +75,7 @@ impl Parser<'_> {
             .map(|error| lex_error(self.text, error))
     }
 
-    /// The tokens around the offending one, which is put in brackets.
+    /// Returns the tokens around the offending one, which is in brackets.
     fn snippet(&self, distance: usize) -> Option<String> {
         let read = self.furthest.max(self.position + distance);
         let size = self.token_at(read).raw_index as usize + 1;
@@ -110,7 +110,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// The token's text as messages show it, and as strings and names are stored: without quotes, escapes resolved.
+    /// Returns the token's text as messages show it, and as strings and names are stored: without quotes and escapes.
     pub(super) fn token_text(&self, token: Token) -> String {
         unquoted(self.slice(token), token.kind)
     }
@@ -129,11 +129,11 @@ fn unquoted(text: &str, kind: Kind) -> String {
     }
 }
 
-/// Where a token lies, measured as Java does: columns and lengths in UTF-16 units.
+/// The position of a token, measured as Java does: columns and lengths in UTF-16 units.
 struct Span {
     line: usize,
     column: usize,
-    /// Of its text without quotes.
+    /// Length of the token's text without quotes.
     length: usize,
 }
 
@@ -161,7 +161,7 @@ fn highlight(line: &mut Vec<u16>, offending: &Span) {
     line.insert(offending.column.min(line.len()), u16::from(b'['));
 }
 
-/// Line, from 1, and column, from 0 and in UTF-16 units.
+/// Returns the line, from 1, and the column, from 0 and in UTF-16 units.
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -180,7 +180,7 @@ fn lex_error(text: &str, error: &LexError) -> CqlError {
         Some(character) => {
             let mut units = [0; 2];
             let first = character.encode_utf16(&mut units).first().copied();
-            // Half of a pair, alone, is written as a question mark.
+            // A lone half of a surrogate pair is shown as a question mark.
             let shown = String::from_utf16(&[first.unwrap_or_default()]).unwrap_or("?".to_owned());
             format!("'{}'", escape(&shown))
         }
@@ -196,7 +196,7 @@ fn lex_error(text: &str, error: &LexError) -> CqlError {
     })
 }
 
-/// Line ends and tabs as escapes, as ANTLR shows tokens.
+/// Returns the text with line ends and tabs as escapes, as ANTLR shows tokens.
 fn escape(text: &str) -> String {
     text.replace('\n', "\\n")
         .replace('\r', "\\r")

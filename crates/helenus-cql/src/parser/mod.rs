@@ -1,9 +1,9 @@
-//! Parses CQL by recursive descent, rule by rule as Cassandra 5.0's `Parser.g`.
+//! Parses CQL by recursive descent, with the rules of Cassandra 5.0's `Parser.g`.
 //!
-//! The parser never panics, takes time linear in the statement's length, and refuses what is nested deeper than
-//! [`MAX_DEPTH`]. Errors read as Cassandra's, which come from ANTLR 3: a rule with several alternatives looks as
-//! far ahead as it must to choose, and reports "no viable alternative" for the token at which none was left; where
-//! only one token can follow it reports "mismatched input". The doc comments name the rule that a function parses.
+//! The parser never panics, takes time linear in the statement's length, and refuses nesting deeper than [`MAX_DEPTH`]. Errors read as
+//! Cassandra's, which come from ANTLR 3. A rule with several alternatives looks as far ahead as it must to choose. It reports "no viable
+//! alternative" for the token at which no alternative remains. A rule reports "mismatched input" if only one token can follow. The doc
+//! comments name the rule that a function parses.
 
 mod auth;
 mod describe;
@@ -26,25 +26,25 @@ use crate::ast::{BindMarker, Ident, ParsedStatement, TypeName};
 use crate::error::CqlError;
 use crate::lexer::{self, Excess, Kind, TOKENS_MAX, Token, Tokens};
 
-/// How deep terms, selectors, types and relations may nest.
+/// Maximum depth of nested terms, selectors, types and relations.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many operators and modifiers one outermost term or selector may hold: each deepens its tree by one.
+/// Maximum operators and modifiers in one outermost term or selector. Each deepens the tree by one.
 pub const MAX_LINKS: usize = 512;
 
-/// How many statements a batch may hold: as many as a BATCH message of the protocol can.
+/// Maximum statements of a batch, as in a BATCH message of the protocol.
 pub const MAX_BATCH_STATEMENTS: usize = u16::MAX as usize;
 
-/// The longest statement, in bytes: the largest frame of the native protocol.
+/// Maximum length of a statement in bytes, which is that of a frame of the native protocol.
 pub const MAX_STATEMENT_LENGTH: usize = 256 << 20;
 
 type Parsed<T> = Result<T, CqlError>;
 
-/// Parses one statement, with or without a `;` behind it.
+/// Parses one statement, with or without a `;` at its end.
 ///
 /// # Errors
-/// [`CqlError::Syntax`]; and [`CqlError::Invalid`] for the few mistakes that Cassandra's parser reports so, such as
-/// a column declared twice in a table.
+/// [`CqlError::Syntax`], or [`CqlError::Invalid`] for the few errors that Cassandra's parser reports so, such as a column declared twice in
+/// a table.
 pub fn parse_statement(text: &str) -> Result<ParsedStatement, CqlError> {
     if text.len() > MAX_STATEMENT_LENGTH {
         return Err(CqlError::Syntax(format!(
@@ -66,7 +66,7 @@ pub fn parse_statement(text: &str) -> Result<ParsedStatement, CqlError> {
     })
 }
 
-/// Parses the name of a type, with nothing behind it.
+/// Parses the name of a type, which must be the whole text.
 ///
 /// # Errors
 /// [`CqlError::Syntax`] and [`CqlError::Invalid`], as [`parse_statement`].
@@ -84,10 +84,10 @@ pub(crate) struct Parser<'a> {
     text: &'a str,
     tokens: &'a Tokens,
     position: usize,
-    /// The last token that Cassandra's parser would have read by now; its messages quote no further.
+    /// The last token that Cassandra's parser would have read so far. Messages quote no token behind it.
     furthest: usize,
     depth: usize,
-    /// Operators and modifiers read in the outermost term or selector.
+    /// Number of operators and modifiers read in the outermost term or selector.
     links: usize,
     bind_markers: Vec<BindMarker>,
 }
@@ -115,17 +115,17 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The kind of the next token.
+    /// Returns the kind of the next token.
     fn kind(&self) -> Kind {
         self.token_at(self.position).kind
     }
 
-    /// The kind of the token that many places ahead; the next has distance 0.
+    /// Returns the kind of the token that is `distance` places ahead. The next token has distance 0.
     fn kind_at(&self, distance: usize) -> Kind {
         self.token_at(self.position + distance).kind
     }
 
-    /// Notes that Cassandra's parser looks that many places ahead here.
+    /// Notes that Cassandra's parser looks `distance` tokens ahead here.
     fn reads(&mut self, distance: usize) {
         let last = self.tokens.tokens.len().saturating_sub(1);
         self.furthest = self.furthest.max(self.position + distance).min(last);
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         self.kind() == kind
     }
 
-    /// Goes past the next token, which is returned.
+    /// Takes the next token and returns it.
     fn advance(&mut self) -> Token {
         let token = self.token_at(self.position);
         if self.position + 1 < self.tokens.tokens.len() {
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Takes the next token if it is of that kind.
+    /// Takes the next token if it is of that kind. Returns true if it was.
     fn accept(&mut self, kind: Kind) -> bool {
         let found = self.at(kind);
         if found {
@@ -170,14 +170,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What stands in the text for a token.
+    /// Returns a token's text as written.
     fn slice(&self, token: Token) -> &'a str {
         self.text
             .get(token.start as usize..token.end as usize)
             .unwrap_or_default()
     }
 
-    /// A string literal, which must come next.
+    /// Parses a string literal, which must come next.
     fn expect_string(&mut self) -> Parsed<String> {
         if !self.kind().is_string() {
             return Err(self.mismatched(Kind::StringLiteral));
@@ -186,13 +186,13 @@ impl<'a> Parser<'a> {
         Ok(self.token_text(token))
     }
 
-    /// A marker that was just read.
+    /// Adds a bind marker and returns its index.
     fn new_marker(&mut self, name: Option<Ident>) -> usize {
         self.bind_markers.push(BindMarker { name });
         self.bind_markers.len() - 1
     }
 
-    /// Parses something one level deeper.
+    /// Parses one level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.deeper()?;
         let parsed = parse(self);
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes an operator, or what begins a modifier.
+    /// Counts an operator, or the beginning of a modifier.
     fn link(&mut self) -> Parsed<()> {
         if self.links >= MAX_LINKS {
             return Err(CqlError::Syntax(format!(
@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses what a comma may separate: at least one.
+    /// Parses one or more items separated by commas.
     fn comma_separated<T>(&mut self, mut parse: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut parsed = vec![parse(self)?];
         while self.accept(Kind::Comma) {
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
         Ok(parsed)
     }
 
-    /// `IF NOT EXISTS`, or nothing.
+    /// Parses `IF NOT EXISTS`, or nothing.
     fn if_not_exists(&mut self) -> Parsed<bool> {
         if !self.accept(Kind::If) {
             return Ok(false);
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// `IF EXISTS`, or nothing.
+    /// Parses `IF EXISTS`, or nothing.
     fn if_exists(&mut self) -> Parsed<bool> {
         if !self.accept(Kind::If) {
             return Ok(false);

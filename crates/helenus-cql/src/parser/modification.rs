@@ -9,7 +9,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `batchStatementObjective`.
+    /// Parses rule `batchStatementObjective`.
     pub(super) fn modification(&mut self) -> Parsed<Modification> {
         match self.kind() {
             Kind::Insert => self.insert(),
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `insertStatement`.
+    /// Parses rule `insertStatement`.
     fn insert(&mut self) -> Parsed<Modification> {
         self.expect_all(&[Kind::Insert, Kind::Into])?;
         let table = self.table_name()?;
@@ -70,7 +70,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `usingClause`, or nothing.
+    /// Parses rule `usingClause`, or nothing.
     fn using_clause(&mut self) -> Parsed<UsingClause> {
         let mut using = UsingClause::default();
         if !self.accept(Kind::Using) {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `updateStatement`.
+    /// Parses rule `updateStatement`.
     fn update(&mut self) -> Parsed<Update> {
         self.expect(Kind::Update)?;
         let table = self.table_name()?;
@@ -119,7 +119,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Two operations may share a column unless one sets all of it, or both the same field (Cassandra's `RawUpdate.isCompatibleWith`).
+    /// Checks that an assignment is compatible with earlier ones (Cassandra's `RawUpdate.isCompatibleWith`). Two operations on a column are
+    /// incompatible if one sets the whole column, or if both set the same field.
     fn check_compatible(&self, earlier: &[Assignment], assignment: &Assignment) -> Parsed<()> {
         let clash = earlier.iter().any(|other| {
             other.column == assignment.column && !compatible(&other.operation, &assignment.operation)
@@ -133,7 +134,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rule `columnOperation`.
+    /// Parses rule `columnOperation`.
     fn assignment(&mut self) -> Parsed<Assignment> {
         let column = self.column()?;
         let operation = match self.kind() {
@@ -168,7 +169,7 @@ impl Parser<'_> {
         Ok(Assignment { column, operation })
     }
 
-    /// Rule `normalColumnOperation`.
+    /// Parses rule `normalColumnOperation`.
     fn plain_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
         if self.is_column_at(0) && !self.begins_call(0) {
             match self.kind_at(1) {
@@ -194,7 +195,7 @@ impl Parser<'_> {
         Ok(AssignmentOperation::Prepend(term))
     }
 
-    /// `c + term`, `c - term`
+    /// Parses `c + term` or `c - term`.
     fn sum_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
         let other = self.column()?;
         let plus = self.at(Kind::Plus);
@@ -213,7 +214,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `c -3`, where the lexer took the sign for the number's.
+    /// Parses `c -3`, whose sign the lexer took as part of the number.
     fn integer_assignment(&mut self, column: &Ident) -> Parsed<AssignmentOperation> {
         let other = self.column()?;
         let token = self.advance();
@@ -230,7 +231,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// Rule `deleteStatement`.
+    /// Parses rule `deleteStatement`.
     fn delete(&mut self) -> Parsed<Delete> {
         self.expect(Kind::Delete)?;
         let deletions = if self.is_column_at(0) {
@@ -255,7 +256,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `deleteOp`.
+    /// Parses rule `deleteOp`.
     fn deletion(&mut self) -> Parsed<Deletion> {
         if !self.is_column_at(0) {
             return Err(self.no_viable());
@@ -279,7 +280,7 @@ impl Parser<'_> {
         Ok(Deletion::Column(column))
     }
 
-    /// Rule `batchStatement`.
+    /// Parses rule `batchStatement`.
     pub(super) fn batch(&mut self) -> Parsed<Batch> {
         self.expect(Kind::Begin)?;
         let kind = match self.kind() {

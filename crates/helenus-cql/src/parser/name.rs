@@ -4,13 +4,13 @@ use super::{Parsed, Parser};
 use crate::ast::{FunctionName, Ident, QualifiedName};
 use crate::lexer::{Kind, Token};
 
-/// What can't be bound, as the message calls it.
+/// Names of things that can't be bound, as messages call them.
 const KEYSPACE_NAMES: &str = "keyspace names";
 const TABLE_NAMES: &str = "table names";
 const INDEX_NAMES: &str = "index names";
 
 impl Parser<'_> {
-    /// The name that a token stands for: in lower case, unless it was quoted.
+    /// Returns the name that a token denotes: in lower case, unless it was quoted.
     pub(super) fn name_of(&self, token: Token) -> Ident {
         match token.kind {
             Kind::QuotedName => Ident(self.token_text(token)),
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rules `ident`, `fident`, `noncol_ident`.
+    /// Parses rules `ident`, `fident`, `noncol_ident`.
     pub(super) fn ident(&mut self) -> Parsed<Ident> {
         if !self.kind().is_ident() {
             return Err(self.no_viable());
@@ -28,13 +28,13 @@ impl Parser<'_> {
         Ok(self.name_of(token))
     }
 
-    /// True if the token that many places ahead begins a `cident`.
+    /// Returns true if the token that is `distance` places ahead begins a `cident`.
     pub(super) fn is_column_at(&self, distance: usize) -> bool {
         let kind = self.kind_at(distance);
         kind.is_ident() || kind == Kind::EmptyQuotedName
     }
 
-    /// Rule `cident`: a column, perhaps one with the empty name.
+    /// Parses rule `cident`: a column, whose name may be empty.
     pub(super) fn column(&mut self) -> Parsed<Ident> {
         if self.at(Kind::EmptyQuotedName) {
             let token = self.advance();
@@ -50,17 +50,17 @@ impl Parser<'_> {
         self.ident()
     }
 
-    /// Rule `keyspaceName`.
+    /// Parses rule `keyspaceName`.
     pub(super) fn keyspace_name(&mut self) -> Parsed<Ident> {
         self.bindless_name(KEYSPACE_NAMES)
     }
 
-    /// Rule `idxName`, where it stands alone.
+    /// Parses rule `idxName`, without a keyspace.
     pub(super) fn plain_index_name(&mut self) -> Parsed<Ident> {
         self.bindless_name(INDEX_NAMES)
     }
 
-    /// A keyspace and a dot, or nothing; `follows` knows what may stand behind a name without one.
+    /// Parses a keyspace and a dot, or nothing. `follows` returns true for tokens that may follow a name without a keyspace.
     fn qualifier(&mut self, follows: fn(Kind) -> bool) -> Parsed<Option<Ident>> {
         let next = self.kind_at(1);
         if !self.kind().is_ident() && !self.at(Kind::QuestionMark) {
@@ -86,17 +86,17 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `columnFamilyName`.
+    /// Parses rule `columnFamilyName`.
     pub(super) fn table_name(&mut self) -> Parsed<QualifiedName> {
         self.qualified(TABLE_NAMES)
     }
 
-    /// Rule `indexName`.
+    /// Parses rule `indexName`.
     pub(super) fn index_name(&mut self) -> Parsed<QualifiedName> {
         self.qualified(INDEX_NAMES)
     }
 
-    /// Rule `userTypeName`.
+    /// Parses rule `userTypeName`.
     pub(super) fn user_type_name(&mut self) -> Parsed<QualifiedName> {
         let keyspace = if self.kind().is_ident() && self.kind_at(1) == Kind::Dot {
             let keyspace = self.ident()?;
@@ -119,7 +119,7 @@ impl Parser<'_> {
         matches!(kind, Kind::Identifier | Kind::QuotedName | Kind::Key) || kind.is_basic_unreserved()
     }
 
-    /// Rule `non_type_ident`: no name of a native type.
+    /// Parses rule `non_type_ident`: an identifier that is not the name of a native type.
     fn non_type_ident(&mut self) -> Parsed<Ident> {
         const RESERVED: [&str; 7] = [
             "byte",
@@ -142,7 +142,7 @@ impl Parser<'_> {
         Ok(self.name_of(token))
     }
 
-    /// True if the token that many places ahead may be the last part of a function's name.
+    /// Returns true if the token that is `distance` places ahead may be the last part of a function's name.
     pub(super) fn is_function_name_at(&self, distance: usize) -> bool {
         let kind = self.kind_at(distance);
         matches!(
@@ -151,7 +151,7 @@ impl Parser<'_> {
         ) || kind.is_unreserved_function()
     }
 
-    /// Rule `allowedFunctionName`. A keyword stays as it was written.
+    /// Parses rule `allowedFunctionName`. A keyword keeps its written case.
     pub(super) fn plain_function_name(&mut self) -> Parsed<Ident> {
         if !self.is_function_name_at(0) {
             return Err(self.no_viable());
@@ -163,7 +163,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `functionName`.
+    /// Parses rule `functionName`.
     pub(super) fn function_name(&mut self) -> Parsed<FunctionName> {
         if self.kind().is_ident() && !self.is_function_name_at(0) && self.kind_at(1) != Kind::Dot {
             self.advance();
@@ -175,7 +175,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rules `userOrRoleName`, `roleName`.
+    /// Parses rules `userOrRoleName`, `roleName`.
     pub(super) fn role_name(&mut self) -> Parsed<String> {
         if self.kind().is_string() {
             return self.expect_string();
@@ -184,7 +184,7 @@ impl Parser<'_> {
     }
 }
 
-/// What may stand behind the name of a table in any statement.
+/// Returns true for tokens that may follow the name of a table in any statement.
 fn follows_table(kind: Kind) -> bool {
     use Kind::*;
     matches!(
@@ -214,7 +214,7 @@ fn follows_table(kind: Kind) -> bool {
     )
 }
 
-/// What may stand behind a type in any statement.
+/// Returns true for tokens that may follow a type in any statement.
 pub(super) fn follows_type(kind: Kind) -> bool {
     use Kind::*;
     matches!(
@@ -232,7 +232,7 @@ pub(super) fn follows_type(kind: Kind) -> bool {
     )
 }
 
-/// What may stand behind the name of a function in any statement.
+/// Returns true for tokens that may follow the name of a function in any statement.
 fn follows_function(kind: Kind) -> bool {
     matches!(
         kind,

@@ -237,7 +237,7 @@ fn names_of_result_columns() {
     }
 }
 
-/// What nests without end is refused, and what is long but flat takes time in proportion.
+/// Checks that unlimited nesting is refused, and that long flat statements take linear time.
 #[test]
 fn nesting_is_limited_and_length_is_not() {
     let deep = |open: &str, close: &str| {
@@ -270,7 +270,7 @@ fn nesting_is_limited_and_length_is_not() {
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
-/// The deepest tree that is accepted fits into the stack of a worker thread, also when it is dropped.
+/// Checks that the deepest accepted tree fits into the stack of a worker thread, also when the tree is dropped.
 #[test]
 fn the_deepest_tree_fits_a_stack_of_two_megabytes() {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
@@ -325,7 +325,7 @@ proptest! {
     }
 }
 
-/// Statements with pieces cut, doubled, swapped and spoiled, for as long as HELENUS_FUZZ_SECONDS says.
+/// Parses statements with pieces cut, doubled, swapped and spoiled, for as long as HELENUS_FUZZ_SECONDS says.
 #[test]
 fn mutated_statements_never_panic() {
     let seconds = std::env::var("HELENUS_FUZZ_SECONDS")

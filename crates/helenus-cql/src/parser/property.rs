@@ -5,7 +5,7 @@ use crate::ast::{Properties, PropertyValue, Term};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `properties`.
+    /// Parses rule `properties`.
     pub(super) fn properties(&mut self) -> Parsed<Properties> {
         let mut properties = Properties::default();
         loop {
@@ -16,7 +16,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `property`.
+    /// Parses rule `property`.
     pub(super) fn property(&mut self, properties: &mut Properties) -> Parsed<()> {
         self.check_property_ahead()?;
         let name = self.ident()?.0;
@@ -51,7 +51,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Cassandra's `convertPropertyMap`: names and values must be constants, names unique.
+    /// Converts a map of properties as Cassandra's `convertPropertyMap`: names and values must be constants, and names unique.
     pub(super) fn property_map(&self, entries: Vec<(Term, Term)>) -> Parsed<Vec<(String, String)>> {
         let mut map: Vec<(String, String)> = Vec::with_capacity(entries.len());
         let mut names = std::collections::HashSet::with_capacity(entries.len());

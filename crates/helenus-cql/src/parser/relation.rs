@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `whereClause`.
+    /// Parses rule `whereClause`.
     pub(super) fn where_clause(&mut self) -> Parsed<Vec<Relation>> {
         let mut relations = vec![self.relation_or_expression()?];
         while self.accept(Kind::And) {
@@ -17,7 +17,7 @@ impl Parser<'_> {
         Ok(relations)
     }
 
-    /// Rule `relationOrExpression`.
+    /// Parses rule `relationOrExpression`.
     fn relation_or_expression(&mut self) -> Parsed<Relation> {
         if !self.accept(Kind::ExprOpen) {
             return self.relation();
@@ -32,7 +32,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `relation`.
+    /// Parses rule `relation`.
     fn relation(&mut self) -> Parsed<Relation> {
         match self.kind() {
             Kind::Token => self.token_relation(),
@@ -70,7 +70,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `tupleOfIdentifiers`.
+    /// Parses rule `tupleOfIdentifiers`.
     fn columns_in_parentheses(&mut self) -> Parsed<Vec<Ident>> {
         self.expect(Kind::LeftParen)?;
         let columns = self.comma_separated(Self::column)?;
@@ -131,7 +131,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `relationType`.
+    /// Parses rule `relationType`.
     fn comparison(&mut self) -> Parsed<Operator> {
         let Some(operator) = comparison_of(self.kind()) else {
             return Err(self.no_viable());
@@ -140,7 +140,7 @@ impl Parser<'_> {
         Ok(operator)
     }
 
-    /// Rule `containsOperator`.
+    /// Parses rule `containsOperator`.
     fn contains(&mut self) -> Parsed<Operator> {
         self.expect(Kind::Contains)?;
         Ok(if self.accept(Kind::Key) {
@@ -150,7 +150,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rules `singleColumnInValues` and `inMarker`, after IN.
+    /// Parses rules `singleColumnInValues` and `inMarker`, after IN.
     fn in_values(&mut self) -> Parsed<InValues> {
         match self.kind() {
             Kind::LeftParen => Ok(InValues::Values(
@@ -215,7 +215,7 @@ impl Parser<'_> {
         Ok(InValues::Values(values))
     }
 
-    /// The IF clause of UPDATE and DELETE, or nothing.
+    /// Parses the IF clause of UPDATE and DELETE, or nothing.
     pub(super) fn if_clause(&mut self) -> Parsed<IfClause> {
         if !self.accept(Kind::If) {
             return Ok(IfClause::None);
@@ -237,7 +237,7 @@ impl Parser<'_> {
         Ok(IfClause::Conditions(conditions))
     }
 
-    /// Rule `columnCondition`.
+    /// Parses rule `columnCondition`.
     fn condition(&mut self) -> Parsed<Condition> {
         let column = self.column()?;
         let target = match self.kind() {
@@ -295,7 +295,7 @@ fn follows_condition_column(kind: Kind) -> bool {
     comparison_of(kind).is_some() || matches!(kind, Kind::In | Kind::LeftBracket | Kind::Dot | Kind::Contains)
 }
 
-/// What may stand behind `IF EXISTS` at the end of a modification, alone or in a batch.
+/// Returns true for tokens that may follow `IF EXISTS` at the end of a modification, alone or in a batch.
 fn follows_if_exists(kind: Kind) -> bool {
     matches!(
         kind,

@@ -6,7 +6,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `createRoleStatement`.
+    /// Parses rule `createRoleStatement`.
     pub(super) fn create_role(&mut self) -> Parsed<CreateRole> {
         self.expect_all(&[Kind::Create, Kind::Role])?;
         let if_not_exists = self.if_not_exists()?;
@@ -21,7 +21,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `alterRoleStatement`.
+    /// Parses rule `alterRoleStatement`.
     pub(super) fn alter_role(&mut self) -> Parsed<AlterRole> {
         self.expect_all(&[Kind::Alter, Kind::Role])?;
         Ok(AlterRole {
@@ -31,7 +31,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropRoleStatement`.
+    /// Parses rule `dropRoleStatement`.
     pub(super) fn drop_role(&mut self) -> Parsed<DropRole> {
         self.expect_all(&[Kind::Drop, Kind::Role])?;
         Ok(DropRole {
@@ -40,7 +40,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `WITH` and rule `roleOptions`, or nothing.
+    /// Parses `WITH` and rule `roleOptions`, or nothing.
     fn role_options(&mut self) -> Parsed<RoleOptions> {
         let mut options = RoleOptions::default();
         if self.accept(Kind::With) {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Rule `roleOption`.
+    /// Parses rule `roleOption`.
     fn role_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
         match self.kind() {
             Kind::Password => {
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// `ACCESS TO DATACENTERS ...`, `ACCESS FROM CIDRS ...`
+    /// Parses `ACCESS TO DATACENTERS ...` or `ACCESS FROM CIDRS ...`.
     fn access_option(&mut self, options: &mut RoleOptions) -> Parsed<()> {
         let datacenters = match self.kind_at(1) {
             Kind::To => true,
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rule `createUserStatement`: a role that may log in.
+    /// Parses rule `createUserStatement`: a role that may log in.
     pub(super) fn create_user(&mut self) -> Parsed<CreateRole> {
         self.expect_all(&[Kind::Create, Kind::User])?;
         let if_not_exists = self.if_not_exists()?;
@@ -149,7 +149,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `alterUserStatement`.
+    /// Parses rule `alterUserStatement`.
     pub(super) fn alter_user(&mut self) -> Parsed<AlterRole> {
         self.expect_all(&[Kind::Alter, Kind::User])?;
         Ok(AlterRole {
@@ -159,7 +159,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropUserStatement`.
+    /// Parses rule `dropUserStatement`.
     pub(super) fn drop_user(&mut self) -> Parsed<DropRole> {
         self.expect_all(&[Kind::Drop, Kind::User])?;
         Ok(DropRole {
@@ -168,7 +168,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `WITH PASSWORD '...' SUPERUSER`: here without equal signs.
+    /// Parses `WITH PASSWORD '...' SUPERUSER`, which has no equal signs here.
     fn user_options(&mut self) -> Parsed<RoleOptions> {
         let mut options = RoleOptions::default();
         if self.accept(Kind::With) {
@@ -192,14 +192,14 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Rule `username`. The case is kept.
+    /// Parses rule `username`. The case is kept.
     fn user_name(&mut self) -> Parsed<String> {
         self.plain_text(
             "Quoted strings are are not supported for user names and USER is deprecated, please use ROLE",
         )
     }
 
-    /// Rule `identity`.
+    /// Parses rule `identity`.
     fn identity(&mut self) -> Parsed<String> {
         self.plain_text("Quoted strings are are not supported for identity")
     }
@@ -215,7 +215,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `addIdentityStatement`.
+    /// Parses rule `addIdentityStatement`.
     pub(super) fn add_identity(&mut self) -> Parsed<AddIdentity> {
         self.expect_all(&[Kind::Add, Kind::Identity])?;
         let if_not_exists = self.if_not_exists()?;
@@ -228,7 +228,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropIdentityStatement`.
+    /// Parses rule `dropIdentityStatement`.
     pub(super) fn drop_identity(&mut self) -> Parsed<DropIdentity> {
         self.expect_all(&[Kind::Drop, Kind::Identity])?;
         Ok(DropIdentity {

@@ -10,7 +10,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `createKeyspaceStatement`.
+    /// Parses rule `createKeyspaceStatement`.
     pub(super) fn create_keyspace(&mut self) -> Parsed<Statement> {
         self.expect_all(&[Kind::Create, Kind::Keyspace])?;
         let if_not_exists = self.if_not_exists()?;
@@ -35,7 +35,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Goes past `AS COPY OF`; false if that does not come here.
+    /// Takes `AS COPY OF`. Returns false if the next tokens are others.
     pub(super) fn copy_of(&mut self) -> bool {
         let is_here = self.at(Kind::As) && self.is_word(1, "copy") && self.is_word(2, "of");
         if is_here {
@@ -46,7 +46,7 @@ impl Parser<'_> {
         is_here
     }
 
-    /// Rule `alterKeyspaceStatement`.
+    /// Parses rule `alterKeyspaceStatement`.
     pub(super) fn alter_keyspace(&mut self) -> Parsed<AlterKeyspace> {
         self.expect_all(&[Kind::Alter, Kind::Keyspace])?;
         let if_exists = self.if_exists()?;
@@ -59,7 +59,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropKeyspaceStatement`.
+    /// Parses rule `dropKeyspaceStatement`.
     pub(super) fn drop_keyspace(&mut self) -> Parsed<DropKeyspace> {
         self.expect_all(&[Kind::Drop, Kind::Keyspace])?;
         Ok(DropKeyspace {
@@ -68,7 +68,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropTableStatement`.
+    /// Parses rule `dropTableStatement`.
     pub(super) fn drop_table(&mut self) -> Parsed<DropTable> {
         self.advance();
         self.advance();
@@ -78,7 +78,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `createTypeStatement`.
+    /// Parses rule `createTypeStatement`.
     pub(super) fn create_type(&mut self) -> Parsed<CreateType> {
         self.expect_all(&[Kind::Create, Kind::Type])?;
         let if_not_exists = self.if_not_exists()?;
@@ -102,7 +102,7 @@ impl Parser<'_> {
         Ok((self.ident()?, self.type_name()?))
     }
 
-    /// Rule `alterTypeStatement`.
+    /// Parses rule `alterTypeStatement`.
     pub(super) fn alter_type(&mut self) -> Parsed<AlterType> {
         self.expect_all(&[Kind::Alter, Kind::Type])?;
         let if_exists = self.if_exists()?;
@@ -141,7 +141,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropTypeStatement`.
+    /// Parses rule `dropTypeStatement`.
     pub(super) fn drop_type(&mut self) -> Parsed<DropType> {
         self.expect_all(&[Kind::Drop, Kind::Type])?;
         Ok(DropType {
@@ -150,7 +150,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `createIndexStatement`.
+    /// Parses rule `createIndexStatement`.
     pub(super) fn create_index(&mut self) -> Parsed<CreateIndex> {
         self.expect(Kind::Create)?;
         let custom = self.accept(Kind::Custom);
@@ -191,7 +191,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `indexIdent`.
+    /// Parses rule `indexIdent`.
     fn index_target(&mut self) -> Parsed<IndexTarget> {
         let kind = match self.kind() {
             Kind::Entries => IndexTargetKind::Entries,
@@ -215,7 +215,7 @@ impl Parser<'_> {
         Ok(IndexTarget { column, kind })
     }
 
-    /// Rule `dropIndexStatement`.
+    /// Parses rule `dropIndexStatement`.
     pub(super) fn drop_index(&mut self) -> Parsed<DropIndex> {
         self.expect_all(&[Kind::Drop, Kind::Index])?;
         let if_exists = self.if_exists()?;
@@ -228,7 +228,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `createMaterializedViewStatement`.
+    /// Parses rule `createMaterializedViewStatement`.
     pub(super) fn create_view(&mut self) -> Parsed<CreateView> {
         self.expect_all(&[Kind::Create, Kind::Materialized, Kind::View])?;
         let if_not_exists = self.if_not_exists()?;
@@ -285,7 +285,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `alterMaterializedViewStatement`.
+    /// Parses rule `alterMaterializedViewStatement`.
     pub(super) fn alter_view(&mut self) -> Parsed<AlterView> {
         self.expect_all(&[Kind::Alter, Kind::Materialized, Kind::View])?;
         let if_exists = self.if_exists()?;
@@ -298,7 +298,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropMaterializedViewStatement`.
+    /// Parses rule `dropMaterializedViewStatement`.
     pub(super) fn drop_view(&mut self) -> Parsed<DropView> {
         self.expect_all(&[Kind::Drop, Kind::Materialized, Kind::View])?;
         Ok(DropView {
@@ -307,7 +307,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `OR REPLACE`, or nothing.
+    /// Parses `OR REPLACE`, or nothing.
     fn or_replace(&mut self) -> Parsed<bool> {
         if !self.accept(Kind::Or) {
             return Ok(false);
@@ -316,7 +316,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Rule `createFunctionStatement`.
+    /// Parses rule `createFunctionStatement`.
     pub(super) fn create_function(&mut self) -> Parsed<CreateFunction> {
         self.expect(Kind::Create)?;
         let or_replace = self.or_replace()?;
@@ -360,7 +360,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `createAggregateStatement`.
+    /// Parses rule `createAggregateStatement`.
     pub(super) fn create_aggregate(&mut self) -> Parsed<CreateAggregate> {
         self.expect(Kind::Create)?;
         let or_replace = self.or_replace()?;
@@ -394,7 +394,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Types, perhaps none, in parentheses.
+    /// Parses zero or more types in parentheses.
     pub(super) fn types_in_parentheses(&mut self) -> Parsed<Vec<TypeName>> {
         self.expect(Kind::LeftParen)?;
         let types = if self.begins_type() {
@@ -406,7 +406,7 @@ impl Parser<'_> {
         Ok(types)
     }
 
-    /// Rules `dropFunctionStatement`, `dropAggregateStatement`.
+    /// Parses rules `dropFunctionStatement`, `dropAggregateStatement`.
     pub(super) fn drop_function(&mut self) -> Parsed<DropFunction> {
         self.advance();
         self.advance();
@@ -424,7 +424,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `createTriggerStatement`.
+    /// Parses rule `createTriggerStatement`.
     pub(super) fn create_trigger(&mut self) -> Parsed<CreateTrigger> {
         self.expect_all(&[Kind::Create, Kind::Trigger])?;
         let if_not_exists = self.if_not_exists()?;
@@ -440,7 +440,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `dropTriggerStatement`.
+    /// Parses rule `dropTriggerStatement`.
     pub(super) fn drop_trigger(&mut self) -> Parsed<DropTrigger> {
         self.expect_all(&[Kind::Drop, Kind::Trigger])?;
         let if_exists = self.if_exists()?;

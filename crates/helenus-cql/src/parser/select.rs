@@ -8,7 +8,7 @@ use crate::lexer::Kind;
 use crate::value::Duration;
 
 impl Parser<'_> {
-    /// Rule `selectStatement`.
+    /// Parses rule `selectStatement`.
     pub(super) fn select(&mut self) -> Parsed<Select> {
         self.expect(Kind::Select)?;
         let json = self.select_modifier(Kind::Json)?;
@@ -62,7 +62,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `AS OF SNAPSHOT name`, the name as a string or a word, or `AS OF` and a time. Any other AS is left where it is, for Cassandra's error.
+    /// Parses `AS OF SNAPSHOT name`, with the name as a string or a word, or `AS OF` and a time. `None` for any other AS, which is not
+    /// taken, so that the error is Cassandra's.
     pub(super) fn as_of(&mut self) -> Parsed<Option<AsOf>> {
         if !(self.at(Kind::As) && self.is_word(1, "of")) {
             return Ok(None);
@@ -85,14 +86,14 @@ impl Parser<'_> {
         Ok(Some(AsOf::Snapshot(name)))
     }
 
-    /// True if the token so far ahead is that word, in any case.
+    /// Returns true if the token that is `ahead` places ahead is the given word, ignoring case.
     pub(super) fn is_word(&self, ahead: usize, word: &str) -> bool {
         let token = self.token_at(self.position + ahead);
         self.slice(token).eq_ignore_ascii_case(word)
     }
 
-    /// True at ScyllaDB's `USING TIMEOUT`, which its drivers add to what they read of a server that knows tablets. Anything else is left
-    /// where it is, for Cassandra's error.
+    /// Returns true at ScyllaDB's `USING TIMEOUT`. Its drivers add this clause to their reads of metadata if the server supports tablets.
+    /// Other uses of USING are left to Cassandra's error.
     pub(super) fn begins_timeout(&self) -> bool {
         let word = || self.slice(self.token_at(self.position + 1));
         self.at(Kind::Using)
@@ -113,7 +114,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes JSON or DISTINCT, unless it is a column of that name.
+    /// Takes JSON or DISTINCT, unless it is the name of a column.
     fn select_modifier(&mut self, modifier: Kind) -> Parsed<bool> {
         if !self.at(modifier) {
             return Ok(false);
@@ -143,8 +144,8 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    /// True if what is selected parses to its end behind JSON or DISTINCT, which Cassandra's parser tries before it takes either for more
-    /// than a column.
+    /// Returns true if the selected items behind JSON or DISTINCT can be parsed to their end. Cassandra's parser tries this before it takes
+    /// the word for a modifier.
     fn parses_items_behind(&mut self, modifier: Kind) -> Parsed<bool> {
         let (position, markers) = (self.position, self.bind_markers.len());
         self.advance();
@@ -160,13 +161,13 @@ impl Parser<'_> {
         self.bind_markers.truncate(markers);
         match parsed {
             Ok(_) => Ok(true),
-            // What the parser can't read has a place in the statement; other mistakes do not.
+            // The errors of the parser have a position. Other errors do not, and are returned.
             Err(CqlError::Syntax(message)) if message.starts_with("line ") => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// What Cassandra's parser sees of the first item when it has to know whether JSON or DISTINCT is a column.
+    /// Returns true if the tokens look like a first item to Cassandra's parser, when it must decide if JSON or DISTINCT is a column.
     fn begins_item_at(&self, distance: usize, may_be_distinct: bool) -> bool {
         if !self.kind_at(distance).is_ident() {
             return true;
@@ -200,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `selectors`. Empty for `*`.
+    /// Parses rule `selectors`. Empty for `*`.
     pub(super) fn select_items(&mut self) -> Parsed<Vec<SelectItem>> {
         if self.accept(Kind::Star) {
             return Ok(Vec::new());
@@ -216,7 +217,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `orderByClause`.
+    /// Parses rule `orderByClause`.
     fn ordering(&mut self) -> Parsed<Ordering> {
         let column = self.column()?;
         let ann_of = if self.accept(Kind::Ann) {

@@ -1,4 +1,4 @@
-//! What SELECT selects.
+//! The selectors of SELECT.
 
 use super::term::product_operator;
 use super::{Parsed, Parser};
@@ -7,7 +7,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rules `unaliasedSelector`, `selectionAddition`.
+    /// Parses rules `unaliasedSelector`, `selectionAddition`.
     pub(super) fn selector(&mut self) -> Parsed<Selector> {
         self.nested(|parser| {
             let mut selector = parser.selector_product()?;
@@ -24,7 +24,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `selectionMultiplication`.
+    /// Parses rule `selectionMultiplication`.
     fn selector_product(&mut self) -> Parsed<Selector> {
         let mut selector = self.selector_group()?;
         while let Some(operator) = product_operator(self.kind()) {
@@ -34,7 +34,7 @@ impl Parser<'_> {
         Ok(selector)
     }
 
-    /// Rules `selectionGroup`, `selectionGroupWithField`.
+    /// Parses rules `selectionGroup`, `selectionGroupWithField`.
     fn selector_group(&mut self) -> Parsed<Selector> {
         if self.at(Kind::Minus) {
             return self.nested(|parser| {
@@ -49,7 +49,7 @@ impl Parser<'_> {
         if !matches!(self.kind(), Kind::Dot | Kind::LeftBracket) {
             return Ok(selector);
         }
-        // Cassandra's parser tries the modifiers, and goes on without any of them if they don't parse to the end.
+        // Cassandra's parser tries the modifiers, and continues without them if they don't parse to their end.
         let (position, markers) = (self.position, self.bind_markers.len());
         let is_column = matches!(selector, Selector::Column(_));
         self.selector_modifiers(selector.clone()).or_else(|_| {
@@ -63,8 +63,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Behind a column, at a dot: only a name may follow, and behind that only what may follow a column. What looks like a call
-    /// is of a word that can't name a function, and then it is the dot that fits nowhere.
+    /// Checks the tokens at a dot behind a column. Only a name may follow, and then only tokens that may follow a column. If a call seems
+    /// to follow, its word can't name a function. The caller then reports the dot as the error.
     fn check_qualified_column(&mut self) -> Parsed<()> {
         if self.kind_at(1).is_ident() && self.kind_at(2) == Kind::LeftParen {
             self.reads(3);
@@ -81,7 +81,7 @@ impl Parser<'_> {
         Err(self.no_viable_at(failing + 1))
     }
 
-    /// Rule `selectorModifier`: fields, elements and slices of what has been read.
+    /// Parses rule `selectorModifier`: fields, elements and slices of `receiver`.
     fn selector_modifiers(&mut self, mut receiver: Selector) -> Parsed<Selector> {
         let start = self.position;
         loop {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `collectionSubSelection`.
+    /// Parses rule `collectionSubSelection`.
     fn sub_selection(&mut self, receiver: Selector) -> Parsed<Selector> {
         let receiver = Box::new(receiver);
         if self.accept(Kind::Range) {
@@ -144,7 +144,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `selectionGroupWithoutField`.
+    /// Parses rule `selectionGroupWithoutField`.
     fn selector_without_field(&mut self) -> Parsed<Selector> {
         match self.kind() {
             Kind::LeftParen => self.nested(|parser| {
@@ -153,7 +153,7 @@ impl Parser<'_> {
                     matches!(next, Kind::Minus | Kind::Set) || parser.begins_selector_without_field(1);
                 parser.reads(if begins { 3 } else { 2 });
                 if parser.begins_type_hint(Self::begins_selector_without_field) {
-                    // Cassandra's parser tries the hint, and goes on without it if it does not parse to the end.
+                    // Cassandra's parser tries the hint, and continues without it if it does not parse to its end.
                     let (position, markers) = (parser.position, parser.bind_markers.len());
                     match parser.selector_with_type_hint() {
                         Err(error) if is_of_parser(&error) => {
@@ -201,7 +201,7 @@ impl Parser<'_> {
             || (kind == Kind::As && !self.kind_at(distance + 1).is_ident())
     }
 
-    /// Rule `selectionTypeHint`.
+    /// Parses rule `selectionTypeHint`.
     fn selector_with_type_hint(&mut self) -> Parsed<Selector> {
         self.advance();
         let ty = self.type_name()?;
@@ -212,7 +212,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `selectionMapOrSet`.
+    /// Parses rule `selectionMapOrSet`.
     fn selector_braces(&mut self) -> Parsed<Selector> {
         self.advance();
         if self.accept(Kind::RightBrace) {
@@ -243,7 +243,7 @@ impl Parser<'_> {
         Ok(selector)
     }
 
-    /// Rule `simpleUnaliasedSelector`: a column, a literal or a function.
+    /// Parses rule `simpleUnaliasedSelector`: a column, a literal or a function.
     fn simple_selector(&mut self) -> Parsed<Selector> {
         let kind = self.kind();
         if kind.is_constant() {
@@ -282,7 +282,7 @@ impl Parser<'_> {
         Ok(Selector::Column(self.ident()?))
     }
 
-    /// Rule `selectionFunction`.
+    /// Parses rule `selectionFunction`.
     fn selector_function(&mut self) -> Parsed<Selector> {
         let open = self.kind_at(1) == Kind::LeftParen;
         match self.kind() {
@@ -334,7 +334,7 @@ impl Parser<'_> {
         }
         let selected = self.selector_modifiers(Selector::Column(column.clone()))?;
         if self.at(Kind::LeftBracket) {
-            // A slice without bounds.
+            // The bracket begins a slice without bounds, which is an error.
             self.advance();
             self.advance();
             return Err(self.no_viable());
@@ -348,12 +348,12 @@ impl Parser<'_> {
     }
 }
 
-/// What may stand behind the fields and elements of what is selected.
+/// Returns true for tokens that may follow the fields and elements of a selector.
 fn follows_modifiers(kind: Kind) -> bool {
     follows_column(kind) && !matches!(kind, Kind::Dot | Kind::LeftBracket | Kind::Semicolon)
 }
 
-/// What may stand behind a column in any selector.
+/// Returns true for tokens that may follow a column in any selector.
 pub(super) fn follows_column(kind: Kind) -> bool {
     matches!(
         kind,
@@ -388,7 +388,7 @@ fn operation(operator: ArithmeticOperator, left: Selector, right: Selector) -> S
     }
 }
 
-/// `count` of a constant counts rows.
+/// Returns the selector that counts rows, for `count` of a constant. `None` for other functions.
 fn counted_rows(name: &FunctionName, args: &[Selector]) -> Option<Selector> {
     let native = name
         .keyspace
@@ -398,7 +398,7 @@ fn counted_rows(name: &FunctionName, args: &[Selector]) -> Option<Selector> {
     (native && name.name == "count" && constant).then_some(Selector::CountRows)
 }
 
-/// True for errors that tell of a token where another one was wanted, not of what has been read.
+/// Returns true for errors at an unexpected token, and false for errors in the content of what was parsed.
 fn is_of_parser(error: &CqlError) -> bool {
     matches!(error, CqlError::Syntax(message) if message.starts_with("line "))
 }

@@ -1,5 +1,5 @@
-//! Service levels. Their words are no keywords of Cassandra's, so they are told apart by their text; `SERVICE_LEVEL` is one word or two, as in
-//! ScyllaDB.
+//! Service levels. Their words are not keywords of Cassandra's, so the parser compares the text of tokens. `SERVICE_LEVEL` is one word or
+//! two, as in ScyllaDB.
 
 use super::{Parsed, Parser};
 use crate::ast::{
@@ -13,13 +13,13 @@ const LEVEL: &str = "LEVEL";
 const LEVELS: &str = "LEVELS";
 
 impl Parser<'_> {
-    /// True if the token that many places ahead is a word without quotes, in any case.
+    /// Returns true if the token that is `distance` places ahead is the given word without quotes, ignoring case.
     fn has_word_at(&self, distance: usize, word: &str) -> bool {
         let token = self.token_at(self.position + distance);
         token.kind == Kind::Identifier && self.slice(token).eq_ignore_ascii_case(word)
     }
 
-    /// The number of tokens that `SERVICE LEVEL` takes that many places ahead; none if something else stands there.
+    /// Returns the number of tokens of `SERVICE LEVEL` at that distance. `None` if other tokens are there.
     fn level_words_at(&self, distance: usize, noun: &str) -> Option<usize> {
         if self.has_word_at(distance, "SERVICE") && self.has_word_at(distance + 1, noun) {
             return Some(2);
@@ -37,7 +37,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement that begins with that many words before `SERVICE LEVEL`; none if it is about something else.
+    /// Takes a verb, `words` and `SERVICE LEVEL`. Returns false, without taking any token, if the statement is not about service levels.
     fn accept_level_words(&mut self, words: &[&str], noun: &str) -> bool {
         let mut places = words.iter().enumerate();
         let Some(count) = self.level_words_at(1 + words.len(), noun) else {
@@ -52,10 +52,10 @@ impl Parser<'_> {
         matches
     }
 
-    /// A statement about service levels, if the next words begin one.
+    /// Parses a statement about service levels. `None` if the next words do not begin one.
     ///
     /// # Errors
-    /// Behind those words something else stands than may.
+    /// The words that begin the statement are not followed by the rest of a valid one.
     pub(super) fn service_level(&mut self) -> Parsed<Option<Statement>> {
         let verb = self.kind();
         let is_attach = self.has_word_at(0, "ATTACH");
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// A name as those of roles: in lower case, unless it is quoted.
+    /// Parses a name as those of roles: in lower case, unless it is quoted.
     fn service_level_name(&mut self) -> Parsed<String> {
         self.role_name()
     }

@@ -57,7 +57,7 @@ fn levels_are_created_with_any_of_their_options() {
             ]
         )
     );
-    // What the options may be is not the parser's concern.
+    // The parser does not check which options exist.
     assert_eq!(
         parse("CREATE SERVICE LEVEL gold WITH shares = 100 AND workload_type = interactive"),
         gold(

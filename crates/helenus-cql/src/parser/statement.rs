@@ -1,11 +1,11 @@
-//! Which statement it is.
+//! Chooses the kind of a statement and parses it.
 
 use super::{Parsed, Parser};
 use crate::ast::{Modification, Statement};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `query`: a statement and nothing behind it but semicolons.
+    /// Parses rule `query`: a statement, followed only by semicolons.
     pub(super) fn query(&mut self) -> Parsed<Statement> {
         let statement = self.statement()?;
         while self.accept(Kind::Semicolon) {}
@@ -18,7 +18,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `cqlStatement`.
+    /// Parses rule `cqlStatement`.
     fn statement(&mut self) -> Parsed<Statement> {
         if let Some(statement) = self.service_level()? {
             return Ok(statement);

@@ -9,7 +9,7 @@ use crate::error::CqlError;
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `createTableStatement`.
+    /// Parses rule `createTableStatement`.
     pub(super) fn create_table(&mut self) -> Parsed<Statement> {
         self.advance();
         self.advance();
@@ -37,7 +37,7 @@ impl Parser<'_> {
         Ok(Statement::CreateTable(Box::new(create)))
     }
 
-    /// Rule `tableDefinition`.
+    /// Parses rule `tableDefinition`.
     fn table_definition(&mut self, create: &mut CreateTable) -> Parsed<()> {
         let mut names = std::collections::HashSet::new();
         self.expect(Kind::LeftParen)?;
@@ -59,7 +59,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `tableColumns`.
+    /// Parses rule `tableColumns`.
     fn table_column(
         &mut self,
         create: &mut CreateTable,
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rules `tablePartitionKey`, `viewPartitionKey`.
+    /// Parses rules `tablePartitionKey`, `viewPartitionKey`.
     pub(super) fn partition_key(&mut self) -> Parsed<Vec<Ident>> {
         if !self.accept(Kind::LeftParen) {
             return Ok(vec![self.ident()?]);
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(columns)
     }
 
-    /// A column's name, type, STATIC and mask.
+    /// Parses a column's name, type, STATIC and mask.
     fn column_definition(&mut self) -> Parsed<ColumnDefinition> {
         Ok(ColumnDefinition {
             name: self.ident()?,
@@ -119,7 +119,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `columnMask`.
+    /// Parses rule `columnMask`.
     fn column_mask(&mut self) -> Parsed<ColumnMask> {
         if self.kind_at(1) != Kind::With {
             return Err(self.no_viable_at(1));
@@ -138,7 +138,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `tableProperty`.
+    /// Parses rule `tableProperty`.
     fn table_property(&mut self, create: &mut CreateTable) -> Parsed<()> {
         match (self.kind(), self.kind_at(1)) {
             (Kind::Compact, Kind::Storage) => {
@@ -155,7 +155,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `CLUSTERING ORDER BY (...)`. `what` names the table for the message.
+    /// Parses `CLUSTERING ORDER BY (...)`. `what` is the table's name in messages.
     pub(super) fn clustering_order(&mut self, order: &mut Vec<ClusteringOrder>, what: &str) -> Parsed<()> {
         self.expect_all(&[Kind::Clustering, Kind::Order, Kind::By, Kind::LeftParen])?;
         loop {
@@ -180,7 +180,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Rule `alterTableStatement`.
+    /// Parses rule `alterTableStatement`.
     pub(super) fn alter_table(&mut self) -> Parsed<AlterTable> {
         self.advance();
         self.advance();
@@ -219,7 +219,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `ALTER c TYPE t`, `ALTER c MASKED WITH ...`, `ALTER c DROP MASKED`
+    /// Parses `ALTER c TYPE t`, `ALTER c MASKED WITH ...` or `ALTER c DROP MASKED`.
     fn alter_column(&mut self) -> Parsed<TableChange> {
         if self.kind_at(1) != Kind::If {
             if !self.is_column_at(1) {
@@ -304,7 +304,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `a TO b AND c TO d`
+    /// Parses `a TO b AND c TO d`.
     pub(super) fn renames(&mut self) -> Parsed<Vec<(Ident, Ident)>> {
         let mut renames = Vec::new();
         loop {

@@ -5,7 +5,7 @@ use crate::ast::{ArithmeticOperator, Ident, Literal, LiteralKind, Term};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// Rule `constant`.
+    /// Parses rule `constant`.
     pub(super) fn constant(&mut self) -> Parsed<Literal> {
         let (kind, text) = match self.kind() {
             Kind::StringLiteral | Kind::DollarString => (LiteralKind::String, None),
@@ -27,12 +27,12 @@ impl Parser<'_> {
         })
     }
 
-    /// True if the next token begins a bind marker.
+    /// Returns true if the next token begins a bind marker.
     pub(super) fn at_marker(&self) -> bool {
         matches!(self.kind(), Kind::QuestionMark | Kind::Colon)
     }
 
-    /// `?` or `:name`.
+    /// Parses `?` or `:name`, and returns the marker's index.
     pub(super) fn marker(&mut self) -> Parsed<usize> {
         match self.kind() {
             Kind::QuestionMark => {
@@ -48,7 +48,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `intValue`: an integer or a marker.
+    /// Parses rule `intValue`: an integer or a marker.
     pub(super) fn int_value(&mut self) -> Parsed<Term> {
         if self.at(Kind::Integer) {
             Ok(Term::Literal(self.constant()?))
@@ -57,7 +57,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rules `term`, `termAddition`.
+    /// Parses rules `term`, `termAddition`.
     pub(super) fn term(&mut self) -> Parsed<Term> {
         self.nested(|parser| {
             let mut term = parser.term_product()?;
@@ -77,7 +77,7 @@ impl Parser<'_> {
         })
     }
 
-    /// True if the token that many places ahead begins a term.
+    /// Returns true if the token that is `distance` places ahead begins a term.
     pub(super) fn begins_term_at(&self, distance: usize) -> bool {
         let kind = self.kind_at(distance);
         matches!(
@@ -94,7 +94,7 @@ impl Parser<'_> {
             || kind.is_ident()
     }
 
-    /// `+` or `-`. In `c = 1 + c` the `+` belongs to the assignment.
+    /// Returns the operator of a next `+` or `-`. `None` for the `+` in `c = 1 + c`, which belongs to the assignment.
     fn term_sum_operator(&self) -> Option<ArithmeticOperator> {
         match self.kind() {
             Kind::Minus => Some(ArithmeticOperator::Subtract),
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Rule `termMultiplication`.
+    /// Parses rule `termMultiplication`.
     fn term_product(&mut self) -> Parsed<Term> {
         let mut term = self.term_group()?;
         while let Some(operator) = product_operator(self.kind()) {
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Ok(term)
     }
 
-    /// Rule `termGroup`.
+    /// Parses rule `termGroup`.
     fn term_group(&mut self) -> Parsed<Term> {
         if self.accept(Kind::Minus) {
             return Ok(Term::Negation(Box::new(self.simple_term()?)));
@@ -124,7 +124,7 @@ impl Parser<'_> {
         self.simple_term()
     }
 
-    /// Rule `simpleTerm`.
+    /// Parses rule `simpleTerm`.
     pub(super) fn simple_term(&mut self) -> Parsed<Term> {
         match self.kind() {
             Kind::LeftParen => {
@@ -154,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True if what is in parentheses can only be a type. A string may be one too, if a term follows.
+    /// Returns true if the parentheses can only contain a type. A string is taken for a type if a term follows.
     fn begins_hinted_term(&self) -> bool {
         let is_parameterised = self.kind_at(2) == Kind::Less;
         match self.kind_at(1) {
@@ -165,7 +165,8 @@ impl Parser<'_> {
         }
     }
 
-    /// How many tokens a name from there on has, with its keyspace if it has one; of an unfinished one those that fit.
+    /// Returns the number of tokens of the name at that distance, with its keyspace if it has one. For an incomplete name, it is the number
+    /// of tokens that fit.
     fn name_length_at(&self, distance: usize) -> usize {
         match (self.kind_at(distance + 1), self.kind_at(distance + 2).is_ident()) {
             (Kind::Dot, true) => 3,
@@ -174,7 +175,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True if the next tokens are a type in parentheses, and behind them one that `follows` accepts.
+    /// Returns true if a type in parentheses comes next, followed by a token that `follows` accepts.
     pub(super) fn begins_type_hint(&self, follows: impl Fn(&Self, usize) -> bool) -> bool {
         self.type_length_at(1)
             .is_some_and(|length| self.kind_at(length + 1) == Kind::RightParen && follows(self, length + 2))
@@ -191,11 +192,11 @@ impl Parser<'_> {
                 | Kind::QuestionMark
         ) || kind.is_constant()
             || self.begins_call(distance)
-            // What else follows a colon is the value of a map whose key is the string in parentheses.
+            // Other tokens behind a colon are the value of a map, whose key is the string in parentheses.
             || (kind == Kind::Colon && self.kind_at(distance + 1).is_ident() && !self.begins_call(distance + 1))
     }
 
-    /// True if a call, perhaps a CAST, is at that distance.
+    /// Returns true if a call or a CAST begins at that distance.
     pub(super) fn begins_call(&self, distance: usize) -> bool {
         let next = self.kind_at(distance + 1);
         match next {
@@ -232,7 +233,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Rule `function`.
+    /// Parses rule `function`.
     fn function_call(&mut self) -> Parsed<Term> {
         let lookahead = self.function_lookahead();
         if let Some(distance) = lookahead {
@@ -243,7 +244,7 @@ impl Parser<'_> {
         Ok(Term::Function { name, args })
     }
 
-    /// Where the tokens that come next stop to look like a call, if they do.
+    /// Returns the distance of the first token that does not fit a call. `None` if the next tokens look like a call.
     fn function_lookahead(&self) -> Option<usize> {
         match self.kind_at(1) {
             Kind::LeftParen if self.is_function_name_at(0) => self.args_lookahead(2),
@@ -265,7 +266,7 @@ impl Parser<'_> {
         (!fits).then_some(distance)
     }
 
-    /// Rule `tupleLiteral`.
+    /// Parses rule `tupleLiteral`.
     pub(super) fn tuple_literal(&mut self) -> Parsed<Term> {
         self.expect(Kind::LeftParen)?;
         let terms = self.comma_separated(Self::term)?;
@@ -273,7 +274,7 @@ impl Parser<'_> {
         Ok(Term::Tuple(terms))
     }
 
-    /// Terms between these, perhaps none.
+    /// Parses zero or more terms between `open` and `close`.
     pub(super) fn term_list(&mut self, open: Kind, close: Kind) -> Parsed<Vec<Term>> {
         self.expect(open)?;
         if !self.begins_term_at(0) {
@@ -285,7 +286,7 @@ impl Parser<'_> {
         Ok(terms)
     }
 
-    /// A set, a map or a user type. `{}` is an empty set.
+    /// Parses a set, a map or a user type. `{}` is an empty set.
     fn braces(&mut self) -> Parsed<Term> {
         if self.kind_at(1).is_ident() && self.kind_at(2) == Kind::Colon {
             return self.user_type_literal();
@@ -321,7 +322,7 @@ impl Parser<'_> {
         Ok(Term::Set(elements))
     }
 
-    /// The entries of a map whose first key has been read.
+    /// Parses the rest of a map, behind its first key.
     fn map_entries(&mut self, first_key: Term) -> Parsed<Vec<(Term, Term)>> {
         self.expect(Kind::Colon)?;
         let mut entries = vec![(first_key, self.term()?)];
@@ -333,7 +334,7 @@ impl Parser<'_> {
         Ok(entries)
     }
 
-    /// Rule `fullMapLiteral`.
+    /// Parses rule `fullMapLiteral`.
     pub(super) fn full_map_literal(&mut self) -> Parsed<Vec<(Term, Term)>> {
         self.expect(Kind::LeftBrace)?;
         if !self.begins_term_at(0) {
@@ -346,7 +347,7 @@ impl Parser<'_> {
         Ok(entries)
     }
 
-    /// Rule `usertypeLiteral`.
+    /// Parses rule `usertypeLiteral`.
     fn user_type_literal(&mut self) -> Parsed<Term> {
         self.advance();
         let mut fields: Vec<(Ident, Term)> = Vec::new();
@@ -364,7 +365,7 @@ impl Parser<'_> {
     }
 }
 
-/// Of fields given twice, the last.
+/// Returns the fields without duplicates. The last of equal fields is kept.
 fn last_of_each(mut fields: Vec<(Ident, Term)>) -> Vec<(Ident, Term)> {
     let mut seen = std::collections::HashSet::with_capacity(fields.len());
     fields.reverse();
@@ -390,7 +391,7 @@ fn operation(operator: ArithmeticOperator, left: Term, right: Term) -> Term {
     }
 }
 
-/// What may stand behind a term in any statement.
+/// Returns true for tokens that may follow a term in any statement.
 fn follows_term(kind: Kind) -> bool {
     use Kind::*;
     matches!(
@@ -422,7 +423,7 @@ fn follows_term(kind: Kind) -> bool {
     )
 }
 
-/// What can stand behind a marker in a term.
+/// Returns true for tokens that may follow a marker in a term.
 fn follows_marker(kind: Kind) -> bool {
     use Kind::*;
     follows_term(kind) || matches!(kind, Minus | Star | Slash | Percent | As)

@@ -8,7 +8,7 @@ use crate::types::NativeType;
 use crate::types::class_name::class_refusal;
 
 impl Parser<'_> {
-    /// Rule `native_type`.
+    /// Parses rule `native_type`.
     pub(super) fn native_type(&mut self) -> Parsed<NativeType> {
         if !self.kind().is_native_type() {
             return Err(self.no_viable());
@@ -17,7 +17,7 @@ impl Parser<'_> {
         NativeType::from_name(self.slice(token)).ok_or_else(|| self.no_viable())
     }
 
-    /// Rule `comparatorType`.
+    /// Parses rule `comparatorType`.
     pub(super) fn type_name(&mut self) -> Parsed<TypeName> {
         self.nested(Self::type_name_here)
     }
@@ -71,7 +71,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name of a class; one that there is not is a matter of syntax.
+    /// Parses the name of a class. An unknown class is a syntax error.
     fn custom_type(&mut self) -> Parsed<TypeName> {
         let class = self.expect_string()?;
         match class_refusal(&class) {
@@ -114,13 +114,13 @@ impl Parser<'_> {
         Ok(TypeName::Frozen(Box::new(inner)))
     }
 
-    /// True if the next token begins a type.
+    /// Returns true if the next token begins a type.
     pub(super) fn begins_type(&self) -> bool {
         let kind = self.kind();
         kind.is_ident() || kind.is_string() || kind == Kind::Set
     }
 
-    /// How many tokens from that distance on form a type, or None if they don't.
+    /// Returns the number of tokens of the type at that distance. `None` if the tokens are not a type.
     pub(super) fn type_length_at(&self, distance: usize) -> Option<usize> {
         let mut index = distance;
         let mut open = 0_usize;
@@ -150,7 +150,8 @@ impl Parser<'_> {
         }
     }
 
-    /// After a type without parameters, or a vector's dimension: passes what closes, up to a comma or the end.
+    /// Skips closing brackets and a vector's dimension behind a type. Returns the index of the next comma, or of the outermost type's end.
+    /// `None` if another token follows.
     fn type_end(&self, mut index: usize, open: &mut usize) -> Option<usize> {
         loop {
             if *open == 0 {
@@ -168,7 +169,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An exception in the grammar's actions, as Cassandra reports it.
+    /// Returns the error for an exception in the grammar's actions, in Cassandra's words.
     pub(super) fn failed_parsing(&self, exception: &str, message: &str) -> crate::error::CqlError {
         crate::error::CqlError::Syntax(format!(
             "Failed parsing statement: [{}] reason: {exception} {message}",

@@ -1,4 +1,4 @@
-//! An entry of the log: a request that has succeeded.
+//! An entry of the log, which records a successful request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::frame::{
 
 const SINGLE: u8 = 0;
 const BATCH: u8 = 1;
-/// Stands for no timestamp.
+/// Encoding of an absent timestamp.
 const NO_TIMESTAMP: i64 = i64::MIN;
 
-/// A request that has succeeded.
+/// A successful request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When the request began, in milliseconds since 1970.
+    /// The time at which the request began, in milliseconds since 1970.
     pub start_ms: i64,
     pub protocol_version: ProtocolVersion,
-    /// A timestamp for the writes of a request that brought none, in microseconds since 1970.
+    /// The timestamp that the node generated for the writes of a request without one, in microseconds since 1970.
     pub generated_timestamp_us: Option<i64>,
-    /// The node's time when the request began, in seconds since 1970.
+    /// The node's time at which the request began, in seconds since 1970.
     pub generated_now_s: i64,
-    /// The keyspace in use.
+    /// The keyspace in use. `None` if there was none.
     pub keyspace: Option<String>,
-    /// How the request is to be run. The values of a single query are in here.
+    /// The parameters of the request, including the values of a single query.
     pub parameters: QueryParameters,
     pub statements: Statements,
 }
@@ -37,7 +37,7 @@ pub struct Entry {
 /// The statements of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statements {
-    /// The text of a QUERY or of the prepared statement of an EXECUTE.
+    /// The text of a QUERY, or of the prepared statement of an EXECUTE.
     Single(Arc<str>),
     Batch(BatchKind, Vec<LoggedStatement>),
 }
@@ -50,7 +50,7 @@ pub struct LoggedStatement {
 }
 
 impl Entry {
-    /// The timestamp that the client gave, or else the one that the node generated.
+    /// Returns the client's timestamp, or else the one that the node generated.
     pub fn timestamp_us(&self) -> Option<i64> {
         self.parameters.default_timestamp.or(self.generated_timestamp_us)
     }
@@ -86,7 +86,7 @@ impl Entry {
     /// Reads a payload.
     ///
     /// # Errors
-    /// The payload is no entry.
+    /// The payload is not an entry.
     pub fn decode(payload: Bytes) -> Result<Entry, CqlError> {
         let mut reader = Reader::new(payload);
         let kind = reader.u8()?;
@@ -115,8 +115,8 @@ impl Entry {
     }
 }
 
-/// A text that statements share is written once: those of a batch are often one prepared statement. Texts are told apart by where they lie, so
-/// that a long one is not read for each statement.
+/// Appends a batch. A text that several statements share is written once, since the statements of a batch are often one prepared statement.
+/// Texts are compared by their address, so that long ones are not read for each statement.
 fn encode_batch(kind: BatchKind, statements: &[LoggedStatement], out: &mut BytesMut) {
     let statements = statements.get(..usize::from(u16::MAX)).unwrap_or(statements);
     let mut known: HashMap<*const u8, u16> = HashMap::new();

@@ -1,7 +1,7 @@
-//! The bytes of the full query log, which a node writes and `helenus-stress fql` reads. Nothing here does I/O.
+//! The format of the full query log, which a node writes and `helenus-stress fql` reads. This module does no I/O.
 //!
-//! The log is a folder of segment files. A segment is [`SEGMENT_HEADER`] and then records, one after the other; numbers are big-endian, and
-//! `[string]`, `[bytes]`, `[value]` and `[query parameters]` are as in the native protocol (spec v5, section 3 and 4.1.4):
+//! The log is a folder of segment files. A segment is [`SEGMENT_HEADER`], followed by records. Numbers are big-endian, and `[string]`,
+//! `[bytes]`, `[value]` and `[query parameters]` are as in the native protocol (spec v5, section 3 and 4.1.4):
 //!
 //! | bytes | of a record |
 //! |---|---|
@@ -12,15 +12,15 @@
 //! | bytes | of an entry |
 //! |---|---|
 //! | 1 | 0 for a single query, 1 for a batch |
-//! | 8 | when the request began, in milliseconds since 1970 |
+//! | 8 | time at which the request began, in milliseconds since 1970 |
 //! | 1 | protocol version of the client |
-//! | 8 | timestamp for writes of a request that brought none, in microseconds since 1970; the least number for none |
-//! | 8 | time of the node when the request began, in seconds since 1970 |
+//! | 8 | timestamp for writes of a request without one, in microseconds since 1970; the least number for none |
+//! | 8 | time of the node at which the request began, in seconds since 1970 |
 //! | `[bytes]` | keyspace in use; null for none |
 //! | 4 | length of the query parameters |
 //! | … | `[query parameters]` in the client's protocol version, without paging state |
 //!
-//! A single query goes on with its text, a `[long string]`; its values are in the query parameters. A batch goes on with:
+//! A single query continues with its text, a `[long string]`. Its values are in the query parameters. A batch continues with:
 //!
 //! | bytes | of a batch |
 //! |---|---|
@@ -28,10 +28,10 @@
 //! | 2 | number of texts; statements may share one |
 //! | … | texts, each a `[long string]` |
 //! | 2 | number of statements |
-//! | … | statements: 2 bytes for the place of the text, 2 for the number of values, and a `[value]` for each |
+//! | … | statements: 2 bytes for the index of the text, 2 for the number of values, and a `[value]` for each |
 //!
-//! A process that is killed leaves a segment that ends within a record. What comes behind a damaged record can't be told apart, so that a
-//! reader goes on with the next segment.
+//! A killed process leaves a segment that ends within a record. The bytes behind a damaged record can't be split into records, so a reader
+//! continues with the next segment.
 
 mod entry;
 mod record;

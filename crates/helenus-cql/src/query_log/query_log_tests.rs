@@ -87,7 +87,7 @@ fn segment(entries: &[Entry]) -> BytesMut {
     segment
 }
 
-/// Every entry up to the first that can't be read, and why it can't.
+/// Returns every entry before the first unreadable record, and the reason why that record can't be read.
 fn read(mut bytes: BytesMut) -> (Vec<Entry>, Option<UnreadableRecord>) {
     let mut entries = Vec::new();
     match take_header(&mut bytes) {

@@ -6,24 +6,24 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::entry::Entry;
 
-/// What a segment begins with: a name and the version of the format.
+/// The first bytes of a segment: a name and the version of the format.
 pub const SEGMENT_HEADER: [u8; 8] = *b"HELQLOG\x01";
-/// What the name of a segment's file ends with, behind a dot.
+/// The extension of a segment's file name, without the dot.
 pub const SEGMENT_SUFFIX: &str = "fql";
-/// The longest payload, in bytes.
+/// Maximum length of a payload, in bytes.
 pub const RECORD_LEN_MAX: usize = 512 << 20;
 
-/// Length and checksum before a payload.
+/// Bytes of length and checksum before a payload.
 const FRAME_LEN: usize = 8;
 
-/// Why the bytes of a segment can't be read any further.
+/// The reason why the rest of a segment can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableRecord {
     /// The file does not begin with [`SEGMENT_HEADER`].
     NoSegment,
-    /// A length that no record has.
+    /// The length is not that of a record.
     Length,
-    /// The bytes are not those that were written.
+    /// The checksum does not match: the bytes have changed since they were written.
     Checksum,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for UnreadableRecord {
 
 impl std::error::Error for UnreadableRecord {}
 
-/// The entry as a record; none if it is longer than [`RECORD_LEN_MAX`].
+/// Returns the entry as a record. `None` if it is longer than [`RECORD_LEN_MAX`].
 pub fn encode_record(entry: &Entry) -> Option<Bytes> {
     let mut out = BytesMut::with_capacity(256);
     out.put_bytes(0, FRAME_LEN);
@@ -55,10 +55,10 @@ pub fn encode_record(entry: &Entry) -> Option<Bytes> {
     Some(out.freeze())
 }
 
-/// Takes the header of a segment off the front of its bytes; false while they are too few.
+/// Takes the header from the front of a segment's bytes. Returns false if the bytes are too few.
 ///
 /// # Errors
-/// The bytes are no segment.
+/// The bytes are not a segment.
 pub fn take_header(input: &mut BytesMut) -> Result<bool, UnreadableRecord> {
     let Some(header) = input.get(..SEGMENT_HEADER.len()) else {
         return Ok(false);
@@ -70,10 +70,10 @@ pub fn take_header(input: &mut BytesMut) -> Result<bool, UnreadableRecord> {
     Ok(true)
 }
 
-/// Takes one record off the front of a segment's bytes and gives its payload; nothing while it is incomplete.
+/// Takes one record from the front of a segment's bytes, and returns its payload. `None` if the record is incomplete.
 ///
 /// # Errors
-/// The record is damaged; what comes behind it can't be found.
+/// The record is damaged, and the next one can't be found.
 pub fn take_record(input: &mut BytesMut) -> Result<Option<Bytes>, UnreadableRecord> {
     let Some((frame, rest)) = input.split_at_checked(FRAME_LEN) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Types by the names of Cassandra's classes, as `custom` options of the protocol carry them
+//! Types by the names of Cassandra's classes, as `custom` options of the protocol contain them
 //! (`org.apache.cassandra.db.marshal.TypeParser`).
 
 use std::fmt::Write;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::types::{CqlType, CustomType, NativeType, UserType, UserTypeField};
 
 const LEXICAL_UUID: &str = "LexicalUUIDType";
-/// What `timestamp` was called.
+/// The former class of `timestamp`.
 const OLD_TIMESTAMP: &str = "DateType";
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
-/// Types nest no deeper than this when read from a name.
+/// Maximum depth of nested types that are read from a name.
 const DEPTH_MAX: usize = 64;
 
 fn native_class(native: NativeType) -> &'static str {
@@ -39,14 +39,14 @@ fn native_class(native: NativeType) -> &'static str {
     }
 }
 
-/// The name as Cassandra writes it (`AbstractType.toString`).
+/// Returns the name as Cassandra writes it (`AbstractType.toString`).
 pub fn class_name(ty: &CqlType) -> String {
     let mut name = String::new();
     write_class(ty, false, &mut name);
     name
 }
 
-/// Inside something frozen, `FrozenType` is not written again.
+/// Appends the name of a type. `FrozenType` is not written again inside a frozen type.
 fn write_class(ty: &CqlType, inside_frozen: bool, out: &mut String) {
     let wraps = !inside_frozen && is_frozen(ty);
     let inside = inside_frozen || is_frozen(ty);
@@ -137,8 +137,8 @@ fn push_hex(text: &str, out: &mut String) {
     }
 }
 
-/// The type of that name, with or without the package; none if it is not one that CQL can write.
-/// `ReversedType` is looked through.
+/// Returns the type of a class's name, with or without the package. `None` if CQL can't write the type. `ReversedType` is replaced by the
+/// type inside it.
 pub fn parse_class_name(name: &str) -> Option<CqlType> {
     let mut parser = Parser { rest: name.trim() };
     if parser.rest.is_empty() {
@@ -148,9 +148,9 @@ pub fn parse_class_name(name: &str) -> Option<CqlType> {
     parser.rest.trim().is_empty().then_some(ty)
 }
 
-/// Why that is no class of a type, in Cassandra's words; none if it is one, were it one that CQL cannot write.
+/// Returns the reason why a class is not that of a type, in Cassandra's words. `None` if it is, even if CQL can't write the type.
 pub fn class_refusal(class: &str) -> Option<String> {
-    /// Cassandra's types that CQL cannot write.
+    /// Cassandra's types that CQL can't write.
     const INTERNAL: [&str; 10] = [
         "AbstractCompositeType",
         "CompositeType",
@@ -164,7 +164,7 @@ pub fn class_refusal(class: &str) -> Option<String> {
         "UserType",
     ];
     const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
-    /// Those that are nothing without the right parameters.
+    /// Types that need parameters.
     const GENERIC: [&str; 7] = [
         "DynamicCompositeType",
         "FrozenType",
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
         Some(ty)
     }
 
-    /// A type that has no parameters may be given some.
+    /// Skips parameters, which a name may have even if the type takes none.
     fn skip_parameters(&mut self, depth: usize) -> Option<()> {
         if self.expect('(').is_none() {
             return Some(());
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
         Some(CqlType::tuple(elements))
     }
 
-    /// A letter, an arrow, and the type that it stands for.
+    /// Reads an alias: a letter, an arrow, and its type.
     fn alias(&mut self, frozen: bool, depth: usize) -> Option<(char, CqlType)> {
         let mut letters = self.word().chars();
         let alias = letters.next().filter(char::is_ascii)?;
@@ -316,7 +316,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// A vector's dimension.
+    /// Reads a vector's dimension.
     fn dimension(&mut self) -> Option<u32> {
         let dimension: i32 = self.word().parse().ok()?;
         u32::try_from(dimension).ok().filter(|dimension| *dimension > 0)

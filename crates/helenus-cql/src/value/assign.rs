@@ -1,14 +1,13 @@
-//! Which values may stand where which type is expected (Cassandra's `AssignmentTestable`, and
-//! `AbstractType.isCompatibleWith` and `isValueCompatibleWith`).
+//! Assignability of values to types (Cassandra's `AssignmentTestable`, and `AbstractType.isCompatibleWith` and `isValueCompatibleWith`).
 
 use crate::types::{CqlType, NativeType};
 
-/// How well a value fits a receiver; the better comes first.
+/// The fit of a value for a receiver, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Assignment {
-    /// The very type.
+    /// The receiver's type.
     ExactMatch,
-    /// Another type whose values are values of the receiver's too, or one that can be read as such.
+    /// Another type, whose values are also values of the receiver's type or can be read as such.
     WeaklyAssignable,
     NotAssignable,
 }
@@ -22,13 +21,13 @@ impl Assignment {
         self == Assignment::ExactMatch
     }
 
-    /// The worst of them; exact for none at all.
+    /// Returns the worst of the results. Without results, returns an exact match.
     pub fn worst(results: impl IntoIterator<Item = Assignment>) -> Assignment {
         results.into_iter().max().unwrap_or(Assignment::ExactMatch)
     }
 }
 
-/// How a value of one type fits a receiver of another (`AbstractType.testAssignment`).
+/// Returns the fit of a value of type `ty` for a receiver (`AbstractType.testAssignment`).
 pub fn test_assignment(ty: &CqlType, receiver: &CqlType) -> Assignment {
     let frozen_value = is_freezable(ty) && !ty.is_multicell();
     let frozen_receiver;
@@ -51,8 +50,8 @@ fn is_freezable(ty: &CqlType) -> bool {
     ty.is_collection() || matches!(ty, CqlType::Udt { .. })
 }
 
-/// True if values of `previous` are values of `ty` that sort the same (`AbstractType.isCompatibleWith`): such a
-/// column may become one of type `ty`.
+/// Returns true if values of `previous` are values of `ty` in the same order (`AbstractType.isCompatibleWith`). A column may then change
+/// from `previous` to `ty`.
 pub fn is_compatible_with(ty: &CqlType, previous: &CqlType) -> bool {
     use NativeType as N;
     if ty == previous {
@@ -77,7 +76,7 @@ pub fn is_compatible_with(ty: &CqlType, previous: &CqlType) -> bool {
     }
 }
 
-/// True if values of `previous` are values of `ty`, in whatever order (`AbstractType.isValueCompatibleWith`).
+/// Returns true if values of `previous` are values of `ty`, in any order (`AbstractType.isValueCompatibleWith`).
 pub fn is_value_compatible_with(ty: &CqlType, previous: &CqlType) -> bool {
     use NativeType as N;
     if ty == previous {
@@ -127,8 +126,8 @@ fn field_types(ty: &CqlType) -> Option<Vec<&CqlType>> {
     }
 }
 
-/// Two collections of one kind. What is sorted by (elements of a set, keys of a map) must keep its order; of the
-/// rest it is enough for frozen collections that values stay values, unless `strict`.
+/// Returns true if values of the collection `previous` are values of `ty`, a collection of the same kind. The elements of a set and the
+/// keys of a map must keep their order. Other parts of frozen collections must stay valid values, and also keep their order if `strict`.
 fn collections_compatible(ty: &CqlType, previous: &CqlType, strict: bool) -> bool {
     if ty.is_multicell() != previous.is_multicell() {
         return false;

@@ -1,15 +1,15 @@
-//! The proleptic Gregorian calendar, and Java's that was Julian before 1582-10-15, for years far beyond those of the usual libraries: a `date` reaches
-//! 5.8 million years each way.
+//! The proleptic Gregorian calendar, and Java's calendar, which is Julian before 1582-10-15. They cover years far beyond those of the usual
+//! libraries, since a `date` reaches 5.8 million years each way.
 
 pub const MILLIS_PER_DAY: i64 = 86_400_000;
 pub const NANOS_PER_DAY: i64 = 86_400_000_000_000;
 
-/// Days since March 1st, in a year that begins with it, so that a leap day is its last.
+/// Returns the days since March 1st, in a year that begins on that day. The leap day is then the last day.
 fn day_of_year(month: i64, day: i64) -> i64 {
     (153 * ((month + 9) % 12) + 2) / 5 + day - 1
 }
 
-/// The month and its day, of days since March 1st.
+/// Returns the month and the day of the month for days since March 1st.
 fn month_and_day(day_of_year: i64) -> (i64, i64) {
     let month_shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
@@ -21,7 +21,7 @@ fn month_and_day(day_of_year: i64) -> (i64, i64) {
     (month, day)
 }
 
-/// Days since 1970-01-01 of a date; the month is 1 to 12, and the day may be any number.
+/// Returns the days since 1970-01-01 of a date. `month` must be 1 to 12, and `day` may be any number.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let shifted_year = if month <= 2 { year - 1 } else { year };
     let era = shifted_year.div_euclid(400);
@@ -31,7 +31,7 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Year, month and day of days since 1970-01-01.
+/// Returns year, month and day for days since 1970-01-01.
 pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -56,7 +56,7 @@ pub fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// A year as Java's ISO formatters print it: four digits at least, a sign in front of more than four.
+/// Returns a year as Java's ISO formatters print it: at least four digits, with a sign before more than four.
 pub fn year_text(year: i64) -> String {
     let sign = if year < 0 {
         "-"
@@ -68,7 +68,7 @@ pub fn year_text(year: i64) -> String {
     format!("{sign}{:04}", year.unsigned_abs())
 }
 
-/// `yyyy-MM-dd` of days since 1970-01-01.
+/// Returns `yyyy-MM-dd` for days since 1970-01-01.
 pub fn date_text(days: i64) -> String {
     let (year, month, day) = civil_from_days(days);
     format!("{}-{month:02}-{day:02}", year_text(year))
@@ -96,20 +96,20 @@ fn julian_from_days(days: i64) -> (i64, i64, i64) {
     (4 * era + year_of_era + i64::from(month <= 2), month, day)
 }
 
-/// The month so many months later.
+/// Returns the year and the month so many months later.
 fn month_after(year: i64, month: i64, months: i64) -> (i64, i64) {
     let total = year * 12 + (month - 1) + months;
     (total.div_euclid(12), total.rem_euclid(12) + 1)
 }
 
-/// The time of day of a time in milliseconds, on a day since 1970-01-01.
+/// Returns `day` with the time of day of `millis`, in milliseconds since 1970.
 fn at_time_of(millis: i64, day: i64) -> i64 {
     day.wrapping_mul(MILLIS_PER_DAY)
         .wrapping_add(millis.rem_euclid(MILLIS_PER_DAY))
 }
 
-/// A time in milliseconds since 1970 moved by months in Java's calendar, which is Julian before 1582-10-15; the day is
-/// clamped to the month's last (`Calendar.add(MONTH, …)`).
+/// Moves a time in milliseconds since 1970 by months in Java's calendar, which is Julian before 1582-10-15. The day is limited to the
+/// month's last (`Calendar.add(MONTH, …)`).
 pub fn calendar_add_months(millis: i64, months: i64) -> i64 {
     let days = millis.div_euclid(MILLIS_PER_DAY);
     let (year, month, day) = match days >= GREGORIAN_FROM {
@@ -118,7 +118,7 @@ pub fn calendar_add_months(millis: i64, months: i64) -> i64 {
     };
     let (year, month) = month_after(year, month, months);
     let last = match year {
-        // In the year that had both calendars, Java lets days run over into the next month.
+        // In 1582, which had both calendars, Java does not limit the day to the month's last.
         1582 => 31,
         ..1582 if year % 4 == 0 && month == 2 => 29,
         _ => days_in_month(year, month),
@@ -132,8 +132,7 @@ pub fn calendar_add_months(millis: i64, months: i64) -> i64 {
     at_time_of(millis, moved)
 }
 
-/// A time in milliseconds since 1970 moved by months; the day is clamped to the month's last
-/// (`LocalDate.plusMonths`).
+/// Moves a time in milliseconds since 1970 by months. The day is limited to the month's last (`LocalDate.plusMonths`).
 pub fn add_months(millis: i64, months: i64) -> i64 {
     let days = millis.div_euclid(MILLIS_PER_DAY);
     let (year, month, day) = civil_from_days(days);

@@ -8,7 +8,7 @@ use super::pack::Reader;
 use super::{Decimal, custom, exactly};
 use crate::types::{CqlType, NativeType};
 
-/// Compares two serialized values of the type. Bytes that are no values of it compare somehow, but never panic.
+/// Compares two serialized values of the type. Bytes that are not values of the type have an arbitrary order, and never cause a panic.
 pub fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     match ty {
         CqlType::Native(native) => compare_native(*native, a, b),
@@ -27,7 +27,7 @@ pub fn compare(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// True if values of the type sort as unsigned bytes (Cassandra's `AbstractType.isByteOrderComparable`).
+/// Returns true if values of the type sort as unsigned bytes (Cassandra's `AbstractType.isByteOrderComparable`).
 pub fn is_byte_order(ty: &CqlType) -> bool {
     matches!(
         ty,
@@ -43,7 +43,7 @@ pub fn is_byte_order(ty: &CqlType) -> bool {
     )
 }
 
-/// True if values of the type that compare as equal are the same bytes.
+/// Returns true if values of the type that compare as equal have equal bytes.
 pub fn is_canonical(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => !matches!(
@@ -54,7 +54,7 @@ pub fn is_canonical(ty: &CqlType) -> bool {
             is_canonical(element)
         }
         CqlType::Map { key, value, .. } => is_canonical(key) && is_canonical(value),
-        // Last fields may be left out.
+        // A value may omit its last fields.
         CqlType::Tuple(_) | CqlType::Udt { .. } | CqlType::Custom(_) => false,
     }
 }
@@ -84,7 +84,7 @@ fn is_true(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|byte| *byte != 0)
 }
 
-/// Big-endian two's complement of one length: the first byte is signed, the others are not.
+/// Compares two big-endian two's complement numbers of the same length. The first byte is signed, the others are not.
 fn compare_signed(a: &[u8], b: &[u8]) -> Ordering {
     let sign = |bytes: &[u8]| bytes.first().map(|byte| *byte as i8);
     sign(a).cmp(&sign(b)).then_with(|| a.cmp(b))
@@ -97,7 +97,7 @@ fn compare_as<const N: usize>(a: &[u8], b: &[u8], read: impl Fn([u8; N]) -> f64)
     }
 }
 
-/// Java's `Double.compare`: -0.0 before 0.0, all NaNs equal and last.
+/// Compares as Java's `Double.compare`: -0.0 before 0.0, and all NaNs equal and last.
 pub fn compare_doubles(x: f64, y: f64) -> Ordering {
     match (x.is_nan(), y.is_nan()) {
         (false, false) => x.total_cmp(&y),
@@ -129,7 +129,7 @@ fn halves(bytes: &[u8]) -> Option<(u64, u64)> {
     Some(((value >> 64) as u64, value as u64))
 }
 
-/// The timestamp bits in the order of their weight, version on top.
+/// Returns the bits of the timestamp, most significant first, below the version.
 fn timestamp_first(msb: u64) -> i64 {
     ((msb << 48) | ((msb << 16) & 0xFFFF_0000_0000) | (msb >> 32)) as i64
 }
@@ -152,8 +152,7 @@ fn compare_timeuuids(a: &[u8], b: &[u8]) -> Ordering {
     let (Some((a_msb, a_lsb)), Some((b_msb, b_lsb))) = (halves(a), halves(b)) else {
         return a.cmp(b);
     };
-    // Each byte of the lower half counts as signed; flipping the sign bits of the seven lower ones makes that
-    // one signed comparison.
+    // Each byte of the lower half is compared as signed. Flipping the sign bits of the seven lower bytes makes this one signed comparison.
     let signed_bytes = |lsb: u64| (lsb ^ 0x0080_8080_8080_8080) as i64;
     timestamp_first(a_msb)
         .cmp(&timestamp_first(b_msb))
@@ -208,7 +207,7 @@ fn compare_tuples<'t>(types: impl Iterator<Item = &'t CqlType>, a: &[u8], b: &[u
             return order;
         }
     }
-    // What is left out at the end counts as null.
+    // Omitted last fields count as null.
     (!only_nulls(left)).cmp(&!only_nulls(right))
 }
 

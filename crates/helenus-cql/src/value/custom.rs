@@ -1,7 +1,7 @@
-//! Values of the types that CQL has no name for (Cassandra's `LexicalUUIDType`, `CompositeType`, `DynamicCompositeType`).
+//! Values of the types without a name in CQL (Cassandra's `LexicalUUIDType`, `CompositeType`, `DynamicCompositeType`).
 //!
-//! A component of a composite is its bytes after their length (two bytes), then a byte for the end of the component. In a
-//! dynamic composite each has its type before it: an alias with the first bit set, or the name of a class after its length.
+//! A component of a composite has a length in two bytes, its bytes, and an end-of-component byte. In a dynamic composite, each component is
+//! preceded by its type. The type is an alias with the first bit set, or the name of a class with its length.
 
 use std::cmp::Ordering;
 
@@ -11,14 +11,14 @@ use super::{text, uuid};
 use crate::types::class_name::parse_class_name;
 use crate::types::{CqlType, CustomType};
 
-/// Marks a component's type as an alias.
+/// Bit that marks a component's type as an alias.
 const ALIAS: u16 = 0x8000;
 
-/// The value that a constant stands for. Components of a composite are set apart by colons: `'abc:123'`, or
-/// `'s@abc:i@123'` if it is a dynamic one.
+/// Returns the value of a constant. Components of a composite are separated by colons: `'abc:123'`, or `'s@abc:i@123'` for a dynamic
+/// composite.
 ///
 /// # Errors
-/// If a component is no value of its type, or there are more than the type has.
+/// If a component is not a value of its type, or there are more components than the type has.
 pub fn from_string(custom: &CustomType, source: &str) -> Result<Bytes, String> {
     if *custom == CustomType::LexicalUuid {
         let invalid = || format!("unable to make UUID from '{source}'");
@@ -29,7 +29,7 @@ pub fn from_string(custom: &CustomType, source: &str) -> Result<Bytes, String> {
     }
     let mut out = Vec::new();
     for (position, part) in split(source).into_iter().enumerate() {
-        // What a slice of a composite ended in.
+        // The part is the end-of-component byte of a slice's bound.
         let end = match part {
             "!" => Some(1),
             "_" => Some(u8::MAX),
@@ -51,7 +51,7 @@ pub fn from_string(custom: &CustomType, source: &str) -> Result<Bytes, String> {
     Ok(Bytes::from(out))
 }
 
-/// The parts between colons that have no backslash before them; none of nothing.
+/// Splits a text at colons without a backslash before them. An empty text has no parts.
 fn split(source: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut rest, mut from) = (source, 0);
@@ -73,7 +73,7 @@ fn split(source: &str) -> Vec<&str> {
     parts
 }
 
-/// The type of a component and what remains of its text; a dynamic composite's is written too.
+/// Returns the type of a component and the rest of its text. The type of a dynamic composite's component is also appended to `out`.
 fn component_type<'p>(
     custom: &CustomType,
     position: usize,
@@ -144,7 +144,7 @@ fn take_short(bytes: &[u8]) -> Option<(u16, &[u8])> {
     Some((u16::from_be_bytes(*head), rest))
 }
 
-/// The type of a component, which a dynamic composite has before it.
+/// Reads the type of a component, which precedes it in a dynamic composite.
 fn read_type<'b>(
     custom: &CustomType,
     position: usize,
@@ -174,7 +174,7 @@ fn read_type<'b>(
     Ok((ty, rest))
 }
 
-/// Compares two values of the type: composites component by component.
+/// Compares two values of the type. Composites are compared component by component.
 pub fn compare(custom: &CustomType, a: &[u8], b: &[u8]) -> Ordering {
     match custom {
         CustomType::LexicalUuid => compare_lexical(a, b),
@@ -199,7 +199,7 @@ pub fn compare(custom: &CustomType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// A component and the byte at its end, then what follows.
+/// Splits off a component and its end-of-component byte.
 fn take_component(bytes: &[u8]) -> Option<((&[u8], i8), &[u8])> {
     let (len, rest) = take_short(bytes)?;
     let (value, rest) = rest.split_at_checked(usize::from(len))?;
@@ -207,7 +207,7 @@ fn take_component(bytes: &[u8]) -> Option<((&[u8], i8), &[u8])> {
     Some(((value, end.cast_signed()), rest))
 }
 
-/// Two signed numbers (`java.util.UUID.compareTo`); no bytes come first.
+/// Compares two UUIDs as pairs of signed numbers (`java.util.UUID.compareTo`). Empty values come first.
 fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
     let halves = |bytes: &[u8]| -> Option<(i64, i64)> {
         let (high, rest) = bytes.split_first_chunk::<8>()?;
@@ -217,10 +217,10 @@ fn compare_lexical(a: &[u8], b: &[u8]) -> Ordering {
     halves(a).cmp(&halves(b))
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 ///
 /// # Errors
-/// Of composites: Cassandra cannot write them.
+/// If the value is a composite, which Cassandra can't write as JSON.
 pub fn to_json(custom: &CustomType, bytes: &[u8]) -> Result<String, String> {
     match custom {
         CustomType::LexicalUuid => Ok(format!(

@@ -4,25 +4,24 @@ use super::civil::{self, MILLIS_PER_DAY};
 
 const EPOCH: i64 = 1 << 31;
 
-/// Days since 1970-01-01 of a `date`.
+/// Returns the days since 1970-01-01 of a `date`.
 pub fn days_since_epoch(date: u32) -> i64 {
     i64::from(date) - EPOCH
 }
 
-/// The `date` that a time in milliseconds since 1970 falls on; wraps past the ends of the range, as Cassandra's
-/// cast to int does.
+/// Returns the `date` of a time in milliseconds since 1970. Times out of range wrap around, as in Cassandra's cast to int.
 pub fn from_millis(millis: i64) -> u32 {
-    // Java's Duration.toDays truncates towards zero, after a floor to seconds.
+    // Java rounds down to seconds, and then Duration.toDays rounds towards zero.
     let seconds = millis.div_euclid(1_000);
     (seconds / 86_400).wrapping_add(EPOCH) as u32
 }
 
-/// Midnight (UTC) of a `date`, in milliseconds since 1970.
+/// Returns midnight (UTC) of a `date`, in milliseconds since 1970.
 pub fn to_millis(date: u32) -> i64 {
     days_since_epoch(date) * MILLIS_PER_DAY
 }
 
-/// `yyyy-MM-dd`.
+/// Returns the date as `yyyy-MM-dd`.
 pub fn to_text(date: u32) -> String {
     civil::date_text(days_since_epoch(date))
 }
@@ -51,7 +50,7 @@ pub fn parse(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("Input date {text} is greater than max supported date +5881580-07-11T00:00Z"))
 }
 
-/// `ISO_LOCAL_DATE` with strict resolution: a real day, and a year of four digits or of more with a sign.
+/// Parses an `ISO_LOCAL_DATE` strictly: the day must exist, and the year has four digits, or more with a sign.
 fn parse_iso_local_date(text: &str) -> Option<i64> {
     let (sign, unsigned) = match text.strip_prefix(['+', '-']) {
         Some(rest) => (text.chars().next(), rest),

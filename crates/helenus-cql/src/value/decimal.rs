@@ -9,12 +9,10 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use super::{DIGITS_MAX, exactly};
 
-/// The longest unscaled value of a decimal and the longest varint that is taken in, in bytes. To show a number or to bring it to another
-/// scale takes the square of its length.
+/// Maximum bytes of a decimal's unscaled value and of a varint. Showing a number or changing its scale takes time quadratic in its length.
 pub const NUMBER_BYTES_MAX: usize = 64 << 10;
 
-/// A decimal. Equality is that of the representation (`1.0 != 1.00`, as `BigDecimal.equals`); the order is
-/// [`Decimal::compare`].
+/// A decimal. Equality is that of the representation (`1.0 != 1.00`, as `BigDecimal.equals`). [`Decimal::compare`] is the numeric order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {
     pub unscaled: BigInt,
@@ -29,7 +27,7 @@ impl Decimal {
         }
     }
 
-    /// Decodes a serialized decimal; `None` if there are fewer than 4 bytes. No digits at all read as zero.
+    /// Decodes a serialized decimal. `None` if there are fewer than 4 bytes. Without digits, the value is zero.
     pub fn from_bytes(bytes: &[u8]) -> Option<Decimal> {
         let (scale, unscaled) = bytes.split_at_checked(4)?;
         let scale = i32::from_be_bytes(exactly(scale)?);
@@ -45,7 +43,7 @@ impl Decimal {
         out.into()
     }
 
-    /// `new BigDecimal(text)`, of at most [`DIGITS_MAX`] digits.
+    /// Parses a number as `new BigDecimal(text)`. `None` if it is not one, or has more than [`DIGITS_MAX`] digits.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => {
@@ -71,7 +69,7 @@ impl Decimal {
         })
     }
 
-    /// `BigDecimal.valueOf(double)`: the digits that `Double.toString` shows. `None` for NaN and infinities.
+    /// Returns `BigDecimal.valueOf(double)`, which has the digits of `Double.toString`. `None` for NaN and infinities.
     pub fn from_double(value: f64) -> Option<Decimal> {
         if value.is_finite() {
             Decimal::parse(&super::java::double_to_string(value))
@@ -80,26 +78,26 @@ impl Decimal {
         }
     }
 
-    /// The nearest double, as `BigDecimal.doubleValue`.
+    /// Returns the nearest double, as `BigDecimal.doubleValue`.
     pub fn to_double(&self) -> f64 {
         format!("{}e{}", self.unscaled, -i64::from(self.scale))
             .parse()
             .unwrap_or(f64::NAN)
     }
 
-    /// The nearest float, as `BigDecimal.floatValue`.
+    /// Returns the nearest float, as `BigDecimal.floatValue`.
     pub fn to_float(&self) -> f32 {
         format!("{}e{}", self.unscaled, -i64::from(self.scale))
             .parse()
             .unwrap_or(f32::NAN)
     }
 
-    /// Number of digits of the unscaled value (1 for zero).
+    /// Returns the number of digits of the unscaled value (1 for zero).
     pub fn precision(&self) -> i64 {
         digits_of(&self.unscaled)
     }
 
-    /// The integer part, as `BigDecimal.toBigInteger`; `None` if it had more than [`DIGITS_MAX`] zeros appended.
+    /// Returns the integer part, as `BigDecimal.toBigInteger`. `None` if more than [`DIGITS_MAX`] zeros would be appended.
     pub fn to_big_int(&self) -> Option<BigInt> {
         if self.scale <= 0 {
             return Some(&self.unscaled * power_of_ten(i64::from(self.scale).unsigned_abs())?);
@@ -110,13 +108,13 @@ impl Decimal {
         Some(&self.unscaled / power_of_ten(u64::from(self.scale.unsigned_abs()))?)
     }
 
-    /// The same number with a larger scale; `None` past [`DIGITS_MAX`].
+    /// Returns the unscaled value at a larger scale. `None` if more than [`DIGITS_MAX`] digits would be added.
     fn scaled_up(&self, scale: i64) -> Option<BigInt> {
         let missing = u64::try_from(scale - i64::from(self.scale)).ok()?;
         Some(&self.unscaled * power_of_ten(missing)?)
     }
 
-    /// Both unscaled values at the larger of the two scales.
+    /// Returns both unscaled values at the larger of the two scales, and that scale.
     fn aligned(&self, other: &Decimal) -> Option<(BigInt, BigInt, i32)> {
         let scale = self.scale.max(other.scale);
         Some((
@@ -126,32 +124,32 @@ impl Decimal {
         ))
     }
 
-    /// The sum, at the larger scale.
+    /// Returns the sum, at the larger scale.
     pub fn add(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, scale) = self.aligned(other)?;
         Some(Decimal::new(a + b, scale))
     }
 
-    /// The difference, at the larger scale.
+    /// Returns the difference, at the larger scale.
     pub fn subtract(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, scale) = self.aligned(other)?;
         Some(Decimal::new(a - b, scale))
     }
 
-    /// The product; scales add up.
+    /// Returns the product. Its scale is the sum of both scales.
     pub fn multiply(&self, other: &Decimal) -> Option<Decimal> {
         let scale = self.scale.checked_add(other.scale)?;
         Some(Decimal::new(&self.unscaled * &other.unscaled, scale))
     }
 
-    /// The remainder, as `BigDecimal.remainder`: of the sign of the dividend. `None` for a zero divisor.
+    /// Returns the remainder, as `BigDecimal.remainder`, with the sign of the dividend. `None` for a zero divisor.
     pub fn remainder(&self, other: &Decimal) -> Option<Decimal> {
         let quotient = self.divide_to_integral(other)?;
         self.subtract(&quotient.multiply(other)?)
     }
 
-    /// The integer part of the quotient, as `BigDecimal.divideToIntegralValue`, whose scale is as near as can be to
-    /// the difference of the scales.
+    /// Returns the integer part of the quotient, as `BigDecimal.divideToIntegralValue`. Its scale is as near as possible to the difference
+    /// of the scales.
     fn divide_to_integral(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, _) = self.aligned(other)?;
         if b.is_zero() {
@@ -178,7 +176,7 @@ impl Decimal {
         Decimal::new(self.unscaled.abs(), self.scale)
     }
 
-    /// `setScale` with `RoundingMode.HALF_UP`.
+    /// Implements `setScale` with `RoundingMode.HALF_UP`.
     pub fn with_scale_half_up(&self, scale: i32) -> Option<Decimal> {
         if scale >= self.scale {
             return Some(Decimal::new(self.scaled_up(i64::from(scale))?, scale));
@@ -191,24 +189,25 @@ impl Decimal {
         Some(Decimal::new(divide_half_up(&self.unscaled, &divisor), scale))
     }
 
-    /// `divide(other, scale, RoundingMode.HALF_UP)`; `None` for a zero divisor.
+    /// Implements `divide(other, scale, RoundingMode.HALF_UP)`. `None` for a zero divisor.
     pub fn divide_half_up(&self, other: &Decimal, scale: i32) -> Option<Decimal> {
         let (dividend, divisor) = self.quotient_parts(other, scale)?;
         Some(Decimal::new(divide_half_up(&dividend, &divisor), scale))
     }
 
-    /// `divide(other, scale, RoundingMode.HALF_EVEN)`; `None` for a zero divisor.
+    /// Implements `divide(other, scale, RoundingMode.HALF_EVEN)`. `None` for a zero divisor.
     pub fn divide_half_even(&self, other: &Decimal, scale: i32) -> Option<Decimal> {
         let (dividend, divisor) = self.quotient_parts(other, scale)?;
         Some(Decimal::new(divide_half_even(&dividend, &divisor), scale))
     }
 
-    /// Integers whose quotient, rounded, is the unscaled value of the numbers' quotient at that scale; `None` for a zero divisor.
+    /// Returns a dividend and a divisor whose rounded quotient is the unscaled value of the result at that scale. `None` for a zero
+    /// divisor.
     pub fn quotient_parts(&self, other: &Decimal, scale: i32) -> Option<(BigInt, BigInt)> {
         if other.unscaled.is_zero() {
             return None;
         }
-        // unscaled / other * 10^(scale - self.scale + other.scale)
+        // The unscaled result is unscaled / other * 10^(scale - self.scale + other.scale).
         let shift = i64::from(scale) - i64::from(self.scale) + i64::from(other.scale);
         let power = power_of_ten(shift.unsigned_abs())?;
         Some(if shift >= 0 {
@@ -218,7 +217,7 @@ impl Decimal {
         })
     }
 
-    /// `round(new MathContext(precision, HALF_UP))`.
+    /// Implements `round(new MathContext(precision, HALF_UP))`.
     pub fn round_to_precision(&self, precision: i64) -> Decimal {
         let excess = self.precision() - precision;
         let Ok(scale) = i32::try_from(i64::from(self.scale) - excess) else {
@@ -230,7 +229,7 @@ impl Decimal {
         let Some(rounded) = self.with_scale_half_up(scale) else {
             return self.clone();
         };
-        // 9.99 rounds to 10.0, a digit too many.
+        // Rounding may add a digit: 9.99 becomes 10.0.
         if rounded.precision() > precision {
             rounded.round_to_precision(precision)
         } else {
@@ -238,7 +237,7 @@ impl Decimal {
         }
     }
 
-    /// Without the zeros at the end of the unscaled value; zero becomes `0`.
+    /// Returns the number without the zeros at the end of the unscaled value. Zero becomes `0`.
     pub fn strip_trailing_zeros(&self) -> Decimal {
         if self.unscaled.is_zero() {
             return Decimal::new(0, 0);
@@ -254,7 +253,7 @@ impl Decimal {
         )
     }
 
-    /// `BigDecimal.toPlainString`: no exponent. Falls back to [`fmt::Display`] past [`DIGITS_MAX`] digits.
+    /// Implements `BigDecimal.toPlainString`, which has no exponent. Beyond [`DIGITS_MAX`] digits, the result is that of [`fmt::Display`].
     pub fn to_plain_string(&self) -> String {
         if self.scale.unsigned_abs() > DIGITS_MAX {
             return self.to_string();
@@ -282,7 +281,7 @@ fn sign_text(value: &BigInt) -> &'static str {
     if value.sign() == Sign::Minus { "-" } else { "" }
 }
 
-/// 10 to that power, within [`DIGITS_MAX`].
+/// Returns 10 to that power. `None` beyond [`DIGITS_MAX`].
 pub fn power_of_ten(exponent: u64) -> Option<BigInt> {
     let exponent = u32::try_from(exponent)
         .ok()
@@ -290,7 +289,7 @@ pub fn power_of_ten(exponent: u64) -> Option<BigInt> {
     Some(BigInt::from(10).pow(exponent))
 }
 
-/// Number of decimal digits of the magnitude, 1 for zero.
+/// Returns the number of decimal digits of the magnitude. 1 for zero.
 pub fn digits_of(value: &BigInt) -> i64 {
     if let Some(small) = value.magnitude().to_u64() {
         return i64::from(small.checked_ilog10().unwrap_or(0)) + 1;
@@ -301,7 +300,7 @@ pub fn digits_of(value: &BigInt) -> i64 {
 fn divide_half_even(dividend: &BigInt, divisor: &BigInt) -> BigInt {
     let rounded = divide_half_up(dividend, divisor);
     let is_half = ((dividend % divisor).abs() * 2) == divisor.abs();
-    // Half up went away from zero; an odd result was even one step nearer.
+    // Half up has rounded away from zero. If that result is odd, the even one is a step nearer to zero.
     if is_half && rounded.bit(0) {
         dividend / divisor
     } else {
@@ -324,7 +323,7 @@ fn divide_half_up(dividend: &BigInt, divisor: &BigInt) -> BigInt {
 }
 
 impl Decimal {
-    /// The numeric order, as `BigDecimal.compareTo`: `1.0` and `1.00` compare equal, though they are not `==`.
+    /// Compares numerically, as `BigDecimal.compareTo`: `1.0` and `1.00` compare as equal, although they are not `==`.
     pub fn compare(&self, other: &Decimal) -> Ordering {
         let signs = self.unscaled.sign().cmp(&other.unscaled.sign());
         if signs.is_ne() || self.unscaled.is_zero() {
@@ -332,7 +331,7 @@ impl Decimal {
         }
         let magnitude = |decimal: &Decimal| decimal.precision() - i64::from(decimal.scale);
         let order = magnitude(self).cmp(&magnitude(other)).then_with(|| {
-            // Equal magnitudes: the scales differ by no more than the precisions do.
+            // The magnitudes are equal, so the scales differ no more than the precisions do.
             let scale = i64::from(self.scale.max(other.scale));
             let widen = |decimal: &Decimal| {
                 let missing = u32::try_from(scale - i64::from(decimal.scale)).unwrap_or(0);
@@ -349,7 +348,7 @@ impl Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// `BigDecimal.toString`: plain if the scale is not negative and the exponent at least -6, else scientific.
+    /// Writes `BigDecimal.toString`: plain if the scale is not negative and the exponent is at least -6, and scientific otherwise.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.scale == 0 {
             return write!(f, "{}", self.unscaled);

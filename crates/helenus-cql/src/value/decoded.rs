@@ -1,4 +1,4 @@
-//! Values decoded, for functions, tests and wherever bytes are not enough.
+//! Decoded values, for functions, tests and other code that needs more than bytes.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::types::{CqlType, NativeType};
 /// A decoded value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CqlValue {
-    /// Zero bytes of a type to which that is no value.
+    /// Zero bytes, for types without an empty value.
     Empty,
     Ascii(String),
     Text(String),
@@ -34,7 +34,7 @@ pub enum CqlValue {
     Inet(IpAddr),
     Uuid(u128),
     Timeuuid(u128),
-    /// Days, with 2^31 at 1970-01-01.
+    /// Days, counted so that 1970-01-01 is 2^31.
     Date(u32),
     /// Nanoseconds since midnight.
     Time(i64),
@@ -93,12 +93,12 @@ impl CqlValue {
         })
     }
 
-    /// Serializes the value, which must be one of the type; what does not fit encodes as empty.
+    /// Serializes the value, which must be one of the type. A value that does not fit is serialized as empty.
     pub fn encode(&self, ty: &CqlType) -> Bytes {
         self.encoded(ty, true)
     }
 
-    /// The same, with sets and maps in the order that they have, and not in that of their elements.
+    /// Serializes the value as [`CqlValue::encode`], but keeps the order of the elements of sets and maps instead of sorting them.
     pub fn encode_as_given(&self, ty: &CqlType) -> Bytes {
         self.encoded(ty, false)
     }

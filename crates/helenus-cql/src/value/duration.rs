@@ -1,4 +1,4 @@
-//! `duration`: months, days and nanoseconds of one sign (Cassandra's `Duration`).
+//! `duration`: months, days and nanoseconds with the same sign (Cassandra's `Duration`).
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Duration {
     pub nanoseconds: i64,
 }
 
-/// A unit in the order that a text must keep: its name, its place, and which part of the duration it adds to.
+/// A unit of a duration's text: its name, its place in the required order, and the part of the duration that it adds to.
 #[derive(Clone, Copy, PartialEq)]
 struct Unit {
     name: &'static str,
@@ -57,7 +57,7 @@ const MILLIS: Unit = unit("milliseconds", 8, Part::Nanoseconds, NANOS_PER_MILLI)
 const MICROS: Unit = unit("microseconds", 9, Part::Nanoseconds, NANOS_PER_MICRO);
 const NANOS: Unit = unit("nanoseconds", 10, Part::Nanoseconds, 1);
 
-/// Adds up the parts of a text, checking their order and the ranges.
+/// The sum of a text's parts so far. Adding a part checks the order and the ranges.
 #[derive(Default)]
 struct Builder {
     months: i64,
@@ -139,8 +139,8 @@ impl Duration {
         out.into()
     }
 
-    /// Reads `1y2mo3w4d5h6m7s8ms9us10ns`, ISO 8601 `P1Y2M3DT4H5M6S`, `P5W`, or the alternative
-    /// `P0001-02-03T04:05:06`; a leading `-` makes it negative.
+    /// Parses `1y2mo3w4d5h6m7s8ms9us10ns`, ISO 8601 `P1Y2M3DT4H5M6S`, `P5W`, or the alternative `P0001-02-03T04:05:06`. A leading `-` makes
+    /// the duration negative.
     ///
     /// # Errors
     /// `Unable to convert '…' to a duration`, and Cassandra's messages on order, repetition and range.
@@ -176,7 +176,7 @@ impl Duration {
         self.nanoseconds % NANOS_PER_MILLI == 0
     }
 
-    /// A time in milliseconds since 1970, later by this duration.
+    /// Returns the time later than `millis` by this duration, in milliseconds since 1970.
     pub fn add_to(self, millis: i64) -> i64 {
         shift(
             millis,
@@ -186,17 +186,17 @@ impl Duration {
         )
     }
 
-    /// A time in milliseconds since 1970, earlier by this duration.
+    /// Returns the time earlier than `millis` by this duration, in milliseconds since 1970.
     pub fn subtract_from(self, millis: i64) -> i64 {
         let (months, days) = (-i64::from(self.months), -i64::from(self.days));
         shift(millis, months, days, self.nanoseconds.wrapping_neg())
     }
 
-    /// The start of the interval of this length, counted from `start`, in which the time lies; all in
+    /// Returns the start of the interval that contains a time. Intervals have this length and are counted from `start`. All times are in
     /// milliseconds since 1970.
     ///
     /// # Errors
-    /// For a negative duration, or a start after the time.
+    /// If the duration is negative, or the start is after the time.
     pub fn floor_timestamp(self, millis: i64, start: i64) -> Result<i64, String> {
         if start > millis {
             return Err("The floor function starting time is greater than the provided time".to_owned());
@@ -229,10 +229,10 @@ impl Duration {
         Ok(start.max(floor))
     }
 
-    /// As [`Duration::floor_timestamp`] for a time of day in nanoseconds.
+    /// Rounds a time of day in nanoseconds, as [`Duration::floor_timestamp`].
     ///
     /// # Errors
-    /// For a negative duration, or one longer than a day.
+    /// If the duration is negative or longer than a day.
     pub fn floor_time(self, nanos: i64) -> Result<i64, String> {
         self.refuse_negative()?;
         if self.months != 0 || self.days != 0 || self.nanoseconds > NANOS_PER_DAY {
@@ -261,7 +261,7 @@ fn shift(millis: i64, months: i64, days: i64, nanoseconds: i64) -> i64 {
             .wrapping_add(days.wrapping_mul(MILLIS_PER_DAY))
             .wrapping_add(nanoseconds / NANOS_PER_MILLI);
     }
-    // With months, Cassandra goes through a Calendar, whose fields are ints.
+    // With months, Cassandra uses a Calendar, whose fields are ints.
     let clock = i64::from((nanoseconds / NANOS_PER_MILLI) as i32);
     civil::calendar_add_months(millis, months)
         .wrapping_add(days.wrapping_mul(MILLIS_PER_DAY))
@@ -272,7 +272,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// `None`: not of this form at all.
+/// The result of parsing one form of a duration. `None` if the text does not have this form.
 type Parsed = Option<Result<(), String>>;
 
 fn parse_standard(source: &str, builder: &mut Builder) -> Parsed {
@@ -318,7 +318,7 @@ fn parse_weeks(source: &str, builder: &mut Builder) -> Parsed {
     valid.then(|| builder.add(digits, WEEKS))
 }
 
-/// `P0001-02-03T04:05:06`, each field of its full width.
+/// Parses `P0001-02-03T04:05:06`, in which each field has its full width.
 fn parse_alternative(source: &str, builder: &mut Builder) -> Parsed {
     let mut rest = source;
     let fields = [
@@ -369,7 +369,7 @@ fn parse_iso(source: &str, builder: &mut Builder) -> Parsed {
 }
 
 impl fmt::Display for Duration {
-    /// `1y2mo3d4h5m6s7ms8us9ns`, without what is zero; nothing at all for zero.
+    /// Writes `1y2mo3d4h5m6s7ms8us9ns`, without parts that are zero. A duration of zero is empty.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_negative() {
             f.write_str("-")?;

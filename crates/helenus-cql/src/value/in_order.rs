@@ -1,7 +1,7 @@
-//! Collections as they are stored, whatever the order in which a client sent them.
+//! Collections in their stored order, whatever the order in which a client sent them.
 //!
 //! Cassandra deserializes a bound collection and serializes it again, so that equal sets have equal bytes: in keys, in comparisons, as
-//! elements. What lies within tuples, user types and vectors it takes as it comes.
+//! elements. Collections inside tuples, user types and vectors are stored as sent.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::types::CqlType;
 
-/// Returns a value that is bound whole as Cassandra takes it: [`in_order`], and a list's elements of no bytes are null, unless their type
-/// knows such a value.
+/// Returns a bound value as Cassandra stores it. Collections are sorted as by [`in_order`]. Empty elements of a list become null, unless
+/// the element type has an empty value.
 pub fn as_bound(ty: &CqlType, bytes: &Bytes) -> Bytes {
     let CqlType::List { element, .. } = ty else {
         return in_order(ty, bytes);
@@ -29,8 +29,8 @@ pub fn as_bound(ty: &CqlType, bytes: &Bytes) -> Bytes {
     }
 }
 
-/// The bound collection with its sets and maps, and those within it, in the order of their elements and without duplicates. A value
-/// that is so already, and one that can't be read, stays as it is.
+/// Returns the bound collection with sorted sets and maps, without duplicates. Inner collections are sorted too. A sorted or unreadable
+/// value is returned unchanged.
 pub fn in_order(ty: &CqlType, bytes: &Bytes) -> Bytes {
     match sorted(ty, bytes) {
         Cow::Borrowed(_) => bytes.clone(),
@@ -56,7 +56,7 @@ fn is_sorted_kind(ty: &CqlType) -> bool {
     }
 }
 
-/// None if nothing changes.
+/// Returns the list with its elements sorted. `None` if no element changes.
 fn sorted_list(ty: &CqlType, element: &CqlType, bytes: &[u8]) -> Option<Bytes> {
     let elements = read_elements(ty, bytes).ok()?;
     let elements: Vec<_> = elements.into_iter().map(|one| sorted(element, one)).collect();
@@ -116,7 +116,7 @@ mod tests {
             &CqlType::INT,
             [(int(1), sorted.clone()), (int(2), sorted.clone())],
         );
-        // Its keys the wrong way round, as bytes that a client sends.
+        // The keys are in descending order, as a client may send them.
         let mut wrong = 2i32.to_be_bytes().to_vec();
         for (key, value) in [(int(2), &given), (int(1), &sorted)] {
             wrong.extend(4i32.to_be_bytes());

@@ -1,4 +1,4 @@
-//! `inet`: 4 or 16 bytes of an address, read and printed as Java's `InetAddress` does.
+//! `inet`: the 4 or 16 bytes of an address, parsed and printed as Java's `InetAddress` does.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::exactly;
 
-/// The address; an IPv4-mapped one of 16 bytes is IPv4, as in Java.
+/// Decodes an address. As in Java, 16 bytes of an IPv4-mapped address are an IPv4 address. `None` for other lengths.
 pub fn from_bytes(bytes: &[u8]) -> Option<IpAddr> {
     if let Some(octets) = exactly::<4>(bytes) {
         return Some(IpAddr::V4(Ipv4Addr::from(octets)));
@@ -22,7 +22,7 @@ pub fn to_bytes(address: IpAddr) -> Bytes {
     }
 }
 
-/// `InetAddress.getHostAddress`: IPv6 in full, without leading zeros (`0:0:0:0:0:0:0:1`).
+/// Implements `InetAddress.getHostAddress`. IPv6 is written in full, without leading zeros (`0:0:0:0:0:0:0:1`).
 pub fn to_text(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -37,7 +37,7 @@ pub fn to_text(address: IpAddr) -> String {
     }
 }
 
-/// Reads an address; of names only `localhost`, for nothing here asks a resolver.
+/// Parses an address. The only accepted name is `localhost`, since no resolver is used.
 ///
 /// # Errors
 /// `Unable to make inet address from '…'`.
@@ -59,7 +59,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4))
 }
 
-/// An address of IPv6 without the number of its zone (`fe80::1%0`), which no value keeps.
+/// Returns an IPv6 address without the number of its zone (`fe80::1%0`), which values don't contain.
 fn without_zone(text: &str) -> &str {
     match text.split_once('%') {
         Some((address, zone))
@@ -71,7 +71,7 @@ fn without_zone(text: &str) -> &str {
     }
 }
 
-/// One to four decimal parts, the last of which fills what is left (`127.1` is `127.0.0.1`).
+/// Parses one to four decimal parts. The last part fills the remaining bytes (`127.1` is `127.0.0.1`).
 fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, leading) = parts.split_last()?;

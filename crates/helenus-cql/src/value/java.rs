@@ -1,4 +1,4 @@
-//! Numbers as Java reads and writes them, where CQL shows Java's own text.
+//! Numbers as Java parses and prints them, for places where CQL shows Java's text.
 
 mod digits;
 
@@ -6,12 +6,12 @@ use digits::Digits;
 
 use super::DIGITS_MAX;
 
-/// `Double.toString`: in scientific notation below 1e-3 and from 1e7.
+/// Implements `Double.toString`, which uses scientific notation below 1e-3 and from 1e7.
 pub fn double_to_string(value: f64) -> String {
     float_text(value, || Digits::of_double(value))
 }
 
-/// `Float.toString`, with the same rules as [`double_to_string`] for 32 bits.
+/// Implements `Float.toString`, with the rules of [`double_to_string`] for 32 bits.
 pub fn float_to_string(value: f32) -> String {
     float_text(f64::from(value), || Digits::of_float(value))
 }
@@ -48,7 +48,7 @@ fn place_point(Digits { digits, exponent }: &Digits) -> String {
     format!("{head}.{}", or_zero(tail))
 }
 
-/// `Double.parseDouble`.
+/// Implements `Double.parseDouble`.
 pub fn parse_double(text: &str) -> Option<f64> {
     if let Some(hex) = Hexadecimal::parse(text) {
         return Some(hex.scaled(hex.digits as f64));
@@ -57,10 +57,10 @@ pub fn parse_double(text: &str) -> Option<f64> {
     Some(if value.is_nan() { f64::NAN } else { value })
 }
 
-/// `Float.parseFloat`.
+/// Implements `Float.parseFloat`.
 pub fn parse_float(text: &str) -> Option<f32> {
     if let Some(hex) = Hexadecimal::parse(text) {
-        // Rounded once, to the precision of a float: a power of two leaves that as it is.
+        // The digits are rounded once, to the precision of a float. Multiplying by a power of two does not round again.
         return Some(hex.scaled(f64::from(hex.digits as f32)) as f32);
     }
     let value: f32 = java_float_body(text)?.parse().ok()?;
@@ -70,7 +70,7 @@ pub fn parse_float(text: &str) -> Option<f32> {
 /// A number like `0x1.8p-1`: `digits` times two to the power of `exponent`.
 struct Hexadecimal {
     is_negative: bool,
-    /// Of those beyond the first 15 only whether there is one that is not zero, which is enough to round.
+    /// The first 15 or 16 digits. Of the further ones, only a bit is kept that is set if one is not zero, which is enough to round.
     digits: u64,
     exponent: i32,
 }
@@ -102,7 +102,7 @@ impl Hexadecimal {
             }
         }
         let fraction_bits = i64::try_from(fraction.len()).ok()?.checked_mul(4)?;
-        // Powers beyond any double are as good as the greatest.
+        // Powers out of range are replaced by one beyond any double's exponent.
         let power = power.parse::<i64>().unwrap_or(match power.starts_with('-') {
             true => i64::from(i32::MIN),
             false => i64::from(i32::MAX),
@@ -119,14 +119,14 @@ impl Hexadecimal {
         if self.digits == 0 {
             return if self.is_negative { -0.0 } else { 0.0 };
         }
-        // In two steps: a power may be out of range where the product is not.
+        // The power is multiplied in two steps, since it may be out of range when the product is not.
         let half = self.exponent / 2;
         let value = digits * 2_f64.powi(half) * 2_f64.powi(self.exponent - half);
         if self.is_negative { -value } else { value }
     }
 }
 
-/// The part of a Java floating-point number that Rust reads the same way.
+/// Returns the part of a Java floating-point number that Rust parses to the same value.
 fn java_float_body(text: &str) -> Option<&str> {
     let text = text.trim_matches(|c: char| c <= ' ');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -140,13 +140,13 @@ fn java_float_body(text: &str) -> Option<&str> {
     (numeric && body.bytes().any(|byte| byte.is_ascii_digit())).then_some(body)
 }
 
-/// An optional sign and ASCII digits, as Java's integer parsers take them.
+/// Returns true for an optional sign and ASCII digits, which Java's integer parsers accept.
 pub fn is_integer(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `new BigInteger(text)`, of at most [`DIGITS_MAX`] digits.
+/// Parses a number as `new BigInteger(text)`. `None` if it is not one, or has more than [`DIGITS_MAX`] digits.
 pub fn parse_big_integer(text: &str) -> Option<num_bigint::BigInt> {
     let is_short = text.len() <= DIGITS_MAX as usize + 1;
     if is_short && is_integer(text) {

@@ -1,5 +1,4 @@
-//! Values to and from JSON (Cassandra's `toJSONString` and `fromJSONObject`). Messages name Java's classes, for
-//! those are what Cassandra shows.
+//! Values to and from JSON (Cassandra's `toJSONString` and `fromJSONObject`). Messages name Java's classes, as Cassandra's do.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -10,7 +9,7 @@ use super::{
 };
 use crate::types::{CqlType, NativeType, UserType};
 
-/// A string in JSON quotes, escaped as Jackson does.
+/// Returns a string in JSON quotes, escaped as Jackson does.
 pub fn quote(text: &str) -> String {
     format!("\"{}\"", escape(text))
 }
@@ -33,7 +32,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 ///
 /// # Errors
 /// If the bytes are not a value of the type.
@@ -72,7 +71,7 @@ pub fn to_json(ty: &CqlType, bytes: &[u8]) -> Result<String, String> {
     }
 }
 
-/// A name as a JSON key stands for it: in quotes of its own if it is not all lower case.
+/// Returns the JSON key for a name. The key has quotes of its own if the name is not all lower case.
 pub fn json_name(name: &str) -> String {
     if name == name.to_lowercase() {
         name.to_owned()
@@ -113,7 +112,7 @@ fn native_to_json(native: NativeType, bytes: &[u8]) -> String {
     }
 }
 
-/// What Jackson would have made of a JSON value.
+/// A JSON value as the Java object that Jackson would create.
 enum Parsed<'a> {
     Null,
     Boolean(bool),
@@ -149,7 +148,7 @@ impl<'a> Parsed<'a> {
         }
     }
 
-    /// Simple name of the class, and its package.
+    /// Returns the simple name of the class, and its package.
     fn class(&self) -> (&'static str, &'static str) {
         match self {
             Parsed::Null => ("Object", "java.lang"),
@@ -171,7 +170,7 @@ impl<'a> Parsed<'a> {
         )
     }
 
-    /// Java's `toString`.
+    /// Returns the text of Java's `toString`.
     fn text(&self) -> String {
         match self {
             Parsed::Null => "null".to_owned(),
@@ -201,8 +200,8 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// A serialized value from JSON; a null gives none. Most types take their values as strings too, and
-/// collections a string that holds their JSON.
+/// Returns a serialized value from JSON. `None` for null. Most types also accept strings, and collections accept a string that contains
+/// their JSON.
 ///
 /// # Errors
 /// Cassandra's message for the type, such as `Expected an int value, but got a Double: 1.5`.
@@ -376,7 +375,7 @@ fn nested_from_json(ty: &CqlType, parsed: &Parsed<'_>) -> Result<Bytes, String> 
     }
 }
 
-/// What is said of a vector's element that is null, or empty where that means nothing.
+/// Message for a vector's element that is null, or empty although its type has no empty value.
 pub const NULL_IN_VECTOR: &str = "null is not supported inside vectors";
 
 fn elements_from_json(element: &CqlType, values: &[Value], kind: &str) -> Result<Vec<Bytes>, String> {
@@ -384,7 +383,7 @@ fn elements_from_json(element: &CqlType, values: &[Value], kind: &str) -> Result
     values.iter().map(convert).collect()
 }
 
-/// Keys as names: lower case, unless in quotes of their own (`JsonUtils.handleCaseSensitivity`).
+/// Returns the map with its keys as names: in lower case, unless the key has quotes of its own (`JsonUtils.handleCaseSensitivity`).
 pub fn fold_names(map: &Map<String, Value>) -> Map<String, Value> {
     let mut folded = map.clone();
     for key in map.keys() {

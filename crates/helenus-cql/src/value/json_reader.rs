@@ -1,4 +1,4 @@
-//! Reads JSON as Jackson does for Cassandra, with its messages: statements show them.
+//! Reads JSON as Jackson does for Cassandra. Errors have Jackson's messages, because statements show them.
 
 mod number;
 mod string;
@@ -7,22 +7,22 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Nesting beyond this is refused (`StreamReadConstraints`).
+/// Maximum depth of nesting (`StreamReadConstraints`).
 const DEPTH_MAX: usize = 500;
-/// Characters of the text that a message shows.
+/// Maximum characters of the text that a message shows.
 const SHOWN_CHARS_MAX: usize = 500;
 
-/// Why a text is no JSON.
+/// The error of a text that is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
     /// The Java class of the exception.
     pub class: &'static str,
-    /// What `getMessage` says, place included.
+    /// The text of `getMessage`, including the position.
     pub message: String,
 }
 
 impl fmt::Display for JsonError {
-    /// What Java's `toString` says of the exception.
+    /// Writes the exception as Java's `toString`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.class, self.message)
     }
@@ -33,10 +33,10 @@ const END: &str = "com.fasterxml.jackson.core.io.JsonEOFException";
 const EMPTY: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException";
 const VALUES: &str = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
 
-/// What may stand between tokens.
+/// Characters that may separate tokens.
 pub const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Reads the first value of the text; what follows it does not count.
+/// Reads the first value of the text. Text behind it is ignored.
 ///
 /// # Errors
 /// [`JsonError`] if the text does not start with JSON.
@@ -48,7 +48,7 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
     };
     reader.skip_blanks();
     if reader.peek().is_none() {
-        // An empty text ends before its first column.
+        // The end of an empty text has the column 0.
         let column = if text.is_empty() { 0 } else { reader.column() };
         let place = reader.place(column);
         return Err(JsonError {
@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
     reader.value()
 }
 
-/// Where in the text its first value begins, as messages tell it.
+/// Returns the position of the text's first value, as messages show it.
 pub fn beginning(text: &str) -> String {
     let mut reader = Reader {
         text,
@@ -72,7 +72,7 @@ pub fn beginning(text: &str) -> String {
 
 struct Reader<'a> {
     text: &'a str,
-    /// Offset in bytes, always between characters.
+    /// Offset in bytes, always on a character boundary.
     at: usize,
     depth: usize,
 }
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         self.at += rest.len() - rest.trim_start_matches(BLANKS).len();
     }
 
-    /// Number, from 1, of the character that comes next on its line.
+    /// Returns the column of the next character, counted from 1.
     fn column(&self) -> usize {
         let before = self.text.get(..self.at).unwrap_or_default();
         before.rsplit('\n').next().unwrap_or_default().chars().count() + 1
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Where the object or the array begins, as messages tell.
+    /// Reads the opening bracket of an object or an array. Returns its position, as messages show it.
     fn open(&mut self) -> Read<String> {
         let start = self.place(self.column());
         self.at += 1;
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// A bracket that closes what is not open.
+    /// Returns the error for a closing bracket that does not match the open one.
     fn mismatched<T>(&mut self, c: char, end: char, what: &str, start: &str) -> Read<T> {
         self.advance(c);
         self.error(
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the end, if it comes at once.
+    /// Reads the closing bracket if it comes next. Returns true if it does.
     fn is_empty(&mut self, end: char, what: &str, start: &str) -> Read<bool> {
         self.skip_blanks();
         match self.peek() {
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a comma, or the end.
+    /// Reads a comma or the closing bracket. Returns true for the bracket.
     fn is_closed(&mut self, end: char, what: &str, start: &str) -> Read<bool> {
         self.skip_blanks();
         match self.peek() {
@@ -315,12 +315,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Java's `isJavaIdentifierStart`, but for letters that no one writes.
+/// Returns true as Java's `isJavaIdentifierStart`, except for some unusual characters.
 fn begins_word(c: char) -> bool {
     c.is_alphabetic() || matches!(c, '_' | '$' | '\u{a2}'..='\u{a5}' | '\u{20a0}'..='\u{20c0}')
 }
 
-/// A character as a message names it: the first half of it, if it has two in Java.
+/// Returns a character as messages name it. If Java needs two units for the character, only the first is named.
 fn described(c: char) -> String {
     let unit = c.encode_utf16(&mut [0; 2]).first().copied().unwrap_or_default();
     let shown = char::from_u32(u32::from(unit)).unwrap_or('?');
@@ -331,7 +331,7 @@ fn described(c: char) -> String {
     }
 }
 
-/// A character of the text in a message: all control characters but those that break lines are escaped.
+/// Returns a character of the text as messages show it. Control characters other than line ends are escaped.
 fn shown(c: char) -> String {
     match c {
         '\n' | '\r' => c.to_string(),

@@ -1,4 +1,4 @@
-//! Constants of the CQL grammar and the types that they may stand for (Cassandra's `Constants.Literal`).
+//! Constants of the CQL grammar, and the types of the values that they may denote (Cassandra's `Constants.Literal`).
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for LiteralKind {
 }
 
 impl LiteralKind {
-    /// The type that the constant has where nothing else tells.
+    /// Returns the type of the constant if its context does not determine one.
     pub fn preferred_type(self, text: &str) -> CqlType {
         match self {
             LiteralKind::String if text.is_ascii() => CqlType::ASCII,
@@ -39,17 +39,17 @@ impl LiteralKind {
             LiteralKind::Float if fits_double(text) => CqlType::DOUBLE,
             LiteralKind::Float => CqlType::DECIMAL,
             LiteralKind::Boolean => CqlType::BOOLEAN,
-            // Not blob: Cassandra prefers tinyint here, and so takes hexadecimal constants for one.
+            // Cassandra prefers tinyint to blob for hexadecimal constants.
             LiteralKind::Hex => CqlType::TINYINT,
             LiteralKind::Duration => CqlType::DURATION,
         }
     }
 
-    /// How the constant fits a receiver of that type.
+    /// Returns the fit of the constant for a receiver of that type.
     pub fn test_assignment(self, text: &str, receiver: &CqlType) -> Assignment {
         let native = match receiver {
             CqlType::Native(native) => *native,
-            // These can be read from the text that `from_string` takes.
+            // Values of these types can be parsed from a text by `from_string`.
             CqlType::Tuple(_) | CqlType::Custom(_) => return Assignment::WeaklyAssignable,
             _ => return Assignment::NotAssignable,
         };
@@ -96,7 +96,7 @@ impl LiteralKind {
     }
 }
 
-/// True if the number is the double nearest to it, to the last digit.
+/// Returns true if the shortest text of the nearest double is the same number.
 fn fits_double(text: &str) -> bool {
     if matches!(text.strip_prefix('-').unwrap_or(text), "NaN" | "Infinity") {
         return true;
@@ -107,10 +107,10 @@ fn fits_double(text: &str) -> bool {
     Decimal::from_double(decimal.to_double()).is_some_and(|nearest| nearest.compare(&decimal).is_eq())
 }
 
-/// The serialized value of a constant for a receiver of that name and type.
+/// Returns the serialized value of a constant for a receiver of that name and type.
 ///
 /// # Errors
-/// `Invalid STRING constant (abc) for "v" of type int`, or what [`text::from_string`] says.
+/// `Invalid STRING constant (abc) for "v" of type int`, or an error of [`text::from_string`].
 pub fn parse_literal(
     kind: LiteralKind,
     text: &str,
@@ -135,7 +135,7 @@ pub fn parse_literal(
     text::from_string(receiver, text)
 }
 
-/// The 32-bit value of an integer constant, for LIMIT and the like.
+/// Returns the 32-bit value of an integer constant, such as that of LIMIT. `None` if it is out of range.
 pub fn small_integer(text: &str) -> Option<i32> {
     java::parse_big_integer(text)?.to_i32()
 }

@@ -1,8 +1,8 @@
-//! Values as the native protocol encodes them, worked on together with their [`CqlType`].
+//! Values as the native protocol encodes them, used together with their [`CqlType`].
 //!
-//! What comes from drivers is what is stored and what goes back, so the engine passes serialized bytes around
-//! (as Cassandra does with `ByteBuffer`) and calls the functions here to check, order, take apart, build, parse
-//! and print them. Messages are those of Cassandra's `MarshalException`s.
+//! The bytes that drivers send are stored and returned unchanged. The engine therefore passes serialized bytes around, as Cassandra does
+//! with `ByteBuffer`. The functions here check, compare, split, build, parse and print them. Messages are those of Cassandra's
+//! `MarshalException`s.
 
 pub mod assign;
 pub mod civil;
@@ -28,8 +28,8 @@ pub mod validate;
 pub mod vint;
 mod zone;
 
-/// Largest number of decimal digits of a number given as text, and that an operation here will add to a number to bring it to
-/// another scale; values beyond it come only from hostile clients.
+/// Maximum decimal digits of a number given as text, and maximum digits that an operation adds to a number to change its scale. Only
+/// malicious clients exceed it.
 pub const DIGITS_MAX: u32 = 100_000;
 
 #[cfg(test)]
@@ -54,12 +54,12 @@ pub use validate::{read_bound_list, validate, validate_bound};
 
 use crate::types::{CqlType, CustomType, NativeType};
 
-/// True if an empty value may be an element of a vector of that type.
+/// Returns true if an empty value may be an element of a vector of that type.
 pub fn may_be_empty_in_vector(element: &CqlType) -> bool {
     element.fixed_len().is_none() && !is_empty_meaningless(element)
 }
 
-/// True if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
+/// Returns true if an empty value of the type means no value (Cassandra's `AbstractType.isEmptyValueMeaningless`).
 pub fn is_empty_meaningless(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => !matches!(
@@ -78,8 +78,8 @@ pub fn is_empty_meaningless(ty: &CqlType) -> bool {
     }
 }
 
-/// True if the bytes hold no value of the type (Cassandra's `TypeSerializer.isNull` on bytes that are not null):
-/// empty bytes, except for the types to which an empty value is one.
+/// Returns true if the bytes hold no value of the type (Cassandra's `TypeSerializer.isNull` on bytes that are not null). Empty bytes hold
+/// no value, except for types with an empty value.
 pub fn is_null(ty: &CqlType, bytes: &[u8]) -> bool {
     bytes.is_empty()
         && matches!(
@@ -89,7 +89,7 @@ pub fn is_null(ty: &CqlType, bytes: &[u8]) -> bool {
         )
 }
 
-/// Reads a fixed number of bytes, if the slice has exactly that many.
+/// Returns the bytes as an array. `None` if the slice does not have exactly that length.
 pub(crate) fn exactly<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }

@@ -1,8 +1,8 @@
-//! Taking apart and building collections, tuples and vectors.
+//! Splits and builds collections, tuples and vectors.
 //!
-//! Collections carry a 32-bit count and 32-bit lengths (protocol v3 and later), tuples and user types a 32-bit
-//! length a field (negative means null), vectors nothing but the elements, each with an unsigned vint length if
-//! its type's length is not fixed (`CollectionSerializer`, `TupleType`, `VectorType`).
+//! Collections have a 32-bit count and 32-bit lengths (protocol v3 and later). Tuples and user types have a 32-bit length for each field,
+//! which is negative for null. Vectors have only their elements. If the length of the elements is not fixed, each has an unsigned vint
+//! length (`CollectionSerializer`, `TupleType`, `VectorType`).
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{compare, vint};
 use crate::types::CqlType;
 
-/// What a message calls the collection: `list`, `set` or `map`.
+/// Returns the kind of a collection as messages name it: `list`, `set` or `map`.
 pub fn kind_name(ty: &CqlType) -> &'static str {
     match ty {
         CqlType::Set { .. } => "set",
@@ -20,11 +20,11 @@ pub fn kind_name(ty: &CqlType) -> &'static str {
     }
 }
 
-/// The bytes end within a value.
+/// The error of bytes that end within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Truncated;
 
-/// A cursor that never reads outside of its bytes.
+/// A cursor that never reads beyond its bytes.
 pub(crate) struct Reader<'a> {
     pub(crate) rest: &'a [u8],
 }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         self.take(4).and_then(super::exactly).map(i32::from_be_bytes)
     }
 
-    /// A value with a 32-bit length; `None` is a null (negative length).
+    /// Reads a value with a 32-bit length. `None` for null (negative length).
     pub(crate) fn value(&mut self) -> Result<Option<&'a [u8]>, Truncated> {
         let len = self.int().ok_or(Truncated)?;
         match usize::try_from(len) {
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An element of a vector.
+    /// Reads an element of a vector. `None` if the bytes are too few.
     pub(crate) fn vector_element(&mut self, fixed_len: Option<usize>) -> Option<&'a [u8]> {
         if let Some(len) = fixed_len {
             return self.take(len);
@@ -64,11 +64,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Elements of a list or set, or the alternating keys and values of a map, without a look at their content.
+/// Returns the elements of a list or set, or the alternating keys and values of a map. Their content is not checked.
 ///
 /// # Errors
-/// `Not enough bytes to read a list`, `Null value read when not allowed`, `Unexpected extraneous bytes after list value`
-/// and the same for `set` and `map`.
+/// `Not enough bytes to read a list`, `Null value read when not allowed`, `Unexpected extraneous bytes after list value` and the same for
+/// `set` and `map`.
 pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, String> {
     let mut elements = Vec::with_capacity(collection_size(bytes).min(bytes.len() / 4));
     each_element(ty, bytes, |element| {
@@ -78,7 +78,7 @@ pub fn read_elements<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>,
     Ok(elements)
 }
 
-/// The elements of a list or set that may hold nulls, as one that was bound for IN or made in a select clause may.
+/// Returns the elements of a list or set that may contain nulls. A list that is bound for IN or made in a select clause may.
 ///
 /// # Errors
 /// `Not enough bytes to read a list`
@@ -91,7 +91,7 @@ pub fn read_nullable_elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, String
         .collect()
 }
 
-/// Shows the elements of a collection one by one, as they are read.
+/// Calls a function with each element of a collection, as it is read.
 pub(crate) fn each_element<'a>(
     ty: &CqlType,
     bytes: &'a [u8],
@@ -117,7 +117,7 @@ pub(crate) fn each_element<'a>(
     }
 }
 
-/// Entries of a map, in stored order.
+/// Returns the entries of a map, in stored order.
 ///
 /// # Errors
 /// As [`read_elements`].
@@ -127,7 +127,7 @@ pub fn read_map<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<(&'a [u8], &'a 
     Ok(pairs.iter().map(|[key, value]| (*key, *value)).collect())
 }
 
-/// Number of elements (entries of a map) that a collection says it has.
+/// Returns the declared number of elements of a collection, or of entries of a map.
 pub fn collection_size(bytes: &[u8]) -> usize {
     Reader::new(bytes)
         .int()
@@ -145,7 +145,7 @@ fn write_value(out: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
-/// A list from its elements, in that order.
+/// Builds a list from its elements, in that order.
 pub fn pack_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>) -> Bytes {
     let mut out = vec![0; 4];
     let mut count = 0i32;
@@ -157,7 +157,7 @@ pub fn pack_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>) -> Bytes
     out.into()
 }
 
-/// A list some of whose elements may be null: no column holds one, but a selection may be one.
+/// Builds a list whose elements may be null. Such a list may be selected, but is never stored in a column.
 pub fn pack_nullable_list<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = Option<T>>) -> Bytes {
     let mut out = vec![0; 4];
     let mut count = 0i32;
@@ -175,7 +175,7 @@ fn put_count(out: &mut [u8], count: i32) {
     }
 }
 
-/// A set from elements in any order: sorted by the element type, duplicates dropped.
+/// Builds a set from elements in any order: sorted by the element type, without duplicates.
 pub fn pack_set<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoIterator<Item = T>) -> Bytes {
     let mut elements: Vec<T> = elements.into_iter().collect();
     elements.sort_by(|a, b| compare(element_type, a.as_ref(), b.as_ref()));
@@ -183,7 +183,7 @@ pub fn pack_set<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoItera
     pack_list(elements)
 }
 
-/// A map from entries in any order: sorted by the key type; of entries with equal keys the last one wins.
+/// Builds a map from entries in any order, sorted by the key type. Of entries with equal keys, the last is kept.
 pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     key_type: &CqlType,
     entries: impl IntoIterator<Item = (K, V)>,
@@ -195,13 +195,13 @@ pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     pack_map_as_given(&entries)
 }
 
-/// A map from entries as they are: in the order of their keys and without duplicates, unless a function's own code made them.
+/// Builds a map from entries in the given order. The entries are sorted and have no duplicates, unless a user's function created them.
 pub fn pack_map_as_given<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
     let entries = entries.iter().map(|(key, value)| (key, Some(value.as_ref())));
     pack_entries(entries)
 }
 
-/// A map in which values may be null, of its last entry for each key.
+/// Builds a map whose values may be null. Of entries with equal keys, the last is kept.
 pub fn pack_nullable_map(key_type: &CqlType, entries: Vec<(Bytes, Option<Bytes>)>) -> Bytes {
     let mut entries = entries;
     entries.reverse();
@@ -221,7 +221,7 @@ fn pack_entries<'v, K: AsRef<[u8]>>(entries: impl ExactSizeIterator<Item = (K, O
     out.into()
 }
 
-/// Fields of a tuple or user type; `None` is null, and trailing fields that the value leaves out are null.
+/// Returns the fields of a tuple or user type. `None` for null fields, and for last fields that the value omits.
 ///
 /// # Errors
 /// `Not enough bytes to read 0th component`, `Expected 2 values for … column, but got more`.
@@ -252,7 +252,7 @@ fn field_count(ty: &CqlType) -> usize {
     }
 }
 
-/// A tuple or user type from its fields.
+/// Builds a tuple or user type from its fields.
 pub fn pack_tuple<T: AsRef<[u8]>>(fields: impl IntoIterator<Item = Option<T>>) -> Bytes {
     let mut out = Vec::new();
     for field in fields {
@@ -261,7 +261,7 @@ pub fn pack_tuple<T: AsRef<[u8]>>(fields: impl IntoIterator<Item = Option<T>>) -
     out.into()
 }
 
-/// Elements of a vector.
+/// Returns the elements of a vector.
 ///
 /// # Errors
 /// `Not enough bytes to read a vector<…>`, `Unexpected 4 extraneous bytes after vector<…> value`.
@@ -282,7 +282,7 @@ pub fn read_vector<'a>(ty: &CqlType, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, S
     }
 }
 
-/// A vector from its elements; the caller has checked their number.
+/// Builds a vector from its elements. The caller must have checked their number.
 pub fn pack_vector<T: AsRef<[u8]>>(element_type: &CqlType, elements: impl IntoIterator<Item = T>) -> Bytes {
     let fixed = element_type.fixed_len().is_some();
     let mut out = Vec::new();

@@ -11,12 +11,12 @@ use super::{Decimal, Duration, custom, date, exactly, inet, is_null, java, time,
 use crate::identifier::{quote_identifier, quote_text};
 use crate::types::{CqlType, NativeType};
 
-/// The longest text that can be a number of no more than [`DIGITS_MAX`] digits: sign, point and exponent count too.
+/// Maximum length of a text that is a number of at most [`DIGITS_MAX`] digits, including sign, point and exponent.
 const NUMBER_LEN_MAX: usize = DIGITS_MAX as usize + 16;
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Bytes in hexadecimal, lower case, without prefix.
+/// Returns the bytes in hexadecimal, lower case, without prefix.
 pub fn hex(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -27,7 +27,7 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// Bytes of a hexadecimal text without prefix.
+/// Returns the bytes of a hexadecimal text without prefix.
 ///
 /// # Errors
 /// `cannot parse '…' as hex bytes`.
@@ -45,7 +45,7 @@ pub fn parse_hex(text: &str) -> Result<Bytes, String> {
         .into())
 }
 
-/// A serialized value from its text; empty text is an empty value of most types.
+/// Returns a serialized value from its text. For most types, an empty text is an empty value.
 ///
 /// # Errors
 /// Cassandra's message for the type, such as `Unable to make int from 'x'`.
@@ -73,7 +73,7 @@ fn native_from_string(native: NativeType, text: &str) -> Result<Bytes, String> {
         N::Text => fixed(text.as_bytes()),
         N::Ascii if text.is_ascii() => fixed(text.as_bytes()),
         N::Ascii => {
-            // Java's characters beyond the first plane are pairs.
+            // In Java, characters beyond the first plane have a length of two.
             let length = text
                 .chars()
                 .find(|char| !char.is_ascii())
@@ -148,7 +148,7 @@ fn now_millis() -> i64 {
         .map_or(0, |elapsed| elapsed.as_millis() as i64)
 }
 
-/// `a:b:c`, with `@` for null and `\:`, `\@` for the characters themselves.
+/// Parses `a:b:c`, with `@` for null and `\:`, `\@` for the characters themselves.
 fn tuple_from_string<'t>(
     ty: &CqlType,
     types: impl ExactSizeIterator<Item = &'t CqlType>,
@@ -188,7 +188,7 @@ fn split_fields(text: &str) -> Vec<String> {
     fields
 }
 
-/// A scalar as Java prints it; empty bytes of types that have no empty value print as nothing.
+/// Returns a scalar as Java prints it. Empty bytes of a type without an empty value are printed as an empty text.
 pub(crate) fn native_to_string(native: NativeType, bytes: &[u8]) -> String {
     use NativeType as N;
     let printed = match native {
@@ -215,7 +215,7 @@ pub(crate) fn native_to_string(native: NativeType, bytes: &[u8]) -> String {
     printed.unwrap_or_default()
 }
 
-/// A value in the form that [`from_string`] reads (hexadecimal for collections and vectors); messages show it.
+/// Returns a value in the form that [`from_string`] parses (hexadecimal for collections and vectors). Messages show this form.
 ///
 /// # Errors
 /// If the bytes are not a value of the type.
@@ -255,8 +255,8 @@ fn tuple_to_string<'t>(types: impl Iterator<Item = &'t CqlType>, bytes: &[u8]) -
     Ok(out)
 }
 
-/// A value as a CQL literal: strings, dates, times and addresses in quotes, `null` for an empty value that
-/// means none.
+/// Returns a value as a CQL literal: strings, dates, times and addresses are in quotes. Empty bytes of a type without an empty value are
+/// `null`.
 ///
 /// # Errors
 /// If the bytes are cut short.
@@ -329,7 +329,7 @@ fn join_literals(element: &CqlType, values: Vec<&[u8]>) -> Result<String, String
     Ok(literals?.join(", "))
 }
 
-/// The fields that a tuple has, which may be fewer than its type does.
+/// Returns the fields that a tuple has. There may be fewer than its type has.
 fn stored_fields(bytes: &[u8], count: usize) -> Result<Vec<Option<&[u8]>>, String> {
     let mut reader = Reader::new(bytes);
     let mut fields = Vec::new();

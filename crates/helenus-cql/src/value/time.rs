@@ -2,7 +2,7 @@
 
 use super::civil::NANOS_PER_DAY;
 
-/// `hh:mm:ss.fffffffff`.
+/// Returns the time as `hh:mm:ss.fffffffff`.
 pub fn to_text(nanos: i64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (hours, minutes, fraction) = (seconds / 3_600 % 24, seconds / 60 % 60, nanos % 1_000_000_000);

@@ -1,15 +1,14 @@
-//! `timestamp`: milliseconds since 1970-01-01 UTC (Cassandra's `TimestampSerializer`). Texts without a zone are
-//! taken in UTC.
+//! `timestamp`: milliseconds since 1970-01-01 UTC (Cassandra's `TimestampSerializer`). Texts without a zone are in UTC.
 
 use super::civil::{self, MILLIS_PER_DAY};
 use super::zone;
 
-/// `2011-02-03T04:05:00.000Z`, as CQL shows it.
+/// Returns the time as CQL shows it: `2011-02-03T04:05:00.000Z`.
 pub fn to_cql_text(millis: i64) -> String {
     format_with(millis, 'T')
 }
 
-/// `2011-02-03 04:05:00.000Z`, as JSON shows it.
+/// Returns the time as JSON shows it: `2011-02-03 04:05:00.000Z`.
 pub fn to_json_text(millis: i64) -> String {
     format_with(millis, ' ')
 }
@@ -17,7 +16,7 @@ pub fn to_json_text(millis: i64) -> String {
 fn format_with(millis: i64, separator: char) -> String {
     let days = millis.div_euclid(MILLIS_PER_DAY);
     let (year, month, day) = civil::civil_from_days(days);
-    // The pattern's yyyy is the year of the era: 1 BC, which is year 0, shows as 0001.
+    // The `yyyy` in Java's pattern is the year of the era: the year 0, which is 1 BC, is shown as 0001.
     let year = civil::year_text(if year > 0 { year } else { 1 - year });
     let clock = millis.rem_euclid(MILLIS_PER_DAY);
     let (hours, minutes) = (clock / 3_600_000, clock / 60_000 % 60);
@@ -87,7 +86,7 @@ fn parse_date_time(text: &str) -> Option<i64> {
         return None;
     }
     let year = if signed { -year } else { year };
-    // Java resolves smartly: a day past the end of a shorter month becomes its last day.
+    // Java's smart resolution turns a day past the end of a month into the month's last day.
     let day = day.min(civil::days_in_month(year, month));
     let clock = if has_clock { parse_clock(&mut scanner)? } else { 0 };
     let local_millis = civil::days_from_civil(year, month, day)
@@ -103,7 +102,7 @@ fn parse_date_time(text: &str) -> Option<i64> {
     local_millis.checked_sub(offset_millis)
 }
 
-/// True if a blank and a clock follow, and not a blank and a zone.
+/// Returns true if a blank and a time of day follow, rather than a blank and a zone.
 fn follows_clock(rest: &str) -> bool {
     rest.strip_prefix(' ')
         .is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()))
@@ -129,7 +128,8 @@ fn parse_clock(scanner: &mut Scanner<'_>) -> Option<i64> {
     (hours < 24 || end_of_day).then_some(((hours * 60 + minutes) * 60 + seconds) * 1_000 + millis)
 }
 
-/// The offset behind a date without a clock in ISO's own format, the one that knows years before the first.
+/// Returns the offset behind a date without a time of day, in ISO's format, which allows years before the first. `None` if the text has
+/// another format.
 fn iso_date_zone(zone: &str) -> Option<i64> {
     match zone {
         "" | "z" => Some(0),
@@ -137,10 +137,10 @@ fn iso_date_zone(zone: &str) -> Option<i64> {
     }
 }
 
-/// Milliseconds east of UTC of what is left of the text behind a local time; `None` if it is no zone.
+/// Returns the offset in the text behind a local time, in milliseconds east of UTC. `None` if the text is not a zone.
 ///
-/// `Z`, `+hh`, `+hhmm` and `+hh:mm` may follow at once or after a blank; `+hh:mm:ss`, `UTC`, `GMT`, these with
-/// an offset in colons, and names of zones only after a blank.
+/// `Z`, `+hh`, `+hhmm` and `+hh:mm` may follow directly or after a blank. `+hh:mm:ss`, `UTC`, `GMT`, these with an offset in colons, and
+/// names of zones may only follow a blank.
 fn parse_zone(zone: &str, local_millis: i64) -> Option<i64> {
     if zone.is_empty() {
         return Some(0);
@@ -160,7 +160,7 @@ fn parse_zone(zone: &str, local_millis: i64) -> Option<i64> {
         .or_else(|| zone::offset_millis(name, local_millis))
 }
 
-/// `Z`, or an offset from UTC of one of those lengths: `+hh`, `+hhmm`, `+hh:mm`, `+hh:mm:ss`.
+/// Parses `Z`, or an offset from UTC with one of these lengths: `+hh`, `+hhmm`, `+hh:mm`, `+hh:mm:ss`. Returns milliseconds.
 fn parse_offset(text: &str, lengths: &[usize]) -> Option<i64> {
     if text == "Z" {
         return Some(0);

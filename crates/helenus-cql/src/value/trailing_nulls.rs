@@ -11,7 +11,7 @@ use crate::types::CqlType;
 
 const NULL: [u8; 4] = (-1i32).to_be_bytes();
 
-/// True if values of the type may have nulls at the end of a user type, at any depth.
+/// Returns true if values of the type may have nulls at the end of a user type, at any depth.
 pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -37,7 +37,7 @@ pub fn without_trailing_nulls<'v>(ty: &CqlType, value: &'v [u8]) -> Cow<'v, [u8]
     }
 }
 
-/// `None` if the bytes are no value of the type.
+/// Appends the value without trailing nulls. `None` if the bytes are not a value of the type.
 fn write(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     if value.is_empty() || !may_have_trailing_nulls(ty) {
         out.extend_from_slice(value);
@@ -86,7 +86,7 @@ fn write_fields<'t>(
     reader.rest.is_empty().then_some(end)
 }
 
-/// `types` are those of the elements in turn: two of a map.
+/// Appends the elements of a collection. `types` are their types in turn: one for a list or set, two for a map.
 fn write_elements(types: &[&CqlType], value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut reader = Reader::new(value);
     let count = reader.int()?;

@@ -1,4 +1,4 @@
-//! Checks of serialized values (Cassandra's `TypeSerializer.validate`), with its messages.
+//! Checks of serialized values, with the messages of Cassandra's `TypeSerializer.validate`.
 
 use super::decimal::NUMBER_BYTES_MAX;
 use super::pack::{Reader, Truncated, each_element, kind_name};
@@ -7,8 +7,7 @@ use crate::types::{CqlType, NativeType, UserType};
 
 /// Checks that the bytes are a value of the type.
 ///
-/// Most scalar types take empty bytes too; tinyint, smallint, date, time, duration, collections and vectors
-/// do not.
+/// Most scalar types accept empty bytes too. Tinyint, smallint, date, time, duration, collections and vectors do not.
 ///
 /// # Errors
 /// The message of Cassandra's `MarshalException`, such as `Expected 4 or 0 byte int (3)`.
@@ -29,8 +28,9 @@ pub fn validate(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Checks a value that is bound whole, as [`validate`] does. Cassandra reads its collections, so that their sizes must make sense, and takes
-/// a list's elements of no bytes for nulls, unless their type knows such a value. A frozen list may hold nulls, another one may not.
+/// Checks a value that is bound as a whole, as [`validate`] does. Cassandra deserializes a bound collection, so its size must not be
+/// negative. Empty elements of a list count as null, unless their type has an empty value. A frozen list may contain nulls, other lists may
+/// not.
 ///
 /// # Errors
 /// As [`validate`], and `The data cannot be deserialized as a list`.
@@ -53,11 +53,11 @@ pub fn validate_bound(ty: &CqlType, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The elements of a list as it is bound for IN, where they may be null (`ListSerializer.deserialize`).
+/// Returns the elements of a list that is bound for IN, which may be null (`ListSerializer.deserialize`).
 ///
 /// # Errors
-/// `The data cannot be deserialized as a list`, `Not enough bytes to read a list`, what is wrong with an element,
-/// `Unexpected extraneous bytes after list value`
+/// `The data cannot be deserialized as a list`, `Not enough bytes to read a list`, the error of an element, `Unexpected extraneous bytes
+/// after list value`
 pub fn read_bound_list<'a>(element: &CqlType, bytes: &'a [u8]) -> Result<Vec<Option<&'a [u8]>>, String> {
     let short = || "Not enough bytes to read a list".to_owned();
     let mut reader = Reader::new(bytes);
@@ -132,7 +132,7 @@ fn validate_timeuuid(bytes: &[u8]) -> Result<(), String> {
     let (16, Some(first), Some(version)) = (size, bytes.first(), bytes.get(6)) else {
         return Err(format!("UUID should be 16 or 0 bytes ({size})"));
     };
-    // The message shows a nibble of the first byte, not the version: so does Cassandra's.
+    // As in Cassandra, the message shows the upper half of the first byte instead of the version.
     match version & 0xF0 {
         0x10 => Ok(()),
         _ => Err(format!("Invalid version for TimeUUID type: 0x{:x}", first >> 4)),
@@ -235,7 +235,7 @@ fn validate_vector(ty: &CqlType, element: &CqlType, dimension: u32, bytes: &[u8]
     }
 }
 
-/// What may follow, in the automaton that Cassandra's `UTF8Serializer` runs. It takes a few sequences that
+/// The state of the automaton that Cassandra's `UTF8Serializer` runs, named by the bytes that may follow. It accepts a few sequences that
 /// strict UTF-8 does not (surrogates, an overlong nul), which drivers may have stored.
 #[derive(Clone, Copy, PartialEq)]
 enum Utf8State {

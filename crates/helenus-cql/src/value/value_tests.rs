@@ -1,9 +1,8 @@
-//! Values against answers of Cassandra 5.0.5's own classes, recorded in `cassandra_cases.tsv`.
+//! Tests values against results of Cassandra 5.0.5's own classes, recorded in `cassandra_cases.tsv`.
 //!
-//! Columns: operation, type, argument, answer (`ERR` and the message for a failure, `?` where Cassandra itself
-//! falls over). `cmp` rows hold the order of each pair of the values that the `validate` rows of the type list;
-//! `compat` rows hold, for each type that has such a row, a digit: 1 for `is_compatible_with`, 2 for
-//! `is_value_compatible_with`, 4 and 8 for weakly and exactly assignable.
+//! Columns: operation, type, argument, result (`ERR` and the message for a failure, `?` if Cassandra itself crashes). `cmp` rows hold the
+//! order of each pair of the values that the `validate` rows of the type list. `compat` rows hold, for each type that has such a row, a
+//! digit: 1 for `is_compatible_with`, 2 for `is_value_compatible_with`, 4 and 8 for weakly and exactly assignable.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,8 +17,7 @@ use crate::types::{UserType, UserTypeField};
 
 const CASES: &str = include_str!("cassandra_cases.tsv");
 
-/// The few cases that differ: named zones other than UTC and GMT are not known here, nor are Java's hexadecimal
-/// floats.
+/// Returns true for the few cases that are not compared: time zones with names other than UTC and GMT, and Java's hexadecimal floats.
 fn is_known_difference(operation: &str, ty: &str, argument: &str) -> bool {
     let named_zone = [
         "PST",
@@ -250,7 +248,7 @@ fn any_scalar() -> impl Strategy<Value = (CqlType, CqlValue)> {
             let duration = Duration::new(months.into(), days.into(), nanos.into());
             (CqlType::DURATION, CqlValue::Duration(duration))
         }),
-        // Mapped addresses would come back as IPv4.
+        // IPv4-mapped addresses would be read back as IPv4.
         any::<std::net::IpAddr>().prop_map(|address| (CqlType::INET, CqlValue::Inet(address.to_canonical()))),
         any::<u128>().prop_map(|value| (CqlType::UUID, CqlValue::Uuid(value))),
         any::<u32>().prop_map(|value| (CqlType::DATE, CqlValue::Date(value))),
@@ -261,7 +259,7 @@ fn any_scalar() -> impl Strategy<Value = (CqlType, CqlValue)> {
     ]
 }
 
-/// A value of any shape, and its type.
+/// Returns random values of any shape, with their types.
 fn any_value() -> impl Strategy<Value = (CqlType, CqlValue)> {
     any_scalar().prop_flat_map(|(ty, value)| {
         let twice = vec![value.clone(), value.clone()];
@@ -295,8 +293,8 @@ proptest! {
     fn json_reads_back((ty, value) in any_value()) {
         let bytes = value.encode(&ty);
         let json = to_json(&ty, &bytes).unwrap();
-        // Jackson reads decimals as doubles; null stands for NaN, infinities and null fields; a duration of
-        // nothing has no text.
+        // Values that JSON can't represent are not compared: Jackson reads decimals as doubles, null stands for NaN, infinities and null
+        // fields, and an empty duration has no text.
         let inexact = ["decimal", "duration"].iter().any(|name| ty.to_string().contains(name));
         if !inexact && !json.contains("null") {
             let again = from_json(&ty, &parse_json(&json).unwrap()).unwrap().unwrap();
@@ -348,7 +346,7 @@ fn months_are_added_in_javas_calendar() {
         |year, month, day| super::civil::days_from_civil(year, month, day) * super::civil::MILLIS_PER_DAY;
     let moved = super::civil::calendar_add_months;
     assert_eq!(moved(day(2000, 2, 29), 12), day(2001, 2, 28));
-    // 1500-02-19 was 1500-02-10 to those who lived then, and 1500 a leap year.
+    // 1500-02-19 was 1500-02-10 in the Julian calendar, and 1500 was a leap year in it.
     assert_eq!(moved(day(1500, 2, 9), 1), day(1500, 3, 10));
     assert_eq!(moved(day(1582, 10, 14), 1), day(1582, 11, 4));
     assert_eq!(moved(day(1582, 10, 15), -12), day(1581, 10, 25));

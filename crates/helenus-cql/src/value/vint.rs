@@ -29,7 +29,7 @@ pub fn write_signed(out: &mut Vec<u8>, value: i64) {
     write_unsigned(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Reads an unsigned integer; gives it and the number of bytes it took, or `None` if there are too few.
+/// Reads an unsigned integer. Returns the integer and the number of its bytes. `None` if there are too few bytes.
 pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let extra = first.leading_ones() as usize;
@@ -44,7 +44,7 @@ pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value, extra + 1))
 }
 
-/// Reads a zigzag encoded signed integer; gives it and the number of bytes it took.
+/// Reads a zigzag encoded signed integer. Returns the integer and the number of its bytes. `None` if there are too few bytes.
 pub fn read_signed(bytes: &[u8]) -> Option<(i64, usize)> {
     let (raw, len) = read_unsigned(bytes)?;
     Some((((raw >> 1) as i64) ^ -((raw & 1) as i64), len))

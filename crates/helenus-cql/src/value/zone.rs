@@ -1,10 +1,10 @@
-//! Time zones by their names in timestamps, as Java's formatters read them: regions of the IANA database, and the usual
-//! abbreviations, each of which stands for a region. Whether summer time holds is decided by the date, not by the name.
+//! Named time zones in timestamps, as Java's formatters read them: regions of the IANA database, and the usual abbreviations of regions.
+//! The date, not the name, decides if daylight saving time applies.
 
 use jiff::civil::DateTime;
 use jiff::tz::{self, TimeZone};
 
-/// Abbreviations and the region that Java takes them for. Those that several countries use mean what they do there.
+/// Abbreviations and their regions in Java. If several countries use an abbreviation, Java chooses the region.
 const ABBREVIATIONS: [(&str, &str); 70] = [
     ("ACDT", "Australia/Adelaide"),
     ("ADT", "America/Halifax"),
@@ -78,11 +78,11 @@ const ABBREVIATIONS: [(&str, &str); 70] = [
     ("ACST", "America/Rio_Branco"),
 ];
 
-/// The zone of that name, spelled exactly so.
+/// Returns the zone of that name, which must match exactly.
 fn zone(name: &str) -> Option<TimeZone> {
     let abbreviation = ABBREVIATIONS.iter().find(|(short, _)| *short == name);
     let region = abbreviation.map_or(name, |(_, region)| region);
-    // Regions of numbers only are offsets with the sign turned round, which Java takes no rest of a name for.
+    // Regions such as `Etc/GMT+1` are fixed offsets with the opposite sign. They are refused, as in Java.
     let is_fixed = region.starts_with("Etc/") && region.contains(['+', '-']);
     tz::db()
         .get(region)
@@ -90,8 +90,8 @@ fn zone(name: &str) -> Option<TimeZone> {
         .filter(|zone| zone.iana_name() == Some(region) && !is_fixed)
 }
 
-/// Milliseconds east of UTC that clocks in the zone showed at a local time, in milliseconds since 1970 as if it were UTC. A time that was
-/// skipped is read with the offset before, one that came twice is the earlier.
+/// Returns the zone's offset at a local time, in milliseconds east of UTC. The local time is in milliseconds since 1970 as if it were UTC.
+/// A skipped local time has the offset before the change. A repeated one is taken as the earlier time. `None` if there is no such zone.
 pub fn offset_millis(name: &str, local_millis: i64) -> Option<i64> {
     let zone = zone(name)?;
     let seconds = local_millis.div_euclid(1_000);

@@ -1,4 +1,4 @@
-//! `java.util.Calendar` and `GregorianCalendar`: fields that are set one by one, and worked out when something is asked for.
+//! `java.util.Calendar` and `GregorianCalendar`. Fields are set one by one, and the other fields are computed on the next read.
 //!
 //! As in Java, a time before 1582-10-15 is in the Julian calendar.
 
@@ -13,7 +13,7 @@ use crate::error::Failure;
 pub(crate) const MILLIS_PER_DAY: i64 = 86_400_000;
 const FIELDS: usize = 17;
 
-/// The fields, in the order of their numbers.
+/// Names of the fields, in the order of their numbers.
 const NAMES: [&str; FIELDS] = [
     "ERA",
     "YEAR",
@@ -52,7 +52,7 @@ pub(super) const MILLISECOND: usize = 14;
 const ZONE_OFFSET: usize = 15;
 const DST_OFFSET: usize = 16;
 
-/// The constant of that name.
+/// Returns the constant of that name.
 pub(crate) fn constant(name: &str) -> Option<i32> {
     if name == "DATE" {
         return Some(DAY_OF_MONTH as i32);
@@ -74,11 +74,11 @@ pub(crate) fn constant(name: &str) -> Option<i32> {
     i32::try_from(number).ok()
 }
 
-/// The first day of the Gregorian calendar, and days from 1970-01-01 to March 1st of the Julian year 0.
+/// The first day of the Gregorian calendar, and March 1st of the Julian year 0, in days since 1970-01-01.
 const GREGORIAN_FROM: i64 = -141_427;
 const JULIAN_EPOCH: i64 = -719_470;
 
-/// Year, month and day: of the Julian calendar before 1582-10-15.
+/// Returns year, month and day. Days before 1582-10-15 are in the Julian calendar.
 pub(crate) fn date_of(day: i64) -> (i64, i64, i64) {
     if day >= GREGORIAN_FROM {
         return civil_from_days(day);
@@ -98,7 +98,7 @@ pub(crate) fn date_of(day: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The day of a date, whose month is 1 to 12 and whose day may be any number.
+/// Returns the day of a date, in days since 1970-01-01. `month` must be 1 to 12, and `day` may be any number.
 pub(crate) fn day_of_date(year: i64, month: i64, day: i64) -> i64 {
     let gregorian = days_from_civil(year, month, day);
     if gregorian >= GREGORIAN_FROM {
@@ -116,10 +116,10 @@ pub(crate) struct Calendar(RefCell<State>);
 struct State {
     zone: Zone,
     is_lenient: bool,
-    /// Milliseconds since 1970-01-01 UTC. `None` if fields were set since.
+    /// Milliseconds since 1970-01-01 UTC. `None` if fields were set since the last computation.
     millis: Option<i64>,
     values: [i64; FIELDS],
-    /// When each field was set: 0 never, 1 worked out, greater is later.
+    /// Order in which the fields were set. 0 for unset fields, 1 for computed ones, and greater for fields set later.
     stamps: [u32; FIELDS],
     next_stamp: u32,
 }
@@ -156,7 +156,7 @@ impl Calendar {
         Calendar(RefCell::new(state))
     }
 
-    /// A copy, as `clone` makes it.
+    /// Returns a copy, as `clone` does.
     pub fn copy(&self) -> Calendar {
         Calendar(RefCell::new(self.0.borrow().clone()))
     }
@@ -181,8 +181,10 @@ impl Calendar {
         self.0.borrow().is_lenient
     }
 
+    /// Returns the time, in milliseconds since 1970-01-01 UTC.
+    ///
     /// # Errors
-    /// It is not lenient, and a field has a value that it can't have.
+    /// The calendar is not lenient, and a field has an invalid value.
     pub fn millis(&self) -> Result<i64, Failure> {
         self.0.borrow_mut().time()
     }
@@ -193,8 +195,10 @@ impl Calendar {
         state.work_out_fields(millis);
     }
 
+    /// Returns the value of a field.
+    ///
     /// # Errors
-    /// There is no such field; as [`millis`](Self::millis).
+    /// There is no such field, or as [`millis`](Self::millis).
     pub fn get(&self, field: i32) -> Result<i32, Failure> {
         let field = field_of(field)?;
         let mut state = self.0.borrow_mut();
@@ -202,6 +206,8 @@ impl Calendar {
         Ok(state.values[field] as i32)
     }
 
+    /// Sets a field.
+    ///
     /// # Errors
     /// There is no such field.
     pub fn set(&self, field: i32, value: i32) -> Result<(), Failure> {
@@ -215,7 +221,7 @@ impl Calendar {
         Ok(())
     }
 
-    /// Makes a field unset, or all of them.
+    /// Clears a field. `None` clears all of them.
     ///
     /// # Errors
     /// There is no such field.
@@ -232,8 +238,10 @@ impl Calendar {
         Ok(())
     }
 
+    /// Adds an amount to a field.
+    ///
     /// # Errors
-    /// There is no such field; as [`millis`](Self::millis).
+    /// There is no such field, or as [`millis`](Self::millis).
     pub fn add(&self, field: i32, amount: i32) -> Result<(), Failure> {
         let field = field_of(field)?;
         let amount = i64::from(amount);
@@ -273,10 +281,10 @@ impl Calendar {
         Ok(())
     }
 
-    /// `getActualMaximum`
+    /// Implements `getActualMaximum`.
     ///
     /// # Errors
-    /// There is no such field; as [`millis`](Self::millis).
+    /// There is no such field, or as [`millis`](Self::millis).
     pub fn actual_maximum(&self, field: i32) -> Result<i32, Failure> {
         let field = field_of(field)?;
         let mut state = self.0.borrow_mut();
@@ -313,7 +321,7 @@ impl Calendar {
     }
 }
 
-/// The day so many months later, in the calendar of its time.
+/// Returns the day so many months later, in the Julian or the Gregorian calendar.
 fn later_month(day: i64, months: i64) -> i64 {
     if day >= GREGORIAN_FROM + 366 {
         let later = add_months(day, months);
@@ -332,12 +340,12 @@ fn later_month(day: i64, months: i64) -> i64 {
 }
 
 impl State {
-    /// Milliseconds east of UTC.
+    /// Returns the zone's offset in milliseconds east of UTC.
     fn offset(&self, millis: i64) -> i64 {
         i64::from(self.zone.offset_at(millis.div_euclid(1000))) * 1000
     }
 
-    /// The time of a local time.
+    /// Converts a local time to UTC, in milliseconds.
     fn at_local(&self, local: i64) -> i64 {
         local - i64::from(self.zone.offset_of_local(local.div_euclid(1000))) * 1000
     }
@@ -372,7 +380,7 @@ impl State {
         self.next_stamp = WORKED_OUT + 1;
     }
 
-    /// The time that the fields say.
+    /// Returns the time that the fields denote, in milliseconds since 1970-01-01 UTC.
     fn time(&mut self) -> Result<i64, Failure> {
         if let Some(millis) = self.millis {
             return Ok(millis);
@@ -402,7 +410,7 @@ impl State {
         Ok(millis)
     }
 
-    /// Refuses values that a field can never have.
+    /// Fails if a field has a value that is never valid.
     fn check(&self) -> Result<(), Failure> {
         let most = [1, 292_278_994, 11, 53, 6, 31, 366, 7, 6, 1, 11, 23, 59, 59, 999];
         for (field, most) in most.into_iter().enumerate() {
@@ -422,7 +430,7 @@ impl State {
         Ok(())
     }
 
-    /// The latest stamp of several fields; 0 if one of them is not set.
+    /// Returns the latest stamp of several fields. 0 if one of the fields is not set.
     fn together(&self, fields: &[usize]) -> u32 {
         let stamps = || fields.iter().map(|field| self.stamps[*field]);
         match stamps().any(|stamp| stamp == 0) {
@@ -431,7 +439,7 @@ impl State {
         }
     }
 
-    /// The day that the fields which were set last say.
+    /// Returns the day that the most recently set fields denote.
     fn day(&self) -> i64 {
         let value = |field: usize, unset: i64| match self.stamps[field] {
             0 => unset,
@@ -462,7 +470,7 @@ impl State {
                 best = place;
             }
         }
-        // Weeks count from Sunday, which is day 1.
+        // Weeks begin on Sunday, which is day 1.
         let (year_there, month_there) = month_after(year, 1, month);
         let first_of_month = || day_of_date(year_there, month_there, 1);
         let first_of_year = || day_of_date(year, 1, 1);
@@ -501,7 +509,8 @@ impl State {
     }
 }
 
-/// The day of the month that is the n-th of a weekday, from the end if n is negative.
+/// Returns the n-th day of the month that has a given weekday. A negative n counts from the month's end. `first` is the first day of the
+/// month.
 fn nth_weekday(first: i64, n: i64, wanted: i64) -> i64 {
     let first_there = first + (wanted - 1 - weekday(first) % 7).rem_euclid(7);
     match n < 0 {

@@ -34,10 +34,10 @@ pub(crate) const DAYS: [&str; 7] = [
     "Sunday",
 ];
 
-/// The largest year of `java.time`.
+/// Maximum absolute value of a year in `java.time`.
 const YEAR_MAX: i64 = 999_999_999;
 
-/// A day and a time of it, in no time zone.
+/// A day and a time of day, without a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Local {
     /// Days since 1970-01-01.
@@ -47,7 +47,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// The time of so many seconds and nanoseconds since 1970-01-01.
+    /// Returns the local time of so many seconds and nanoseconds since 1970-01-01.
     pub fn of_seconds(seconds: i64, nano: i64) -> Local {
         Local {
             day: seconds.div_euclid(SECONDS_PER_DAY),
@@ -55,12 +55,12 @@ impl Local {
         }
     }
 
-    /// Seconds since 1970-01-01.
+    /// Returns seconds since 1970-01-01.
     pub fn seconds(self) -> i64 {
         self.day * SECONDS_PER_DAY + self.nano.div_euclid(NANOS_PER_SECOND)
     }
 
-    /// Nanoseconds of the second.
+    /// Returns the nanoseconds of the second.
     pub fn nano_of_second(self) -> i64 {
         self.nano.rem_euclid(NANOS_PER_SECOND)
     }
@@ -81,13 +81,13 @@ impl Local {
         self.second_of_day() % 60
     }
 
-    /// Year, month and day of the month.
+    /// Returns year, month and day of the month.
     pub fn date(self) -> (i64, i64, i64) {
         civil_from_days(self.day)
     }
 }
 
-/// The day of the week: 1 is Monday.
+/// Returns the day of the week: 1 is Monday.
 pub(crate) fn weekday(day: i64) -> i64 {
     (day + 3).rem_euclid(7) + 1
 }
@@ -101,7 +101,7 @@ pub(crate) fn days_in_year(year: i64) -> i64 {
     days_from_civil(year + 1, 1, 1) - days_from_civil(year, 1, 1)
 }
 
-/// Year and week as the United States count them: a week begins on Sunday, the first has January 1st.
+/// Returns year and week as the United States count them. A week begins on Sunday, and the first week contains January 1st.
 pub(crate) fn week_of_year(day: i64) -> (i64, i64) {
     let (year, ..) = civil_from_days(day);
     let first_week = |year| {
@@ -114,20 +114,20 @@ pub(crate) fn week_of_year(day: i64) -> (i64, i64) {
     }
 }
 
-/// Week of the month as the United States count them.
+/// Returns the week of the month as the United States count it.
 pub(crate) fn week_of_month(day: i64) -> i64 {
     let (.., day_of_month) = civil_from_days(day);
     let first = day - (day_of_month - 1);
     (day_of_month - 1 + weekday(first) % 7) / 7 + 1
 }
 
-/// The month so many months later, counted from 1.
+/// Returns the year and the month (from 1) so many months later.
 pub(crate) fn month_after(year: i64, month: i64, months: i64) -> (i64, i64) {
     let all = year * 12 + (month - 1) + months;
     (all.div_euclid(12), all.rem_euclid(12) + 1)
 }
 
-/// The day so many months later; the last of the month if that is shorter.
+/// Returns the day so many months later. If that month is shorter, returns the month's last day.
 pub(crate) fn add_months(day: i64, months: i64) -> i64 {
     let (year, month, of_month) = civil_from_days(day);
     let (year, month) = month_after(year, month, months);
@@ -141,8 +141,10 @@ pub(crate) fn out_of_range(field: &str, valid: &str, value: i64) -> Failure {
     )
 }
 
+/// Checks the value of a field.
+///
 /// # Errors
-/// The value is not one of the field's.
+/// The value is out of the field's range.
 pub(crate) fn check_field(field: &str, value: i64, least: i64, most: i64) -> Result<(), Failure> {
     match (least..=most).contains(&value) {
         true => Ok(()),
@@ -150,10 +152,10 @@ pub(crate) fn check_field(field: &str, value: i64, least: i64, most: i64) -> Res
     }
 }
 
-/// The day of that date.
+/// Returns the day of a date, in days since 1970-01-01.
 ///
 /// # Errors
-/// There is none.
+/// There is no such date.
 pub(crate) fn day_of(year: i64, month: i64, day: i64) -> Result<i64, Failure> {
     check_year(year)?;
     check_field("MonthOfYear", month, 1, 12)?;
@@ -173,8 +175,10 @@ pub(crate) fn day_of(year: i64, month: i64, day: i64) -> Result<i64, Failure> {
     Ok(days_from_civil(year, month, day))
 }
 
+/// Checks a year.
+///
 /// # Errors
-/// The year is beyond those of `java.time`.
+/// The year is out of the range of `java.time`.
 pub(crate) fn check_year(year: i64) -> Result<(), Failure> {
     match year.abs() <= YEAR_MAX {
         true => Ok(()),
@@ -182,10 +186,10 @@ pub(crate) fn check_year(year: i64) -> Result<(), Failure> {
     }
 }
 
-/// The day, if its year is one of `java.time`.
+/// Returns the day, if its year is in the range of `java.time`.
 ///
 /// # Errors
-/// The value is beyond the limits.
+/// The day is out of range.
 pub(crate) fn checked_day(day: i128) -> Result<i64, Failure> {
     const DAYS_MAX: i128 = 365_243_000_000;
     let day = i64::try_from(day)

@@ -33,6 +33,8 @@ fn items_of(pattern: &str) -> Result<Vec<Item>, Failure> {
 }
 
 impl DateFormat {
+    /// Creates a format from a pattern.
+    ///
     /// # Errors
     /// The pattern has a letter without a meaning.
     pub fn new(pattern: &str) -> Result<DateFormat, Failure> {
@@ -48,6 +50,8 @@ impl DateFormat {
         self.pattern.borrow().clone()
     }
 
+    /// Replaces the pattern.
+    ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn apply(&self, pattern: &str) -> Result<(), Failure> {
@@ -56,10 +60,10 @@ impl DateFormat {
         Ok(())
     }
 
-    /// The text of a time.
+    /// Returns the text of a time.
     ///
     /// # Errors
-    /// The pattern has the whole name of a time zone.
+    /// The pattern has the full name of a time zone.
     pub fn format(&self, millis: i64) -> Result<String, Failure> {
         let zone = self.zone.borrow();
         let mut out = String::new();
@@ -72,7 +76,7 @@ impl DateFormat {
         Ok(out)
     }
 
-    /// The time of a text. As in Java, what stands behind it is not looked at.
+    /// Parses a time. As in Java, text behind the time is ignored.
     ///
     /// # Errors
     /// `ParseException`
@@ -122,7 +126,7 @@ fn is_numeric(letter: char, count: usize) -> bool {
     }
 }
 
-/// A field of a time as text.
+/// Returns a field of a time as text.
 fn field(millis: i64, zone: &Zone, letter: char, count: usize) -> Result<String, Failure> {
     let second = millis.div_euclid(1000);
     let offset = zone.offset_at(second);
@@ -205,7 +209,8 @@ impl Reader<'_> {
         self.calendar.set(field, value).ok()
     }
 
-    /// A number: all digits that follow, or so many if another number follows at once. With the digits that it had.
+    /// Reads a number, and returns the number and its digits' count. `digits_max` is the exact number of digits if another number follows
+    /// directly. If it is `None`, all following digits are read.
     fn number(&mut self, digits_max: Option<usize>) -> Option<(i64, usize)> {
         let begin = self.at;
         if digits_max.is_none() && self.rest().starts_with('-') {
@@ -298,7 +303,7 @@ impl Reader<'_> {
     }
 }
 
-/// The offset of an abbreviation, whatever the time of the year.
+/// Returns the offset of an abbreviation, in seconds east of UTC. The time of the year does not matter.
 fn abbreviation(name: &str) -> Option<i32> {
     let hours = match name {
         "EST" | "CDT" => -5,
@@ -316,7 +321,7 @@ fn abbreviation(name: &str) -> Option<i32> {
     Some(hours * 3600)
 }
 
-/// A year of two digits: within 80 years before now and 20 after.
+/// Returns the full year of a two-digit year. The result is at most 80 years before now and 20 years after.
 fn century(year: i64) -> i64 {
     let now = jiff::Timestamp::now().as_second().div_euclid(86_400);
     let first = date_of(now).0 - 80;

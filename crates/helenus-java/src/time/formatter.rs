@@ -15,6 +15,8 @@ fn unsupported(field: &str) -> Failure {
     )
 }
 
+/// Returns the text of a value.
+///
 /// # Errors
 /// The value lacks a field of the format.
 pub(crate) fn format(formatter: &Formatter, value: &Temporal) -> Result<String, Failure> {
@@ -62,7 +64,7 @@ fn iso_text(iso: Iso, value: &Temporal) -> Result<String, Failure> {
     }
 }
 
-/// As `ISO_LOCAL_DATE_TIME` has it: always with seconds.
+/// Returns the text of `ISO_LOCAL_DATE_TIME`, always with seconds.
 fn with_seconds(local: Local) -> String {
     let text = date_time_text(local);
     match local.nano % (60 * NANOS_PER_SECOND) {
@@ -78,7 +80,7 @@ fn offset_of(value: &Temporal) -> Option<i32> {
     }
 }
 
-/// A field of a value as text.
+/// Returns a field of a value as text.
 fn field(value: &Temporal, letter: char, count: usize) -> Result<String, Failure> {
     let has_date = matches!(
         value,

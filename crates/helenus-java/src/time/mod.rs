@@ -1,5 +1,5 @@
-//! Values of `java.time`, and of the older `java.util.Calendar`, `java.util.TimeZone` and `java.text.SimpleDateFormat`, in the calendar and
-//! with the names of the United States, as a server without settings of its own has them. The default time zone is UTC. The methods
+//! Values of `java.time`, and of the older `java.util.Calendar`, `java.util.TimeZone` and `java.text.SimpleDateFormat`. The calendar and
+//! the names are those of the United States, which a server without a configured locale uses. The default time zone is UTC. The methods
 //! that functions call are in [`crate::time_library`].
 
 pub(crate) mod calendar;

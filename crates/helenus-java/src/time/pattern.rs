@@ -1,5 +1,5 @@
-//! Patterns of dates and times: letters, and text between them; and `DateTimeFormatter`, which has one. What a letter stands for, the
-//! two kinds of formatters say.
+//! Patterns of dates and times, which are letters with text between them, and `DateTimeFormatter`, which has a pattern. The two kinds of
+//! formatters define the meaning of the letters.
 
 use std::rc::Rc;
 
@@ -9,17 +9,17 @@ use crate::error::Failure;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Literal(String),
-    /// A letter, and how often it stands there.
+    /// A letter, and the number of its repetitions.
     Field(char, usize),
 }
 
-/// Most letters of a pattern in a row: each makes a place of the text.
+/// Maximum repetitions of a letter in a pattern. Each one can add a character to the text.
 const COUNT_MAX: usize = 255;
 
-/// Takes a pattern apart.
+/// Splits a pattern into its items.
 ///
 /// # Errors
-/// A quote has no end, or a letter is none of `letters`.
+/// A quote has no end, or a letter is not among `letters`.
 pub(crate) fn items(
     pattern: &str,
     letters: &str,
@@ -64,12 +64,12 @@ pub(crate) fn items(
     Ok(items)
 }
 
-/// The first letters of a name.
+/// Returns the first `len` letters of a name.
 pub(crate) fn short(name: &str, len: usize) -> &str {
     name.get(..len).unwrap_or(name)
 }
 
-/// The place of the longest of these names that the text begins with, whatever its case, and the name's length.
+/// Returns the index and the length of the longest name that the text begins with, ignoring case.
 pub(crate) fn name_at(text: &str, names: &[&str], is_short: bool) -> Option<(usize, usize)> {
     let begins = |name: &str| {
         let begin = text.get(..name.len());
@@ -82,13 +82,13 @@ pub(crate) fn name_at(text: &str, names: &[&str], is_short: bool) -> Option<(usi
     Some((longest.0, len(longest.1)))
 }
 
-/// The letters that are understood. Those of localised weeks, narrow names, padding and optional parts are refused.
+/// The supported letters. Those of localised weeks, narrow names, padding and optional parts are refused.
 const LETTERS: &str = "GuyDMLdQqYwWEaKkHhmsSAnNVzXxZ";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Formatter {
     pub form: Form,
-    /// The zone that instants are shown in. `None` if they can't be.
+    /// The zone in which instants are shown. `None` if they can't be shown.
     pub zone: Option<Zone>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) enum Form {
     Iso(Iso),
 }
 
-/// The formats with names of their own.
+/// The predefined formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Iso {
     LocalDate,
@@ -125,7 +125,7 @@ fn illegal(message: String) -> Failure {
 }
 
 impl Formatter {
-    /// The constant of that name.
+    /// Returns the constant of that name.
     pub fn constant(name: &str) -> Option<Formatter> {
         let found = NAMED.iter().find(|(constant, _)| *constant == name)?;
         Some(Formatter::iso(found.1))
@@ -134,12 +134,12 @@ impl Formatter {
     fn iso(iso: Iso) -> Formatter {
         Formatter {
             form: Form::Iso(iso),
-            // Instants need no zone there, those of other formats do.
+            // `ISO_INSTANT` needs no zone. The other formats can't show instants without one.
             zone: None,
         }
     }
 
-    /// The formatter that a class's `parse` uses without another.
+    /// Returns the default formatter of a class's `parse`.
     pub fn of_class(class: &str) -> Formatter {
         Formatter::iso(match class {
             "time.LocalDate" => Iso::LocalDate,
@@ -150,10 +150,10 @@ impl Formatter {
         })
     }
 
-    /// `ofPattern`
+    /// Implements `ofPattern`.
     ///
     /// # Errors
-    /// A letter has no meaning, or is not understood.
+    /// A letter has no meaning, or is not supported.
     pub fn of_pattern(pattern: &str) -> Result<Formatter, Failure> {
         if let Some(sign) = pattern.chars().find(|char| "[]{}#".contains(*char)) {
             return Err(Failure::thrown(

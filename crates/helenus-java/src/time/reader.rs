@@ -8,17 +8,17 @@ use super::temporal::Temporal;
 use super::zone::{Zone, parse_offset};
 use crate::error::Failure;
 
-/// Values that were read.
+/// The fields that were parsed. `None` for fields that the text does not have.
 #[derive(Debug, Default)]
 struct Parsed {
-    /// A day that the month lacks is refused.
+    /// True if a day that the month lacks is refused.
     is_strict: bool,
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
     day_of_year: Option<i64>,
     hour: Option<i64>,
-    /// 0 to 11
+    /// Hour of the half day, 0 to 11.
     hour_of_half: Option<i64>,
     is_afternoon: Option<bool>,
     minute: Option<i64>,
@@ -29,10 +29,10 @@ struct Parsed {
     zone: Option<Zone>,
 }
 
-/// Reads a value of a class.
+/// Parses a value of a class.
 ///
 /// # Errors
-/// The text is not of the format, or has no such value.
+/// The text does not match the format, or is not a valid value.
 pub(crate) fn parse(formatter: &Formatter, text: &str, class: &str) -> Result<Temporal, Failure> {
     let mut parsed = Parsed {
         is_strict: matches!(formatter.form, Form::Iso(_)),
@@ -68,7 +68,7 @@ pub(crate) fn parse(formatter: &Formatter, text: &str, class: &str) -> Result<Te
     })
 }
 
-/// Reads a text from left to right; `None` at the first place that does not fit.
+/// Reads a text from left to right. Methods return `None` if the text does not match.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -83,7 +83,7 @@ impl Reader<'_> {
         self.rest().starts_with(text).then(|| self.at += text.len())
     }
 
-    /// A number of so many digits.
+    /// Reads a number of `least` to `most` digits.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
         let digits = self
             .rest()
@@ -99,7 +99,7 @@ impl Reader<'_> {
         Some(number)
     }
 
-    /// A year of four digits, or of more behind a sign.
+    /// Reads a year of four digits, or of more digits behind a sign.
     fn year(&mut self) -> Option<i64> {
         let begin = self.at;
         let sign = match self.rest().bytes().next()? {
@@ -265,7 +265,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A year of so many digits at least, of more only behind a sign.
+    /// Reads a year of exactly `least` digits, or of four or more digits behind a sign.
     fn year_at_least(&mut self, least: usize) -> Option<i64> {
         match self.rest().starts_with(['+', '-']) {
             true => self.year(),
@@ -274,7 +274,7 @@ impl Reader<'_> {
     }
 }
 
-/// The digits that the fields which follow at once are sure to need.
+/// Returns the minimum number of digits of the numeric fields that follow directly.
 fn following_digits(items: &[Item]) -> usize {
     let fields = items.iter().map_while(|item| match item {
         Item::Field(letter, count)
@@ -319,11 +319,11 @@ impl Parsed {
         check("SecondOfMinute", self.second, 0, 59)
     }
 
-    /// The day that was read.
+    /// Returns the parsed day. `None` if the text has no day.
     fn day(&self) -> Result<Option<i64>, String> {
         let Some(year) = self.year else { return Ok(None) };
         if let (Some(month), Some(day)) = (self.month, self.day) {
-            // By a pattern, a day that the month lacks is its last.
+            // With a pattern, a day that the month lacks becomes the month's last day.
             let last = days_in_month(year, month);
             let day = if self.is_strict { day } else { day.min(last) };
             let day = civil::day_of(year, month, day).map_err(message_of)?;
@@ -334,7 +334,7 @@ impl Parsed {
             .map(|of_year| days_from_civil(year, 1, 1) + of_year - 1))
     }
 
-    /// The time of day that was read.
+    /// Returns the parsed time of day. `None` if the text has no time.
     fn time(&self) -> Option<i64> {
         let hour = match (self.hour, self.hour_of_half, self.is_afternoon) {
             (Some(hour), ..) => hour,

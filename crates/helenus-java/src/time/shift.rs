@@ -17,7 +17,7 @@ fn unsupported(unit: Unit) -> Failure {
     )
 }
 
-/// The seconds and nanoseconds so many nanoseconds later.
+/// Returns the time so many nanoseconds later, in seconds and nanoseconds.
 fn later(seconds: i64, nano: i64, nanos: i128) -> Result<(i64, i64), Failure> {
     let all = i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nano) + nanos;
     let per_second = i128::from(NANOS_PER_SECOND);
@@ -36,7 +36,7 @@ fn local_later(local: Local, nanos: i128) -> Result<Local, Failure> {
     })
 }
 
-/// The day so many days or months later.
+/// Returns the day so many units later. The unit is a day or longer.
 fn day_later(day: i64, amount: i64, unit: Unit) -> Result<i64, Failure> {
     if let Some(months) = unit.months() {
         let months = amount.checked_mul(months).ok_or_else(too_large)?;
@@ -49,10 +49,10 @@ fn day_later(day: i64, amount: i64, unit: Unit) -> Result<i64, Failure> {
 }
 
 impl Temporal {
-    /// The point in time so many units later.
+    /// Returns the point in time so many units later.
     ///
     /// # Errors
-    /// It does not have the unit, or the result is out of range.
+    /// The point in time does not have the unit, or the result is out of range.
     pub fn plus(&self, amount: i64, unit: Unit) -> Result<Temporal, Failure> {
         let nanos = unit.nanos().map(|nanos| i128::from(nanos) * i128::from(amount));
         Ok(match (self, nanos) {
@@ -104,7 +104,7 @@ impl Temporal {
         })
     }
 
-    /// The point in time a duration or a period later, or earlier.
+    /// Returns the point in time that is later by a duration or a period, or earlier if `sign` is -1.
     ///
     /// # Errors
     /// As [`plus`](Self::plus).
@@ -134,7 +134,7 @@ impl Temporal {
         }
     }
 
-    /// One of the same class with another day and time.
+    /// Returns a value of the same class with another day and time.
     pub fn with_local(&self, local: Local) -> Temporal {
         match self {
             Temporal::Instant(..) => Temporal::Instant(local.seconds(), local.nano_of_second()),
@@ -146,10 +146,10 @@ impl Temporal {
         }
     }
 
-    /// One with another value of a field: `withDayOfMonth` and so on. `None` if there is no such field.
+    /// Returns a copy with another value of a field, as `withDayOfMonth` and similar methods do. `None` if there is no such field.
     ///
     /// # Errors
-    /// The field can't have the value.
+    /// The value is out of the field's range.
     pub fn with(&self, field: &str, value: i64) -> Result<Option<Temporal>, Failure> {
         let Some(local) = self.local() else {
             return Ok(None);
@@ -207,7 +207,7 @@ impl Temporal {
         Ok(Some(self.with_local(changed)))
     }
 
-    /// `truncatedTo`
+    /// Implements `truncatedTo`.
     ///
     /// # Errors
     /// The unit is longer than a day.
@@ -227,7 +227,7 @@ impl Temporal {
         }))
     }
 
-    /// Whole units from one point in time to another.
+    /// Returns the whole units from one point in time to another.
     ///
     /// # Errors
     /// One of them does not have the unit, or they are of different classes.
@@ -277,7 +277,7 @@ impl Temporal {
     }
 }
 
-/// The day of what has one.
+/// Returns the day of a value that has one.
 fn day_part(temporal: &Temporal) -> Result<i64, Failure> {
     match temporal {
         Temporal::Date(_) | Temporal::DateTime(_) | Temporal::Zoned(..) => {
@@ -299,14 +299,14 @@ fn no_conversion(from: &Temporal, class: &str) -> Failure {
     )
 }
 
-/// Whole units of so many nanoseconds between two times.
+/// Returns the whole units between two times. A unit has `nanos` nanoseconds.
 fn whole(from: (i64, i64), to: (i64, i64), nanos: i64) -> Result<i64, Failure> {
     let all =
         |(seconds, nano): (i64, i64)| i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nano);
     i64::try_from((all(to) - all(from)) / i128::from(nanos)).map_err(|_| too_large())
 }
 
-/// Whole months between two times.
+/// Returns the whole months between two times.
 pub(crate) fn months_between(from: Local, to: Local) -> i64 {
     let place = |local: Local| {
         let (year, month, day) = local.date();
@@ -321,7 +321,7 @@ pub(crate) fn months_between(from: Local, to: Local) -> i64 {
     }
 }
 
-/// `Period.between`
+/// Implements `Period.between`.
 pub(crate) fn period_between(from: i64, to: i64) -> Temporal {
     let place = |day| {
         let (year, month, of_month) = Local { day, nano: 0 }.date();

@@ -1,4 +1,4 @@
-//! Values of `java.time`, none of which can be changed.
+//! Immutable values of `java.time`.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -21,7 +21,7 @@ pub(crate) enum Temporal {
     DateTime(Local),
     /// A `ZonedDateTime`: seconds since 1970-01-01 UTC, nanoseconds of the second, and the zone.
     Zoned(i64, i64, Zone),
-    /// Seconds, which may be negative, and nanoseconds, which may not.
+    /// Seconds, which may be negative, and nanoseconds, which are never negative.
     Duration(i64, i64),
     Period {
         years: i64,
@@ -30,18 +30,18 @@ pub(crate) enum Temporal {
     },
     Zone(Zone),
     Unit(Unit),
-    /// Place in [`TIME_UNITS`].
+    /// Index in [`TIME_UNITS`].
     TimeUnit(usize),
     /// 1 is Monday.
     DayOfWeek(i64),
     Month(i64),
     Formatter(Formatter),
-    /// The texts of the United States are the only ones.
+    /// A locale. All of them use the texts of the United States.
     Locale,
 }
 
 impl Temporal {
-    /// The last part of its class's name, as [`crate::classes`] has it.
+    /// Returns the short name of the value's class, as [`crate::classes`] defines it.
     pub fn class(&self) -> &'static str {
         match self {
             Temporal::Instant(..) => "Instant",
@@ -65,7 +65,8 @@ impl Temporal {
         }
     }
 
-    /// Day and time of day. Those without a day have day 0, those without a time midnight. `None` of what is no point in time.
+    /// Returns day and time of day. Values without a day have day 0, those without a time have midnight. `None` if the value is not a point
+    /// in time.
     pub fn local(&self) -> Option<Local> {
         Some(match self {
             Temporal::Instant(seconds, nano) => Local::of_seconds(*seconds, *nano),
@@ -79,7 +80,7 @@ impl Temporal {
         })
     }
 
-    /// Seconds and nanoseconds since 1970-01-01 UTC. `None` of what has no zone.
+    /// Returns seconds and nanoseconds since 1970-01-01 UTC. `None` for values without a zone.
     pub fn instant(&self) -> Option<(i64, i64)> {
         match self {
             Temporal::Instant(seconds, nano) | Temporal::Zoned(seconds, nano, _) => Some((*seconds, *nano)),
@@ -87,19 +88,19 @@ impl Temporal {
         }
     }
 
-    /// A local time in a zone.
+    /// Returns the `ZonedDateTime` of a local time in a zone.
     pub fn zoned(local: Local, zone: Zone) -> Temporal {
         let second = local.seconds() - i64::from(zone.offset_of_local(local.seconds()));
         Temporal::Zoned(second, local.nano_of_second(), zone)
     }
 
-    /// The duration of so many nanoseconds.
+    /// Returns the duration of so many nanoseconds.
     pub fn duration(nanos: i128) -> Temporal {
         let second = i128::from(NANOS_PER_SECOND);
         Temporal::Duration(nanos.div_euclid(second) as i64, nanos.rem_euclid(second) as i64)
     }
 
-    /// As `compareTo`. `None` if the two can't be compared.
+    /// Compares two values as `compareTo` does. `None` if the two can't be compared.
     pub fn compare(&self, other: &Temporal) -> Option<Ordering> {
         Some(match (self, other) {
             (Temporal::Duration(a, b), Temporal::Duration(c, d)) => (a, b).cmp(&(c, d)),
@@ -115,7 +116,8 @@ impl Temporal {
         })
     }
 
-    /// What `compareTo` gives: of dates the difference of the first parts that differ, of constants that of their numbers.
+    /// Returns the number that `compareTo` returns. For dates, it is the difference of the first parts that differ. For constants, it is
+    /// the difference of their numbers.
     pub fn difference(&self, other: &Temporal) -> Option<i64> {
         if let (Some((_, a)), Some((_, b))) = (self.constant(), other.constant()) {
             return Some(a - b);
@@ -131,7 +133,7 @@ impl Temporal {
         self.compare(other).map(|order| order as i64)
     }
 
-    /// The name and the number of an enum's constant. `None` of other classes.
+    /// Returns the name and the number of an enum's constant. `None` for values of other classes.
     pub fn constant(&self) -> Option<(String, i64)> {
         let at = |names: &[&str], number: i64| {
             let name = usize::try_from(number - 1).ok().and_then(|at| names.get(at));
@@ -149,7 +151,7 @@ impl Temporal {
         }
     }
 
-    /// As `toString`.
+    /// Returns the value's `toString`.
     pub fn shown(&self) -> String {
         match self {
             Temporal::Instant(seconds, nano) => instant_text(*seconds, *nano),
@@ -185,7 +187,7 @@ impl Temporal {
     }
 }
 
-/// Three, six or nine digits behind a point; nothing for 0.
+/// Returns three, six or nine digits behind a point. Empty for 0.
 fn fraction(nano: i64) -> String {
     match nano {
         0 => String::new(),
@@ -195,7 +197,7 @@ fn fraction(nano: i64) -> String {
     }
 }
 
-/// Hours and minutes, and seconds if there are some or they are wanted.
+/// Returns hours and minutes. Seconds are added if they are not zero, or if `has_seconds` is set.
 pub(crate) fn time_text(nano_of_day: i64, has_seconds: bool) -> String {
     let local = Local {
         day: 0,
@@ -222,7 +224,7 @@ fn duration_text(seconds: i64, nano: i64) -> String {
     if seconds == 0 && nano == 0 {
         return "PT0S".to_owned();
     }
-    // Cut off towards zero, so that all parts have the same sign.
+    // Seconds are rounded towards zero, so that all parts have the same sign.
     let mut whole = seconds;
     if seconds < 0 && nano > 0 {
         whole += 1;
@@ -256,7 +258,7 @@ fn duration_text(seconds: i64, nano: i64) -> String {
     text
 }
 
-/// The midnight that a day begins with in a zone.
+/// Returns the time at which a day begins in a zone, in seconds since 1970-01-01 UTC.
 pub(crate) fn start_of_day(day: i64, zone: &Zone) -> i64 {
     let local = day * SECONDS_PER_DAY;
     local - i64::from(zone.offset_of_local(local))

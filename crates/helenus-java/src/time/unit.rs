@@ -37,7 +37,7 @@ const UNITS: [(Unit, &str, &str); 13] = [
 ];
 
 impl Unit {
-    /// The constant of that name.
+    /// Returns the constant of that name.
     pub fn constant(name: &str) -> Option<Unit> {
         UNITS
             .iter()
@@ -45,7 +45,7 @@ impl Unit {
             .map(|(unit, ..)| *unit)
     }
 
-    /// The unit that methods such as `plusDays` are named after.
+    /// Returns the unit with the name that methods such as `plusDays` contain.
     pub fn named(name: &str) -> Option<Unit> {
         UNITS
             .iter()
@@ -58,12 +58,12 @@ impl Unit {
         found.map_or(("", ""), |(_, constant, shown)| (constant, shown))
     }
 
-    /// `name`
+    /// Implements `name`.
     pub fn constant_name(self) -> &'static str {
         self.entry().0
     }
 
-    /// `toString`
+    /// Implements `toString`.
     pub fn shown(self) -> &'static str {
         self.entry().1
     }
@@ -72,7 +72,7 @@ impl Unit {
         self as i32
     }
 
-    /// Its nanoseconds, up to a week. `None` for longer ones, which are counted in months.
+    /// Returns the unit's nanoseconds. `None` for units longer than a week, which are counted in months.
     pub fn nanos(self) -> Option<i64> {
         Some(match self {
             Unit::Nanos => 1,
@@ -88,7 +88,7 @@ impl Unit {
         })
     }
 
-    /// Its months. `None` for shorter ones.
+    /// Returns the unit's months. `None` for shorter units.
     pub fn months(self) -> Option<i64> {
         Some(match self {
             Unit::Months => 1,
@@ -99,13 +99,13 @@ impl Unit {
         })
     }
 
-    /// True for those that are parts of a day.
+    /// Returns true for units shorter than a day.
     pub fn is_of_time(self) -> bool {
         self < Unit::Days
     }
 }
 
-/// A `TimeUnit`, by its number.
+/// The constants of `TimeUnit`, in their order: name, conversion method, and nanoseconds.
 pub(crate) const TIME_UNITS: [(&str, &str, i64); 7] = [
     ("NANOSECONDS", "toNanos", 1),
     ("MICROSECONDS", "toMicros", 1_000),
@@ -116,7 +116,8 @@ pub(crate) const TIME_UNITS: [(&str, &str, i64); 7] = [
     ("DAYS", "toDays", NANOS_PER_DAY),
 ];
 
-/// An amount in units of `from` nanoseconds, in those of `to`: cut off, and no further than `long` reaches.
+/// Converts an amount from units of `from` nanoseconds to units of `to`. The result is rounded towards zero and limited to the range of
+/// `long`.
 pub(crate) fn converted(amount: i64, from: i64, to: i64) -> i64 {
     let all = i128::from(amount) * i128::from(from) / i128::from(to);
     i64::try_from(all).unwrap_or(match all < 0 {

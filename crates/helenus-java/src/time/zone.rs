@@ -8,7 +8,7 @@ use jiff::tz::{self, TimeZone};
 
 use crate::error::Failure;
 
-/// The class that a zone is an object of.
+/// The class of a zone object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneClass {
     ZoneId,
@@ -36,7 +36,7 @@ impl PartialEq for Zone {
     }
 }
 
-/// The short names that Java still knows, and the regions that they stand for.
+/// The short names that Java still supports, and their regions.
 const SHORT: [(&str, &str); 25] = [
     ("ACT", "Australia/Darwin"),
     ("AET", "Australia/Sydney"),
@@ -70,7 +70,7 @@ fn region(name: &str) -> Option<Rules> {
     (zone.iana_name() == Some(name)).then_some(Rules::Region(zone))
 }
 
-/// `+01:00`; `Z` for none.
+/// Returns the id of an offset: `+01:00`, or `Z` for 0.
 pub(crate) fn offset_id(seconds: i32) -> String {
     match seconds {
         0 => "Z".to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn offset_id(seconds: i32) -> String {
     }
 }
 
-/// Hours and minutes, and seconds if there are some.
+/// Returns the offset as hours and minutes, and seconds if they are not zero.
 pub(crate) fn offset_text(seconds: i32, separator: &str) -> String {
     let sign = if seconds < 0 { '-' } else { '+' };
     let all = seconds.unsigned_abs();
@@ -90,7 +90,7 @@ pub(crate) fn offset_text(seconds: i32, separator: &str) -> String {
     }
 }
 
-/// Reads `+1`, `+01`, `+01:30` or `+0130`; the seconds. `None` if it is none of them.
+/// Parses `+1`, `+01`, `+01:30` or `+0130`, and returns the seconds. `None` if the text has none of these forms.
 pub(crate) fn parse_offset(text: &str) -> Option<i32> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -125,7 +125,7 @@ impl Zone {
         }
     }
 
-    /// A `ZoneOffset`.
+    /// Returns a `ZoneOffset`.
     pub fn offset(seconds: i32) -> Zone {
         Zone::fixed(&offset_id(seconds), seconds, ZoneClass::ZoneOffset)
     }
@@ -138,7 +138,7 @@ impl Zone {
         }
     }
 
-    /// `ZoneId.of`
+    /// Implements `ZoneId.of`.
     ///
     /// # Errors
     /// There is no such zone.
@@ -177,7 +177,7 @@ impl Zone {
         })
     }
 
-    /// `TimeZone.getTimeZone`: GMT if there is no such zone.
+    /// Implements `TimeZone.getTimeZone`. The result is GMT if there is no such zone.
     pub fn of_time_zone(id: &str) -> Zone {
         let class = ZoneClass::TimeZone;
         let short = SHORT.iter().find(|(short, _)| *short == id);
@@ -195,7 +195,7 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a time.
+    /// Returns the offset at a time, in seconds east of UTC.
     pub fn offset_at(&self, second: i64) -> i32 {
         match &self.rules {
             Rules::Fixed(seconds) => *seconds,
@@ -203,7 +203,8 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at a local time. A time that was skipped is read with the offset before, one that came twice is the earlier.
+    /// Returns the offset at a local time, in seconds east of UTC. A skipped local time has the offset before the change. A repeated one is
+    /// taken as the earlier time.
     pub fn offset_of_local(&self, local_second: i64) -> i32 {
         let zone = match &self.rules {
             Rules::Fixed(seconds) => return *seconds,
@@ -220,12 +221,12 @@ impl Zone {
         }
     }
 
-    /// The offset without summer time.
+    /// Returns the offset without daylight saving time, in seconds east of UTC.
     pub fn raw_offset(&self) -> i32 {
         match &self.rules {
             Rules::Fixed(seconds) => *seconds,
             Rules::Region(zone) => {
-                // Of a year, the time without summer time.
+                // At one of two times half a year apart, there is no daylight saving time.
                 let now = Timestamp::now();
                 let half = now
                     .checked_add(jiff::SignedDuration::from_hours(24 * 182))
@@ -239,7 +240,7 @@ impl Zone {
         }
     }
 
-    /// The short name at a time: `UTC`, `CET`.
+    /// Returns the zone's short name at a time: `UTC`, `CET`.
     pub fn short_name(&self, second: i64) -> String {
         let shown = match &self.rules {
             Rules::Fixed(_) => return self.id.to_string(),

@@ -12,7 +12,7 @@ use crate::value::{EvalResult, LookupResult, Value};
 
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
-/// The milliseconds of an instant.
+/// Returns the milliseconds of an instant.
 ///
 /// # Errors
 /// The milliseconds are too many for a `Date`.
@@ -23,7 +23,7 @@ pub(crate) fn millis_of(seconds: i64, nano: i64) -> Result<i64, Failure> {
     millis.ok_or_else(|| Failure::thrown("java.lang.ArithmeticException", "long overflow"))
 }
 
-/// The time of year (since 1900), month (from 0), day, hour, minute and second, each of which may be any number.
+/// Returns the time of year (since 1900), month (from 0), day, hour, minute and second, in milliseconds. Each part may be any number.
 fn of_parts(parts: &[i64]) -> i64 {
     let part = |at: usize| parts.get(at).copied().unwrap_or(0);
     let (year, month) = month_after(part(0) + 1900, 1, part(1));
@@ -31,10 +31,10 @@ fn of_parts(parts: &[i64]) -> i64 {
     day * MILLIS_PER_DAY + ((part(3) * 60 + part(4)) * 60 + part(5)) * 1000
 }
 
-/// `new Date(…)` of several numbers.
+/// Implements `new Date(…)` with several numbers.
 ///
 /// # Errors
-/// One of them is no `int`.
+/// One of them is not an `int`.
 pub(crate) fn create(parts: &[Value]) -> EvalResult {
     let parts = parts.iter().map(|part| part.to_int().map(i64::from));
     Ok(Value::date(of_parts(&parts.collect::<Result<Vec<_>, _>>()?)))
@@ -51,7 +51,7 @@ fn parts_of(millis: i64) -> Result<Vec<i64>, Failure> {
     Ok(parts)
 }
 
-/// Methods that look at the parts of a date, or set one; `None` if the method is no such one.
+/// Calls a method that returns or sets a part of a date. `None` if there is no such method.
 pub(crate) fn call(millis: &Rc<RefCell<i64>>, method: &str, arguments: &[Value]) -> LookupResult {
     let now = *millis.borrow();
     let place = |name: &str| {

@@ -9,7 +9,7 @@ use crate::time::temporal::Temporal;
 use crate::time::zone::{Zone, ZoneClass};
 use crate::value::{LookupResult, Value};
 
-/// The zone that an argument stands for.
+/// Returns the zone that an argument denotes.
 fn zone(value: &Value) -> Result<Zone, Failure> {
     match value {
         Value::Temporal(temporal) => match temporal.as_ref() {
@@ -24,7 +24,7 @@ fn zone_value(zone: &Zone) -> Value {
     Value::temporal(Temporal::Zone(zone.as_class(ZoneClass::TimeZone)))
 }
 
-/// Methods of a `Calendar`.
+/// Calls a method of a `Calendar`.
 pub(crate) fn calendar(calendar: &Rc<Calendar>, method: &str, arguments: &[Value]) -> LookupResult {
     let done = |result: Result<(), Failure>| result.map(|()| Some(Value::Null));
     Ok(match (method, arguments) {
@@ -87,7 +87,7 @@ pub(crate) fn calendar(calendar: &Rc<Calendar>, method: &str, arguments: &[Value
     })
 }
 
-/// Methods of a `SimpleDateFormat`.
+/// Calls a method of a `SimpleDateFormat`.
 pub(crate) fn date_format(format: &DateFormat, method: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (method, arguments) {
         ("format", [Value::Date(millis)]) => Some(Value::string(format.format(*millis.borrow())?)),

@@ -49,10 +49,10 @@ pub(super) fn long(value: &Value) -> Result<i64, Failure> {
     value.as_long().ok_or_else(Failure::null_pointer)
 }
 
-/// Nanoseconds of the day of hour, minute, second and nanosecond.
+/// Returns the nanoseconds of the day for hour, minute, second and nanosecond.
 ///
 /// # Errors
-/// One of them is out of range.
+/// One of the parts is out of range.
 pub(super) fn nano_of_day(parts: &[Value]) -> Result<i64, Failure> {
     let fields = [
         ("HourOfDay", 23, 3600 * NANOS_PER_SECOND),
@@ -69,7 +69,7 @@ pub(super) fn nano_of_day(parts: &[Value]) -> Result<i64, Failure> {
     Ok(nanos)
 }
 
-/// Calls a method; `None` if the class has none like that.
+/// Calls a method. `None` if the class has no such method.
 pub(crate) fn call(object: &Temporal, method: &str, arguments: &[Value]) -> LookupResult {
     if let Some((name, ordinal)) = object.constant() {
         match (method, arguments) {
@@ -120,7 +120,7 @@ fn order_of(method: &str) -> Option<Ordering> {
     })
 }
 
-/// `plusDays`, `minus`, `withYear` and their kin.
+/// Calls `plusDays`, `minus`, `withYear` and similar methods.
 fn shifted(object: &Temporal, method: &str, arguments: &[Value]) -> Result<Option<Temporal>, Failure> {
     let (sign, what) = match (method.strip_prefix("plus"), method.strip_prefix("minus")) {
         (Some(what), _) => (1, what),
@@ -151,7 +151,7 @@ fn duration(seconds: i64, nano: i64, method: &str, arguments: &[Value]) -> Looku
         let number = i64::try_from(nanos / i128::from(per)).map_err(|_| crate::time::civil::too_large())?;
         Ok::<_, Failure>(Some(Value::Long(number)))
     };
-    // These cut off towards the past.
+    // As in Java, these methods divide the seconds and ignore the nanoseconds.
     let floored = |per: i64| Some(Value::Long(seconds / per));
     Ok(match (method, arguments) {
         ("getSeconds" | "toSeconds", []) => Some(Value::Long(seconds)),
@@ -232,7 +232,7 @@ fn formatter_method(formatter: &Formatter, method: &str, arguments: &[Value]) ->
     })
 }
 
-/// Methods of points in time.
+/// Calls a method of a point in time.
 fn point(object: &Temporal, method: &str, arguments: &[Value]) -> LookupResult {
     let Some(local) = object.local() else {
         return Ok(None);
@@ -288,7 +288,7 @@ fn point(object: &Temporal, method: &str, arguments: &[Value]) -> LookupResult {
     }
 }
 
-/// Methods that need an instant, or a zone that makes one.
+/// Calls a method that needs an instant, or a zone that makes the local time an instant.
 fn instant_method(object: &Temporal, local: Local, method: &str, arguments: &[Value]) -> LookupResult {
     let instant = match (object.instant(), arguments) {
         (Some(instant), _) => instant,
@@ -319,7 +319,7 @@ fn instant_method(object: &Temporal, local: Local, method: &str, arguments: &[Va
     })
 }
 
-/// A part of a day or a time; what a class has, its signature says.
+/// Returns a part of a day or a time. The signatures ensure that the class has the part.
 fn part(local: Local, method: &str) -> Option<Value> {
     let (year, month, day) = civil_from_days(local.day);
     let int = |number: i64| Value::Int(number as i32);

@@ -22,7 +22,7 @@ fn now() -> (i64, i64) {
     let now = jiff::Timestamp::now();
     let nanos = now.as_nanosecond();
     let per_second = i128::from(NANOS_PER_SECOND);
-    // In microseconds, as Java's clock on Linux.
+    // The resolution is a microsecond, as that of Java's clock on Linux.
     let nano = nanos.rem_euclid(per_second) as i64 / 1000 * 1000;
     (nanos.div_euclid(per_second) as i64, nano)
 }
@@ -39,7 +39,7 @@ fn text(value: &Value) -> Result<String, Failure> {
     }
 }
 
-/// A month by its number or its constant.
+/// Returns the month that a number or a constant denotes.
 fn month(value: &Value) -> Result<i64, Failure> {
     match value {
         Value::Temporal(month) => match month.as_ref() {
@@ -50,7 +50,7 @@ fn month(value: &Value) -> Result<i64, Failure> {
     }
 }
 
-/// Calls a static method; `None` if the class has none like that.
+/// Calls a static method. `None` if the class has no such method.
 pub(crate) fn call(class: &str, method: &str, arguments: &[Value]) -> LookupResult {
     let some = |temporal: Temporal| Ok(Some(Value::temporal(temporal)));
     match (class, method, arguments) {
@@ -206,7 +206,7 @@ fn of_instant(class: &str, seconds: i64, nano: i64, zone: Zone) -> Temporal {
     }
 }
 
-/// Static methods that make dates and times of their parts.
+/// Calls a static method that creates a date or a time from its parts.
 fn local(class: &str, method: &str, arguments: &[Value]) -> LookupResult {
     let some = |temporal: Temporal| Ok(Some(Value::temporal(temporal)));
     match (class, method, arguments) {
@@ -280,7 +280,7 @@ fn duration(method: &str, arguments: &[Value]) -> LookupResult {
     }
 }
 
-/// A constant; `None` if the class has none like that.
+/// Returns a constant. `None` if the class has no such constant.
 pub(crate) fn field(class: &str, name: &str) -> Option<Value> {
     let place = |names: &[&str]| {
         let found = names.iter().position(|known| known.to_uppercase() == name);
@@ -314,7 +314,7 @@ pub(crate) fn field(class: &str, name: &str) -> Option<Value> {
     }))
 }
 
-/// Makes the object of `new`; `None` if the class has no such constructor.
+/// Creates the object of a `new` expression. `None` if the class has no such constructor.
 pub(crate) fn create(class: &str, arguments: &[Value]) -> LookupResult {
     Ok(match (class, arguments) {
         ("SimpleDateFormat", [Value::String(pattern), ..]) => {

@@ -1,5 +1,5 @@
-//! Bodies and what a Java 17 virtual machine gave for them, in UTC and the language of the United States. `d` is a `timestamp`, `t` a
-//! `text`; what follows `threw` is an exception.
+//! Runs bodies and compares their results with those of a Java 17 virtual machine, in UTC and the language of the United States. `d` is a
+//! `timestamp`, `t` a `text`. A result that begins with `threw` is an exception.
 
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ fn results_are_those_of_a_virtual_machine() {
     );
 }
 
-/// Classes of Java that are not there are named.
+/// Checks that the error names classes of Java that are not supported.
 #[test]
 fn unknown_classes_of_java_are_named() {
     let refused = |body: &str| run(body);

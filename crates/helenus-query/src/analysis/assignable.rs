@@ -1,4 +1,4 @@
-//! What may be assigned to a receiver: function resolution works on it.
+//! Terms and selectors that may be assigned to a receiver. Function resolution works on them.
 
 use std::sync::Arc;
 
@@ -9,44 +9,44 @@ use helenus_cql::value::Assignment;
 use crate::analysis::PlanContext;
 use crate::response::ColumnSpec;
 
-/// Something that may be assigned to a receiver: a raw term or a selector. Function resolution works on these.
+/// A raw term or a selector that may be assigned to a receiver. Function resolution works on these.
 pub trait Assignable {
-    /// How well it fits `receiver`.
+    /// Returns how well the term or selector fits `receiver`.
     fn test(&self, ctx: &PlanContext<'_>, receiver: &ColumnSpec) -> Assignment;
 
-    /// Its type, where it can be told without a receiver.
+    /// Returns the type. `None` if the type depends on a receiver.
     fn exact_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType>;
 
-    /// Its exact type, or one that it would do as (Cassandra's `getCompatibleTypeIfKnown`).
+    /// Returns the exact type, or else a type that the term is compatible with (Cassandra's `getCompatibleTypeIfKnown`).
     fn compatible_type(&self, ctx: &PlanContext<'_>) -> Option<CqlType> {
         self.exact_type(ctx)
     }
 
-    /// How messages show it.
+    /// Returns the text that messages show.
     fn text(&self) -> String;
 
-    /// The number of elements, if it is a literal in brackets.
+    /// Returns the number of elements of a literal in brackets. `None` for anything else.
     fn list_literal_len(&self) -> Option<usize> {
         None
     }
 
-    /// True for a clustering column declared DESC.
+    /// Returns true for a clustering column declared DESC.
     fn is_reversed_column(&self) -> bool {
         false
     }
 
-    /// True for a bind marker.
+    /// Returns true for a bind marker.
     fn is_marker(&self) -> bool {
         false
     }
 
-    /// True for a term in brackets, which says itself that it is neither a list nor a vector that is expected.
+    /// Returns true for a term in brackets. Such a term has its own error for a receiver that is neither a list nor a vector.
     fn is_array(&self) -> bool {
         false
     }
 }
 
-/// How well it fits `receiver`.
+/// Returns how well `assignable` fits `receiver`.
 ///
 /// # Errors
 /// `Unexpected receiver type` for a term in brackets.
@@ -68,7 +68,7 @@ pub(crate) fn not_an_array(receiver: &ColumnSpec) -> CqlError {
     ))
 }
 
-/// A receiver for a part of `receiver`, as messages name it.
+/// Returns a receiver for a part of `receiver`, as messages name it.
 pub fn part_spec(receiver: &ColumnSpec, name: impl Into<Arc<str>>, ty: CqlType) -> ColumnSpec {
     ColumnSpec {
         keyspace: receiver.keyspace.clone(),

@@ -1,6 +1,6 @@
-//! Which consistency levels a request may ask for (Cassandra's `ConsistencyLevel.validateForWrite` and its kin).
+//! Consistency levels that a request may have (Cassandra's `ConsistencyLevel.validateForWrite` and related methods).
 //!
-//! One owner serves each partition, so that what is taken is all served alike; what makes no sense is refused as Cassandra does.
+//! Each partition has one owner, so all accepted levels are served alike. Levels that make no sense are refused as in Cassandra.
 
 use helenus_cql::error::{Consistency, CqlError};
 
@@ -12,7 +12,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T, CqlError> {
     Err(CqlError::invalid(message.into()))
 }
 
-/// Refuses the level that is for nodes themselves.
+/// Refuses the level `NODE_LOCAL`, which is not for clients.
 pub(crate) fn check_request(consistency: Consistency) -> Result<(), CqlError> {
     match consistency {
         Consistency::NodeLocal => invalid(
@@ -22,7 +22,7 @@ pub(crate) fn check_request(consistency: Consistency) -> Result<(), CqlError> {
     }
 }
 
-/// Checks that the level is one of reads. Whether there are replicas enough comes after the values of the request.
+/// Checks that the level is one of reads. The number of replicas is checked later, after the values of the request.
 pub(crate) fn check_read(consistency: Consistency) -> Result<(), CqlError> {
     match consistency {
         Consistency::Any => invalid("ANY ConsistencyLevel is only supported for writes"),
@@ -30,8 +30,8 @@ pub(crate) fn check_read(consistency: Consistency) -> Result<(), CqlError> {
     }
 }
 
-/// Checks that the level is one of single writes without a condition. Whether there are replicas enough comes after the values of
-/// the request.
+/// Checks that the level is one of single writes without a condition. The number of replicas is checked later, after the values of the
+/// request.
 pub(crate) fn check_write(table: &Table, consistency: Consistency) -> Result<(), CqlError> {
     if table.is_counter {
         if consistency == Consistency::Any {
@@ -50,7 +50,7 @@ pub(crate) fn check_write(table: &Table, consistency: Consistency) -> Result<(),
     Ok(())
 }
 
-/// Checks the level of a write that reads what it changes, as one of reads.
+/// Checks the level of a write that reads what it changes. Such a write needs a level of reads.
 pub(crate) fn check_read_of_write(
     schema: &Schema,
     bound: &BoundModification<'_>,
@@ -94,8 +94,8 @@ pub(crate) fn check_conditional(
     }
 }
 
-/// Refuses a level that counts more replicas than the keyspace has, and any in a keyspace that has none. The other levels
-/// are served by a partition's one owner, whatever the replication factor.
+/// Refuses a level that counts more replicas than the keyspace has, and every level in a keyspace without replicas. All other levels are
+/// served by a partition's one owner, whatever the replication factor is.
 ///
 /// # Errors
 /// `Cannot achieve consistency level TWO`

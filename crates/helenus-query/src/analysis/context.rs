@@ -1,4 +1,4 @@
-//! What planning needs to know, and notes down.
+//! The inputs of planning, and the notes that planning takes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::response::ColumnSpec;
 use crate::schema::roles::Resource;
 use crate::schema::{Schema, Table};
 
-/// What planning needs to know, and the markers that it finds.
+/// The inputs of planning, and the markers that it finds.
 pub struct PlanContext<'a> {
     pub schema: &'a Schema,
     /// The keyspace of unqualified names.
     pub keyspace: Option<&'a str>,
     pub markers: Markers,
-    /// A function was met whose result is not a matter of its arguments alone.
+    /// True if the statement calls a function whose result depends on more than its arguments.
     pub is_volatile: bool,
-    /// Masked columns are selected masked.
+    /// True if masked columns are selected masked.
     pub masks: bool,
-    /// Functions of users that were met.
+    /// User-defined functions that the statement calls.
     pub(crate) executed: RefCell<Vec<Resource>>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// Plans something that sees what masks hide.
+    /// Plans a part of a statement without masks, so that this part uses the stored values.
     pub(crate) fn unmasked<T>(&mut self, plan: impl FnOnce(&mut PlanContext<'a>) -> T) -> T {
         let masks = std::mem::replace(&mut self.masks, false);
         let planned = plan(self);
@@ -46,18 +46,18 @@ impl<'a> PlanContext<'a> {
         planned
     }
 
-    /// Takes note of functions of users that will be called.
+    /// Notes user-defined functions that will be called.
     pub fn executes(&self, functions: Vec<Resource>) {
         self.executed.borrow_mut().extend(functions);
     }
 
-    /// The table that a qualified or bare name means.
+    /// Returns the table of a qualified or bare name.
     pub fn table(&self, name: &ast::QualifiedName) -> Result<&'a Arc<Table>, CqlError> {
         let keyspace = self.keyspace_of(name)?;
         self.schema.require_table(keyspace, name.name.as_str())
     }
 
-    /// The keyspace that a name is in.
+    /// Returns the keyspace of a name: the one that qualifies it, or else the keyspace in use.
     pub fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
         match &name.keyspace {
             Some(keyspace) => Ok(keyspace.as_str()),
@@ -66,7 +66,7 @@ impl<'a> PlanContext<'a> {
     }
 }
 
-/// A receiver for a value of a column, as Cassandra names it in messages.
+/// Returns a receiver for a value of a column, as Cassandra names it in messages.
 pub fn column_spec(table: &Table, column: &crate::schema::Column) -> ColumnSpec {
     ColumnSpec::new(
         table.keyspace.as_str(),
@@ -76,7 +76,7 @@ pub fn column_spec(table: &Table, column: &crate::schema::Column) -> ColumnSpec 
     )
 }
 
-/// What functions may ask for while a statement runs.
+/// Inputs that functions use while a statement runs.
 #[derive(Clone, Copy)]
 pub struct EvalContext<'a> {
     /// The values bound to the statement's markers.

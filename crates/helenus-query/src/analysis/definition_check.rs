@@ -1,11 +1,13 @@
-//! What Cassandra checks of a statement when it prepares it that changes the schema: whether it says, or the keyspace in use does, what it
-//! is about, and whether that can be.
+//! Cassandra's checks when it prepares a statement that changes the schema. They find out whether the statement or the keyspace in use
+//! names its object, and whether the change is possible.
 
 use helenus_cql::ast::{self, CreateView, FunctionName, QualifiedName, Statement};
 use helenus_cql::error::CqlError;
 
 use crate::request::no_keyspace;
 
+/// Checks a statement that changes the schema.
+///
 /// # Errors
 /// Cassandra's, for names without a keyspace, and for tables and views that can't be.
 pub(crate) fn check(
@@ -67,7 +69,7 @@ fn check_view(statement: &CreateView, keyspace: Option<&str>, has_markers: bool)
     }
 }
 
-/// The columns of the partition key, as declared.
+/// Returns the columns of the partition key, as declared.
 pub(crate) fn partition_key(statement: &ast::CreateTable) -> Result<&[ast::Ident], CqlError> {
     statement.partition_key.as_deref().ok_or_else(|| {
         CqlError::invalid(format!(

@@ -1,4 +1,4 @@
-//! Masks of columns (Cassandra's `ColumnMask`): how one is declared, and the function that applies it.
+//! Masks of columns (Cassandra's `ColumnMask`): their declaration, and the function that applies them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::request::{BoundValue, Markers};
 use crate::response::ColumnSpec;
 use crate::schema::{ColumnMask, Schema};
 
-/// A value of a type, where no term says which.
+/// An unspecified value of a type.
 struct OfType<'a>(&'a CqlType);
 
 impl Assignable for OfType<'_> {
@@ -43,10 +43,10 @@ pub(crate) struct MaskedColumn<'a> {
     pub ty: &'a CqlType,
 }
 
-/// The mask that a statement declares for a column.
+/// Returns the mask that a statement declares for a column.
 ///
 /// # Errors
-/// Cassandra's, for functions that are not there, hide nothing, or give values of another type.
+/// Cassandra's, for functions that don't exist, hide nothing, or return another type.
 pub(crate) fn declared(
     schema: &Schema,
     column: &MaskedColumn<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn declared(
     })
 }
 
-/// The function with its keyspace and name, if it can mask the column.
+/// Returns the function with its keyspace and name, if it can mask the column.
 fn checked(
     column: &MaskedColumn<'_>,
     mask: &ast::ColumnMask,
@@ -140,10 +140,10 @@ fn constant(term: &Term) -> Result<Option<bytes::Bytes>, CqlError> {
     })
 }
 
-/// The function of a mask on a column of a type. It needs no permission, unlike one that a statement names.
+/// Returns the function of a mask on a column of a type. Unlike a function in a statement, it needs no permission.
 ///
 /// # Errors
-/// If it is gone.
+/// If the function no longer exists.
 pub(crate) fn function(
     schema: &Schema,
     ty: &CqlType,

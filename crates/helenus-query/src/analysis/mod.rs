@@ -1,5 +1,5 @@
-//! From a parsed statement to a plan: names resolved against a schema snapshot, terms typed, restrictions checked; and the binding of a plan
-//! to the values of a request. Pure: no store, no node.
+//! Planning: a parsed statement becomes a plan. Names are resolved against a schema snapshot, terms are typed, and restrictions are
+//! checked. Then a plan is bound to the values of a request. Nothing here uses the store or other nodes.
 
 pub(crate) mod assignable;
 pub(crate) mod consistency;

@@ -1,7 +1,7 @@
-//! Masks on tables of an earlier time: a column is masked if it was masked then, or is masked today.
+//! Masks on tables as of an earlier time. A column is masked if it was masked at that time or is masked now.
 //!
-//! Columns are found by their ids, so a key column keeps its mask under an earlier name. A column that was dropped has the mask that it had
-//! last. A table that was dropped has the masks of its newest snapshot.
+//! Columns are matched by their ids, so a key column keeps its mask under an earlier name. A dropped column has its last mask. A dropped
+//! table has the masks of its newest snapshot.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,15 +12,15 @@ use helenus_row::ColumnId;
 
 use crate::schema::{Column, ColumnMask, Keyspace, Schema, Table, UserFunction, View, signature};
 
-/// A mask of today, as far as the values of an earlier time can be masked by it.
+/// A current mask, if it can mask the values of an earlier time. Otherwise a mask that replaces them by null.
 struct MaskOfToday {
     mask: Arc<ColumnMask>,
-    /// The function that it calls, if that is a user's.
+    /// The user-defined function that the mask calls. `None` if the function is native.
     function: Option<Arc<UserFunction>>,
 }
 
 impl MaskOfToday {
-    /// True if the column has another mask, or the keyspace has not that function.
+    /// Returns true if the column has another mask, or if the keyspace lacks the mask's function.
     fn is_new(&self, keyspace: &Keyspace, table: &Table, column: ColumnId) -> bool {
         let column = table.column_by_id(column).map(|(_, column)| column);
         let is_known = |function: &Arc<UserFunction>| {
@@ -34,7 +34,8 @@ impl MaskOfToday {
 
 type MasksOfToday = BTreeMap<ColumnId, MaskOfToday>;
 
-/// Returns a keyspace of an earlier time with the masks of today. With `only`, the tables of that name and its base table alone get them.
+/// Returns a keyspace as of an earlier time, with the current masks. With `only`, masks are added only to the table of that name and its
+/// base table.
 pub(crate) fn masked_as_today(today: &Schema, then: &Arc<Keyspace>, only: Option<&str>) -> Arc<Keyspace> {
     let mut masked = Cow::Borrowed(then.as_ref());
     let view_of = |name: &str| then.tables.get(name).and_then(|table| table.view.as_deref());
@@ -63,7 +64,7 @@ pub(crate) fn masked_as_today(today: &Schema, then: &Arc<Keyspace>, only: Option
     }
 }
 
-/// Gives columns of a table their masks of today, and the keyspace the functions that these call.
+/// Gives a table's columns their current masks, and gives the keyspace the functions that these masks call.
 fn hide(keyspace: &mut Cow<'_, Keyspace>, table: &Arc<Table>, mut masks: MasksOfToday) {
     masks.retain(|column, of_today| of_today.is_new(keyspace, table, *column));
     if masks.is_empty() {
@@ -95,7 +96,7 @@ fn masks_of_today(today: &Schema, then: &Table) -> MasksOfToday {
     masks.collect()
 }
 
-/// Returns the mask of a column as the table has it last, and the type that the mask is for.
+/// Returns the latest mask of a column, and the type that the mask is for.
 fn mask_of_today<'t>(
     known: &'t Table,
     then: &Table,
@@ -105,7 +106,7 @@ fn mask_of_today<'t>(
     if let Some((mask, ty)) = current.and_then(|column| Some((column.mask.as_ref()?, &column.ty))) {
         return Some((mask, ty));
     }
-    // A column that was dropped and added again has the same id.
+    // A column that was dropped and added again keeps its id.
     let mut dropped = known.dropped_columns.values();
     let dropped = dropped.find(|dropped| dropped.id == Some(column.id))?;
     let before = then.dropped_columns.get(&dropped.name);
@@ -115,7 +116,7 @@ fn mask_of_today<'t>(
     }
 }
 
-/// Returns a mask that hides the values of an earlier time: the one of today, or null where a user type or a function has changed since.
+/// Returns a mask for the values of an earlier time: the current mask, or null if a user type or a function has changed since.
 fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, then: &Column) -> MaskOfToday {
     let null = || MaskOfToday {
         mask: Arc::new(ColumnMask::null()),
@@ -141,7 +142,7 @@ fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, then: &
     }
 }
 
-/// Adds the masks of the base table's columns, which a view has under the same names.
+/// Adds the masks of the base table's columns. A view has these columns under the same names.
 fn add_masks_of_base(keyspace: &Keyspace, table: &Table, view: &View, masks: &mut MasksOfToday) {
     let Some(base) = keyspace.tables.get(&view.base_table) else {
         return;

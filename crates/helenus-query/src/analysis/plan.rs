@@ -1,5 +1,5 @@
-//! From a parsed statement to a plan: names resolved against a schema snapshot, terms typed, restrictions checked.
-//! Nothing here touches the store.
+//! Planning: a parsed statement becomes a plan. Names are resolved against a schema snapshot, terms are typed, and restrictions are
+//! checked. Nothing here uses the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::response::ResultMetadata;
 use crate::schema::roles::{Resource, is_about_roles};
 use crate::schema::{Schema, Table};
 
-/// A statement ready to run, many times over.
+/// A statement ready to run any number of times.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -27,11 +27,11 @@ pub enum Plan {
     Select(SelectPlan),
     Modification(ModificationPlan),
     Batch(Box<BatchPlan>),
-    /// Everything that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
+    /// A statement that is resolved when it runs: DDL, USE, TRUNCATE, DESCRIBE, roles.
     Direct(Box<DirectPlan>),
 }
 
-/// A statement and where its unqualified names are.
+/// A statement and the keyspace of its unqualified names.
 #[derive(Debug)]
 pub struct DirectPlan {
     pub statement: ast::Statement,
@@ -39,7 +39,7 @@ pub struct DirectPlan {
 }
 
 impl Plan {
-    /// What Cassandra calls such a write.
+    /// Returns Cassandra's name for such a write.
     pub fn write_type(&self) -> WriteType {
         match self {
             Plan::Modification(plan) => plan.write_type(),
@@ -48,12 +48,12 @@ impl Plan {
         }
     }
 
-    /// True for statements about roles, users, permissions and identities.
+    /// Returns true for statements about roles, users, permissions and identities.
     pub fn is_about_roles(&self) -> bool {
         matches!(self, Plan::Direct(plan) if is_about_roles(&plan.statement))
     }
 
-    /// What is wrong with a statement that can be planned, where Cassandra says so later than that.
+    /// Makes those checks of a planned statement that Cassandra makes after planning.
     ///
     /// # Errors
     /// Cassandra's.
@@ -66,68 +66,69 @@ impl Plan {
     }
 }
 
-/// What of the past a statement reads.
+/// The version of a keyspace that a historic read uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PastKey {
     Snapshot {
         tag: String,
         keyspace: String,
     },
-    /// In milliseconds since the Unix epoch.
+    /// An earlier time, in milliseconds since the Unix epoch.
     Time {
         time_ms: i64,
         keyspace: String,
     },
 }
 
-/// A read of an earlier time.
+/// A read as of an earlier time.
 #[derive(Clone, Debug)]
 pub struct PastRead {
     pub key: PastKey,
     /// [`Keyspace::id`](crate::schema::Keyspace::id) of the keyspace at that time.
     pub keyspace_id: Option<Uuid>,
-    /// The table that is read as it was, or of a view the base table.
+    /// The table as of that time. For a view, its base table.
     pub base: Arc<Table>,
 }
 
-/// A plan and what PREPARE tells about it. What every request looks at comes first.
+/// A plan with the metadata that PREPARE returns. The fields that every request needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Planned {
-    /// [`Schema::generation`] that the plan was made against.
+    /// [`Schema::generation`] of the schema that the plan was made for.
     pub generation: u64,
     pub plan: Plan,
     pub markers: Markers,
     /// Markers that give the partition key, for drivers that route by token.
     pub partition_key_indexes: Vec<u16>,
-    /// The result's columns, for statements that always answer with rows.
+    /// The result's columns. `None` if the statement does not always return rows.
     pub result: Option<Arc<ResultMetadata>>,
-    /// The functions of users that it calls.
+    /// The user-defined functions that the plan calls.
     pub executed: Vec<Resource>,
-    /// The same for those who may not see what masks hide, if it selects masked columns.
+    /// The plan for roles without the permission to see masked values. `None` if no masked columns are selected.
     pub masked: Option<Arc<Planned>>,
-    /// The earlier time that it reads. `None` if it is about today.
+    /// The earlier time that is read. `None` if the statement is about the current data.
     pub past: Option<PastRead>,
-    /// The user that was allowed to run it last.
+    /// Id of the user that was last allowed to run the statement.
     allowed: AtomicU64,
 }
 
 impl Planned {
-    /// Whether a user is known to be allowed to run it, in the schema that it was planned in.
+    /// Returns true if a user is known to be allowed to run the statement in the schema that it was planned for.
     pub fn is_allowed(&self, user: &User) -> bool {
         self.allowed.load(Ordering::Relaxed) == user.id()
     }
 
-    /// Takes note that a user is allowed to run it.
+    /// Records that a user is allowed to run the statement.
     pub fn allow(&self, user: &User) {
         self.allowed.store(user.id(), Ordering::Relaxed);
     }
 }
 
-/// How many types the markers and the result of a statement may be made of, as [`CqlType::expanded_count`] counts them.
+/// Maximum number of types in the markers and the result of a statement, as [`CqlType::expanded_count`] counts them.
 const METADATA_PARTS_MAX: usize = 100_000;
 
-/// Refuses a statement whose metadata would be too large: user types are written out in it, for each column anew.
+/// Refuses a statement whose metadata would be too large. Metadata contains the whole definition of a user type for each column that has
+/// it.
 fn check_metadata(markers: &Markers, result: Option<&ResultMetadata>) -> Result<(), CqlError> {
     let columns = result.into_iter().flat_map(|result| &result.columns);
     let mut left = METADATA_PARTS_MAX;
@@ -159,7 +160,7 @@ pub fn plan(
     Ok(planned)
 }
 
-/// Makes the plan of a statement for those who see what masks hide, or for those who see the masks.
+/// Makes the plan of a statement, with or without masks.
 fn plan_as_seen(
     schema: &Schema,
     keyspace: Option<&str>,

@@ -19,7 +19,7 @@ pub struct PlannedBatch {
 }
 
 impl PlannedBatch {
-    /// A batch without statements.
+    /// Returns a batch without statements.
     pub fn new(kind: BatchKind) -> PlannedBatch {
         PlannedBatch {
             kind,
@@ -63,7 +63,7 @@ impl PlannedBatch {
         )
     }
 
-    /// The statements' plans with the values of each.
+    /// Returns the statements' plans with the values of each.
     pub(crate) fn bound(&self) -> impl Iterator<Item = (&ModificationPlan, &[BoundValue])> + Clone {
         self.statements
             .iter()
@@ -73,18 +73,18 @@ impl PlannedBatch {
             })
     }
 
-    /// What was planned for each.
+    /// Returns what was planned for each statement.
     pub(crate) fn planned(&self) -> impl Iterator<Item = &Planned> {
         self.statements.iter().map(|(planned, _)| planned.as_ref())
     }
 
-    /// The statements' plans.
+    /// Returns the statements' plans.
     pub(crate) fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
         self.bound().map(|(plan, _)| plan)
     }
 }
 
-/// As BATCH words it.
+/// Returns the error for a wrong number of values, in the words of BATCH.
 pub(crate) fn wrong_count(expected: usize, got: usize) -> CqlError {
     CqlError::invalid(format!(
         "There were {expected} markers(?) in CQL but {got} bound variables"

@@ -8,32 +8,33 @@ use super::Planned;
 use crate::request::BoundValue;
 use crate::response::ResultMetadata;
 
-/// A prepared statement. What every request looks at comes first.
+/// A prepared statement. The fields that every request needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Prepared {
     pub(crate) planned: ArcSwap<Planned>,
     pub(crate) is_write: bool,
-    /// The result's columns when the statement was first prepared; none if it answers without rows.
+    /// The result's columns when the statement was first prepared. Empty if it returns no rows.
     pub first_result: Arc<ResultMetadata>,
     pub keyspace: Option<String>,
-    /// md5 of the query and, if that names tables without theirs, the keyspace: the same on every node.
+    /// MD5 of the query and, if the query has unqualified table names, of the keyspace. The id is the same on every node.
     pub id: [u8; 16],
-    /// The statement. It is parsed again when the schema has changed: the syntax tree would take more memory than the plan.
+    /// The text of the statement. It is parsed again when the schema has changed, because a syntax tree would take more memory than the
+    /// plan.
     pub query: Arc<str>,
     pub(crate) names: TableNames,
 }
 
-/// How a statement names its tables.
+/// The form in which a statement names its tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableNames {
-    /// It names none.
+    /// The statement names no tables.
     None,
-    /// All with their keyspace: it means the same in every keyspace.
+    /// All tables are qualified, so the statement means the same in every keyspace.
     Qualified,
-    /// One at least without its keyspace.
+    /// At least one table is named without its keyspace.
     Unqualified {
-        /// The statement is a batch.
+        /// True if the statement is a batch.
         is_batch: bool,
     },
 }
@@ -45,7 +46,7 @@ impl TableNames {
 }
 
 impl Prepared {
-    /// The result's columns as of the newest plan; none if it does not always answer with rows.
+    /// Returns the result's columns according to the newest plan. `None` if the statement does not always return rows.
     pub fn result(&self) -> Option<Arc<ResultMetadata>> {
         self.planned.load().result.clone()
     }

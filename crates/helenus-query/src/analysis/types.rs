@@ -1,4 +1,4 @@
-//! From a type as written to a type: user types looked up, freezing checked (Cassandra's `CQL3Type.Raw.prepare`).
+//! Resolution of types as written: user types are looked up, and freezing is checked (Cassandra's `CQL3Type.Raw.prepare`).
 
 use helenus_cql::ast::TypeName;
 use helenus_cql::error::CqlError;
@@ -7,24 +7,24 @@ use helenus_cql::types::{CqlType, NativeType};
 
 use crate::schema::Schema;
 
-/// How many types a type may be made of, as [`CqlType::expanded_count`] counts them.
+/// Maximum number of types that a type consists of, as [`CqlType::expanded_count`] counts them.
 pub const TYPE_PARTS_MAX: usize = 10_000;
 
-/// Resolves a type as written in a statement on `keyspace`. What collections nest must be frozen; a vector's elements are as
-/// they are written, even within `frozen<>`, and stored in one piece all the same.
+/// Resolves a type as written in a statement on `keyspace`. Types that are nested in collections must be frozen. A vector's elements stay
+/// as written, even within `frozen<>`, but are stored in one piece.
 ///
 /// # Errors
-/// Cassandra's, and for types of more than [`TYPE_PARTS_MAX`] parts.
+/// Cassandra's, and those for types of more than [`TYPE_PARTS_MAX`] parts.
 pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
     let resolved = resolve(schema, keyspace, name)?;
     check_parts(&resolved)?;
     Ok(resolved)
 }
 
-/// Refuses a type that is too large to be sent around with its user types written out.
+/// Refuses a type that is too large to be sent with its user types written out.
 ///
 /// # Errors
-/// For types of more than [`TYPE_PARTS_MAX`] parts.
+/// Those for types of more than [`TYPE_PARTS_MAX`] parts.
 pub fn check_parts(ty: &CqlType) -> Result<(), CqlError> {
     match ty.expanded_count(TYPE_PARTS_MAX) > TYPE_PARTS_MAX {
         true => Err(CqlError::invalid(format!(
@@ -99,7 +99,7 @@ fn resolve(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, 
     }
 }
 
-/// Inside `frozen<>` everything nested is frozen too.
+/// Resolves a type within `frozen<>`. All types nested in it are frozen too.
 fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
     let freeze = |inner: &TypeName| -> Result<CqlType, CqlError> {
         Ok(resolve_frozen(schema, keyspace, inner)?.freeze())
@@ -134,7 +134,7 @@ fn resolve_frozen(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<Cq
     }
 }
 
-/// A type within `frozen<>` as Cassandra shows it: what it nests is frozen by name.
+/// Returns the text of a type within `frozen<>` as Cassandra shows it, with nested types marked as frozen.
 fn shown_frozen(name: &TypeName) -> String {
     match name {
         TypeName::List(element) => format!("frozen<list<{}>>", shown_frozen(element)),
@@ -146,7 +146,7 @@ fn shown_frozen(name: &TypeName) -> String {
     }
 }
 
-/// Tuples are always frozen, and freeze what they hold.
+/// Resolves a type within a tuple. Tuples are always frozen, and so are their elements.
 fn resolve_in_tuple(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<CqlType, CqlError> {
     if matches!(name, TypeName::Native(NativeType::Counter)) {
         return Err(CqlError::invalid("Counters are not allowed inside tuples"));
@@ -194,7 +194,7 @@ fn refuse_duration(nested: &TypeName, outer: &str, place: &str) -> Result<(), Cq
     Ok(())
 }
 
-/// Why a Java class is no type here.
+/// Returns the reason for which a Java class is no type here.
 fn unknown_class(class: &str) -> CqlError {
     match class_refusal(class) {
         Some(refusal) => CqlError::Syntax(refusal),
@@ -202,7 +202,7 @@ fn unknown_class(class: &str) -> CqlError {
     }
 }
 
-/// The type as written, but user types with their keyspace, as Cassandra shows it.
+/// Returns the type as written, with the keyspaces of user types added, as Cassandra shows it.
 pub fn qualified_type_name(ty: &TypeName, keyspace: &str) -> String {
     let nested = |ty: &TypeName| qualified_type_name(ty, keyspace);
     match ty {

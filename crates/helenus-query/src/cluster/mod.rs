@@ -1,17 +1,18 @@
-//! Several nodes as one: a request comes to any of them, and each partition is its owner's.
+//! Cooperation of several nodes: every node accepts every request, and each partition has one owner.
 //!
-//! [`Cluster`] is what the query floor asks of the floors above: who owns a token, and to carry a question to that node. An engine
-//! without one is alone, and none of this is on its way.
+//! [`Cluster`] is what the query layer requires of the layers above: the owner of a token, and requests to that node. An engine without a
+//! cluster is a single node, and skips all of this.
 //!
-//! - A statement whose rows lie in one tablet is run whole by the tablet's owner ([`crate::execution::routing`]): conditions, counters and indexes need
-//!   its locks. What spans several tablets is cut: modifications by the partitions that they name, reads row by row and range by range
-//!   ([`crate::storage::reads`]), batches by their operands ([`crate::execution::writes`]).
-//! - Of an aggregate, and of rows that are filtered or grouped, over a range of tokens each part is read by the owner of its tokens, who
-//!   answers with what its rows come to ([`Cluster::read_part`]). Where that fails, the rows of the part are read as those of any range.
-//! - A node that does not own what it is asked for says so, having done nothing. Then, and where no connection was had, the question is
-//!   put again to whoever owns it by then. A write that was sent and not answered is sent again if that comes to the same; otherwise the
-//!   client is told that its outcome is unknown.
-//! - What a read gives is answered only if the node has had its lease since before it has read, which it asks after it has read.
+//! - A statement whose rows lie in one tablet runs as a whole on the tablet's owner ([`crate::execution::routing`]). Conditions, counters
+//!   and indexes need that node's locks.
+//! - A statement that spans several tablets is split. Modifications are split by partition, reads by row and range
+//!   ([`crate::storage::reads`]), and batches by operand ([`crate::execution::writes`]).
+//! - Aggregates, filters and groups over a token range are computed by the owner of each part ([`Cluster::read_part`]). The owner returns
+//!   only the result of its rows. If that fails, the part's rows are read like those of any range.
+//! - A node that does not own the requested tokens refuses without having done anything. Then, or if no connection was established, the
+//!   request is sent to the current owner.
+//! - A write without an answer is sent again if it is idempotent. Otherwise the client gets the error that the write's outcome is unknown.
+//! - The result of a read is returned only if the node has held its lease since before the read. The lease is checked after the read.
 
 mod part;
 
@@ -38,57 +39,57 @@ pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
 pub use part::{Origin, PartAnswer, PartPage, PartRows};
 
-/// Who serves a tablet.
+/// The node that serves a tablet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     Here,
     Peer(Uuid),
-    /// Nobody for now: its owner is gone, or it is on its way.
+    /// No node at present: the owner has failed, or the tablet is being moved.
     Nobody,
 }
 
-/// A node, as drivers are told of it.
+/// A node, as reported to drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub host_id: Uuid,
-    /// Where drivers connect.
+    /// Address for drivers.
     pub native_address: SocketAddr,
     pub data_center: String,
     pub rack: String,
     pub is_alive: bool,
-    /// The last tokens of its tablets.
+    /// The last token of each of the node's tablets.
     pub tokens: Vec<i64>,
     pub name: String,
-    /// Where the other nodes connect: `host:port`.
+    /// Address for other nodes: `host:port`.
     pub rpc_address: String,
     pub software_version: String,
-    /// It hands its tablets over.
+    /// True if the node is handing its tablets over in order to leave.
     pub is_leaving: bool,
 }
 
-/// A tablet, as operators are told of it.
+/// A tablet, as reported to operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tablet {
     pub id: u32,
     pub tokens: TokenRange,
     pub owner: Option<Uuid>,
     pub epoch: u64,
-    /// What it goes through, for people.
+    /// The tablet's state in words.
     pub state: String,
 }
 
 impl Tablet {
-    /// Its part of the ring, from 0 to 1.
+    /// Returns the tablet's share of the ring, from 0 to 1.
     pub fn share(&self) -> f64 {
         (self.tokens.last as f64 - self.tokens.first as f64 + 1.0) / 2f64.powi(64)
     }
 }
 
-/// The documents that all nodes must have loaded alike, by their versions.
+/// Versions of the documents that all nodes must have loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     pub schema: u64,
-    /// Of the set of tables that ever had a partition header.
+    /// Version of the set of tables that ever had a partition header.
     pub headers: u64,
 }
 
@@ -100,22 +101,22 @@ pub enum Source<'a> {
     Batch(BatchKind, &'a [BatchStatement]),
 }
 
-/// A statement on its way to its owner. [`QueryOptions::place`] says what of it is to be done there.
+/// A statement that is sent to the owner of its rows. [`QueryOptions::place`] says which part of the statement the owner executes.
 pub struct Forwarded<'a> {
     pub keyspace: Option<&'a str>,
     pub source: Source<'a>,
     pub options: &'a QueryOptions,
-    /// The schema that it was planned with; its owner's must not be older.
+    /// Version of the schema that the statement was planned with. The owner's schema must not be older.
     pub schema_version: u64,
 }
 
 /// A range of keys of one tablet.
 #[derive(Clone, Debug)]
 pub struct ScanRange {
-    /// The tokens that it spans.
+    /// Tokens that the range spans.
     pub tokens: TokenRange,
     pub start: Bytes,
-    /// The first key behind it; none is the end of the tablet.
+    /// The first key after the range. `None` if the range ends with the tablet.
     pub end: Option<Bytes>,
     pub reversed: bool,
 }
@@ -125,78 +126,80 @@ pub struct ScanRange {
 pub struct RemoteWrite {
     pub ops: Vec<Op>,
     pub durable: bool,
-    /// They are rows of tables, whose indexes follow.
+    /// True if the operands are rows of tables, so that the owner updates the rows' indexes too.
     pub maintains_indexes: bool,
     pub schema_version: u64,
 }
 
-/// Why another node did not do what it was asked.
+/// The reason why another node did not execute a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteError {
-    /// It does not own that, and has done nothing.
+    /// The node does not own the tokens, and has done nothing.
     NotOwned,
-    /// It was not reached, and nothing was sent.
+    /// The node was not reached, and nothing was sent.
     Unreachable(String),
-    /// It was asked, and has not answered.
+    /// The request was sent, and the node has not answered.
     NoAnswer(String),
-    /// It has failed in a way that the client is told of.
+    /// The node failed with an error for the client.
     Failed(CqlError),
 }
 
-/// Tablets as they are at one moment, and how far the logs are then.
+/// Pinned tablets of one point in time, and the positions of the logs at that time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     pub tablets: Vec<PinnedTablet>,
     pub positions: Vec<HistoryPosition>,
 }
 
-/// What a node is to do about a moment of all nodes ([`Cluster::hold`]).
+/// Request to a node that takes part in a consistent cut ([`Cluster::hold`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// Have the log go on, and pin what was frozen.
+    /// Release the log, and pin the tablets that were frozen.
     Held(Uuid),
-    /// Have the log go on, and forget the moment.
+    /// Release the log, and drop the cut.
     LetGo(Uuid),
-    /// Pin what is in SSTables, at no moment in particular.
+    /// Pin the SSTables that exist, without a common time.
     Flushed,
 }
 
-/// Rows that come from another node.
+/// A stream of rows from another node.
 #[async_trait]
 pub trait RemoteScan: Send {
-    /// The next key and merged row.
+    /// Returns the next key and merged row. `None` after the last row.
     async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, RemoteError>;
 }
 
-/// The other nodes, and who owns what. Answers are given by the newest view that the node has.
+/// The other nodes, and the owners of tablets. Answers come from the newest view that the node has.
 #[async_trait]
 pub trait Cluster: Send + Sync + 'static {
-    /// The owner of a token.
+    /// Returns the owner of a token.
     fn owner(&self, token: i64) -> Owner;
-    /// The range of the tablet that a token lies in.
+    /// Returns the range of the tablet that a token lies in.
     fn tablet(&self, token: i64) -> TokenRange;
-    /// Every node that takes part, this one included.
+    /// Returns all nodes of the cluster, including this one.
     fn nodes(&self) -> Vec<Node>;
-    /// Every tablet, in the order of tokens.
+    /// Returns every tablet, in the order of tokens.
     fn tablets(&self) -> Vec<Tablet>;
-    /// This node's id.
+    /// Returns this node's id.
     fn here(&self) -> Uuid;
-    /// The node's present stay in the cluster, to be noted before something is read for an answer.
+    /// Returns the term of the node's current stay in the cluster. The caller takes it before a read.
     fn lease_term(&self) -> LeaseTerm;
-    /// False if others may have owned what this node owned when the term was noted, or since: what it has read may be old.
+    /// Returns false if another node may have owned this node's tablets at some time since `term` was taken. A read in between may then be
+    /// stale.
     fn may_serve_since(&self, term: LeaseTerm) -> bool;
-    /// A number that grows whenever the view has changed or a tablet was opened here.
+    /// Returns a number that grows when the view changes or a tablet is opened here.
     fn changes(&self) -> u64;
-    /// True once the node has left: it has no tablet open any more, and what it reads comes from owners, who answer for it.
+    /// Returns true once the node has left. It has no open tablet any more, and all its reads go to the owners, which check their own
+    /// leases.
     fn has_left(&self) -> bool;
-    /// Returns when that is no longer the number of changes, or after that time; false if the view will not change any more, since the
-    /// node takes no part.
+    /// Waits until the number of changes is no longer `since`, but at most for `at_most`. Returns false if the view will not change any
+    /// more, because the node takes no part in the cluster.
     async fn changed(&self, since: u64, at_most: Duration) -> bool;
-    /// What this node has asked of each of the others, and asks now.
+    /// Returns the requests that this node has sent to each other node, and those that are pending.
     fn outbound(&self) -> Vec<(Uuid, Arc<OutboundTraffic>, OutboundQueue)> {
         Vec::new()
     }
-    /// Reads the view anew.
+    /// Reads the view again.
     async fn refresh(&self);
 
     async fn execute(
@@ -205,8 +208,8 @@ pub trait Cluster: Send + Sync + 'static {
         statement: &Forwarded<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError>;
-    /// Has the owner of the tokens read its rows of them; what they come to. Of a statement that gives rows, those after its paging state,
-    /// at most a page.
+    /// Returns the result of the rows that `node` owns among the tokens. For a statement that returns rows, these are at most one page
+    /// after its paging state.
     async fn read_part(
         &self,
         node: Uuid,
@@ -226,7 +229,7 @@ pub trait Cluster: Send + Sync + 'static {
         range: &ScanRange,
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError>;
-    /// Has posting lists of that node searched there; the encoded entries of each.
+    /// Searches posting lists on the node that owns them. Returns the encoded entries of each list.
     async fn search_lists(
         &self,
         node: Uuid,
@@ -234,19 +237,21 @@ pub trait Cluster: Send + Sync + 'static {
         deadline: Instant,
     ) -> Result<Vec<Bytes>, RemoteError>;
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError>;
-    /// Has index entries of that node's rows removed that stand for nothing; their number.
+    /// Removes stale entries from the indexes of the node's rows. Returns the number of removed entries.
     async fn remove_stale(
         &self,
         node: Uuid,
         stale: &StaleEntries,
         deadline: Instant,
     ) -> Result<u64, RemoteError>;
-    /// Has that node freeze its tablets, and hold its log until [`Cluster::pin`], or for a short time; the tokens of its tablets.
+    /// Freezes the tablets of `node`, and holds its log until [`Cluster::pin`], or for a short time. Returns the tokens of the node's
+    /// tablets.
     async fn hold(&self, node: Uuid, moment: Uuid, deadline: Instant)
     -> Result<Vec<TokenRange>, RemoteError>;
-    /// Has that node's log go on.
+    /// Releases the held log of `node`, and pins its tablets as `pin` requires.
     async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError>;
-    /// Has that node load the documents; `is_settled` also waits until no write is under way there that was planned before.
+    /// Makes `node` load the documents of these versions. With `is_settled`, also waits until all writes planned there with older ones have
+    /// ended.
     async fn load(
         &self,
         node: Uuid,
@@ -256,22 +261,22 @@ pub trait Cluster: Send + Sync + 'static {
     ) -> Result<(), RemoteError>;
 }
 
-/// Waits between tries, longer each time, and no longer than until something has changed since the last try began.
+/// Waits between tries. Each wait is longer than the last, but ends when the cluster has changed since the last try began.
 pub(crate) struct Backoff {
     wait: Duration,
     deadline: Instant,
-    /// What the cluster had changed when the last try began.
+    /// Number of the cluster's changes when the last try began.
     seen: u64,
 }
 
-/// How long a node that takes no part any more tries to pass on what it was asked before.
+/// Maximum time for which a node that takes no part in the cluster any more retries its pending requests.
 const LEFT_PATIENCE: Duration = Duration::from_secs(2);
 /// The first wait between tries, and the longest.
 const WAIT_MIN: Duration = Duration::from_millis(2);
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
 impl Backoff {
-    /// Make it before the first try.
+    /// Starts the waits of a request. Must be called before the first try, so that a change during the try ends the first wait.
     pub fn until(deadline: Instant, cluster: &dyn Cluster) -> Backoff {
         Backoff {
             wait: WAIT_MIN,
@@ -280,7 +285,7 @@ impl Backoff {
         }
     }
 
-    /// False if the time is over.
+    /// Waits before the next try. Returns false if the deadline leaves no time for one.
     pub async fn wait(&mut self, cluster: &dyn Cluster) -> bool {
         if Instant::now() + self.wait >= self.deadline {
             return false;
@@ -294,7 +299,7 @@ impl Backoff {
         let changes = cluster.changes();
         self.wait = match changes == self.seen {
             true => (self.wait * 2).min(WAIT_MAX),
-            // What was waited for may have happened, or is near.
+            // The cluster has changed, so the next try may already succeed.
             false => WAIT_MIN,
         };
         self.seen = changes;

@@ -1,4 +1,4 @@
-//! A part of a read of a range of tokens at the node that owns its tokens.
+//! The part of a read of a token range that the owner of the tokens executes.
 
 use std::sync::Arc;
 
@@ -11,41 +11,41 @@ use crate::rows::RowCounts;
 
 use super::Source;
 
-/// A statement as its client sent it: what of it other nodes are to do is sent to them so.
+/// A statement as its client sent it. Other nodes get the same statement for their part.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
-    /// Where unqualified names are.
+    /// Keyspace of unqualified names. `None` if the client has not chosen one.
     pub keyspace: Option<&'a str>,
     pub source: Source<'a>,
     pub options: &'a QueryOptions,
 }
 
-/// What the rows of a part come to, as their owner says.
+/// The result of a part, computed by the owner of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartAnswer {
     pub rows: PartRows,
-    /// The rows that were met.
+    /// Counts of the rows that were read.
     pub met: RowCounts,
 }
 
-/// What the rows that pass come to.
+/// The result of those rows of a part that pass the statement's conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartRows {
-    /// They are nothing but counted.
+    /// Number of rows, for a statement that only counts them.
     Counted(u64),
     Group(NamedGroup),
-    /// They are rows of the result.
+    /// Rows of the result.
     Page(PartPage),
 }
 
-/// Rows of the result from one part, in their order, as many as there was room for.
+/// Rows of the result from one part, in order, as many as fit into the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartPage {
-    /// The columns, by which the asking node tells that both mean the same statement.
+    /// The columns. The coordinator compares them with its own, to be sure that both nodes understand the statement alike.
     pub metadata: Arc<ResultMetadata>,
     pub content: RowsContent,
-    /// The paging state of the last row; none if there are no rows.
+    /// The paging state of the last row. `None` if there are no rows.
     pub last: Option<Bytes>,
-    /// There was no room for the rows that may follow in the part.
+    /// True if the page was full, so that more rows may follow in the part.
     pub is_cut: bool,
 }

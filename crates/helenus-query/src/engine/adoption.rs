@@ -1,8 +1,9 @@
-//! Tables that were put back from pinned tablets adopt their rows: these are copied under the tables' own numbers while the tables are in use,
-//! after which the tables need the pinned tablets no more.
+//! Copies the rows of restored tables. A table restored from pinned tablets *adopts* their rows: they are copied under the table's own
+//! numbers while it is in use. After that, the table no longer needs the pinned tablets.
 //!
-//! Until then the rows are read from the pinned tablets, below what has been written since ([`crate::schema::Table::origin`]). A row that was
-//! copied merges with itself, whatever was written to it meanwhile; so the copy needs no lock, and may begin anew after the node has ended.
+//! Until then, its rows are read from the pinned tablets and merged with newer writes ([`crate::schema::Table::origin`]). A copied row
+//! merges with itself, whatever has been written to it since. The copy therefore needs no lock, and can begin again after the node has
+//! ended.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,10 +17,10 @@ use super::ddl::{self, snapshots};
 use crate::failure::store_error;
 use crate::schema::Table;
 
-/// How long after a failure the copy is tried again.
+/// Time between a failed copy and the next try.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Has all tables adopt their rows that are to, in the background.
+/// Starts to copy the rows of all tables that adopt rows, in the background.
 pub(super) fn resume(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
@@ -35,7 +36,7 @@ pub(super) fn resume(engine: &Arc<Engine>) {
     });
 }
 
-/// False if no table is left.
+/// Copies the rows of one table. Returns false if no table is left.
 async fn adopt_next(engine: &Arc<Engine>) -> Result<bool, CqlError> {
     let _adopting = engine.adopting.lock().await;
     let schema = engine.schema();

@@ -1,7 +1,8 @@
-//! Branches: keyspaces and tables that are made as copies of others, with the rows of these at one moment, and share their files.
+//! Branches: keyspaces and tables that are made as copies of others. A branch begins with the rows of its origin at a consistent cut, and
+//! shares the files.
 //!
-//! The rows of the moment lie in pinned tablets, as those of a snapshot of tables in use do. The schema names them as the origin of each table
-//! of the branch, and keeps them pinned as long as such a table is there, in use or in a snapshot.
+//! The rows of the cut are in pinned tablets, like those of a snapshot of tables in use. In the schema, the pinned tablets are the origin
+//! of each table of the branch. They stay pinned as long as a table with that origin exists, in use or in a snapshot.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Keyspace;
 use crate::storage::agreement::await_schema_agreement;
 
-/// What the statement has done.
+/// The result of a statement that has made a branch.
 struct Made {
     event: SchemaChange,
     events: Vec<SchemaChange>,
@@ -33,8 +34,8 @@ impl Engine {
     /// Runs a statement that makes a branch.
     ///
     /// # Errors
-    /// What is to be copied is not there, the name is in use, or the tablets of this store can't be pinned ([`CqlError::Invalid`] and others of
-    /// statements that change the schema).
+    /// [`CqlError::Invalid`] if the origin does not exist, or if the tablets of this store can't be pinned. Other errors are those of
+    /// statements that change the schema, such as a name that is in use.
     pub(super) async fn branch(
         self: &Arc<Self>,
         client: &ClientState,
@@ -50,13 +51,13 @@ impl Engine {
         let mut warnings = made.warnings;
         warnings.extend(await_schema_agreement(&self.context).await?);
         ddl::announce(self, made.events);
-        // Of indexes and views that were not complete at the moment.
+        // Indexes and views that were not complete at the cut are built further.
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
         Ok(Response::SchemaChange(made.event).with(warnings))
     }
 
-    /// None if IF NOT EXISTS finds the name in use.
+    /// Makes a branch. `None` if the name is in use and the statement has IF NOT EXISTS.
     async fn make_branch(
         self: &Arc<Self>,
         client: &ClientState,
@@ -65,9 +66,9 @@ impl Engine {
         copy: Copy<'_>,
     ) -> Result<Option<Made>, CqlError> {
         let user = client.user.as_deref().map(|user| user.name.as_str());
-        // Nothing that is not written down yet may be let go meanwhile.
+        // The lock prevents others from unpinning the tablets before the schema names them.
         let _pinning = self.pinning.lock().await;
-        // The tables are those of the moment that is pinned.
+        // No change of the schema may come between the choice of the tables and the pin.
         let _changing = self.ddl.lock().await;
         let before = self.schema();
         let ctx = DdlContext::new(self, &before, user, keyspace);
@@ -110,7 +111,7 @@ impl Engine {
         written
     }
 
-    /// None if another node has changed the schema meanwhile.
+    /// Writes the schema with the branch. `None` if another node changed the schema concurrently.
     async fn write_branch(
         self: &Arc<Self>,
         ctx: &DdlContext<'_>,
@@ -141,7 +142,7 @@ impl Engine {
     }
 }
 
-/// The names of the tables of a store that have an origin, those of snapshots among them.
+/// Returns the names of the tables of a store that have an origin, including tables of snapshots.
 ///
 /// # Errors
 /// The schema can't be read.

@@ -1,5 +1,5 @@
-//! Who is connected and what was asked: what `system_views` shows of both. A connection counts in numbers of its own, so that threads don't
-//! take them from each other.
+//! The connected clients and counts of their statements, for `system_views`. Each connection has its own counters, so that threads do not
+//! contend for them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,25 +19,25 @@ pub struct Clients {
 #[derive(Debug, Default)]
 struct Inner {
     connected: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// What those have asked for that are gone.
+    /// Statements of the connections that have ended.
     gone: Mutex<Asked>,
 }
 
-/// Statements that were run.
+/// Numbers of statements that were run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     pub prepared: u64,
-    /// Given as text, each by itself.
+    /// Statements that were sent as text, each alone.
     pub texts: u64,
 }
 
-/// What STARTUP said.
+/// The settings of a connection, from STARTUP on.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub options: BTreeMap<String, String>,
     pub protocol_version: u8,
     pub keyspace: Option<String>,
-    /// Who has logged in.
+    /// The authenticated role. `None` if no client has logged in.
     pub user: Option<String>,
 }
 
@@ -45,10 +45,10 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Client {
     pub address: SocketAddr,
-    /// Protocol and cipher suite, if it is encrypted.
+    /// Protocol and cipher suite. `None` if the connection is not encrypted.
     pub encryption: Option<(String, String)>,
     session: Mutex<Option<Session>>,
-    /// Its connection shall end.
+    /// Notified when the connection shall end.
     ended: Notify,
     requests: AtomicU64,
     prepared: AtomicU64,
@@ -56,17 +56,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// None before STARTUP.
+    /// Returns the session. `None` before STARTUP.
     pub fn session(&self) -> Option<Session> {
         self.session.lock().clone()
     }
 
-    /// Returns when the connection shall end.
+    /// Waits until the connection shall end.
     pub async fn ended(&self) {
         self.ended.notified().await;
     }
 
-    /// Requests of every kind.
+    /// Returns the number of requests of any kind.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -79,7 +79,7 @@ impl Client {
     }
 }
 
-/// A client as its connection holds it; it is forgotten when this is dropped.
+/// Registration of a client by its connection. Dropping it removes the client.
 #[derive(Debug)]
 pub struct Connected {
     id: u64,
@@ -87,30 +87,30 @@ pub struct Connected {
     inner: Arc<Inner>,
 }
 
-/// Counts one; only the connection itself does so.
+/// Adds one to a counter. Only the connection itself changes its counters, so no atomic addition is needed.
 fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
 impl Connected {
-    /// What others see of it.
+    /// Returns the client as others see it.
     pub fn client(&self) -> Arc<Client> {
         self.client.clone()
     }
 
-    /// The connection has started up.
+    /// Notes that the connection has started up.
     pub fn started(&self, session: Session) {
         *self.client.session.lock() = Some(session);
     }
 
-    /// The connection is in another keyspace now.
+    /// Notes that the connection now uses another keyspace.
     pub fn uses(&self, keyspace: &str) {
         if let Some(session) = &mut *self.client.session.lock() {
             session.keyspace = Some(keyspace.to_owned());
         }
     }
 
-    /// The client has logged in.
+    /// Notes that the client has logged in.
     pub fn logged_in(&self, user: &str) {
         if let Some(session) = &mut *self.client.session.lock() {
             session.user = Some(user.to_owned());
@@ -145,7 +145,7 @@ impl Asked {
 }
 
 impl Clients {
-    /// A client has connected, perhaps encrypted by a protocol and a cipher suite.
+    /// Registers a new connection. `encryption` is its protocol and cipher suite, `None` if it is not encrypted.
     pub fn connect(&self, address: SocketAddr, encryption: Option<(String, String)>) -> Connected {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client {
@@ -162,12 +162,12 @@ impl Clients {
         Connected { id, client, inner }
     }
 
-    /// The connections there are, oldest first.
+    /// Returns the open connections, oldest first.
     pub fn connected(&self) -> Vec<Arc<Client>> {
         self.inner.connected.lock().values().cloned().collect()
     }
 
-    /// Ends the connections of users that may not be logged in any more.
+    /// Ends the connections of users for whom `may_stay` is false.
     pub fn end_unless(&self, may_stay: impl Fn(&str) -> bool) {
         for client in self.connected() {
             let must_go = |session: &Session| session.user.as_deref().is_some_and(|user| !may_stay(user));
@@ -177,7 +177,7 @@ impl Clients {
         }
     }
 
-    /// What was asked for since the node began.
+    /// Returns the numbers of statements since the node started.
     pub fn asked(&self) -> Asked {
         let mut asked = *self.inner.gone.lock();
         for client in self.connected() {

@@ -1,4 +1,4 @@
-//! Copies the rows of a table as it was at one moment to another number.
+//! Copies the rows of a table as of a consistent cut to another table number.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::storage::ExecutionContext;
 use crate::storage::reads::{keys_of, scan_tablet};
 use crate::storage::writes::write_anywhere;
 
-/// Tablets that are copied at a time.
+/// Number of tablets that are copied at a time.
 const TABLETS: usize = 2;
-/// Bytes of rows that are written together.
+/// Bytes of rows from which on a batch is written.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// How long a batch of rows is sent to the owners of its tablets.
+/// Maximum time for which a batch of rows is sent to the owners of its tablets.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Writes all rows that table `from` has in a store of pinned tablets to table `to`; how many those are. Rows that are there
-/// merge with them. That `to` may have partition headers is known before.
+/// Copies all rows of table `from` in a store of pinned tablets to table `to`. Returns the number of rows. Copied rows merge with existing
+/// ones. If `to` may have partition headers, the caller must have registered that before.
 ///
 /// # Errors
 /// The rows can't be read or written.
@@ -48,7 +48,7 @@ async fn copy_tablet(
     from: TableId,
     to: TableId,
 ) -> Result<u64, CqlError> {
-    // A tablet that was split may still have rows of its sibling.
+    // After a split, a tablet may still contain rows of its sibling.
     let scan = scan_tablet(tablet, keys_of(from, tablet.token_range()), false).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let mut rows = 0;

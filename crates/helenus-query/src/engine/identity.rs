@@ -1,11 +1,11 @@
-//! What identifies a prepared statement, and in which keyspaces it means the same.
+//! The identity of prepared statements, and their dependence on the keyspace in use.
 
 use helenus_cql::ast;
 use md5::{Digest, Md5};
 
 use crate::analysis::prepared::TableNames;
 
-/// Finds out how a statement names its tables.
+/// Returns whether a statement names its tables with their keyspaces.
 pub(crate) fn table_names(statement: &ast::Statement) -> TableNames {
     let table = match statement {
         ast::Statement::Select(select) => &select.table,
@@ -43,7 +43,7 @@ fn modified(modification: &ast::Modification) -> &ast::QualifiedName {
     }
 }
 
-/// What Cassandra says of a statement that means another thing in another keyspace, prepared or run in the one that is `used`.
+/// Returns Cassandra's warning about a statement whose meaning depends on the keyspace in use, which is `used`.
 pub(crate) fn use_warning(used: Option<&str>, keyspace: Option<&str>, id: &[u8; 16]) -> String {
     let (used, keyspace) = (used.unwrap_or("null"), keyspace.unwrap_or("null"));
     let id = u128::from_be_bytes(*id);
@@ -55,7 +55,7 @@ pub(crate) fn use_warning(used: Option<&str>, keyspace: Option<&str>, id: &[u8; 
     )
 }
 
-/// md5 of keyspace and text (Cassandra's `QueryProcessor.computeId`).
+/// Returns the MD5 digest of the keyspace and the text (Cassandra's `QueryProcessor.computeId`).
 pub(crate) fn prepared_id(keyspace: Option<&str>, text: &str) -> [u8; 16] {
     let mut hasher = Md5::new();
     hasher.update(keyspace.unwrap_or_default());

@@ -20,7 +20,7 @@ fn a_statement_is_qualified_if_each_of_its_tables_is() {
     assert!(!qualified("USE ks"));
 }
 
-/// The id and the words that Cassandra 5.0.5 gave for it.
+/// Compares the id and the wording with those of Cassandra 5.0.5.
 #[test]
 fn the_warning_names_the_statement_by_its_id() {
     let id = prepared_id(Some("proto"), "USE proto");

@@ -84,27 +84,27 @@ pub use prepared::{AllocationMeter, PreparedFigures};
 pub use serve::ServedScan;
 pub use system::settings::of_guardrails as guardrails_shown;
 
-/// The documents of the store that the nodes of a cluster share and keep in memory: the schema and the tables with partition headers.
+/// The documents of the store that all nodes of a cluster keep in memory: the schema, and the set of tables with partition headers.
 /// [`Engine::load_newest`] reads them again.
 pub const SHARED_DOCUMENTS: [&str; 2] = [
     crate::schema::documents::journal::NAME,
     crate::storage::HEADERS_DOCUMENT,
 ];
 
-/// What the node says of itself in `system.local`.
+/// The node's description of itself in `system.local`.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     pub cluster_name: String,
     pub data_center: String,
     pub rack: String,
     pub host_id: uuid::Uuid,
-    /// Where drivers connect.
+    /// Address for drivers.
     pub native_address: std::net::SocketAddr,
-    /// The Cassandra version that drivers are told.
+    /// The Cassandra version that is reported to drivers.
     pub release_version: String,
 }
 
-/// How an engine is opened.
+/// Settings of an engine.
 pub struct EngineConfig {
     pub store: StoreConfig,
     pub node: NodeInfo,
@@ -115,7 +115,7 @@ pub struct EngineConfig {
 
 #[cfg(test)]
 impl EngineConfig {
-    /// A small store in a folder, for tests.
+    /// Returns the settings of a small store in a folder, for tests.
     pub(crate) fn small(folder: &std::path::Path) -> EngineConfig {
         EngineConfig {
             store: StoreConfig::small(folder),
@@ -134,53 +134,53 @@ impl EngineConfig {
     }
 }
 
-/// Executes statements against the store of this node.
+/// The query engine, which executes statements against the store of this node.
 pub struct Engine {
     pub(crate) context: Arc<ExecutionContext>,
     pub(crate) node: NodeInfo,
-    /// When the engine was opened, in seconds since the Unix epoch: what Cassandra's tools call the generation.
+    /// Time at which the engine was opened, in seconds since the Unix epoch. Cassandra's tools call it the generation.
     pub(crate) generation_s: i32,
     pub(crate) control: AccessControl,
-    /// Those of the store.
+    /// Throttles of the store.
     pub(crate) throttles: Throttles,
     pub(crate) authenticator: PasswordAuthenticator,
     role_services: RoleServices,
-    /// Held while a DDL statement runs: schema changes are serial.
+    /// Held while statements change the schema, because changes are serial.
     pub(crate) ddl: Mutex<()>,
     pub(crate) ddl_queue: DdlQueue,
     pub(crate) events: broadcast::Sender<SchemaChange>,
-    /// Of requests that asked to be traced.
+    /// Traces of the requests that wanted to be traced.
     pub traces: Arc<Traces>,
-    /// Latencies and what reads meet.
+    /// Latencies, and the rows and tombstones that reads meet.
     pub figures: Arc<Figures>,
-    /// Of the SSTables, as far as they were asked for.
+    /// Sizes of tables in the SSTables that have been read so far.
     pub(crate) file_sizes: FileSizes,
     pub(crate) partition_thresholds: Arc<PartitionThresholds>,
-    /// Who is connected.
+    /// The connected clients.
     pub clients: Clients,
-    /// What they hold.
+    /// Memory held for clients.
     pub client_memory: Arc<ClientMemory>,
-    /// Index entries that stand for nothing.
+    /// Counts of stale index entries.
     pub stale: Arc<StaleCounts>,
-    /// Held while tablets are pinned that no snapshot names yet, or those are let go that none names any more.
+    /// Held while pinned tablets have no snapshot that names them yet, and while tablets that no snapshot names any more are unpinned.
     pub(crate) pinning: Mutex<()>,
     moments: HeldMoments,
     pub(crate) history: History,
     pasts: Pasts,
-    /// Held while the rows of a table are copied that was put back.
+    /// Held while the rows of a restored table are copied.
     adopting: Mutex<()>,
-    /// Held while this node backs up.
+    /// Held while this node writes a backup.
     backing_up: Mutex<()>,
     /// Held while a newer schema is read.
     pub(crate) loading: Mutex<()>,
-    /// Held while a schema is put in place.
+    /// Held while a schema is installed.
     pub(crate) installing: parking_lot::Mutex<()>,
     prepared: PreparedStatements,
-    /// The keyspaces that are computed.
+    /// Function that returns the virtual keyspaces.
     pub(crate) system_keyspaces: SystemKeyspaces,
 }
 
-/// Events that a slow subscriber may lag behind before it loses some.
+/// Maximum number of events that a slow subscriber may lag behind before it loses some.
 const EVENTS_MAX: usize = 1024;
 
 impl Engine {
@@ -208,7 +208,7 @@ impl Engine {
         live_tables.set(&schema);
         ddl::set_origins(&store, &schema);
         let timestamps = TimestampSource::default();
-        // The machine's clock may have been set back since the node was last there.
+        // The machine's clock may have been set back since the node last ran.
         timestamps.raise(store.clock_us());
         store.keep_clock_beyond(timestamps.last_us());
         let traces = Arc::new(Traces::default());
@@ -282,13 +282,13 @@ impl Engine {
         }))
     }
 
-    /// The limits that hold now.
+    /// Returns the present limits.
     pub fn limits(&self) -> Arc<Limits> {
         self.context.limits.load_full()
     }
 
     /// Sets the limits of the requests that begin from now on. Memory that is divided when the engine is opened (`prepared_cache_bytes`,
-    /// `client_memory_bytes`, `answers_bytes_max`) and `scan_concurrency` stay as they were.
+    /// `client_memory_bytes`, `answers_bytes_max`) and `scan_concurrency` do not change.
     pub fn set_limits(&self, limits: Limits) {
         let now = self.limits();
         self.figures
@@ -304,24 +304,24 @@ impl Engine {
         }));
     }
 
-    /// Makes the node one of several. Done once, before it serves.
+    /// Makes the node one of several. Called once, before the node serves clients.
     pub fn join(&self, cluster: Arc<dyn Cluster>) {
         if self.context.cluster.set(cluster).is_err() {
             tracing::error!("the node has joined a cluster already");
         }
     }
 
-    /// True of a node that is one of several.
+    /// Returns true if the node is one of several.
     pub fn is_clustered(&self) -> bool {
         self.context.cluster().is_some()
     }
 
-    /// The cluster that the node is in.
+    /// Returns the cluster that the node is in. `None` for a single node.
     pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
         self.context.cluster()
     }
 
-    /// Begins the upkeep that runs in the background as long as the node. To be called once.
+    /// Starts the background tasks, which run as long as the engine exists. Must be called once.
     pub fn begin_upkeep(self: &Arc<Self>) {
         if self.context.store.is_read_only() {
             return;
@@ -334,8 +334,8 @@ impl Engine {
         sweeping::begin(self);
     }
 
-    /// Goes on, in the background, with the indexes, views and branches that were not done when the node that worked on them ended. To be called
-    /// with each new schema.
+    /// Continues, in the background, indexes, views and branches whose node ended before they were complete. Must be called with each new
+    /// schema.
     fn resume_builds(self: &Arc<Self>) {
         if self.context.store.is_read_only() {
             return;
@@ -345,7 +345,7 @@ impl Engine {
         adoption::resume(self);
     }
 
-    /// Flushes what can be flushed and closes the store.
+    /// Flushes as much as possible and closes the store.
     #[boxed]
     pub async fn close(&self) -> Result<(), CqlError> {
         self.context.store.close().await.map_err(store_error)
@@ -393,7 +393,7 @@ impl Engine {
         })
     }
 
-    /// Refuses a keyspace that is to be used and does not exist.
+    /// Refuses to use a keyspace that does not exist.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), CqlError> {
         match self.context.schema.load().keyspace(keyspace) {
             Some(_) => Ok(()),
@@ -401,55 +401,55 @@ impl Engine {
         }
     }
 
-    /// Schema changes as they happen.
+    /// Returns a receiver of changes of the schema.
     pub fn subscribe(&self) -> broadcast::Receiver<SchemaChange> {
         self.events.subscribe()
     }
 
-    /// The store of this node.
+    /// Returns the store of this node.
     pub fn store(&self) -> &Arc<Store> {
         &self.context.store
     }
 
-    /// This node's clock of write timestamps, in microseconds.
+    /// Returns a new write timestamp of this node, in microseconds.
     pub fn clock_us(&self) -> i64 {
         self.context.next_timestamp_us()
     }
 
-    /// The machine's clock, in microseconds.
+    /// Returns the time of the machine's clock, in microseconds.
     pub fn wall_clock_us(&self) -> i64 {
         self.context.clock.now_us()
     }
 
-    /// Goes on with write timestamps from where the former owners of the open tablets were.
+    /// Raises write timestamps beyond those of the former owners of the open tablets.
     pub fn follow_former_owners(&self) {
         self.context.timestamps.raise(self.context.store.found_clock_us());
     }
 
-    /// Takes note of another node's clock of write timestamps.
+    /// Takes another node's clock of write timestamps into account.
     pub fn observe_clock(&self, clock_us: i64) {
         self.context
             .timestamps
             .observe(self.context.clock.as_ref(), clock_us);
     }
 
-    /// What the store counts.
+    /// Returns the counters of the store.
     pub fn store_stats(&self) -> StoreStats {
         self.context.store.stats()
     }
 
-    /// The parts of reads of whole tables that are read now beside the tasks of their requests.
+    /// Returns the number of running parts of table scans. They run in their own tasks, beside those of the requests.
     pub fn scan_parts_running(&self) -> usize {
         let free = self.context.scan_permits.available_permits();
         self.context.limits().scan_concurrency.saturating_sub(free)
     }
 
-    /// Today's schema.
+    /// Returns the present schema.
     pub fn schema(&self) -> Arc<Schema> {
         self.context.schema.load_full()
     }
 
-    /// A statement that is prepared, or a part of a batch.
+    /// Returns a parsed statement and its plan, for a prepared statement or a part of a batch.
     pub(crate) fn parse_and_plan(
         &self,
         client: &ClientState,
@@ -463,7 +463,7 @@ impl Engine {
         })
     }
 
-    /// The plan of a statement that will be run later, or in a batch.
+    /// Returns the plan of a statement that will run later, or in a batch.
     fn plan_checked(
         &self,
         client: &ClientState,
@@ -476,7 +476,7 @@ impl Engine {
         Ok(planned)
     }
 
-    /// The plan of a statement that is run once. Call it within [`trace::parsing`].
+    /// Returns the plan of a statement that runs once. Must be called within [`trace::parsing`].
     pub(crate) fn plan(
         &self,
         keyspace: Option<&str>,
@@ -492,6 +492,8 @@ impl Engine {
         helenus_cql::parser::parse_statement(text)
     }
 
+    /// Refuses statements that are too long.
+    ///
     /// # Errors
     /// The statement is longer than the limit.
     fn check_length(&self, text: &str) -> Result<(), CqlError> {
@@ -541,7 +543,7 @@ impl Engine {
         let ran = match read_timeout_limit {
             None => run.await,
             Some(timeout) => {
-                // It may compute for that long, and wait.
+                // The timeout limits both the time spent computing and the time spent waiting.
                 scope::limit_time(timeout, false);
                 tokio::time::timeout(timeout, run)
                     .await
@@ -606,11 +608,11 @@ impl Engine {
         guardrails::with_warnings(warnings, answer)
     }
 
-    /// What guards the requests of a client, if anything does.
+    /// Returns the guard of a client's requests. `None` if they are not guarded.
     fn guard_of(&self, client: &ClientState) -> Option<Guard> {
         let limits = self.context.limits();
         let guardrails = &limits.guardrails;
-        // Most nodes have none, and need no look at the schema.
+        // Most nodes have no guardrails, and need not load the schema.
         if guardrails.is_empty() {
             return None;
         }
@@ -677,7 +679,7 @@ impl Engine {
         })
     }
 
-    /// Runs a BATCH message that is planned and permitted.
+    /// Runs a BATCH message that has been planned and authorized.
     async fn run_batch(
         self: &Arc<Self>,
         client: &ClientState,
@@ -705,10 +707,10 @@ impl Engine {
         coordinate::run(&self.context, cluster.as_ref(), request).await
     }
 
-    /// Plans the statements of a BATCH message, which come prepared or as text.
+    /// Plans the statements of a BATCH message, which are prepared statements or text.
     ///
     /// # Errors
-    /// Cassandra's, for statements that make no sense or can't go together.
+    /// Cassandra's errors for invalid statements, and for statements that can't be in one batch.
     pub(crate) async fn plan_batch(
         &self,
         client: &ClientState,
@@ -766,14 +768,14 @@ impl DirectStatements for Arc<Engine> {
     }
 }
 
-/// Has a write end when it has computed for as long as its role's requests may. What has been handed to the log is not given up.
+/// Limits the time that a write may compute to the timeout of its role. Writes that have been handed to the log are not abandoned.
 fn limit_write(timeout: Option<Duration>) {
     if let Some(timeout) = timeout {
         scope::limit_time(timeout, true);
     }
 }
 
-/// True for statements that write rows.
+/// Returns true for statements that write rows.
 pub(super) fn writes(statement: &ast::Statement) -> bool {
     use ast::Statement;
     matches!(

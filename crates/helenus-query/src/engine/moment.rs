@@ -1,9 +1,14 @@
-//! The moment of a snapshot: of this node alone, or one that all nodes of a cluster have in common.
+//! The consistent cut of a snapshot: of a single node, or of all nodes of a cluster.
 //!
-//! Nodes that share a bucket write to a log each. The one that takes a snapshot has all of them freeze their tablets and hold their logs; when the
-//! last one is frozen, all logs go on. At that time none of them had taken a write that another was to miss. A node whose log has gone on before
-//! says so, and tablets that are on their way are frozen by none: then all is tried again. A batch over several tablets is several records, so some
-//! of it may be in the moment and some not; its entry in the batch log is there, from which it is completed ([`Store::complete_moment`]).
+//! Nodes that share a bucket write to one log each. The node that takes a snapshot makes all nodes freeze their tablets and hold their
+//! logs. When the last one has frozen its tablets, all logs are released. A frozen node acknowledges no write until then. The cut therefore
+//! never contains a write without those acknowledged before it.
+//!
+//! A log is held only for a short time. A node whose log was released too early reports an error. Tablets that are being moved are frozen
+//! by no node. In both cases the whole cut is tried again.
+//!
+//! A batch over several tablets consists of several records, so that the cut may contain only a part of it. The cut also contains the
+//! batch's entry in the batch log, from which the batch is completed ([`Store::complete_moment`]).
 //!
 //! [`Store::complete_moment`]: helenus_tablet::Store::complete_moment
 
@@ -24,25 +29,26 @@ use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::schema::Schema;
 
-/// For how long a node holds its log for others, at most.
+/// Maximum time for which a node holds its log for other nodes.
 const HOLD_MAX: Duration = Duration::from_millis(500);
-/// How long a node tries to find its memtables ready, while others hold their logs.
+/// Maximum time for which a node tries to freeze its tablets, while other nodes hold their logs.
 const FREEZE_PATIENCE: Duration = Duration::from_millis(200);
-/// How long others may take to answer: until they are frozen, and until their tablets are pinned.
+/// Maximum time in which other nodes must answer: until their tablets are frozen, and until they are pinned.
 const HOLD_TIMEOUT: Duration = Duration::from_secs(2);
 const PIN_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a node may take to answer that is only to show that it is there.
+/// Maximum time in which a node must answer the request that only shows that it is up.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long a moment of all nodes is tried to be had, and the pause between, which differs, so that two nodes that try do not stay in step.
+/// Maximum time for which a cut of all nodes is tried, and the bounds of the pause between tries. The pause is random, so that two nodes
+/// that try at the same time do not stay in step.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE_MIN_MS: u64 = 50;
 const PAUSE_MAX_MS: u64 = 250;
-/// The same of a moment that nobody waits for: others come first.
+/// Maximum time for which a cut is tried that no client waits for. It is short, so that other cuts go first.
 const UNAWAITED_PATIENCE: Duration = Duration::from_secs(3);
-/// When a moment is forgotten that nobody has come back to.
+/// Time after which a held cut is dropped if no request for it has come.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The moments for which this node holds its log, or has held it.
+/// The cuts for which this node holds its log, or has held it.
 #[derive(Default)]
 pub(crate) struct HeldMoments(Mutex<HashMap<Uuid, (Instant, HeldMoment)>>);
 
@@ -59,10 +65,10 @@ impl HeldMoments {
 }
 
 impl Engine {
-    /// Keeps all tablets, of all nodes, as they are at one moment from now on; `skip_flush` leaves out what is in no SSTable.
+    /// Pins all tablets of all nodes at a consistent cut. `skip_flush` leaves out rows that are in no SSTable.
     ///
     /// # Errors
-    /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
+    /// The reason why no cut was possible. Tablets that remain pinned are unpinned by [`Engine::unpin`].
     pub(super) async fn pin(&self, skip_flush: bool) -> Result<Moment, CqlError> {
         let store = &self.context.store;
         let flushed = |tablets| Moment {
@@ -84,17 +90,18 @@ impl Engine {
         }
     }
 
-    /// Lets go what is left of a moment that failed. In a bucket nothing so new can be let go yet: another node may be about to write it down.
+    /// Unpins the tablets of a failed cut. In a bucket, tablets that were just pinned must stay for now, since another node may be about to
+    /// write them down.
     async fn unpin_left(&self) {
         if !self.context.store.is_shared() {
             self.unpin().await;
         }
     }
 
-    /// Keeps all tablets, of all nodes, as they are at one moment from now on. Batches that are under way are as far as they are.
+    /// Pins all tablets of all nodes at a consistent cut. Batches in progress are not completed.
     ///
     /// # Errors
-    /// Why there was no such moment. Then nothing is kept that [`Engine::unpin`] does not let go.
+    /// The reason why no cut was possible. Tablets that remain pinned are unpinned by [`Engine::unpin`].
     pub(super) async fn pin_for_history(&self) -> Result<Moment, CqlError> {
         let pinned = match self.cluster() {
             Some(cluster) => {
@@ -109,7 +116,7 @@ impl Engine {
         pinned
     }
 
-    /// Fails if a node does not answer, so that the others do not hold their logs for nothing.
+    /// Checks that all nodes answer, so that no node holds its log in vain.
     async fn all_answer(&self, cluster: &dyn Cluster) -> Result<(), String> {
         let nothing = Pin::LetGo(Uuid::nil());
         let nodes = nodes_alive(cluster);
@@ -125,7 +132,7 @@ impl Engine {
         moment_of(held).await
     }
 
-    /// Pins a moment of all nodes, and completes the batches that were under way then.
+    /// Pins a consistent cut of all nodes, and completes the batches that were in progress.
     async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Moment, CqlError> {
         let moment = self.pin_everywhere(cluster, false, PATIENCE).await?;
         match self.complete_batches(&moment.tablets).await {
@@ -176,8 +183,9 @@ impl Engine {
 
     async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Moment, String> {
         self.all_answer(cluster).await?;
-        // Of nodes that take no part, such as former ones: all that they have written is in the tablets that the others have by now. Before the
-        // logs are held, since one that begins then has nothing before the moment.
+        // Positions of nodes that take no part, such as former nodes, are read from the store. All their writes are in tablets that other
+        // nodes have by now. The positions are read before the logs are held, since a log that begins after that has nothing before the
+        // cut.
         let store = &self.context.store;
         let mut positions = match self.history.is_on() && !skip_flush {
             true => store
@@ -211,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// Has all nodes hold their logs at one time.
+    /// Makes all nodes hold their logs at the same time.
     async fn hold_everywhere(&self, cluster: &dyn Cluster, nodes: &[Uuid]) -> Result<Pin, String> {
         let moment = Uuid::new_v4();
         let deadline = Instant::now() + HOLD_TIMEOUT;
@@ -249,10 +257,10 @@ impl Engine {
         join_all(pinning).await
     }
 
-    /// Freezes this node's tablets, and holds its log for a while, until [`Engine::serve_pin`]; the tokens of the tablets.
+    /// Freezes this node's tablets, and holds its log until [`Engine::serve_pin`] or for a short time. Returns the tokens of the tablets.
     ///
     /// # Errors
-    /// The store could not be frozen soon enough.
+    /// The store could not be frozen in time.
     #[boxed]
     pub async fn serve_hold(&self, moment: Uuid) -> Result<Vec<TokenRange>, CqlError> {
         let held = self.context.store.hold_moment(FREEZE_PATIENCE, HOLD_MAX).await;
@@ -262,10 +270,10 @@ impl Engine {
         Ok(tokens)
     }
 
-    /// Has this node's log go on, and pins what was frozen, unless it is only to be let go.
+    /// Releases this node's log, and pins the frozen tablets, unless the cut is only to be dropped.
     ///
     /// # Errors
-    /// The log was not held so long, or the tablets could not be pinned.
+    /// The log was released too early, or the tablets could not be pinned.
     #[boxed]
     pub async fn serve_pin(&self, pin: Pin) -> Result<Moment, CqlError> {
         let store = &self.context.store;
@@ -276,7 +284,7 @@ impl Engine {
             }),
             Pin::Held(moment) => {
                 let held = self.moments.take(moment);
-                // One that was not held so long lets go what it has pinned.
+                // A cut whose log was not held long enough unpins its tablets itself.
                 let held = held.filter(HeldMoment::let_go).ok_or_else(|| {
                     CqlError::Server("the log went on before all nodes were frozen".to_owned())
                 })?;
@@ -290,13 +298,13 @@ impl Engine {
     }
 }
 
-/// The nodes that take part in a moment. Those without a tablet too: one may be on its way there.
+/// Returns the nodes that take part in a cut. Nodes without a tablet take part too, because one may be moving there.
 fn nodes_alive(cluster: &dyn Cluster) -> Vec<Uuid> {
     let nodes = cluster.nodes().into_iter().filter(|node| node.is_alive);
     nodes.map(|node| node.host_id).collect()
 }
 
-/// Waits until a held moment is pinned.
+/// Waits until a held cut is pinned.
 async fn moment_of(held: HeldMoment) -> Result<Moment, StoreError> {
     Ok(Moment {
         positions: held.position().into_iter().collect(),
@@ -304,14 +312,14 @@ async fn moment_of(held: HeldMoment) -> Result<Moment, StoreError> {
     })
 }
 
-/// Lets go the tablets of a moment that was none.
+/// Unpins the tablets of a cut that failed.
 async fn unpin_failed(store: &Store, pinned: &[PinnedTablet]) {
     if let Err(error) = store.unpin(pinned).await {
         tracing::debug!(%error, "tablets of a moment that failed are let go later");
     }
 }
 
-/// Says what is amiss unless each token is in one tablet.
+/// Checks that each token is in exactly one tablet.
 fn check_all_tokens(mut tablets: Vec<TokenRange>) -> Result<(), String> {
     tablets.sort_unstable_by_key(|tokens| tokens.first);
     let mut next = Some(i64::MIN);

@@ -1,8 +1,8 @@
-//! Times of the past that are kept open, within a bound on what they hold of the logs.
+//! Times in history that are kept open. The bytes of the logs that they hold in memory are bounded.
 //!
-//! A time is opened once for all that wait for it, and several are opened side by side, each within a share of the bound. One that needs more is
-//! opened again, alone. What an open time holds is counted until the last reader of it has ended. For another one, the time that was used least
-//! recently is closed.
+//! A time is opened once for all requests that wait for it. Several times are opened in parallel, each within a share of the bound. A time
+//! that needs more is opened again, alone. The bytes of an open time count until its last reader has ended. To make room for another time,
+//! the least recently used one is closed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -15,15 +15,16 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::analysis::plan::PastKey;
 use crate::storage::ExecutionContext;
 
-/// Parts of the bound that open times hold.
+/// Number of units that the bound is divided into.
 const UNITS: u32 = 1024;
-/// Times that are opened side by side. Each may need an eighth of the bound, so that all of them need half of it beside what is open.
+/// Number of times that are opened in parallel, and the part of the bound that each may need. Together they need at most half of the bound
+/// beside the open times.
 const OPENINGS: u32 = 4;
 const SHARE_PART: u64 = 8;
-/// A time counts as this at least, for its open tablets.
+/// Minimum number of units of an open time, for its open tablets.
 const UNITS_MIN: u32 = UNITS / 256;
 
-/// A time that is open, or being opened.
+/// A time that is open or being opened.
 #[derive(Clone)]
 struct Entry {
     key: PastKey,
@@ -32,13 +33,13 @@ struct Entry {
 
 #[derive(Default)]
 struct Entries {
-    /// The one that was used last comes last.
+    /// The times that are kept open. The most recently used one is the last.
     kept: Vec<Entry>,
-    /// Times that were closed while they were read.
+    /// Times that were closed while they had readers.
     closed: Vec<(PastKey, Weak<ExecutionContext>)>,
 }
 
-/// The times that are kept open, of all keyspaces.
+/// The open times of all keyspaces.
 pub(super) struct OpenTimes {
     units: Arc<Semaphore>,
     openings: Semaphore,
@@ -46,23 +47,23 @@ pub(super) struct OpenTimes {
     opened: AtomicU64,
 }
 
-/// What an opening may hold.
+/// Part of the bound that an opening may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
     Part,
     All,
 }
 
-/// A time that was opened, and the bytes that it holds of the bound.
+/// An opened time, the bytes of the logs that it holds, and the whole bound in bytes.
 pub(super) struct OpenedTime {
     pub context: ExecutionContext,
     pub held: u64,
     pub all: u64,
 }
 
-/// Why an opening did not succeed.
+/// The reason why a time could not be opened.
 pub(super) enum NotOpened {
-    /// It needs more than its share.
+    /// The time needs more than its share.
     TooLarge(CqlError),
     Failed(CqlError),
 }
@@ -79,7 +80,7 @@ impl NotOpened {
 pub(super) type Opened = Result<OpenedTime, NotOpened>;
 
 impl Share {
-    /// The bytes that may be held, of that many in all.
+    /// Returns the bytes that an opening may hold. `all` is the whole bound.
     pub fn bytes(self, all: u64) -> u64 {
         match self {
             Share::Part => all / SHARE_PART,
@@ -89,7 +90,7 @@ impl Share {
 }
 
 impl Entries {
-    /// A time that is kept, which is used now.
+    /// Returns a time that is kept open, and marks it as the most recently used one.
     fn find(&mut self, key: &PastKey) -> Option<Entry> {
         let at = self.kept.iter().position(|entry| entry.key == *key)?;
         let entry = self.kept.remove(at);
@@ -97,13 +98,13 @@ impl Entries {
         Some(entry)
     }
 
-    /// A time that was closed and is still read. It is not kept again: another one waits for its room.
+    /// Returns a time that was closed but still has a reader. The time is not kept open again, because another one waits for its room.
     fn read(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
         let mut closed = self.closed.iter().filter(|(closed, _)| closed == key);
         closed.find_map(|(_, read)| read.upgrade())
     }
 
-    /// Takes the open time that was used least recently, one without a reader first.
+    /// Removes the least recently used open time. Times without a reader go first.
     fn take_least(&mut self) -> Option<Entry> {
         let readers = |entry: &Entry| entry.opened.get().map(|opened| Arc::strong_count(opened) - 1);
         let least = self.kept.iter().position(|entry| readers(entry) == Some(0));
@@ -129,12 +130,12 @@ impl Default for OpenTimes {
 }
 
 impl OpenTimes {
-    /// The number of times that were opened.
+    /// Returns the number of times that have been opened.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// A time that is open.
+    /// Returns a time that is open. `None` if it is not.
     pub fn get(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
         let mut entries = self.entries.lock();
         match entries.find(key) {
@@ -143,17 +144,17 @@ impl OpenTimes {
         }
     }
 
-    /// Closes the times that `is_old` says. Their readers go on.
+    /// Closes the times for which `is_old` is true. Their readers continue.
     pub fn close(&self, is_old: impl Fn(&PastKey) -> bool) {
         let mut entries = self.entries.lock();
         entries.kept.retain(|entry| !is_old(&entry.key));
         entries.closed.retain(|(key, _)| !is_old(key));
     }
 
-    /// A time, which is opened with `open` unless it is open, or another request opens it.
+    /// Returns a time. If the time is not open, and no other request is opening it, calls `open`.
     ///
     /// # Errors
-    /// Those of `open`, with all of the bound.
+    /// Those of `open` with the whole bound as its share.
     pub async fn get_or_open<'o>(
         &self,
         key: &PastKey,
@@ -214,11 +215,11 @@ impl OpenTimes {
         Ok(Arc::new(context))
     }
 
-    /// Closes times until so many units are free, or will be when the readers of closed ones have ended.
+    /// Closes times until `units` units are free, or will be free when the readers of closed times have ended.
     fn make_room(&self, units: u32) {
         while self.units.available_permits() < units as usize {
             let least = self.entries.lock().take_least();
-            // Dropped without the lock, since that closes files.
+            // The closed time is dropped without holding the lock, because that closes files.
             if least.is_none() {
                 return;
             }

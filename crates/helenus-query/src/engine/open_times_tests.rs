@@ -17,7 +17,7 @@ fn key(time_ms: i64) -> PastKey {
     }
 }
 
-/// A time that holds so many bytes of the logs.
+/// Returns an opened time that holds `held` bytes of the logs in memory.
 fn opened(session: &Session, held: u64) -> Opened {
     let context = &session.engine.context;
     let schema = Schema::clone(&context.schema());
@@ -28,7 +28,7 @@ fn opened(session: &Session, held: u64) -> Opened {
     })
 }
 
-/// The same if the share is large enough.
+/// Returns an opened time that holds `held` bytes, if the share is large enough.
 fn opened_within(session: &Session, share: Share, held: u64) -> Opened {
     match held > share.bytes(ALL) {
         true => Err(NotOpened::TooLarge(CqlError::invalid("too large"))),
@@ -91,7 +91,7 @@ async fn a_time_that_needs_more_than_its_share_is_opened_alone() {
         .boxed()
     };
     let keys: Vec<PastKey> = (0..8).map(key).collect();
-    // A time makes room for others when its reader leaves it.
+    // An opened time makes room for others once its reader has ended.
     let read = async |key| times.get_or_open(key, open).await.is_ok();
     let found = join_all(keys.iter().map(read)).await;
     assert!(found.into_iter().all(|is_read| is_read));
@@ -127,7 +127,7 @@ async fn a_time_that_is_read_counts_until_it_is_left() {
     let waiting = times.get_or_open(&time, small);
     tokio::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none(), "the reader holds all");
-    // The reader still finds what it reads.
+    // The reader's time stays open.
     assert!(Arc::ptr_eq(&times.get(&key(1)).unwrap(), &reader));
     drop(reader);
     waiting.await.unwrap();

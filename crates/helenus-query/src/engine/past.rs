@@ -1,9 +1,13 @@
-//! Reads of the past: `SELECT … FROM table AS OF SNAPSHOT name`, and `AS OF` a time.
+//! Reads of history: `SELECT … FROM table AS OF SNAPSHOT name`, and `AS OF` a time.
 //!
-//! The statement is planned against the tables of then, and run at the time of then: what has expired since is there. Rows of tables in use
-//! are read from pinned tablets, and of a time with what the logs have since these were pinned ([`super::history`]); rows that TRUNCATE, DROP or a restore have
-//! left behind lie in the tablets of today. Masks are those of then and of today ([`crate::analysis::past_masks`]), permissions those of today
-//! on the table that is read, not on one that has its name by now ([`super::access::past`]).
+//! The statement is planned against the tables as of that time. It also runs with that time as its clock, so that rows that have expired
+//! since are still there.
+//!
+//! Rows of tables in use are read from pinned tablets. A time also needs the writes in the logs since the pin ([`super::history`]). Rows
+//! that TRUNCATE, DROP or a restore have left behind are in the present tablets.
+//!
+//! Masks are those of that time and of today ([`crate::analysis::past_masks`]). Permissions are today's permissions on the table that is
+//! read, not on a table that has its name now ([`super::access::past`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,17 +30,17 @@ use crate::request::no_keyspace;
 use crate::schema::{Keyspace, Schema, Snapshot, Table};
 use crate::storage::ExecutionContext;
 
-/// A snapshot that is read.
+/// An open snapshot.
 #[derive(Clone)]
 struct Past {
     snapshot: Arc<Snapshot>,
     context: Arc<ExecutionContext>,
 }
 
-/// Snapshots that are kept open.
+/// Maximum number of snapshots kept open.
 const SNAPSHOTS_MAX: usize = 16;
 
-/// What was read last of the past.
+/// The snapshots and times in history that are open.
 pub(super) struct Pasts {
     snapshots: Cache<PastKey, Past>,
     times: OpenTimes,
@@ -57,7 +61,7 @@ impl Pasts {
         Arc::ptr_eq(&past.snapshot, snapshot).then_some(past.context)
     }
 
-    /// Forgets the snapshots that a schema has no more.
+    /// Closes the snapshots that the schema no longer has.
     pub fn forget_gone(&self, schema: &Schema) {
         let is_there = |past: &Past| {
             let known = schema.snapshots.get(&past.snapshot.key());
@@ -66,19 +70,19 @@ impl Pasts {
         self.snapshots.retain(|_, past| is_there(past));
     }
 
-    /// The number of times that were opened.
+    /// Returns the number of times that have been opened.
     pub fn times_opened(&self) -> u64 {
         self.times.opened()
     }
 
-    /// Forgets times whose files may be gone.
+    /// Closes times whose files may have been deleted.
     pub fn forget_times_before(&self, first_ms: i64) {
         let is_old = |key: &PastKey| matches!(key, PastKey::Time { time_ms, .. } if *time_ms < first_ms);
         self.times.close(is_old);
     }
 }
 
-/// What a statement says of the past, and the table that it is about.
+/// Returns the time or snapshot that a statement reads, and its table. `None` if the statement reads the present.
 fn about(parsed: &ast::ParsedStatement) -> Option<(&ast::AsOf, &ast::QualifiedName)> {
     match &parsed.statement {
         ast::Statement::Select(select) => select.as_of.as_ref().map(|as_of| (as_of, &select.table)),
@@ -91,7 +95,8 @@ fn keyspace_of<'n>(table: &'n ast::QualifiedName, keyspace: Option<&'n str>) -> 
     own.or(keyspace).ok_or_else(no_keyspace)
 }
 
-/// The plan of a statement against the tables that it is about: those of today, or of then. A time must have been opened ([`Engine::see_past`]).
+/// Returns the plan of a statement against the tables that it reads: the present ones, or those as of its time. A time must have been
+/// opened before ([`Engine::see_past`]).
 pub(super) fn plan(
     today: &Schema,
     pasts: &Pasts,
@@ -137,8 +142,10 @@ fn read_by(plan: &Plan, then: &Schema, key: PastKey) -> Option<PastRead> {
     })
 }
 
+/// Returns the key of a time.
+///
 /// # Errors
-/// The literal says no time.
+/// The literal is not a time.
 fn time_key(literal: &str, keyspace: &str) -> Result<PastKey, CqlError> {
     Ok(PastKey::Time {
         time_ms: time_of(literal)?,
@@ -146,12 +153,12 @@ fn time_key(literal: &str, keyspace: &str) -> Result<PastKey, CqlError> {
     })
 }
 
-/// The time that a literal says, in milliseconds since the Unix epoch.
+/// Parses a time, in milliseconds since the Unix epoch.
 ///
 /// # Errors
-/// It says none.
+/// The literal is not a time.
 pub(super) fn time_of(literal: &str) -> Result<i64, CqlError> {
-    // `now` is refused as a time to come: it is what is read without AS OF.
+    // The literal `now` is refused as a time in the future. Without AS OF, a statement reads the present anyway.
     timestamp::parse(literal, || i64::MAX).map_err(CqlError::invalid)
 }
 
@@ -161,10 +168,10 @@ fn snapshot_key(snapshot: &Snapshot) -> PastKey {
 }
 
 impl Engine {
-    /// What reads stand on that are about the past.
+    /// Returns the context in which reads of a snapshot or time are executed.
     ///
     /// # Errors
-    /// It is there no more, or its files can't be read.
+    /// The snapshot or time no longer exists, or its files can't be read.
     pub(super) async fn past(&self, key: &PastKey) -> Result<Arc<ExecutionContext>, CqlError> {
         match key {
             PastKey::Snapshot { tag, keyspace } => self.past_of_snapshot(key, tag, keyspace).await,
@@ -237,10 +244,11 @@ impl Engine {
         }
     }
 
-    /// Opens the time that a statement is about, for [`plan`], which can't wait. The time stays open as long as the result is held.
+    /// Opens the time that a statement reads, because [`plan`] can't wait for that. The time stays open as long as the result exists.
+    /// `None` if the statement reads no time.
     ///
     /// # Errors
-    /// It can't be read.
+    /// The time can't be read.
     pub(crate) async fn see_past(
         &self,
         keyspace: Option<&str>,
@@ -254,7 +262,7 @@ impl Engine {
     }
 }
 
-/// Returns today's schema with nothing but a keyspace of then.
+/// Returns today's schema with only one keyspace, which is a former one.
 fn alone(today: &Schema, keyspace: Arc<Keyspace>) -> Schema {
     Schema {
         keyspaces: BTreeMap::from([(keyspace.name.clone(), keyspace)]),
@@ -265,7 +273,7 @@ fn alone(today: &Schema, keyspace: Arc<Keyspace>) -> Schema {
     }
 }
 
-/// The schema of then: a keyspace alone, whose views and base tables may not know each other yet.
+/// Returns a schema of only one former keyspace. Links its views with their base tables.
 fn schema_of(today: &Schema, keyspace: &Arc<Keyspace>) -> Result<Schema, CqlError> {
     let mut schema = alone(today, keyspace.clone());
     let views = keyspace.tables.values().filter(|table| table.is_view());

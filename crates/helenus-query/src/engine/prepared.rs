@@ -1,4 +1,4 @@
-//! Statements that clients have prepared: remembered while there is room, and planned again when the schema has changed.
+//! Prepared statements. They are cached within limited memory, and planned again when the schema has changed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,29 +16,29 @@ use crate::analysis::{Planned, Prepared};
 use crate::request::ClientState;
 use crate::trace;
 
-/// Returns the bytes that the current thread has allocated less those that it has freed, since it began.
+/// Function that returns the bytes that the current thread has allocated since it began, less those that it has freed.
 pub type AllocationMeter = fn() -> i64;
 
-/// What the statements that are remembered take.
+/// Size of the cache of prepared statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedFigures {
     pub statements: usize,
-    /// With their plans.
+    /// Bytes of the statements and their plans.
     pub bytes: u64,
 }
 
-/// The statements that are remembered.
+/// The cache of prepared statements.
 pub(super) struct PreparedStatements {
     cache: Cache<[u8; 16], Remembered, Weight>,
-    /// Most that one statement may take.
+    /// Maximum number of bytes of one statement.
     statement_bytes_max: usize,
-    /// `None` where the allocator does not count: then a plan counts as [`OVERHEAD_BYTES`].
+    /// Meter of a plan's memory. If it is not set, the weight of a plan is only [`OVERHEAD_BYTES`].
     meter: OnceLock<AllocationMeter>,
-    /// Statements that were put into it, less those that the schema made void.
+    /// Number of statements added, less those removed because of a change of the schema.
     made: AtomicU64,
 }
 
-/// A statement with its weight. A plan that is replaced has another weight, and the cache must subtract what it has added.
+/// A statement with its weight. The cache must subtract the weight that it has added, even if the plan has been replaced since.
 #[derive(Clone)]
 struct Remembered {
     prepared: Arc<Prepared>,
@@ -46,7 +46,7 @@ struct Remembered {
 }
 
 impl PreparedStatements {
-    /// With room for so many bytes.
+    /// Creates a cache of at most `bytes` bytes.
     pub fn new(bytes: usize) -> PreparedStatements {
         let statements_max = bytes / OVERHEAD_BYTES;
         let options = OptionsBuilder::new()
@@ -60,7 +60,7 @@ impl PreparedStatements {
             Err(_) => Cache::with(statements_max, bytes as u64, Weight, hasher, lifecycle),
         };
         PreparedStatements {
-            // Each part refuses what takes more than 97 % of it.
+            // A shard refuses entries of more than 97 % of its capacity.
             statement_bytes_max: usize::try_from(cache.shard_capacity() / 10 * 9).unwrap_or(usize::MAX),
             cache,
             meter: OnceLock::new(),
@@ -72,10 +72,10 @@ impl PreparedStatements {
         self.cache.get(id).map(|remembered| remembered.prepared)
     }
 
-    /// Remembers a statement whose plan takes so many bytes.
+    /// Adds a statement whose plan has `plan_bytes` bytes.
     ///
     /// # Errors
-    /// Cassandra's, if the statement is larger than any that can be remembered.
+    /// Cassandra's error, if the statement is too large for the cache.
     fn insert(&self, prepared: Arc<Prepared>, plan_bytes: usize) -> Result<(), CqlError> {
         let bytes = weight(&prepared, plan_bytes);
         if bytes > self.statement_bytes_max {
@@ -92,13 +92,13 @@ impl PreparedStatements {
         Ok(())
     }
 
-    /// Weighs a statement again whose plan has been replaced.
+    /// Updates the weight of a statement whose plan has been replaced.
     fn reweigh(&self, id: &[u8; 16], plan_bytes: usize) {
         let Some(Remembered { prepared, .. }) = self.cache.peek(id) else {
             return;
         };
         let bytes = weight(&prepared, plan_bytes) as u64;
-        // Fails if the statement has been evicted meanwhile.
+        // The replacement fails if the statement has been evicted in the meantime.
         let _ = self.cache.replace(*id, Remembered { prepared, bytes }, false);
     }
 
@@ -120,7 +120,7 @@ impl PreparedStatements {
         made.saturating_sub(self.cache.len() as u64)
     }
 
-    /// Makes a plan; with the bytes that it takes.
+    /// Calls `plan`, and returns the plan with its size in bytes.
     fn measure<T>(&self, plan: impl FnOnce() -> Result<T, CqlError>) -> Result<(T, usize), CqlError> {
         let meter = self.meter.get();
         let before = meter.map_or(0, |meter| meter());
@@ -130,14 +130,14 @@ impl PreparedStatements {
     }
 }
 
-/// The protocol counts a statement's markers, and the values for them, in 16 bits.
+/// Maximum number of markers of a statement, because the protocol counts markers and values in 16 bits.
 const MARKERS_MAX: usize = u16::MAX as usize;
-/// Bytes of a statement beside its text and what its plan points to: the plan itself, and its place in the cache.
+/// Bytes of a statement besides its text and the memory that its plan points to: the plan itself, and the entry in the cache.
 const OVERHEAD_BYTES: usize = 2048;
-/// Parts of the cache, each with a lock and with its share of the memory. A statement must fit into one.
+/// Number of shards of the cache. Each has its own lock and an equal share of the memory. A statement must fit into one shard.
 const SHARDS: usize = 16;
 
-/// Bytes that a statement takes.
+/// Returns the weight of a statement in bytes.
 fn weight(prepared: &Prepared, plan_bytes: usize) -> usize {
     prepared.query.len() + plan_bytes + OVERHEAD_BYTES
 }
@@ -152,18 +152,19 @@ impl quick_cache::Weighter<[u8; 16], Remembered> for Weight {
 }
 
 impl Engine {
-    /// Has the memory that prepared statements take measured. Done once, before it serves.
+    /// Sets the meter of the memory of plans. Called once, before the engine serves clients.
     pub fn measure_plans(&self, meter: AllocationMeter) {
         if self.prepared.meter.set(meter).is_err() {
             tracing::error!("the memory of plans is measured already");
         }
     }
 
-    /// Prepares a statement and remembers it; the same text in the same keyspace gives the same id, and in every keyspace if it names its
-    /// own. A statement that was not known before may come with warnings, and one outside of all keyspaces each time.
+    /// Prepares and caches a statement. The same text in the same keyspace has the same id. If the statement names its keyspaces, its id
+    /// does not depend on the keyspace in use. Otherwise a new statement comes with a warning, and without a keyspace in use also a known
+    /// one.
     ///
     /// # Errors
-    /// Cassandra's, for statements that are too long, make no sense, or read a time that can't be read.
+    /// Cassandra's errors for statements that are too long or invalid, or that read a time that can't be read.
     pub async fn prepare(
         &self,
         client: &ClientState,
@@ -177,7 +178,7 @@ impl Engine {
             return Ok((known, warning.into_iter().collect()));
         }
         let parsed = trace::parsing(|| self.parse(text))?;
-        // Held until the plan is made.
+        // The time stays open until the plan is made.
         let _open = self.see_past(keyspace, &parsed).await?;
         let plan = || trace::parsing(|| self.plan_checked(client, keyspace, &parsed));
         let (planned, plan_bytes) = self.prepared.measure(plan)?;
@@ -204,44 +205,44 @@ impl Engine {
         Ok((prepared, warning.into_iter().collect()))
     }
 
-    /// The statement with that text, if it is remembered and its plan can still be made.
+    /// Returns the cached statement with that text, if it can still be planned.
     fn known(&self, keyspace: Option<&str>, text: &str) -> Option<Arc<Prepared>> {
         let ids = [prepared_id(None, text), prepared_id(keyspace, text)];
         let mut known = ids.iter().filter_map(|id| self.prepared.get(id));
         known.find(|prepared| self.current_plan(prepared).is_ok())
     }
 
-    /// The statement of that id, if it is still remembered and still makes sense in today's schema.
+    /// Returns the cached statement with that id. [`CqlError::Unprepared`] if there is none.
     pub fn prepared(&self, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
         let unknown = || CqlError::Unprepared(id.to_vec());
         let key: [u8; 16] = id.try_into().map_err(|_| unknown())?;
         self.prepared.get(&key).ok_or_else(unknown)
     }
 
-    /// What a client is told that runs a statement from another keyspace than the one that it was prepared in. Of batches Cassandra
-    /// can't say.
+    /// Returns a warning if the client uses another keyspace than the one in which the statement was prepared. Batches have no such
+    /// warning, as in Cassandra.
     pub fn use_warning(&self, client: &ClientState, prepared: &Prepared) -> Option<String> {
         let keyspace = match prepared.names {
             TableNames::Qualified | TableNames::Unqualified { is_batch: true } => return None,
             TableNames::Unqualified { is_batch: false } => prepared.keyspace.as_deref(),
-            // What names no table belongs to no keyspace.
+            // A statement that names no table belongs to no keyspace.
             TableNames::None => None,
         };
         let used = client.keyspace.as_deref();
         (used != keyspace).then(|| use_warning(used, keyspace, &prepared.id))
     }
 
-    /// Every statement that is remembered.
+    /// Returns all cached statements.
     pub(crate) fn prepared_statements(&self) -> Vec<Arc<Prepared>> {
         self.prepared.all()
     }
 
-    /// Statements that were forgotten for want of room.
+    /// Returns the number of statements that were evicted because the cache was full.
     pub(crate) fn prepared_evicted(&self) -> u64 {
         self.prepared.evicted()
     }
 
-    /// Number and bytes of the statements that are remembered.
+    /// Returns the number and bytes of the cached statements.
     pub fn prepared_figures(&self) -> PreparedFigures {
         PreparedFigures {
             statements: self.prepared.cache.len(),
@@ -249,9 +250,9 @@ impl Engine {
         }
     }
 
-    /// The statement's plan, made anew if the schema has changed since. A statement whose table is gone, or whose
-    /// columns are no longer what clients were told, is forgotten and reported as unprepared, as in Cassandra: the
-    /// driver prepares it again, and learns the reason or the new columns.
+    /// Returns the statement's plan, which is made again if the schema has changed. If the table is gone, or its columns are not those that
+    /// clients know, the statement is removed and reported as unprepared, as in Cassandra. The driver then prepares it again, and gets the
+    /// error or the new columns.
     pub fn current_plan(&self, prepared: &Prepared) -> Result<Arc<Planned>, CqlError> {
         let planned = prepared.planned.load_full();
         let schema = self.context.schema.load();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use super::*;
 use crate::engine::EngineConfig;
 
-/// Counts what each thread allocates.
+/// An allocator that counts the bytes of each thread.
 struct Counting;
 
 thread_local! {
@@ -12,22 +12,22 @@ thread_local! {
 }
 
 fn count(bytes: i64) {
-    // Fails in a thread that ends.
+    // The access fails in a thread that is ending.
     let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes));
 }
 
 #[expect(unsafe_code, reason = "an allocator is unsafe to write")]
-// SAFETY: all calls are passed on as they are.
+// SAFETY: all calls are passed on unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller's.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -68,7 +68,7 @@ fn markers(marker: &str, count: usize) -> String {
     vec![marker; count].join(", ")
 }
 
-/// Statements of every shape weigh at least what they take.
+/// Weighs statements of every shape. The weight is at least the allocated memory.
 #[tokio::test]
 async fn statements_weigh_what_they_take() {
     let (_folder, engine) = engine(64 << 20).await;
@@ -108,7 +108,7 @@ async fn statements_weigh_what_they_take() {
     }
 }
 
-/// A marker in a list takes little more than its place in the text.
+/// Shows that a marker in a list needs little more memory than its text.
 #[tokio::test]
 async fn like_markers_take_few_bytes() {
     let (_folder, engine) = engine(64 << 20).await;
@@ -147,7 +147,7 @@ async fn the_cache_stays_within_its_bytes() {
         figures.statements < 200 && figures.bytes <= bytes as u64,
         "{figures:?}"
     );
-    // The cache's own tables are beside what it holds.
+    // The hash tables of the cache itself are not part of its weight.
     assert!(
         allocated() - before < 2 * bytes as i64,
         "{}",
@@ -166,7 +166,7 @@ async fn statements_larger_than_the_cache_are_refused() {
     assert_eq!(engine.prepared_figures().statements, 0);
 }
 
-/// What has been replaced is weighed by what it takes then, and what leaves is subtracted as it was added.
+/// Shows that a statement gets a new weight when it is planned again, and that its removal subtracts the weight that was added.
 #[tokio::test]
 async fn statements_are_weighed_again_when_planned_again() {
     let (_folder, engine) = engine(16 << 20).await;
@@ -192,7 +192,7 @@ async fn statements_are_weighed_again_when_planned_again() {
     );
 }
 
-/// A known statement is found by its text, which need not even be CQL.
+/// Shows that a known statement is found by its text. The text need not even be CQL.
 #[tokio::test]
 async fn known_statements_are_not_parsed() {
     let (_folder, engine) = engine(16 << 20).await;
@@ -211,7 +211,7 @@ async fn known_statements_are_not_parsed() {
     assert!(Arc::ptr_eq(&prepare(&engine, no_cql).await.unwrap(), &alias));
 }
 
-/// The length is checked before a text is parsed: what is wrong with it beside is not found.
+/// Shows that the length is checked before a text is parsed: the syntax error is not found.
 #[tokio::test]
 async fn too_long_statements_are_not_parsed() {
     let (_folder, engine) = engine(16 << 20).await;

@@ -1,5 +1,5 @@
-//! What a node that only reads the store refuses (`helenus serve --read-only`). It has what the owners of the tablets have flushed, so it cannot
-//! answer what depends on the latest writes, and it writes nothing.
+//! Refusals of a node that only reads the store (`helenus serve --read-only`). The node has only what the owners of the tablets have
+//! flushed. It therefore refuses reads that depend on the latest writes, and all writes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::response::Outcome;
 use crate::schema::roles::is_about_roles;
 use crate::trace;
 
-/// Refuses a statement that needs a node of the cluster.
+/// Refuses a statement that only a node of the cluster can execute.
 ///
 /// # Errors
 /// [`CqlError::Invalid`], which names the mode.
@@ -31,7 +31,7 @@ pub(super) fn check(plan: &Plan, options: &QueryOptions) -> Result<(), CqlError>
     }
 }
 
-/// The refusal of what writes rows, with and without conditions.
+/// Returns the refusal of a statement that writes rows, with or without conditions.
 pub(super) fn refuse_writes() -> CqlError {
     refused_read_only(
         "writes, conditional ones and those of counters included, are for the nodes of the cluster",
@@ -56,7 +56,7 @@ fn check_direct(statement: &Statement) -> Result<(), CqlError> {
 }
 
 impl Engine {
-    /// Runs a statement on a node that is not one of several.
+    /// Runs a statement on a single node.
     pub(super) async fn run_alone(
         self: &Arc<Self>,
         client: &ClientState,
@@ -70,7 +70,7 @@ impl Engine {
             let read_before = trace::rows_read();
             let ran = execution::run_here(&self.context, self, client, planned, values, options, None).await;
             match ran {
-                // A tablet was split or merged, and deleted before this node knew its heirs.
+                // The tablet was split or merged, and deleted before this node knew its successors.
                 Err(ExecutionError::NotOwned) if store.is_read_only() && !is_repeated => {
                     is_repeated = true;
                     trace::forget_rows(read_before);

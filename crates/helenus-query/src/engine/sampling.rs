@@ -1,4 +1,5 @@
-//! Samples of what partitions are asked for, by names: for `nodetool toppartitions` and `profileload`, and for the console.
+//! Samples of the reads and writes of partitions, with names of tables and keys as text. They are for `nodetool toppartitions` and
+//! `profileload`, and for the console.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,20 +16,20 @@ use crate::figures::sampling::recent::{RecentActivity, RecentReport};
 use crate::figures::sampling::{RunningSampling, Sample, SampledTables, SamplerKind, Samples, SamplingPlan};
 use crate::schema::{Table, TableKind};
 
-/// Partitions among which the largest of tables that people know are looked for.
+/// Number of the largest partitions of all tables among which those of users' tables are looked for.
 const LARGEST_LOOKED_AT: usize = 1024;
 
-/// What is sampled, by names. All tables without a keyspace, all of a keyspace without a table.
+/// Request for a sampling job. Without a keyspace all tables are sampled, and without a table all tables of the keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplingRequest {
     pub keyspace: Option<String>,
     pub table: Option<String>,
-    /// Keys that each sampler counts at a time.
+    /// Maximum number of keys that each sampler counts at a time.
     pub capacity: usize,
     pub kinds: Vec<SamplerKind>,
 }
 
-/// One of the greatest, as people read it.
+/// One of the greatest values, in readable form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedSample {
     pub keyspace: String,
@@ -36,11 +37,11 @@ pub struct NamedSample {
     /// The key of a partition, or the text of a statement.
     pub value: String,
     pub count: u64,
-    /// How much too great the count may be.
+    /// Maximum error: the true count may be lower by this much.
     pub error: u64,
 }
 
-/// Partitions that are active or large.
+/// The most active partitions, and the number of requests for all partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedActivity {
     pub top: Vec<NamedSample>,
@@ -50,19 +51,19 @@ pub struct NamedActivity {
 /// The most active partitions of the last minutes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecentlyActive {
-    /// One request in so many was counted; none with 0.
+    /// Sampling interval: one request in so many was counted. 0 if the list is off.
     pub interval: u32,
-    /// The time that the numbers are about, in seconds.
+    /// Time that the numbers cover, in seconds.
     pub span_s: f64,
     pub reads: NamedActivity,
     pub writes: NamedActivity,
 }
 
 impl Engine {
-    /// Begins to sample what this node reads and writes itself; what is returned ends it.
+    /// Begins to sample the reads and writes that this node does itself. The returned guard ends the sampling.
     ///
     /// # Errors
-    /// In words: there is no such keyspace or table, or as many sample already as may.
+    /// A message: there is no such keyspace or table, or the maximum number of sampling jobs is running.
     pub fn begin_sampling(&self, request: &SamplingRequest) -> Result<RunningSampling, String> {
         self.figures.sampling.begin(SamplingPlan {
             tables: self.sampled_tables(request)?,
@@ -89,7 +90,7 @@ impl Engine {
         Ok(SampledTables::These(HashSet::from([table.id])))
     }
 
-    /// Samples with the names of their tables. Those of tables that are gone are left out, and so are those of the tables that hold indexes.
+    /// Returns samples with the names of their tables. Samples of dropped tables and of the hidden tables of indexes are left out.
     pub fn named_samples(&self, kind: SamplerKind, samples: Samples) -> Vec<NamedSample> {
         let show = match kind {
             SamplerKind::LocalReadTime => |_: &Table, text: &[u8]| String::from_utf8_lossy(text).into_owned(),
@@ -120,7 +121,7 @@ impl Engine {
         samples.into_iter().filter_map(named).collect()
     }
 
-    /// The partitions that were read and written the most in the last minutes, at most `most` of each.
+    /// Returns the most active partitions of the last minutes, at most `most` each for reads and writes.
     pub fn recently_active(&self, most: usize) -> RecentlyActive {
         let RecentReport {
             interval,
@@ -142,10 +143,10 @@ impl Engine {
 }
 
 impl Engine {
-    /// The partitions that take the most on disk, at most `most`, with their bytes. Those of the tables that hold indexes are left out.
+    /// Returns the largest partitions on disk, at most `most`, with their bytes. The hidden tables of indexes are left out.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store can't be read.
     #[boxed]
     pub async fn largest_partitions(&self, most: usize) -> Result<Vec<NamedSample>, CqlError> {
         let largest = self.largest_prefixes(LARGEST_LOOKED_AT).await?;
@@ -170,8 +171,8 @@ impl Engine {
     }
 }
 
-/// The key of a partition as text, the components of a composite one parted by colons (Cassandra's `AbstractType.getString`), as
-/// [`Engine::token_of_key`] reads it.
+/// Returns the key of a partition as text that [`Engine::token_of_key`] can read. Components of a composite key are separated by colons
+/// (Cassandra's `AbstractType.getString`).
 pub(crate) fn key_text(table: &Table, key: &[u8]) -> String {
     let columns = table.partition_key();
     let text = || match columns {

@@ -1,4 +1,4 @@
-//! Who the engine's clients are, and what they may do.
+//! Authentication and authorization of the engine's clients.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -18,15 +18,15 @@ use crate::schema::Schema;
 use crate::schema::roles::Resource;
 
 impl Engine {
-    /// True if clients must log in before they are served.
+    /// Returns true if clients must log in before they are served.
     pub fn authenticates(&self) -> bool {
         self.control.authenticates
     }
 
-    /// Lets a client in that says from that address who it is.
+    /// Authenticates a client from that address by its credentials.
     ///
     /// # Errors
-    /// [`CqlError::BadCredentials`], with Cassandra's words.
+    /// [`CqlError::BadCredentials`], with Cassandra's message.
     #[boxed]
     pub async fn log_in(&self, address: IpAddr, token: &[u8]) -> Result<Arc<User>, CqlError> {
         let credentials = Credentials::from_token(token)?;
@@ -35,12 +35,12 @@ impl Engine {
             .await
     }
 
-    /// True if somebody who has logged in may stay: the role is still there, and still may.
+    /// Returns true if a user may stay connected: the role still exists, and may still log in.
     pub fn may_stay(&self, user: &str) -> bool {
         self.schema().access.role(user).is_some_and(|role| role.can_login)
     }
 
-    /// True if a user may read a table, or is a superuser where none is named. Every user may where there are no permissions.
+    /// Returns true if a user may read a table. Without a table, the user must be a superuser. Always true if authorization is off.
     pub fn may_read(&self, user: Option<&User>, table: Option<(&str, &str)>) -> bool {
         if !self.control.authorizes {
             return true;
@@ -55,7 +55,8 @@ impl Engine {
         }
     }
 
-    /// True if a user may read the table of that name and id. A table that was dropped since takes what a table without a name takes.
+    /// Returns true if a user may read the table of that name and id. If that table has been dropped, the user must be a superuser, as
+    /// without a table.
     pub fn may_read_same(&self, user: Option<&User>, table: Option<(&str, &str)>, id: Option<Uuid>) -> bool {
         let schema = self.schema();
         let is_there = |(keyspace, name): &(&str, &str)| {
@@ -65,17 +66,18 @@ impl Engine {
         self.may_read(user, table.filter(is_there))
     }
 
-    /// Ends the connections of those who may not stay.
+    /// Ends the connections of users that may no longer log in.
     pub(crate) fn end_strangers(&self) {
         if self.control.authenticates {
             self.clients.end_unless(|user| self.may_stay(user));
         }
     }
 
-    /// Makes `cassandra` a superuser with that password; without one, with its own name for a password, if there are no roles at all.
+    /// Makes `cassandra` a superuser with that password. Without a password, this happens only if there are no roles, and the password is
+    /// `cassandra` too.
     ///
     /// # Errors
-    /// If it can't be written down.
+    /// The change can't be written.
     pub async fn make_superuser(self: &Arc<Self>, password: Option<&str>) -> Result<(), CqlError> {
         if password.is_some() || self.schema().access.roles.is_empty() {
             super::ddl::make_superuser(self, password).await?;
@@ -99,12 +101,13 @@ impl Engine {
         }
     }
 
-    /// True if columns may be masked, and masks are applied.
+    /// Returns true if masking is on: columns may be masked, and masks are applied.
     pub(crate) fn masks_columns(&self) -> bool {
         self.context.limits().dynamic_data_masking_enabled
     }
 
-    /// The plan by which a client reads, and the options of the request: of one who may not see what masks hide, those that hide it.
+    /// Returns the plan and the options of a client's request. A client without permission to see masked values gets the plan that masks
+    /// them.
     pub(super) fn masked_for<'p>(
         &self,
         client: &ClientState,
@@ -125,7 +128,7 @@ impl Engine {
         (masked, Cow::Owned(options))
     }
 
-    /// True if masks hide something that a plan reads from a client.
+    /// Returns true if masks hide some of the values that the plan reads from the client.
     fn hides(&self, client: &ClientState, masked: &Planned, past: Option<&PastRead>) -> bool {
         let Plan::Select(plan) = &masked.plan else {
             return false;

@@ -1,4 +1,4 @@
-//! What this node does for the others: everything that it is asked for must be its own.
+//! Requests of other nodes to this one. This node must own all tokens that a request is about.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +31,11 @@ use crate::response::Outcome;
 use crate::storage::reads;
 use crate::storage::writes::failed;
 
-/// How long a request of another node waits for a tablet that is this node's and not yet open, or still being handed over.
+/// Maximum time for which a request of another node waits for a tablet of this node. The tablet may not be open yet, or may still be handed
+/// over.
 const OPENING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The plan of what the requester has found that its client may see.
+/// Returns the masked plan if the requesting node has found that its client may not see masked values.
 fn as_asked(planned: Arc<Planned>, options: &QueryOptions) -> Arc<Planned> {
     match (options.masks, &planned.masked) {
         (true, Some(masked)) => masked.clone(),
@@ -47,11 +48,11 @@ impl Engine {
         self.cluster().ok_or(ExecutionError::NotOwned)
     }
 
-    /// Runs a statement that another node has passed on, or its part of it ([`QueryOptions::place`]). The caller sees to it that it runs
-    /// to its end.
+    /// Runs a statement that another node has forwarded, or this node's part of it ([`QueryOptions::place`]). The caller must run the
+    /// future to its end.
     ///
     /// # Errors
-    /// [`ExecutionError::NotOwned`] before anything was done.
+    /// [`ExecutionError::NotOwned`], before anything was done.
     pub fn serve_statement<'s>(
         self: &'s Arc<Self>,
         client: &'s ClientState,
@@ -78,7 +79,7 @@ impl Engine {
         })
     }
 
-    /// The plan of a statement that is no batch.
+    /// Returns the plan of a statement that is not a batch.
     fn planned(
         &self,
         client: &ClientState,
@@ -100,10 +101,10 @@ impl Engine {
         Ok(as_asked(planned, options))
     }
 
-    /// Reads a part of an aggregate, whose tokens lie in one tablet of this node, for the node that merges the parts.
+    /// Reads a part of a statement for the node that merges the parts. The tokens of the part are in one tablet of this node.
     ///
     /// # Errors
-    /// [`ExecutionError::NotOwned`] if the rows are another node's, or may be.
+    /// [`ExecutionError::NotOwned`] if another node owns the rows, or may own them.
     pub async fn serve_part(
         &self,
         client: &ClientState,
@@ -180,7 +181,7 @@ impl Engine {
             if !is_mine {
                 return Err(ExecutionError::NotOwned);
             }
-            // Boxed: all that is awaited below nests too deep for the compiler otherwise.
+            // The future is boxed, because otherwise the nested futures are too deep for the compiler.
             let served: BoxFuture<'_, _> =
                 Box::pin(request.serve(&self.context, cluster.as_ref(), &options.place, deadline));
             match served.await {
@@ -190,10 +191,10 @@ impl Engine {
         }
     }
 
-    /// Waits a while for those tablets that are this node's and not yet open, or still being handed over.
+    /// Waits for tablets that this node owns but has not opened yet, or that are still being handed over.
     ///
     /// # Errors
-    /// One of them is another node's.
+    /// Another node owns one of the tablets, or a tablet was not opened in time.
     async fn await_open(
         &self,
         cluster: &dyn Cluster,
@@ -236,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// Searches posting lists; the encoded entries of each.
+    /// Searches posting lists. Returns the encoded entries of each list.
     #[boxed]
     pub async fn serve_list_search(&self, search: &ListSearch) -> Result<Vec<Bytes>, ExecutionError> {
         let cluster = self.require_cluster()?;
@@ -267,7 +268,7 @@ impl Engine {
         })
     }
 
-    /// Writes operands. The caller sees to it that it runs to its end.
+    /// Writes operands. The caller must run the future to its end.
     pub fn serve_write<'s>(
         self: &'s Arc<Self>,
         write: RemoteWrite,
@@ -288,27 +289,27 @@ impl Engine {
         })
     }
 
-    /// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
+    /// Removes those of the entries that are stale and whose rows this node owns. Returns their number.
     #[boxed]
     pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, ExecutionError> {
         stale_entries::remove(&self.context, stale).await
     }
 
-    /// Applies what stands in the log of a tablet that was opened here.
+    /// Replays the batch log of a tablet that was opened here.
     ///
     /// # Errors
-    /// The log can't be read. Batches that can't be applied are tried further in the background.
+    /// The log can't be read. Batches that can't be applied are retried in the background.
     #[boxed]
     pub async fn recover_batches(&self, tokens: TokenRange) -> Result<usize, CqlError> {
         batch_recovery::recover(&self.context, tokens).await
     }
 
-    /// Loads the documents that are older than asked for; answers with what is loaded.
+    /// Loads the documents that are older than `versions`. Returns the versions of the loaded documents.
     pub fn load<'s>(self: &'s Arc<Self>, versions: Versions) -> BoxFuture<'s, Result<Versions, CqlError>> {
         Box::pin(async move {
             if self.schema().document_version < versions.schema {
                 let _loading = self.loading.lock().await;
-                // Those who have waited need not read it again.
+                // Another caller may have loaded the schema while this one waited for the lock.
                 if self.schema().document_version < versions.schema {
                     super::ddl::reload(self).await?;
                     self.resume_builds();
@@ -321,12 +322,12 @@ impl Engine {
         })
     }
 
-    /// Returns when no write is under way here that was planned against a schema before today's.
+    /// Waits until no write is in progress here that was planned with an older schema than today's.
     pub async fn settled(&self) {
         self.context.writes.drained().await;
     }
 
-    /// Loads the documents as they are in the store now.
+    /// Loads the newest documents of the store.
     pub fn load_newest<'s>(self: &'s Arc<Self>) -> BoxFuture<'s, Result<(), CqlError>> {
         Box::pin(async move {
             super::ddl::reload(self).await?;
@@ -335,7 +336,8 @@ impl Engine {
         })
     }
 
-    /// Loads the documents that have changed in the store since they were loaded. Cheaper than [`Engine::load_newest`] if none has.
+    /// Loads the documents that have changed in the store since they were loaded. If none has changed, this is cheaper than
+    /// [`Engine::load_newest`].
     pub fn load_changed<'s>(self: &'s Arc<Self>) -> BoxFuture<'s, Result<(), CqlError>> {
         Box::pin(async move {
             if super::ddl::has_changed(self).await? {
@@ -345,25 +347,25 @@ impl Engine {
         })
     }
 
-    /// The versions of the documents that are loaded.
+    /// Returns the versions of the loaded documents.
     pub fn versions(&self) -> Versions {
         self.context.versions()
     }
 }
 
-/// A scan for another node.
+/// A scan on behalf of another node.
 pub struct ServedScan {
     scan: Scan,
     cluster: Arc<dyn Cluster>,
-    /// The node's stay in which it began.
+    /// Term of the node's stay in the cluster in which the scan began.
     term: LeaseTerm,
 }
 
-/// Rows of a scan, and whether they are the last.
+/// Rows of a scan, and true if they are the last.
 pub type Chunk = (Vec<(Bytes, Bytes)>, bool);
 
 impl ServedScan {
-    /// The next rows: about that many bytes of them.
+    /// Returns the next rows, about `bytes_max` bytes of them.
     pub async fn next_chunk(&mut self, bytes_max: usize) -> Result<Chunk, ExecutionError> {
         let mut rows = Vec::new();
         let mut size = 0;

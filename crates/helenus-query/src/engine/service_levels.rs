@@ -1,6 +1,6 @@
-//! Counts the requests of roles that have service levels, and says how long such a request may take.
+//! Rate limits and timeouts of service levels.
 //!
-//! Each node counts by itself: a role has a token bucket at each node.
+//! Each node counts by itself: a role has a token bucket on each node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::request::{ClientState, User};
 use crate::schema::roles::EffectiveLevel;
 use crate::schema::{Schema, TableKind};
 
-/// What holds for a role in a schema, and how much of its rate is used up.
+/// Service level of a role, and the state of its token bucket.
 struct RoleService {
-    /// Of the schema.
+    /// Generation of the schema that the level comes from.
     generation: u64,
     level: EffectiveLevel,
-    /// When its token bucket is full.
+    /// Time at which the token bucket is full, in nanoseconds since [`RoleServices`] began.
     full_at_ns: AtomicU64,
 }
 
-/// What this node knows of the roles that were served under service levels, by the numbers of their users.
+/// The roles that this node has served under service levels, by the ids of their users.
 pub(crate) struct RoleServices {
     services: RwLock<HashMap<u64, Arc<RoleService>>>,
     began: Instant,
@@ -44,7 +44,7 @@ impl Default for RoleServices {
 }
 
 impl RoleServices {
-    /// What holds for a user; looked up in the schema once.
+    /// Returns the service level and token bucket of a user. The level is looked up once for each schema.
     fn of(&self, schema: &Schema, user: &User) -> Arc<RoleService> {
         let known = self.services.read().get(&user.id()).cloned();
         if let Some(known) = &known
@@ -62,10 +62,10 @@ impl RoleServices {
         service
     }
 
-    /// Counts a request of a user. The time that it may take.
+    /// Counts a request of a user. Returns the maximum time for the request, or `None` if the level has no timeout.
     ///
     /// # Errors
-    /// [`CqlError::Overloaded`] if it is one too many for the rate.
+    /// [`CqlError::Overloaded`] if the request exceeds the rate.
     fn count(&self, schema: &Schema, user: &User) -> Result<Option<Duration>, CqlError> {
         self.count_at(schema, user, helenus_tablet::nanos(self.began.elapsed()))
     }
@@ -92,7 +92,7 @@ impl RoleServices {
     }
 }
 
-/// True of what drivers ask to know the node and the schema, and what sets the connection's keyspace.
+/// Returns true for statements that are not counted: reads of virtual tables, by which drivers discover nodes and the schema, and USE.
 fn is_free(plan: &Plan) -> bool {
     match plan {
         Plan::Select(plan) => plan.table().kind == TableKind::Virtual,
@@ -102,10 +102,10 @@ fn is_free(plan: &Plan) -> bool {
 }
 
 impl Engine {
-    /// Counts a statement of a client by the service level of its role; the time that it may take by that level.
+    /// Counts a statement of a client against the service level of its role. Returns the level's timeout, or `None` if there is none.
     ///
     /// # Errors
-    /// [`CqlError::Overloaded`] if it is one too many for the role.
+    /// [`CqlError::Overloaded`] if the request exceeds the role's rate.
     pub(super) fn count_statement(
         &self,
         client: &ClientState,
@@ -120,7 +120,7 @@ impl Engine {
     /// Counts a request of a client, as [`Engine::count_statement`] does.
     ///
     /// # Errors
-    /// [`CqlError::Overloaded`] if it is one too many for the role.
+    /// [`CqlError::Overloaded`] if the request exceeds the role's rate.
     pub(super) fn count_request(&self, client: &ClientState) -> Result<Option<Duration>, CqlError> {
         let Some(user) = client.user.as_deref() else {
             return Ok(None);

@@ -5,7 +5,7 @@ use crate::schema::roles::{Role, Roles, ServiceLevel};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A schema in which the roles `ann` and `bob` have a level of that rate.
+/// Returns a schema in which the roles `ann` and `bob` have a level with that rate.
 fn limited(generation: u64, rate: Option<u32>) -> Schema {
     let role = |name: &str| Role {
         name: name.to_owned(),

@@ -1,7 +1,8 @@
-//! What tables and partitions take on disk. All tables share the SSTables of the tablets; their indexes tell where the blocks of each begin.
+//! Sizes of tables and partitions on disk. All tables share the SSTables of the tablets. The indexes of the SSTables show where the blocks
+//! of a table begin.
 //!
-//! Sizes are exact to the block, which has 4 KiB: a block that two tables or partitions share belongs to the one that begins it. What lies in
-//! memory and in the log alone is not counted.
+//! Sizes are exact to a block of 4 KiB. A block that two tables or partitions share counts for the one that begins it. Rows that are only
+//! in memory and in the log are not counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,69 +17,69 @@ use super::Engine;
 use crate::boxed;
 use crate::failure::store_error;
 
-/// Partitions that are remembered of an SSTable, the largest.
+/// Number of partitions remembered for each SSTable, the largest ones.
 const LARGEST: usize = 32;
 
-/// What a table takes on disk.
+/// The size of a table on disk.
 #[derive(Clone, Debug, Default)]
 pub struct TableSize {
     pub bytes: u64,
-    /// SSTables that have some of it.
+    /// Number of SSTables that contain rows of the table.
     pub files: u64,
-    /// The bytes of its largest partition.
+    /// Bytes of the table's largest partition.
     pub largest_partition: u64,
-    /// The most bytes that one SSTable has of it.
+    /// Maximum number of bytes of the table in one SSTable.
     pub largest_file: u64,
 }
 
-/// What an SSTable holds.
+/// The tables and largest partitions of an SSTable.
 #[derive(Debug, Default)]
 struct FileSummary {
     tables: BTreeMap<TableId, u64>,
-    /// By the prefix of their keys.
+    /// The largest partitions, by the prefix of their keys.
     partitions: Vec<(Bytes, u64)>,
 }
 
-/// The summaries of the SSTables, which do not change: each is read once.
+/// Summaries of the SSTables. SSTables never change, so each is read only once.
 #[derive(Debug, Default)]
 pub(crate) struct FileSizes {
     known: Mutex<HashMap<(u32, u128), Arc<FileSummary>>>,
-    /// Of files that only snapshots have.
+    /// Summaries of files that only snapshots contain.
     pinned: Mutex<HashMap<(u32, u128), Arc<FileSummary>>>,
 }
 
 impl FileSizes {
-    /// Forgets the files that only snapshots have: some of them may have gone.
+    /// Drops the summaries of files that only snapshots contain, because some of the files may have been deleted.
     pub fn forget_pinned(&self) {
         self.pinned.lock().clear();
     }
 }
 
-/// What a table takes in a snapshot.
+/// The size of a table in a snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PinnedSize {
     pub bytes: u64,
-    /// In files that the tablets of today do not have.
+    /// Bytes in files that the tablets no longer contain.
     pub own_bytes: u64,
 }
 
 impl Engine {
-    /// What each table takes on the disk of this node, or of a shared store in the tablets that this node owns, by the number of the table.
-    /// The first call after a file was written reads its index.
+    /// Returns the size of each table on the disk of this node, by the table's number. With a shared store, only tablets that this node
+    /// owns are counted. The first call after a file was written reads the file's index.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store can't be read.
     #[boxed]
     pub async fn table_sizes(&self) -> Result<BTreeMap<TableId, TableSize>, CqlError> {
         let files = self.file_summaries().await?;
         Ok(sum(files.iter().map(Arc::as_ref)))
     }
 
-    /// The prefixes of the keys of the partitions that take the most there, and their bytes, the largest first. Of each file the largest are
-    /// known: one that is spread over many may be larger.
+    /// Returns the key prefixes and bytes of the largest partitions, the largest first. Only the largest partitions of each file are known,
+    /// so a partition that is spread over many files may be larger than returned.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store can't be read.
     pub(crate) async fn largest_prefixes(&self, most: usize) -> Result<Vec<(Bytes, u64)>, CqlError> {
         let files = self.file_summaries().await?;
         let partitions = partitions_of(files.iter().map(Arc::as_ref));
@@ -91,10 +92,10 @@ impl Engine {
         Ok(largest)
     }
 
-    /// For each tablet of this node, the bytes of tables that `is_counted` is true of, and of all.
+    /// Returns each tablet of this node, with the bytes of the tables for which `is_counted` is true, and of all tables.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store can't be read.
     pub(super) async fn bytes_by_tablet(
         &self,
         is_counted: impl Fn(TableId) -> bool,
@@ -116,10 +117,11 @@ impl Engine {
         Ok(tablets.iter().map(bytes_of).collect())
     }
 
-    /// What each table takes in pinned tablets, by its number. The files of today are those that [`Engine::table_sizes`] has seen last.
+    /// Returns the size of each table in pinned tablets, by the table's number. Files that [`Engine::table_sizes`] last saw count as files
+    /// of the present tablets.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store can't be read.
     pub(crate) async fn pinned_sizes(
         &self,
         pinned: &[PinnedTablet],
@@ -155,7 +157,7 @@ impl Engine {
         Ok(sizes)
     }
 
-    /// The summaries of all files; those that are not known yet are made.
+    /// Returns the summaries of all files, and creates those that are missing.
     async fn file_summaries(&self) -> Result<Vec<Arc<FileSummary>>, CqlError> {
         let mut known = HashMap::new();
         for tablet in self.context.store.tablets().iter() {
@@ -165,7 +167,7 @@ impl Engine {
                     Some(found) => found,
                     None => match tablet.file_blocks(&file).await {
                         Ok(blocks) => Arc::new(FileSummary::new(&blocks, tablet)),
-                        // A compaction has replaced it.
+                        // A compaction has replaced the file.
                         Err(_) if !tablet.files().iter().any(|now| now.id() == file.id()) => continue,
                         Err(error) => return Err(store_error(error)),
                     },
@@ -174,13 +176,13 @@ impl Engine {
             }
         }
         let files = known.values().cloned().collect();
-        // Of files that are gone nothing is kept.
+        // Summaries of deleted files are dropped.
         *self.file_sizes.known.lock() = known;
         Ok(files)
     }
 }
 
-/// The bytes of each partition that is known.
+/// Returns the bytes of each known partition.
 fn partitions_of<'s>(files: impl Iterator<Item = &'s FileSummary>) -> HashMap<&'s Bytes, u64> {
     let mut partitions = HashMap::new();
     for (prefix, bytes) in files.flat_map(|file| &file.partitions) {
@@ -207,7 +209,7 @@ fn sum<'s>(files: impl Iterator<Item = &'s FileSummary> + Clone) -> BTreeMap<Tab
     sizes
 }
 
-/// The table that a key begins with.
+/// Returns the table whose number begins the key.
 fn table_of(key: &[u8]) -> Option<TableId> {
     key.first_chunk()
         .map(|number| TableId(u32::from_be_bytes(*number)))
@@ -222,7 +224,7 @@ impl FileSummary {
             if let Some(table) = table_of(key) {
                 *summary.tables.entry(table).or_default() += bytes;
             }
-            // A key of the index may end within the partition's.
+            // A key of the file's index may end within the partition key.
             let prefix = key::partition_prefix_len(key).and_then(|len| key.get(..len));
             match prefix {
                 Some(prefix) if prefix == current.0 => current.1 += bytes,
@@ -237,7 +239,7 @@ impl FileSummary {
         summary
     }
 
-    /// Remembers a partition, if it is one of the largest.
+    /// Remembers a partition if it is one of the largest.
     fn enter(&mut self, (prefix, bytes): (&[u8], u64)) {
         if prefix.is_empty() {
             return;
@@ -252,7 +254,7 @@ impl FileSummary {
     }
 }
 
-/// False of what a tablet does not see of the files that it shares with another.
+/// Returns false for keys outside the tablet. A file may contain such keys because two tablets share it after a split.
 fn is_within(tokens: TokenRange, key: &[u8]) -> bool {
     key::token_of(key).is_none_or(|token| tokens.contains(token))
 }

@@ -1,4 +1,4 @@
-//! Snapshots of tables: taken, put back and cleared by operators, and removed when their time has passed.
+//! Snapshots of tables. Operators take, restore and clear them, and expired ones are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -22,36 +22,36 @@ use crate::storage::agreement::add_header_table;
 
 pub use snapshots::{Clear, Restore, Restored, Take};
 
-/// How often expired snapshots are looked for.
+/// Interval at which expired snapshots are removed.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(10);
-/// How long the snapshot stays of a time that is put back, if the node ends meanwhile.
+/// Time after which the snapshot made by a restore to a point in time expires, if the node ends before it clears the snapshot.
 const TIME_SNAPSHOT_TTL: Duration = Duration::from_secs(3600);
-/// How often tablets are looked for that are pinned and belong to no snapshot.
+/// Interval at which pinned tablets without a snapshot are unpinned.
 const UNPIN_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// The moment of a snapshot.
+/// The consistent cut of a snapshot.
 pub(super) struct TakenMoment {
-    /// How far the logs were. Empty if that is not known, or the moment is one of the past.
+    /// Positions of the logs at the cut. Empty if they are unknown, or if the snapshot is of a time in history.
     pub positions: Vec<HistoryPosition>,
     pub tablets: Arc<[PinnedTablet]>,
-    /// The version of the schema whose tables are those of the moment.
+    /// Version of the schema that the tables of the cut have.
     pub schema_version: Uuid,
     /// The document that keeps the tablets pinned ([`Engine::trim_released`]). `None` if the snapshot does.
     pub hold: Option<String>,
 }
 
 impl Engine {
-    /// Takes a snapshot of tables in use: of all that was acknowledged before the call, and of each batch all or nothing.
+    /// Takes a snapshot of tables in use. It contains all writes that were acknowledged before the call, and all of a batch or nothing.
     ///
     /// # Errors
-    /// There are no such tables, there is such a snapshot, or the node is read-only ([`CqlError::Invalid`]); or there was no moment of all nodes, or it
-    /// can't be written down, and then there is none.
+    /// [`CqlError::Invalid`] if there are no such tables, if the snapshot exists already, or if the node is read-only. Otherwise no
+    /// consistent cut was possible, or the snapshot could not be written. No snapshot is left in any of these cases.
     #[boxed]
     pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
         self.take_moment(take, false).await.map(|_| ())
     }
 
-    /// Takes a snapshot of tables in use, for a backup too. With `holds_all`, the moment stays pinned even if there is no table.
+    /// Takes a snapshot of tables in use, also for a backup. With `holds_all`, the tablets stay pinned even if there is no table.
     ///
     /// # Errors
     /// Those of [`Engine::take_snapshot`].
@@ -59,10 +59,10 @@ impl Engine {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
         }
-        // Nothing that is not written down yet may be let go meanwhile.
+        // The lock prevents others from unpinning the tablets before the schema names them.
         let _taking = self.pinning.lock().await;
         let (keyspaces, taken_ms, pinned, positions, schema_version) = {
-            // The tables are those of the moment that is pinned.
+            // No change of the schema may come between the choice of the tables and the pin.
             let _changing = self.ddl.lock().await;
             let schema = self.schema();
             let checked = |of: &Schema| {
@@ -119,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// Lets go what no snapshot and no branch has pinned. Call it while `pinning` is held.
+    /// Unpins all tablets that no snapshot, branch or history needs. Must be called while `pinning` is held.
     pub(super) async fn unpin(&self) {
         let of_history = match self.pinned_by_history().await {
             Ok(of_history) => of_history,
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Lets go what snapshots of a former schema have pinned, and none of today's has.
+    /// Unpins the tablets that snapshots and branches of a former schema have pinned, if today's schema and history do not need them.
     async fn unpin_gone(&self, before: &Schema) {
         let _taking = self.pinning.lock().await;
         let today = self.schema();
@@ -167,28 +167,30 @@ impl Engine {
         }
     }
 
-    /// Closes the snapshots that a schema has no more.
+    /// Closes the snapshots that the schema no longer has.
     fn forget_pasts(&self, schema: &Schema) {
         self.pasts.forget_gone(schema);
         self.file_sizes.forget_pinned();
     }
 
-    /// True of the one node of a cluster that does what need be done once.
+    /// Returns true on the one node of a cluster that does the common housekeeping.
     pub(super) fn is_housekeeper(&self) -> bool {
         self.context.owns(i64::MIN)
     }
 
-    /// Lets go what nodes have pinned that ended before a snapshot of it was written down.
+    /// Unpins tablets of snapshots that were never written down, because their nodes ended before.
     async fn unpin_unknown(&self) {
         let _taking = self.pinning.lock().await;
         self.unpin().await;
     }
 
-    /// Puts tables back as they are in a snapshot, on all nodes, which takes as long as any change of the schema. Rows that TRUNCATE, DROP or a
-    /// restore have left behind are not touched. Those of tables in use become the origin of the tables, and are copied to them in the background.
+    /// Restores tables from a snapshot, on all nodes. This takes no longer than a change of the schema. A snapshot left behind by TRUNCATE,
+    /// DROP or a restore still has its rows in place, and they are not touched. Pinned rows of a snapshot of tables in use become the
+    /// origin of the restored tables, and are copied to them in the background.
     ///
     /// # Errors
-    /// There is no such snapshot, or what the keyspace has now stands in the way ([`CqlError::Invalid`]); or the schema can't be written.
+    /// [`CqlError::Invalid`] if there is no such snapshot, or if the restored tables conflict with the present content of the keyspace.
+    /// Otherwise the schema can't be written.
     pub async fn restore_snapshot(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         if let Some(literal) = &wanted.as_of {
             return Box::pin(self.restore_time(wanted, literal)).await;
@@ -224,7 +226,7 @@ impl Engine {
         }
     }
 
-    /// Puts tables back as they were at a time: takes a snapshot of it, and puts that back.
+    /// Restores tables to a point in time: takes a snapshot of that time, and restores the snapshot.
     async fn restore_time(self: &Arc<Self>, wanted: &Restore, literal: &str) -> Result<Restored, CqlError> {
         let (None, Some(keyspace)) = (&wanted.tag, &wanted.keyspace) else {
             return Err(CqlError::invalid(
@@ -254,7 +256,7 @@ impl Engine {
             tag: Some(take.tag),
             ..Clear::default()
         };
-        // Otherwise it expires.
+        // A snapshot that cannot be cleared expires.
         if let Err(error) = self.clear_snapshots(&which).await {
             tracing::warn!(%error, "the snapshot of a time that was put back could not be cleared");
         }
@@ -264,7 +266,8 @@ impl Engine {
         })
     }
 
-    /// Makes tables that begin with the rows of others, whose number stands before theirs, known to have headers if those have.
+    /// Registers tables as having partition headers if their origins have them. `numbers` are pairs of an origin and the table that begins
+    /// with its rows.
     pub(super) async fn know_headers(&self, numbers: &[(TableId, TableId)]) -> Result<(), CqlError> {
         for (origin, number) in numbers {
             if self.context.headers.contains(*origin) {
@@ -301,7 +304,7 @@ impl Engine {
         Ok(restored)
     }
 
-    /// Clears snapshots, whose rows compaction then sweeps; their tags.
+    /// Clears snapshots, and returns their tags. Compaction later sweeps their rows.
     ///
     /// # Errors
     /// The schema can't be written.
@@ -322,7 +325,7 @@ impl Engine {
     }
 }
 
-/// The tablets that snapshots and branches have pinned.
+/// Returns the tablets that snapshots and branches have pinned.
 pub(super) fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> {
     let snapshots = schema.snapshots.values();
     let of_snapshots = snapshots.filter_map(|snapshot| snapshot.pinned.as_deref());
@@ -332,7 +335,7 @@ pub(super) fn pinned_by(schema: &Schema) -> impl Iterator<Item = &PinnedTablet> 
         .chain(origins.flat_map(TableOrigin::all_pinned))
 }
 
-/// Removes snapshots whose time has passed, as long as the engine is there.
+/// Removes expired snapshots in the background, as long as the engine exists.
 pub(super) fn begin_expiry(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
@@ -350,7 +353,7 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
                 engine.unpin_unknown().await;
                 adoption::resume(&engine);
             }
-            // Of a branch that was dropped or truncated, or has got all rows itself.
+            // Branches may have been dropped or truncated, or may have copied all rows. Their pinned tablets are then no longer needed.
             let schema = engine.schema();
             if let Some(before) = known.replace(schema.clone())
                 && !Arc::ptr_eq(&before, &schema)

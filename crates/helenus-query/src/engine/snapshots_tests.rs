@@ -1,4 +1,4 @@
-//! Hourly snapshots, daily branches and times of the past in simulated time: what is kept is what is needed, and nothing is left over.
+//! Hourly snapshots, daily branches and history in simulated time. Everything that is needed is kept, and nothing else is left over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,16 +14,16 @@ use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
 
 const HOUR_US: i64 = 3_600_000_000;
-/// Time of the past that is kept beside the snapshots.
+/// Length of the window of history.
 const WINDOW: Duration = Duration::from_secs(36 * 3600);
-/// Hours for which a snapshot is kept, and days for which a branch is.
+/// Hours for which a snapshot is kept, and days for which a branch is kept.
 const SNAPSHOT_HOURS: i64 = 24;
 const BRANCH_DAYS: i64 = 3;
 const KEYS: i64 = 5;
-/// SSTables in the end, of more than a thousand that the month has written.
+/// Maximum number of SSTables at the end. The month has written more than a thousand.
 const FILES_MAX: usize = 24;
 
-/// A time that is set.
+/// A clock that the test sets.
 struct SetClock(AtomicI64);
 
 impl Clock for SetClock {
@@ -32,7 +32,7 @@ impl Clock for SetClock {
     }
 }
 
-/// Runs a statement; the first cell of its answer, a bigint.
+/// Runs a statement. Returns the first cell of its answer, which is a bigint, or `None` without rows.
 async fn run(engine: &Arc<Engine>, text: &str) -> Option<i64> {
     let outcome = engine
         .query(&ClientState::default(), text, &QueryOptions::default())
@@ -61,7 +61,7 @@ fn ssts(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Checkpoints that neither a snapshot nor a branch has, nor a time of the past: let go, and counted.
+/// Unpins the tablets that no snapshot, branch or history needs. Returns the number of their checkpoints.
 async fn left_over(engine: &Engine) -> usize {
     let of_history = engine.pinned_by_history().await.expect("the past is read");
     let schema = engine.schema();
@@ -102,7 +102,7 @@ async fn keep_and_let_go(days: i64) {
     )
     .await;
     run(&engine, "CREATE TABLE shop.t (k bigint PRIMARY KEY, n bigint)").await;
-    // What each snapshot and branch has to show.
+    // Expected sums of the snapshots and branches.
     let (mut snapshots, mut branches) = (BTreeMap::new(), BTreeMap::new());
     for hour in 0..days * 24 {
         clock.0.fetch_add(HOUR_US, Ordering::Relaxed);
@@ -129,7 +129,7 @@ async fn keep_and_let_go(days: i64) {
             continue;
         }
         let day = hour / 24;
-        // Of now, and of some hour of the day.
+        // Branches are made of the present and of an earlier hour, in turns.
         let as_of = match day % 2 {
             0 => String::new(),
             _ => format!("AS OF SNAPSHOT hour{}", hour - day % SNAPSHOT_HOURS),
@@ -167,7 +167,7 @@ async fn keep_and_let_go(days: i64) {
         keeper::trim(&engine, WINDOW, engine.now_ms())
             .await
             .expect("what is old goes");
-        // One from before the window, and those in it.
+        // The bases that are kept are one from before the window, and those in it.
         let kept = engine.history_report().await.expect("a report");
         assert!((1..=4).contains(&kept.bases), "day {day}: {kept:?}");
         assert_eq!(left_over(&engine).await, 0, "day {day}");
@@ -183,7 +183,7 @@ async fn keep_and_let_go(days: i64) {
         .expect("snapshots are cleared");
     keeper::remove(&engine).await.expect("the past goes");
     assert_eq!(left_over(&engine).await, 0);
-    // What remains are the files of the tablets, and some that are not old yet by the time of the last write.
+    // The files of the tablets remain, and some that are too new to be deleted by the time of the last write.
     engine.context.store.compact().await.expect("all is compacted");
     clock.0.fetch_add(1_000_000, Ordering::Relaxed);
     run(&engine, "INSERT INTO shop.t (k, n) VALUES (1, 1)").await;

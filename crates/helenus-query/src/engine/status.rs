@@ -1,4 +1,4 @@
-//! Facts about this node that operators ask for.
+//! Facts about this node for operators.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
 use crate::schema::Table;
 
-/// Computed tables whose rows are no secrets: operators read them without a role.
+/// Virtual tables without secrets, which operators read without a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportedTable {
     ThreadPools,
@@ -26,7 +26,7 @@ pub enum ReportedTable {
 }
 
 impl ReportedTable {
-    /// All of them, with the names by which they are asked for.
+    /// All tables, with the names by which operators request them.
     pub const ALL: [(&'static str, ReportedTable); 6] = [
         ("thread_pools", ReportedTable::ThreadPools),
         ("sstable_tasks", ReportedTable::SstableTasks),
@@ -49,22 +49,22 @@ impl ReportedTable {
 }
 
 impl Engine {
-    /// The node as it presents itself in `system.local`.
+    /// Returns the node's description of itself in `system.local`.
     pub fn node(&self) -> &NodeInfo {
         &self.node
     }
 
-    /// `gossip_generation` of `system.local`: when the engine was opened, in seconds since the Unix epoch.
+    /// Returns `gossip_generation` of `system.local`: the time at which the engine was opened, in seconds since the Unix epoch.
     pub fn generation_s(&self) -> i32 {
         self.generation_s
     }
 
-    /// The last tokens of the ranges that this node owns. None of a node that has left its cluster.
+    /// Returns the last tokens of the ranges that this node owns. Empty if the node has left its cluster.
     pub fn tokens(&self) -> Vec<i64> {
         local::tokens(self)
     }
 
-    /// The rows of a computed table, each as `SELECT JSON` gives it. No permissions are needed.
+    /// Returns the rows of a virtual table, each in the form of `SELECT JSON`. No permissions are needed.
     ///
     /// # Errors
     /// Those of the statement.
@@ -85,11 +85,11 @@ impl Engine {
             .collect())
     }
 
-    /// The token of a partition whose key is given as text, the components of a composite one parted by colons (Cassandra's
-    /// `StorageService.getNaturalEndpoints`). A colon within a component is written `\:`.
+    /// Returns the token of a partition whose key is given as text (Cassandra's `StorageService.getNaturalEndpoints`). Components of a
+    /// composite key are separated by colons. A colon within a component is written `\:`.
     ///
     /// # Errors
-    /// In words: there is no such table, or the text is no key of it.
+    /// A message: there is no such table, or the text is not a key of the table.
     pub fn token_of_key(&self, keyspace: &str, table: &str, key: &str) -> Result<i64, String> {
         let schema = self.schema();
         if schema.keyspace(keyspace).is_none() {
@@ -126,7 +126,7 @@ fn key_of_text(table: &Table, text: &str) -> Result<Bytes, String> {
     Ok(key.freeze())
 }
 
-/// What colons part that have no backslash before them.
+/// Returns the parts of a text that are separated by colons without a backslash before them.
 fn components(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();

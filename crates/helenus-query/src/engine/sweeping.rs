@@ -1,5 +1,5 @@
-//! Has tablets written anew when much of them are rows of tables that are gone: dropped, truncated, or of a snapshot that was cleared. Compactions
-//! sweep such rows whenever they meet them; but where nothing is written, nothing is compacted.
+//! Rewrites tablets that contain many rows of tables that no longer exist: tables that were dropped or truncated, or were in a cleared
+//! snapshot. Compactions sweep such rows too, but without writes there are no compactions.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use helenus_cql::error::CqlError;
 
 use super::Engine;
 
-/// How often it is looked whether tables have gone.
+/// Interval at which dropped tables are looked for.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Of a tablet's bytes, those of such rows from which on it is written anew.
+/// Minimum percentage of such rows, by bytes, for which a tablet is rewritten.
 const GONE_PERCENT: u64 = 20;
-/// With fewer bytes of them, a tablet is left alone.
+/// Minimum number of bytes of such rows for which a tablet is rewritten.
 const GONE_BYTES_MIN: u64 = 1 << 20;
 
-/// Begins to look, as long as the engine is there.
+/// Starts to look for dropped tables in the background, as long as the engine exists.
 pub(super) fn begin(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {

@@ -1,8 +1,9 @@
-//! Brings the rows that were there before an index or a view into it: in the background, by one node, again from the start after a crash.
+//! Backfill: adds rows that existed before an index or a view to it. One node does this in the background. After a crash it starts again
+//! from the beginning.
 //!
-//! Writers keep a new index or view up to date from the moment it stands in the schema, so a build has only to add what it finds. An
-//! entry of an index too many is ignored by readers. A view's rows are not checked by its readers: they are added with a timestamp
-//! below those of all writers, and from rows read again just before, so that a row that changes meanwhile is the writer's.
+//! Writers maintain a new index or view as soon as it is in the schema, so a build only adds what it finds. Readers ignore superfluous
+//! index entries. Readers of a view do not check its rows. So these rows are added with a timestamp below those of all writers, and the
+//! base rows are read again just before. If a row changes meanwhile, the writer's version wins.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -24,26 +25,26 @@ use crate::storage::ExecutionContext;
 use crate::storage::read::{FoundPartition, RangeCursor, read_stored_row};
 use crate::storage::writes::write_anywhere;
 
-/// Rows that a build brings in at a time.
+/// Number of rows that a build adds together.
 const BATCH_ROWS: usize = 512;
-/// How far below the clock the timestamps of a build lie: more than the clocks of nodes may differ.
+/// Distance of a build's timestamps below the clock. It is more than the clocks of nodes may differ.
 const BEFORE_WRITERS_US: i64 = 3_600_000_000;
-/// How long the rows of a batch may be on their way, before what writers did to them meanwhile may have been forgotten.
+/// Maximum time from reading a batch of rows to writing it. Later, tombstones that writers wrote meanwhile may already have been purged.
 const BATCH_AGE_MAX: Duration = Duration::from_secs(5);
-/// How long a build that failed waits until it begins anew.
+/// Time after which a failed build begins again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What becomes of a schema; nothing if it stays as it is.
+/// A change of a schema. Returns `None` if the schema does not change.
 pub(crate) type SchemaFunction<'a> = dyn for<'s> Fn(&'s Schema) -> Option<Schema> + Send + Sync + 'a;
 
-/// Changes the schema outside of a statement.
+/// Changes of the schema without a statement.
 #[async_trait]
 pub(crate) trait SchemaChanges: Send + Sync {
-    /// Writes down what `change` makes of the schema, and puts it in place; nothing if it makes nothing of it.
+    /// Stores the schema that `change` returns, and installs it. Does nothing if `change` returns `None`.
     async fn update(&self, change: &SchemaFunction<'_>) -> Result<(), CqlError>;
 }
 
-/// A build under way; ends when dropped.
+/// A running build. It ends when this is dropped.
 struct RunningBackfill {
     context: Arc<ExecutionContext>,
     schemas: Arc<dyn SchemaChanges>,
@@ -71,7 +72,8 @@ impl Drop for RunningBackfill {
     }
 }
 
-/// Builds it, or waits for the node that does, as long as a request may take; then warns that it goes on.
+/// Builds an index or view, or waits for the node that does. If that takes longer than a request may, the result is a warning that the
+/// build continues.
 pub(crate) async fn run(
     context: &Arc<ExecutionContext>,
     schemas: &Arc<dyn SchemaChanges>,
@@ -100,7 +102,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Begins the builds that are this node's and not under way.
+/// Starts the builds that belong to this node and are not running.
 pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaChanges>) {
     for derivation in context.schema().unbuilt() {
         let number = derivation.derived.number();
@@ -124,7 +126,8 @@ pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaCh
     }
 }
 
-/// A build is done by the owner of a token that its number gives, so that another node takes it over when that one dies.
+/// Returns true if this node must run a build. The build belongs to the owner of a token that is computed from its table number, so another
+/// node takes it over if that one dies.
 fn is_mine(context: &ExecutionContext, number: TableId) -> bool {
     context.owns(murmur3_token(&number.0.to_be_bytes()))
 }
@@ -136,14 +139,14 @@ async fn build(
 ) -> Result<(), CqlError> {
     let base = &derivation.base;
     let begun = Instant::now();
-    // Nodes of older versions refuse this schema, so the build waits below until they are gone.
+    // Nodes of older versions refuse this schema. The build waits below until they have left.
     if let DerivedTable::Index(index) = &derivation.derived
         && index.has_old_entries
     {
         let changed = |schema: &Schema| without_old_entries(schema, base, index);
         schemas.update(&changed).await?;
     }
-    // Rows that are written from here on bring themselves in.
+    // Rows that are written from here on maintain the index or view themselves.
     crate::storage::agreement::await_old_writes(context).await?;
     let timestamp_us = context.clock.now_us() - BEFORE_WRITERS_US;
     let mut cursor = RangeCursor::new(base, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
@@ -192,7 +195,7 @@ async fn backfill_batch(
             let now_s = context.clock.now_us().div_euclid(1_000_000);
             let prepared = directories::prepare(context, &only_this).await;
             prepared.map_err(ExecutionError::into_client_error)?;
-            // An entry of a list holds the vector: that of a writer must be the newer one.
+            // An entry of a posting list contains the vector, so an entry of a writer must be the newer one.
             let entry_timestamp_us = || match index.has_posting_lists {
                 true => timestamp_us,
                 false => context.next_timestamp_us(),
@@ -228,7 +231,7 @@ async fn view_row(
     let now_s = context.clock.now_us().div_euclid(1_000_000);
     let write = existing(&found.partition, KeyKind::Row, &clustering, &now, now_s);
     match existing_row_op(view, base, &write, timestamp_us) {
-        // What can't be a key is left out.
+        // Rows whose values cannot be a key of the view are omitted.
         Err(CqlError::Invalid(_)) => Ok(None),
         made => made,
     }
@@ -242,7 +245,7 @@ async fn mark_built(schemas: &dyn SchemaChanges, derivation: &Derivation) -> Res
     schemas.update(&built).await
 }
 
-/// The same for a view.
+/// Returns the schema in which the view is built. `None` if the view was dropped meanwhile.
 fn with_built_view(schema: &Schema, view: &Table) -> Option<Schema> {
     let current = schema.table(&view.keyspace, &view.name)?;
     if current.number != view.number {

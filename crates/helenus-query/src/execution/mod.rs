@@ -1,4 +1,5 @@
-//! Runs plans: reads, writes, conditions, batches, the upkeep of views, and the routing of requests to the nodes that own their partitions.
+//! Execution of plans: reads, writes, conditions, batches, the maintenance of views, and the routing of requests to the owners of their
+//! partitions.
 
 pub(crate) mod backfill;
 pub(crate) mod modification;
@@ -23,7 +24,7 @@ use crate::request::{BoundValue, ClientState, QueryOptions};
 use crate::response::Outcome;
 use crate::storage::ExecutionContext;
 
-/// Runs the statements that are about no rows: changes of the schema and of the roles, USE, DESCRIBE.
+/// Execution of statements that concern no rows: changes of the schema and of roles, USE, DESCRIBE.
 #[async_trait]
 pub(crate) trait DirectStatements: Send + Sync {
     async fn run_direct(
@@ -34,13 +35,13 @@ pub(crate) trait DirectStatements: Send + Sync {
     ) -> Result<Outcome, CqlError>;
 }
 
-/// The time that a request is about, in seconds since 1970.
+/// Returns the time of a request, in seconds since 1970. The request may set it itself.
 pub(crate) fn now_s(context: &ExecutionContext, options: &QueryOptions) -> i64 {
     let now_s = || context.clock.now_us().div_euclid(1_000_000);
     options.now_s.unwrap_or_else(now_s)
 }
 
-/// Runs a statement on this node, whoever owns what it is about. Of what has an origin, parts may be read by other nodes.
+/// Runs a statement on this node, whichever node owns its rows. If there is an `origin`, other nodes may read parts.
 pub(crate) async fn run_here(
     context: &Arc<ExecutionContext>,
     direct: &dyn DirectStatements,
@@ -61,10 +62,10 @@ pub(crate) async fn run_here(
     outcome.map_err(|error| error.map_failed(|error| at_consistency(error, options.consistency, write_type)))
 }
 
-/// Has a request end when it has computed for as long as its kind may.
+/// Limits the time that a request may compute, depending on its kind.
 pub(crate) fn limit_time(timeouts: &Timeouts, plan: &Plan) {
     match plan {
-        // It says so itself.
+        // The statement sets its own timeout.
         Plan::Select(plan) if plan.timeout().is_some() => {}
         Plan::Select(plan) if plan.reads_range() => scope::limit_time(timeouts.range_request_timeout, false),
         Plan::Select(_) => scope::limit_time(timeouts.read_request_timeout, false),

@@ -1,6 +1,6 @@
-//! Refuses requests for partitions that are asked for more often than the option `per_partition_rate_limit` of their table allows.
+//! Refuses requests that exceed the option `per_partition_rate_limit` of their table.
 //!
-//! Counted where a request runs: at the owner of its partitions, if they have one owner. Reads of several partitions of several owners, and
+//! Requests are counted where they run: at the owner of their partitions, if there is one owner. Reads of partitions of several owners, and
 //! batches over several owners, are counted at the node that runs them.
 
 use std::collections::HashSet;
@@ -13,10 +13,10 @@ use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 
-/// Counts a read of a partition that was asked for by its key.
+/// Counts a read of a partition that the request names by its key.
 ///
 /// # Errors
-/// [`CqlError::RateLimited`]
+/// [`CqlError::RateLimited`] if the read exceeds the rate.
 pub(crate) fn count_read(
     context: &ExecutionContext,
     table: &Table,
@@ -28,10 +28,10 @@ pub(crate) fn count_read(
     }
 }
 
-/// Counts a write of each partition that is written, whatever the number of statements and rows.
+/// Counts one write for each partition that is written, whatever the number of statements and rows.
 ///
 /// # Errors
-/// [`CqlError::RateLimited`] if it is one too many for one of them.
+/// [`CqlError::RateLimited`] if a partition's write exceeds the rate.
 pub(crate) fn count_writes(
     context: &ExecutionContext,
     bounds: &[BoundModification<'_>],

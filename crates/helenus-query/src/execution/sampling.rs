@@ -1,4 +1,4 @@
-//! Enters what partitions are asked for into the samples ([`crate::figures::sampling`]).
+//! Samples of reads and contention, for the lists of the most active partitions ([`crate::figures::sampling`]).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::statement_shape::without_values;
 use crate::storage::{ExecutionContext, PartitionGuard};
 use crate::trace;
 
-/// A read of one partition, as far as it is of interest.
+/// A read of one partition, with the samplers that record it.
 pub(crate) struct SampledRead<'r> {
     sampling: &'r PartitionSampling,
     interest: Interest,
@@ -21,7 +21,7 @@ pub(crate) struct SampledRead<'r> {
 }
 
 impl<'r> SampledRead<'r> {
-    /// A partition begins to be read; `is_named` says that it was asked for by its key.
+    /// Begins the read of a partition. `is_named` is true if the request names the partition by its key.
     pub fn begin(
         context: &'r ExecutionContext,
         table: &'r Table,
@@ -48,7 +48,7 @@ impl<'r> SampledRead<'r> {
         read
     }
 
-    /// The partition was read, and had so many live rows and tombstones.
+    /// Records the live rows and tombstones of a finished read.
     pub fn end(self, key: &PartitionKey, live: u64, tombstones: u64) {
         if !self.interest.is_none() {
             self.record(SamplerKind::ReadRowCount, key, live);
@@ -62,7 +62,7 @@ impl<'r> SampledRead<'r> {
     }
 }
 
-/// Enters how long a read took that ends now, by the text of its statement without values.
+/// Records the time of a finished read, by the text of its statement without values.
 pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Source<'_>, began: Instant) {
     let sampling = &context.figures.sampling;
     let interest = sampling.interest([SamplerKind::LocalReadTime]);
@@ -85,7 +85,7 @@ pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Sour
     );
 }
 
-/// Waits for what locks a partition for a transaction, and enters whether another write is in its way, or still pending.
+/// Waits for the lock of a transaction's partition, and records whether another write was in the way or is still pending.
 pub(crate) async fn contended(
     context: &ExecutionContext,
     table: &Table,

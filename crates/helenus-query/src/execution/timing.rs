@@ -1,4 +1,4 @@
-//! Enters the latency of a statement, and what it has read, into the [`crate::figures`].
+//! Records the latency of statements, and the rows that they have read, in the [`crate::figures`].
 
 use std::time::Instant;
 
@@ -14,10 +14,10 @@ use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
 use crate::trace;
 
-/// A statement that runs.
+/// A running statement.
 pub(crate) struct Timing {
     began: Instant,
-    /// Rows and tombstones that its request had read before.
+    /// Rows and tombstones that the request had read before this statement.
     read_before: (u64, u64),
 }
 
@@ -29,7 +29,7 @@ impl Timing {
         }
     }
 
-    /// The statement has run.
+    /// Records a statement that has run.
     pub fn end(self, context: &ExecutionContext, side: Side, planned: &Planned, source: &Source<'_>) {
         match &planned.plan {
             Plan::Select(plan) if plan.table().kind != TableKind::Virtual => {
@@ -38,7 +38,7 @@ impl Timing {
                     false => StatementKind::Read,
                 };
                 self.enter(context, side, kind, [plan.table().id]);
-                // The owner has read them, not the node that passes the request on.
+                // The owner has read the rows, and not the node that forwarded the request.
                 if side == Side::Local || context.cluster().is_none() {
                     sampling::read_took(context, plan.table(), source, self.began);
                     let (rows, tombstones) = trace::rows_read();
@@ -64,12 +64,12 @@ impl Timing {
         }
     }
 
-    /// The statement has to run again: what it has read until now will be read again.
+    /// Discards what the statement has read, because it has to run again.
     pub fn forget(self) {
         trace::forget_rows(self.read_before);
     }
 
-    /// A BATCH message has run.
+    /// Records a BATCH message that has run.
     pub fn end_batch(self, context: &ExecutionContext, side: Side, batch: &PlannedBatch) {
         self.enter(context, side, StatementKind::Batch, tables(batch.modifications()));
     }
@@ -92,7 +92,7 @@ impl Timing {
     }
 }
 
-/// The tables of a batch, each once.
+/// Returns the distinct tables of a batch.
 fn tables<'p>(modifications: impl Iterator<Item = &'p ModificationPlan>) -> Vec<Uuid> {
     let mut tables: Vec<Uuid> = Vec::new();
     for plan in modifications {

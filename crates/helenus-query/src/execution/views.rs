@@ -1,9 +1,10 @@
-//! Materialized views: which rows of a view follow from a row of its base table.
+//! Materialized views: the rows of a view that follow from a row of its base table.
 //!
-//! A row of a view stands for one row of the base table, since its key has all of that one's key. Whenever the base row is written, its
-//! rows in the views are computed from what it was and what it becomes, under the partition's lock, and written as a whole: a
-//! deletion, and everything anew just above it. These carry the server's own timestamps, which follow the order of the locks; so the last
-//! writer of the base row is the last writer of the view, whatever timestamps its clients chose, and writing one twice is writing it once.
+//! A row of a view stands for one row of the base table, because its key contains the whole key of that row. Whenever the base row is
+//! written, its rows in the views are computed from its old and new content, under the partition's lock. They are written as a whole: a
+//! deletion, and the new content with a timestamp just above it. The timestamps are the server's own, and follow the order of the locks. So
+//! the last writer of the base row is the last writer of the view, whatever timestamps clients chose. Writing a row twice has the same
+//! result as writing it once.
 
 use std::sync::Arc;
 
@@ -27,9 +28,9 @@ use crate::storage::ExecutionContext;
 struct ViewRow {
     token: i64,
     key: Bytes,
-    /// When the row ends, if it does.
+    /// The row's expiry. `None` if it does not expire.
     expiry: Option<Expiry>,
-    /// The clustering values as they were written, where the key does not tell them.
+    /// The clustering values as they were written. `None` if they can be decoded from the key.
     exact_clustering: Option<Vec<Bytes>>,
     cells: Vec<ViewCell>,
 }
@@ -37,13 +38,13 @@ struct ViewRow {
 #[derive(Debug, PartialEq, Eq)]
 struct ViewCell {
     column: ColumnId,
-    /// Of an element of a collection, or a field of a user type.
+    /// Path of an element of a collection, or of a field of a user type. `None` for a simple column.
     path: Option<Bytes>,
     value: Bytes,
     expiry: Option<Expiry>,
 }
 
-/// What is written so that the views follow the write of a row.
+/// Returns the writes to views that follow from the write of a row.
 pub fn view_ops(
     context: &ExecutionContext,
     views: &[Arc<Table>],
@@ -94,7 +95,7 @@ pub fn view_ops(
     Ok(ops)
 }
 
-/// What brings a row that was there before a view into it: older than anything that a writer makes of the row.
+/// Returns the write that adds an existing row to a view. It is older than anything that writers of the row write.
 pub fn existing_row_op(
     view: &Table,
     base: &Table,
@@ -168,7 +169,7 @@ impl BaseKey {
     }
 }
 
-/// The row that a view has for a row of its base table; none if it has none.
+/// Returns the view's row for a row of its base table. `None` if it has none.
 fn view_row(
     view: &Table,
     base: &Table,
@@ -177,7 +178,8 @@ fn view_row(
     live: &LiveRow<'_>,
 ) -> Result<Option<ViewRow>, CqlError> {
     let base_key = BaseKey::of(base, write, packed)?;
-    // The lifetime of the cell that is part of the view's key; a view without one lives as long as anything in the base row.
+    // Expiry of the regular cell that is part of the view's key. Without such a cell, the view's row lives as long as anything in the base
+    // row.
     let mut key_expiry = None;
     let mut lives_by_key = false;
     let mut values = Vec::with_capacity(view.primary_key().len());
@@ -220,7 +222,7 @@ fn view_row(
     }))
 }
 
-/// True if the key is one that the view's WHERE clause asks for.
+/// Returns true if the view's WHERE clause selects the key.
 fn accepts(view: &Table, key: &[Bytes], clustering: &[Bytes], now_s: i64) -> bool {
     let Some(definition) = &view.view else {
         return false;
@@ -239,7 +241,7 @@ fn accepts(view: &Table, key: &[Bytes], clustering: &[Bytes], now_s: i64) -> boo
         .all(|expression| expression.accepts(&view.columns, &row))
 }
 
-/// The cells of the view's other columns, which end when the cell in its key does.
+/// Returns the cells of the view's other columns. They expire with the cell in its key, or earlier.
 fn cells(
     view: &Table,
     base: &Table,
@@ -285,7 +287,7 @@ fn sooner(a: Option<Expiry>, b: Option<Expiry>) -> Option<Expiry> {
     }
 }
 
-/// How long the row lives: as long as the longest of what it is made of.
+/// Returns the latest expiry among the row's parts. `None` if a part does not expire.
 fn longest(live: &LiveRow<'_>) -> Option<Expiry> {
     let mut longest: Option<Expiry> = None;
     let mut is_endless = false;

@@ -1,14 +1,14 @@
-//! Histograms that many threads enter values into: counters in buckets that grow by a fifth, as Cassandra's `EstimatedHistogram` has them.
+//! Histograms that many threads enter values into. Buckets grow by a fifth, as in Cassandra's `EstimatedHistogram`.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Buckets with an upper bound; one more has what is greater than all.
+/// Number of buckets with an upper bound. One more bucket holds all greater values.
 pub const BOUNDS: usize = 91;
 const BUCKETS: usize = BOUNDS + 1;
 
-/// Parts of a histogram, of which a thread changes always the same, so that threads seldom wait for each other's cache lines.
+/// Number of shards of a histogram. A thread always uses the same shard, so that threads seldom contend for a cache line.
 const SHARDS: usize = 8;
 
 /// The upper bounds of the buckets: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17 and so on, to 25 million (Cassandra's
@@ -20,7 +20,7 @@ const fn upper_bounds() -> [u64; BOUNDS] {
     let mut at = 1;
     while at < BOUNDS {
         let last = bounds[at - 1];
-        // A fifth more, rounded.
+        // Each bound is a fifth greater than the last, rounded.
         let next = (last * 12 + 5) / 10;
         bounds[at] = if next == last { last + 1 } else { next };
         at += 1;
@@ -33,11 +33,11 @@ struct Shard {
     count: AtomicU64,
     sum: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
-    /// The same with younger values weighing more, without zeros.
+    /// Weights of the recent values in each bucket, without zeros. Younger values weigh more.
     recent: [AtomicU64; BUCKETS],
-    /// Weights of values that are 0: the lowest bucket is that of 1.
+    /// Weight of the recent values that are 0. They are separate because the lowest bucket is that of 1.
     recent_zeros: AtomicU64,
-    /// Exact values times their weights.
+    /// Sum of the exact values times their weights.
     recent_sum: AtomicU64,
 }
 
@@ -55,14 +55,14 @@ impl Shard {
 }
 
 impl Shard {
-    /// All that fades.
+    /// Returns the weighted counters, which are rescaled from time to time.
     fn recent(&self) -> impl Iterator<Item = &AtomicU64> {
         let buckets = self.recent.iter();
         buckets.chain([&self.recent_zeros, &self.recent_sum])
     }
 }
 
-/// The shard of this thread.
+/// Returns the shard of this thread.
 fn shard_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -79,11 +79,11 @@ fn shard_of_thread() -> usize {
 /// A histogram of whole numbers. Entering a value takes no lock.
 #[derive(Default)]
 pub struct Histogram {
-    /// Made when a thread first needs them.
+    /// Shards, created when a thread first needs them.
     shards: [OnceLock<Box<Shard>>; SHARDS],
-    /// The bits of the events per second, averaged over five minutes.
+    /// Events per second, averaged over five minutes, as the bits of an `f64`.
     rate: AtomicU64,
-    /// The count when the rate was last computed.
+    /// Count of values when the rate was last computed.
     rated: AtomicU64,
 }
 
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// Enters a value, which weighs `weight` in the recent ones. `exact` is the value in the unit of the sum.
+    /// Enters a value. `weight` is its weight among the recent values, and `exact` the value in the unit of the sum.
     pub fn record(&self, value: u64, exact: u64, weight: u64) {
         let Some(shard) = self.shards.get(shard_of_thread()) else {
             return;
@@ -124,14 +124,14 @@ impl Histogram {
             .filter_map(|shard| shard.get().map(Box::as_ref))
     }
 
-    /// Values that were entered.
+    /// Returns the number of values entered.
     pub fn count(&self) -> u64 {
         self.shards()
             .map(|shard| shard.count.load(Ordering::Relaxed))
             .sum()
     }
 
-    /// All that is known of the values.
+    /// Returns the sums of all shards.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot {
             rate: f64::from_bits(self.rate.load(Ordering::Relaxed)),
@@ -150,7 +150,7 @@ impl Histogram {
         snapshot
     }
 
-    /// Takes the rate of the last `seconds` into the average.
+    /// Updates the average rate with the events of the last `seconds`.
     pub(super) fn update_rate(&self, seconds: f64) {
         let count = self.count();
         let rated = self.rated.swap(count, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl Histogram {
         self.rate.store(average.to_bits(), Ordering::Relaxed);
     }
 
-    /// Divides the weights of the recent values.
+    /// Divides the weights of the recent values by `divisor`.
     pub(super) fn rescale(&self, divisor: u64) {
         for counter in self.shards().flat_map(Shard::recent) {
             let weight = counter.load(Ordering::Relaxed);
@@ -173,7 +173,7 @@ impl Histogram {
     }
 }
 
-/// Over which rates are averaged (Cassandra's `getFiveMinuteRate`).
+/// Seconds over which rates are averaged (Cassandra's `getFiveMinuteRate`).
 const RATE_SECONDS: f64 = 300.0;
 
 fn add(sums: &mut [u64; BUCKETS], counters: &[AtomicU64; BUCKETS]) {
@@ -182,11 +182,11 @@ fn add(sums: &mut [u64; BUCKETS], counters: &[AtomicU64; BUCKETS]) {
     }
 }
 
-/// A histogram at one moment.
+/// A histogram at one point in time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub count: u64,
-    /// Of the exact values.
+    /// Sum of the exact values.
     pub sum: u64,
     /// Events per second, averaged over five minutes.
     pub rate: f64,
@@ -211,7 +211,7 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// The upper bound of the bucket in which that share of the recent values ends; 0 without values.
+    /// Returns the upper bound of the bucket that contains this quantile of the recent values. 0 without values.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (self.recent_weight() as f64 * share).ceil() as u64;
         let mut seen = self.recent_zeros;
@@ -227,7 +227,7 @@ impl Snapshot {
         0
     }
 
-    /// The least value that the recent ones may have had, as of the buckets.
+    /// Returns the smallest value that the recent values can contain, given their buckets.
     pub fn min(&self) -> u64 {
         match self.recent.iter().position(|weight| *weight > 0) {
             _ if self.recent_zeros > 0 => 0,
@@ -236,7 +236,7 @@ impl Snapshot {
         }
     }
 
-    /// The greatest value that the recent ones may have had.
+    /// Returns the greatest value that the recent values can contain, given their buckets.
     pub fn max(&self) -> u64 {
         let at = self.recent.iter().rposition(|weight| *weight > 0);
         at.and_then(|at| bounds().nth(at)).unwrap_or(0)
@@ -246,17 +246,17 @@ impl Snapshot {
         self.recent.iter().sum::<u64>() + self.recent_zeros
     }
 
-    /// Mean of the recent exact values, the younger ones weighing more. NaN without any.
+    /// Returns the mean of the recent exact values, where younger values weigh more. NaN without values.
     pub fn recent_mean(&self) -> f64 {
         self.recent_sum as f64 / self.recent_weight() as f64
     }
 
-    /// The mean of all exact values; NaN without any.
+    /// Returns the mean of all exact values. NaN without values.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
 
-    /// How many of all values are at most `bound`, which is one of [`UPPER_BOUNDS`].
+    /// Returns the number of all values that are at most `bound`, which is one of [`UPPER_BOUNDS`].
     pub fn count_up_to(&self, bound: u64) -> u64 {
         let buckets = self.buckets.iter().zip(UPPER_BOUNDS);
         buckets
@@ -278,7 +278,7 @@ impl Snapshot {
     }
 }
 
-/// The upper bounds of all buckets; that of the last is as great as it gets.
+/// Returns the upper bounds of all buckets. The bound of the last one is `u64::MAX`.
 fn bounds() -> impl Iterator<Item = u64> {
     UPPER_BOUNDS.into_iter().chain([u64::MAX])
 }

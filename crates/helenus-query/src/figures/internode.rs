@@ -1,4 +1,4 @@
-//! What this node has exchanged with each other node: messages, and the bytes of statements, keys and rows in them.
+//! Traffic between this node and each other node: messages, and the bytes of statements, keys and rows in them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ impl MessageCounter {
     }
 }
 
-/// What one node has asked of this one.
+/// Requests from one other node to this one.
 #[derive(Debug, Default)]
 pub struct InboundTraffic {
     pub received: MessageCounter,
-    /// Answered, be it with an error for a client.
+    /// Requests that were answered, even if with an error for a client.
     pub processed: MessageCounter,
-    /// Not answered, since something here has failed.
+    /// Requests that were not answered because of a failure on this node.
     pub failed: MessageCounter,
 }
 
 impl InboundTraffic {
-    /// A message of that size has been worked on.
+    /// Counts a request of that size as processed, or as failed if it was not answered.
     pub fn ended(&self, bytes: usize, is_answered: bool) {
         match is_answered {
             true => self.processed.add(bytes),
@@ -49,32 +49,32 @@ impl InboundTraffic {
     }
 }
 
-/// What this node has asked of another one.
+/// Requests from this node to one other node.
 #[derive(Debug, Default)]
 pub struct OutboundTraffic {
-    /// Put into a message, or into a call of its own.
+    /// Requests sent, in a shared message or in a call of their own.
     pub sent: MessageCounter,
-    /// No answer in time.
+    /// Requests without an answer in time.
     pub expired: MessageCounter,
-    /// The node was not reached, or the connection has ended.
+    /// Requests that failed because the node was not reached or the connection ended.
     pub failed: MessageCounter,
 }
 
-/// What this node asks of another one now.
+/// Pending requests from this node to one other node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboundQueue {
     pub messages: u64,
     pub bytes: u64,
 }
 
-/// The other nodes that have asked something of this one.
+/// Traffic from the other nodes that have sent requests to this one.
 #[derive(Debug, Default)]
 pub struct Inbound {
     nodes: Mutex<HashMap<Uuid, Arc<InboundTraffic>>>,
 }
 
 impl Inbound {
-    /// The counters of a node, to be kept while it asks.
+    /// Returns the counters of a node, which the caller keeps while it serves that node.
     pub fn of(&self, node: Uuid) -> Arc<InboundTraffic> {
         self.nodes.lock().entry(node).or_default().clone()
     }

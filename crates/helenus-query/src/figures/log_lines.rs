@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// Lines that are kept; older ones are forgotten (Cassandra's `LogMessagesTable` keeps as many by default).
+/// Maximum number of lines kept; older ones are dropped (Cassandra's `LogMessagesTable` keeps as many by default).
 const KEPT_MAX: usize = 50_000;
-/// Bytes of messages that are kept.
+/// Maximum number of bytes of messages kept.
 const BYTES_MAX: usize = 8 << 20;
 
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub struct LogLine {
-    /// Milliseconds since the Unix epoch.
+    /// Time in milliseconds since the Unix epoch.
     pub at_ms: i64,
     pub level: &'static str,
-    /// The module.
+    /// The module that logged the line.
     pub logger: &'static str,
     pub message: String,
 }
@@ -30,7 +30,7 @@ static KEPT: Mutex<Kept> = Mutex::new(Kept {
     bytes: 0,
 });
 
-/// Keeps a line that is logged.
+/// Keeps a logged line.
 pub fn keep(line: LogLine) {
     let mut kept = KEPT.lock();
     kept.bytes += line.message.len();
@@ -41,7 +41,7 @@ pub fn keep(line: LogLine) {
     }
 }
 
-/// The lines that are kept, oldest first.
+/// Returns the kept lines, oldest first.
 pub fn kept() -> Vec<LogLine> {
     KEPT.lock().lines.iter().cloned().collect()
 }

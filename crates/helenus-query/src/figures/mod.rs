@@ -1,7 +1,7 @@
-//! Figures about what clients ask for: latencies by kind of statement and by table, rows and tombstones that reads meet.
+//! Figures about the requests of clients: latencies by kind of statement and by table, and the rows and tombstones that reads meet.
 //!
-//! Recent values weigh more in quantiles: the weight of a value grows by e each minute (Cassandra's `DecayingEstimatedHistogramReservoir`), so
-//! that the last five minutes decide.
+//! Recent values weigh more in quantiles: the weight of a new value grows by the factor e each minute (Cassandra's
+//! `DecayingEstimatedHistogramReservoir`). Quantiles therefore describe about the last five minutes.
 
 pub mod histogram;
 pub mod internode;
@@ -25,16 +25,16 @@ use self::internode::Inbound;
 use self::rate_limits::RateLimitFigures;
 use self::sampling::PartitionSampling;
 
-/// What a statement does, as far as its latency is concerned.
+/// Kind of a statement, by which latencies are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementKind {
-    /// Of partitions that it names.
+    /// Reads of partitions that the statement names.
     Read,
-    /// Of one table, without a condition.
+    /// Writes to one table, without a condition.
     Write,
     /// Lightweight transactions.
     Lwt,
-    /// Reads of ranges of tokens, and by an index.
+    /// Reads of token ranges, and reads by an index.
     Range,
     Batch,
 }
@@ -59,7 +59,7 @@ impl StatementKind {
     }
 }
 
-/// Latencies by what was done.
+/// Latencies by kind of statement.
 #[derive(Debug, Default)]
 pub struct Latencies {
     kinds: [Histogram; 5],
@@ -77,7 +77,7 @@ impl Latencies {
         }
     }
 
-    /// All writes, conditional ones and batches too, as Cassandra counts them.
+    /// Returns the latencies of all writes, including conditional ones and batches, as Cassandra counts them.
     pub fn writes(&self) -> Snapshot {
         let mut writes = self.of(StatementKind::Write).snapshot();
         writes.add(&self.of(StatementKind::Lwt).snapshot());
@@ -89,13 +89,13 @@ impl Latencies {
 /// The figures of one table.
 #[derive(Debug, Default)]
 pub struct TableFigures {
-    /// As the clients of this node see it, in microseconds; the sum in nanoseconds.
+    /// Latencies of the statements of this node's clients, in microseconds. The sum is in nanoseconds.
     pub coordinator: Latencies,
-    /// Of what this node did itself; unused on a node alone, where it is the same.
+    /// Latencies of the work that this node did itself. Unused on a single node, where `coordinator` is the same.
     local: Latencies,
-    /// Live rows that a read gave.
+    /// Live rows that a read returned.
     pub rows_per_read: Histogram,
-    /// Cells and rows that are deleted or expired and were met by a read.
+    /// Deleted and expired cells and rows that a read met.
     pub tombstones_per_read: Histogram,
 }
 
@@ -105,7 +105,7 @@ impl TableFigures {
         latencies.chain([&self.rows_per_read, &self.tombstones_per_read])
     }
 
-    /// Latencies of what this node did itself. `is_clustered` says whether it is one of several.
+    /// Returns the latencies of the work that this node did itself. `is_clustered` is true if the node is one of several.
     pub fn local(&self, is_clustered: bool) -> &Latencies {
         match is_clustered {
             true => &self.local,
@@ -113,13 +113,13 @@ impl TableFigures {
         }
     }
 
-    /// Statements of clients since the node began.
+    /// Returns the number of clients' statements since the node started.
     pub fn statements(&self) -> u64 {
         self.coordinator.kinds.iter().map(Histogram::count).sum()
     }
 }
 
-/// How many partitions the batches of clients have written, those with conditions left out (Cassandra's `BatchMetrics`).
+/// Numbers of partitions written by the batches of clients, without conditional batches (Cassandra's `BatchMetrics`).
 #[derive(Debug, Default)]
 pub struct BatchFigures {
     logged: Histogram,
@@ -137,26 +137,26 @@ impl BatchFigures {
     }
 }
 
-/// Where a latency was measured.
+/// The place where a latency was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Coordinator,
     Local,
 }
 
-/// What the transport tells of its queue.
+/// The transport's report about its queue.
 #[derive(Debug, Default)]
 pub struct TransportFigures {
     waiting: AtomicU64,
     running_max: AtomicU64,
 }
 
-/// The queue of requests at one moment.
+/// The queue of requests at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportQueue {
-    /// Requests that wait for others to end.
+    /// Requests that wait until others have ended.
     pub waiting: u64,
-    /// How many may run at a time.
+    /// Maximum number of requests that run at a time.
     pub running_max: u64,
 }
 
@@ -177,22 +177,22 @@ impl TransportFigures {
     }
 }
 
-/// The figures of a node. Entering takes no lock.
+/// The figures of a node. Entering a value takes no lock, except for the first of a table.
 #[derive(Debug)]
 pub struct Figures {
-    /// By kind, of all tables.
+    /// Latencies of all tables, by kind of statement.
     pub latencies: Latencies,
     pub batches: BatchFigures,
     pub transport: TransportFigures,
     pub inbound: Inbound,
     pub rate_limits: RateLimitFigures,
-    /// Which partitions are asked for.
+    /// Samples of the partitions that are read and written.
     pub sampling: Arc<PartitionSampling>,
-    /// By the id of the table; those that nobody has asked for have none.
+    /// Figures by the id of the table. Tables without requests have no entry.
     tables: ArcSwap<HashMap<Uuid, Arc<TableFigures>>>,
-    /// Held while one is added.
+    /// Held while a table is added.
     adding: Mutex<()>,
-    /// Of a value that is entered now, among the recent ones.
+    /// Weight of a value that is entered now, among the recent values.
     weight: AtomicU64,
     began: Instant,
 }
@@ -214,20 +214,20 @@ impl Default for Figures {
     }
 }
 
-/// How often rates and weights are brought up to date.
+/// Interval at which rates and weights are updated.
 const TICK: Duration = Duration::from_secs(5);
-/// The time in which the weight of a value grows by e.
+/// Seconds in which the weight of a new value grows by the factor e.
 const MEAN_LIFETIME_S: f64 = 60.0;
-/// Weights are divided by the greatest when they have reached it: e^10.
+/// Maximum weight of a new value: e^10. When it is reached, all weights are divided by it.
 const WEIGHT_MAX: u64 = 22_026;
 
 impl Figures {
-    /// The figures of a table; none if nobody has asked it for anything.
+    /// Returns the figures of a table. `None` if the table has had no request.
     pub fn table(&self, id: Uuid) -> Option<Arc<TableFigures>> {
         self.tables.load().get(&id).cloned()
     }
 
-    /// Calls `enter` with the figures of a table.
+    /// Calls `enter` with the figures of a table, which are created if necessary.
     fn with_table(&self, id: Uuid, enter: impl Fn(&TableFigures)) {
         if let Some(figures) = self.tables.load().get(&id) {
             return enter(figures);
@@ -239,7 +239,7 @@ impl Figures {
         enter(&figures);
     }
 
-    /// Forgets the tables that there are no more.
+    /// Drops the figures of tables that no longer exist.
     pub(crate) fn retain(&self, exists: impl Fn(Uuid) -> bool) {
         if self.tables.load().keys().all(|id| exists(*id)) {
             return;
@@ -256,7 +256,7 @@ impl Figures {
         enter_latency(&self.latencies, kind, took, weight);
     }
 
-    /// Enters the latency of a statement about a table.
+    /// Enters the latency of a statement for its table.
     pub(crate) fn statement_of(&self, table: Uuid, side: Side, kind: StatementKind, took: Duration) {
         let weight = self.weight.load(Ordering::Relaxed);
         self.with_table(table, |figures| {
@@ -268,7 +268,7 @@ impl Figures {
         });
     }
 
-    /// Enters what a read of a table has met.
+    /// Enters the numbers of rows and tombstones that a read of a table met.
     pub(crate) fn read_of(&self, table: Uuid, rows: u64, tombstones: u64) {
         let weight = self.weight.load(Ordering::Relaxed);
         self.with_table(table, |figures| {
@@ -277,14 +277,14 @@ impl Figures {
         });
     }
 
-    /// Enters the partitions of a batch.
+    /// Enters the number of partitions of a batch.
     pub(crate) fn batch(&self, kind: BatchKind, partitions: usize) {
         let weight = self.weight.load(Ordering::Relaxed);
         let partitions = partitions as u64;
         self.batches.of(kind).record(partitions, partitions, weight);
     }
 
-    /// Keeps rates and weights up to date as long as the figures are there.
+    /// Keeps rates and weights up to date as long as the figures exist.
     pub(crate) fn begin_ticks(self: &Arc<Self>) {
         tokio::spawn(tick(Arc::downgrade(self)));
     }

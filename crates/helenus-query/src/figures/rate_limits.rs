@@ -2,19 +2,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whose rate a request would have exceeded.
+/// Kind of the rate limit that a request would have exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateLimitKind {
-    /// A partition's, by the option `per_partition_rate_limit` of its table.
+    /// The limit of a partition, set by the option `per_partition_rate_limit` of its table.
     Partition,
-    /// A role's, by its service levels.
+    /// The limit of a role, set by its service levels.
     Role,
 }
 
 impl RateLimitKind {
     pub const ALL: [RateLimitKind; 2] = [RateLimitKind::Partition, RateLimitKind::Role];
 
-    /// As metrics call it.
+    /// Returns the name of the kind in metrics.
     pub fn name(self) -> &'static str {
         match self {
             RateLimitKind::Partition => "partition",
@@ -23,7 +23,7 @@ impl RateLimitKind {
     }
 }
 
-/// Requests that this node has refused.
+/// Numbers of requests that this node has refused.
 #[derive(Debug, Default)]
 pub struct RateLimitFigures {
     partition: AtomicU64,
@@ -42,7 +42,7 @@ impl RateLimitFigures {
         self.of(kind).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of requests refused.
+    /// Returns the number of refused requests.
     pub fn count(&self, kind: RateLimitKind) -> u64 {
         self.of(kind).load(Ordering::Relaxed)
     }

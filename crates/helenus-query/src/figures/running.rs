@@ -1,4 +1,4 @@
-//! The statements of clients that run at this moment, for `system_views.queries`.
+//! The register of clients' statements that are running, for `system_views.queries`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// Parts of the register, of which a statement locks one.
+/// Number of shards of the register. A statement locks one of them.
 const SHARDS: usize = 16;
 
-/// The text of a statement that runs.
+/// The text of a running statement.
 #[derive(Clone, Debug)]
 pub enum StatementText {
     Text(Box<str>),
@@ -30,7 +30,7 @@ impl fmt::Display for StatementText {
     }
 }
 
-/// A statement that runs.
+/// A running statement.
 #[derive(Clone, Debug)]
 pub struct RunningStatement {
     pub id: u64,
@@ -38,14 +38,14 @@ pub struct RunningStatement {
     pub began: Instant,
 }
 
-/// The statements that run.
+/// The register of running statements.
 #[derive(Debug, Default)]
 pub struct RunningStatements {
     next: AtomicU64,
     shards: [Mutex<HashMap<u64, RunningStatement>>; SHARDS],
 }
 
-/// A statement is in the register as long as this is there.
+/// Entry of a statement in the register. Dropping it removes the statement.
 pub(crate) struct Running<'r> {
     id: u64,
     shard: &'r Mutex<HashMap<u64, RunningStatement>>,
@@ -58,7 +58,7 @@ impl Drop for Running<'_> {
 }
 
 impl RunningStatements {
-    /// A statement begins to run.
+    /// Enters a statement into the register, until the returned guard is dropped.
     pub(crate) fn begin(&self, text: StatementText) -> Option<Running<'_>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let shard = self.shards.get(id as usize % SHARDS)?;
@@ -67,7 +67,7 @@ impl RunningStatements {
         Some(Running { id, shard })
     }
 
-    /// The statements that run now, oldest first.
+    /// Returns the running statements, oldest first.
     pub fn list(&self) -> Vec<RunningStatement> {
         let shards = self.shards.iter();
         let mut list: Vec<RunningStatement> = shards
@@ -77,7 +77,7 @@ impl RunningStatements {
         list
     }
 
-    /// Statements that have begun since the node began.
+    /// Returns the number of statements begun since the node started.
     pub fn begun(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }

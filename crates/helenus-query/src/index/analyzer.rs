@@ -1,5 +1,5 @@
-//! How a storage-attached or an SASI index compares text (Cassandra's two classes `NonTokenizingAnalyzer`): entries hold what text amounts
-//! to, and so do the values that are looked up.
+//! Analyzers: how storage-attached and SASI indexes compare text (Cassandra's two classes `NonTokenizingAnalyzer`). Entries contain the
+//! analyzed text, and lookups analyze their values in the same way.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use bytes::Bytes;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// How an SASI index parts text into terms.
+/// The way in which an SASI index splits text into terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tokenizer {
-    /// `DelimiterAnalyzer`
+    /// Splits at a character (`DelimiterAnalyzer`).
     Delimiter(char),
-    /// `StandardAnalyzer`: words as Unicode tells them.
+    /// Splits into Unicode words (`StandardAnalyzer`).
     Words,
 }
 
-/// What is done to text before it is compared, in this order.
+/// The changes to text before it is compared, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Analyzer {
     tokenizer: Option<Tokenizer>,
     lowers_case: bool,
     raises_case: bool,
-    /// To Unicode's NFC.
+    /// True if text is normalized to Unicode's NFC.
     normalizes: bool,
-    /// Letters, digits and punctuation that look like those of ASCII become those.
+    /// True if letters, digits and punctuation that look like ASCII are replaced by ASCII.
     folds_to_ascii: bool,
 }
 
 impl Analyzer {
-    /// The analysis that an index's options ask for; none if text is compared as it is.
+    /// Returns the analyzer that the options of a storage-attached index declare. `None` if text is compared as it is.
     pub fn of(options: &BTreeMap<String, String>) -> Option<Analyzer> {
         let is = |name: &str, word: &str| {
             options
@@ -46,7 +46,7 @@ impl Analyzer {
         (analysis.lowers_case || analysis.normalizes || analysis.folds_to_ascii).then_some(analysis)
     }
 
-    /// As [`Analyzer::of`], for an SASI index.
+    /// Returns the analyzer that the options of an SASI index declare. `None` if text is compared as it is.
     pub fn of_sasi(options: &BTreeMap<String, String>) -> Option<Analyzer> {
         let is = |name: &str| options.get(name).map(|value| value.eq_ignore_ascii_case("true"));
         let class = options.get("analyzer_class");
@@ -86,12 +86,12 @@ impl Analyzer {
         }
     }
 
-    /// Whether text is more than one term.
+    /// Returns true if text is split into several terms.
     pub fn is_tokenizing(self) -> bool {
         self.tokenizer.is_some()
     }
 
-    /// The terms of the serialized text.
+    /// Returns the terms of the serialized text.
     pub fn terms(self, value: &[u8]) -> Vec<Bytes> {
         let text = String::from_utf8_lossy(value);
         let parts: Vec<&str> = match self.tokenizer {
@@ -107,9 +107,9 @@ impl Analyzer {
             .collect()
     }
 
-    /// What the serialized text amounts to.
+    /// Returns the analyzed form of the serialized text, without splitting it.
     pub fn apply(self, value: &[u8]) -> Bytes {
-        // What is no text was never let in.
+        // Invalid UTF-8 is refused when it is written.
         let mut text = String::from_utf8_lossy(value).into_owned();
         if self.lowers_case {
             text = text.to_lowercase();
@@ -143,7 +143,8 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// A letter without its marks, a digit without its circle: what is left of the compatibility decomposition, if that is ASCII.
+/// Appends a letter without its marks, or a digit without its circle. These are what remains of the compatibility decomposition. The
+/// character stays as it is if that is not ASCII.
 fn fold_decomposed(c: char, folded: &mut String) {
     let mut buffer = [0; 4];
     let parts = DecomposingNormalizerBorrowed::new_nfkd().normalize(c.encode_utf8(&mut buffer));
@@ -161,7 +162,7 @@ fn fold_decomposed(c: char, folded: &mut String) {
     }
 }
 
-/// What Unicode takes for characters of their own.
+/// Returns the ASCII form of characters that Unicode does not decompose.
 fn undecomposed(c: char) -> Option<&'static str> {
     Some(match c {
         'Æ' | 'Ǣ' | 'Ǽ' => "AE",
@@ -247,7 +248,7 @@ mod tests {
             apply(("ascii", "true"), "“Łódź” ﬁ ① Straße ＡＢ"),
             "\"Lodz\" fi 1 Strasse AB"
         );
-        // Other scripts, and marks that stand alone, stay.
+        // Characters of other scripts and separate combining marks do not change.
         assert_eq!(
             apply(("ascii", "true"), "Привет Ω E\u{301} 日"),
             "Привет Ω E\u{301} 日"

@@ -1,4 +1,4 @@
-//! The entries of rows that were there before their index.
+//! Index entries for rows that existed before the index.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::upkeep::{RowWrite, entry_ops};
 use crate::rows::{PartitionKey, StoredRow, corrupt_key};
 use crate::schema::{Index, Schema, Table};
 
-/// The indexes and views that are being built here, by the number of their table.
+/// The indexes and views that this node builds, by the number of their table.
 #[derive(Debug, Default)]
 pub(crate) struct Backfills {
     pub(crate) running: Mutex<HashSet<TableId>>,
@@ -28,7 +28,8 @@ pub(crate) struct BaseRow {
     pub(crate) row: StoredRow,
 }
 
-/// The entries of a row for the indexes of `table`; none for what can't be indexed, since the row is there already.
+/// Returns the entries of a row for the indexes of `table`. A row whose value cannot be indexed has none, because it is too late to refuse
+/// its write.
 pub(crate) fn entries(
     table: &Table,
     found: &BaseRow,
@@ -45,7 +46,7 @@ pub(crate) fn entries(
     }
 }
 
-/// The clustering values of a row.
+/// Returns the clustering values of a row.
 pub(crate) fn decode(table: &Table, found: &BaseRow) -> Result<Vec<Bytes>, CqlError> {
     match found.kind {
         KeyKind::Static => Ok(Vec::new()),
@@ -56,7 +57,7 @@ pub(crate) fn decode(table: &Table, found: &BaseRow) -> Result<Vec<Bytes>, CqlEr
     }
 }
 
-/// A row that is there, as a write of it.
+/// Returns an existing row in the form of a write.
 pub(crate) fn existing<'a>(
     partition: &'a PartitionKey,
     kind: KeyKind,
@@ -75,7 +76,7 @@ pub(crate) fn existing<'a>(
     }
 }
 
-/// Returns the schema with the index complete. `None` if the index is gone, or another has its name: it was dropped meanwhile.
+/// Returns the schema in which the index is complete. `None` if the index was dropped meanwhile, even if a new one has its name.
 pub(crate) fn with_complete_index(schema: &Schema, table: &Table, index: &Index) -> Option<Schema> {
     with_changed(schema, table, index, |known| Index {
         is_complete: true,
@@ -83,8 +84,8 @@ pub(crate) fn with_complete_index(schema: &Schema, table: &Table, index: &Index)
     })
 }
 
-/// Returns the schema in which entries of the index have the present form, whoever writes them. `None` if it says so already, or the index
-/// is gone.
+/// Returns the schema that says that every node writes entries of the index in the current form. `None` if it says so already, or the index
+/// was dropped.
 pub(crate) fn without_old_entries(schema: &Schema, table: &Table, index: &Index) -> Option<Schema> {
     let current = schema.table(&table.keyspace, &table.name)?;
     let mut indexes = current.indexes.iter();

@@ -1,4 +1,4 @@
-//! Which indexes serve which restrictions (Cassandra's `Index.supportsExpression` and `needsFiltering`).
+//! Choice of the indexes that serve restrictions (Cassandra's `Index.supportsExpression` and `needsFiltering`).
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use super::kinds::{self, supports};
 use super::pattern::Pattern;
 use crate::schema::{Column, Index, Table};
 
-/// What a restriction asks of an index.
+/// The requirements of a restriction for an index.
 pub struct IndexUse<'a> {
-    /// Places of the restricted columns in [`Table::columns`].
+    /// Indexes of the restricted columns in [`Table::columns`].
     pub columns: &'a [usize],
-    /// How they are restricted; nothing if no index could answer it.
+    /// Operators of the restriction. Empty if no index could answer it.
     pub operators: SmallVec<[Operator; 2]>,
-    /// All of the columns are asked for together.
+    /// True if the restriction is on several columns together.
     pub is_multi: bool,
-    /// Several elements of one collection are asked for.
+    /// True if the restriction is on several elements of one collection.
     pub has_several_elements: bool,
 }
 
-/// True if the index serves part of the restriction on that column.
+/// Returns true if the index serves the part of the restriction on that column.
 fn supports_on(index: &Index, column: &Column, wanted: &IndexUse<'_>) -> bool {
     let mut operators = wanted.operators.iter();
     operators.any(|operator| supports(index, column, *operator))
 }
 
-/// True if the index serves the restriction.
+/// Returns true if the index serves the restriction.
 pub fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> bool {
     let mut columns = wanted
         .columns
@@ -38,7 +38,7 @@ pub fn is_supported_by(index: &Index, table: &Table, wanted: &IndexUse<'_>) -> b
     columns.any(|column| supports_on(index, column, wanted))
 }
 
-/// True if any index of the table serves the restriction.
+/// Returns true if any index of the table serves the restriction.
 pub fn has_supporting_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
     table
         .indexes
@@ -46,14 +46,14 @@ pub fn has_supporting_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
         .any(|index| is_supported_by(index, table, wanted))
 }
 
-/// True if an SASI index of the table serves the restriction.
+/// Returns true if an SASI index of the table serves the restriction.
 pub fn has_sasi_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
     let mut indexes = table.indexes.iter();
     indexes.any(|index| index.is_sasi() && is_supported_by(index, table, wanted))
 }
 
-/// True if one group of indexes (an ordinary or SASI index by itself, all storage-attached ones together) answers every
-/// one of these restrictions.
+/// Returns true if one group of indexes answers all of these restrictions. An ordinary or SASI index is a group by itself, and all
+/// storage-attached indexes are one group.
 pub fn one_group_covers(table: &Table, all: &[IndexUse<'_>]) -> bool {
     let attached: Vec<&Arc<Index>> = table
         .indexes
@@ -86,7 +86,7 @@ fn group_covers(group: &[&Arc<Index>], table: &Table, wanted: &IndexUse<'_>) -> 
     group.iter().any(|index| is_supported_by(index, table, wanted))
 }
 
-/// There must be an index for that kind of pattern.
+/// Checks that an index on the column supports that kind of pattern.
 pub fn check_like(table: &Table, column: usize, pattern: &Pattern) -> Result<(), CqlError> {
     let name = table
         .columns

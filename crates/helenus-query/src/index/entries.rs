@@ -1,15 +1,16 @@
-//! The hidden table behind an index.
+//! The hidden table of an index.
 //!
-//! Partition key: the indexed value ([`held_value`], [`entry_key`]; of an index on map entries the composite of key and
-//! value). Its token is its hash, or, of an index that answers bounds, follows the order of the values ([`placed_value`]):
-//! then a range of values is a range of keys. Clustering: the base row's token (`bigint`), its serialized partition key (`blob`), then its clustering
-//! columns with their types and orders. So the entries of a value come in the order in which a scan of the base table
-//! gives the rows, and a token, a partition or a row of the base table is a slice of them.
+//! Its partition key is the indexed value ([`held_value`], [`entry_key`]). For an index on map entries, it is the composite of key and
+//! value. The token is the hash of the value. For an index that answers bounds, it follows the order of the values instead
+//! ([`placed_value`]), so that a range of values is a range of keys.
 //!
-//! An entry is a row with liveness and without cells. Indexes on static columns and on partition key columns have one
-//! entry for a base partition: there the base's clustering columns are left out. An entry says that the base row may
-//! have the value: readers check it against the base row, whose writer adds the new entry before it writes the row
-//! and removes the old one after.
+//! The clustering is the base row's token (`bigint`), its serialized partition key (`blob`), and then its clustering columns with their
+//! types and orders. So the entries of a value have the order in which a scan of the base table returns the rows. A token, a partition or a
+//! row of the base table is a slice of them.
+//!
+//! An entry is a row with liveness and without cells. Indexes on static columns and on partition key columns have one entry for a base
+//! partition, without the base's clustering columns. An entry says that the base row may have the value, and readers check the base row. A
+//! writer of the base row adds the new entry before the row and removes the old entry after it.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +28,10 @@ use crate::schema::{
     TableOptions,
 };
 
-/// Clustering columns of the hidden table before those of the base table.
+/// Number of the hidden table's clustering columns before those of the base table.
 const LEADING: usize = 2;
 
-/// The columns of the hidden table of an index on that column of the base table.
+/// Returns the columns of the hidden table of an index on `indexed`.
 pub fn hidden_columns(base: &Table, indexed: &Column) -> Vec<Column> {
     let column = |name: &str, ty: CqlType, kind, position: usize, order| Column {
         name: name.to_owned(),
@@ -61,12 +62,12 @@ pub fn hidden_columns(base: &Table, indexed: &Column) -> Vec<Column> {
     columns
 }
 
-/// True if an entry of the index stands for a base partition, not for a row.
+/// Returns true if an entry of the index stands for a base partition instead of a row.
 pub fn is_by_partition(index: &Index, base: &Table) -> bool {
     index.table.clustering_count == LEADING && base.clustering_count > 0
 }
 
-/// The partition of the hidden table that holds the entries of an indexed value; `value` is from [`placed_value`].
+/// Returns the partition of the hidden table with the entries of an indexed value. `value` comes from [`placed_value`].
 pub fn entry_key(index: &Index, value: Bytes) -> PartitionKey {
     match &index.order {
         Some(ty) => PartitionKey {
@@ -77,10 +78,10 @@ pub fn entry_key(index: &Index, value: Bytes) -> PartitionKey {
     }
 }
 
-/// A value that an index holds, as the key of its entries.
+/// Returns an indexed value in the form in which it is the key of its entries.
 ///
 /// # Errors
-/// If it is no value of the type by which the entries are ordered.
+/// The value does not belong to the type by which the entries are ordered.
 pub fn placed_value(index: &Index, held: Bytes) -> Result<Bytes, CqlError> {
     match &index.order {
         Some(ty) => ordered_value(ty, &held).map_err(|error| CqlError::invalid(error.to_string())),
@@ -88,7 +89,7 @@ pub fn placed_value(index: &Index, held: Bytes) -> Result<Bytes, CqlError> {
     }
 }
 
-/// How an index holds a key of a map: as [`held_value`] does.
+/// Returns a key of a map in the form in which an index holds it, like [`held_value`].
 pub fn held_key(index: &Index, column: &Column, key: &[u8]) -> Bytes {
     let ty = match &column.ty {
         CqlType::Map { key, .. } => key,
@@ -97,9 +98,9 @@ pub fn held_key(index: &Index, column: &Column, key: &[u8]) -> Bytes {
     held(index, column, ty, key)
 }
 
-/// Returns a value as an index holds it. Nulls at the end of tuples and user types are cut off, so that a row is found whether it was
-/// written before or after a field was added. Equal decimals are one where Cassandra's index does that, and where the value is taken
-/// from a clustering key, which does not tell them apart.
+/// Returns a value in the form in which an index holds it. Trailing nulls of tuples and user types are cut off. A row is then found whether
+/// it was written before or after a field was added. Equal decimals have one form in indexes where Cassandra does so. They also have one
+/// form if the value is a clustering key, which does not distinguish them.
 pub fn held_value(index: &Index, column: &Column, value: &[u8]) -> Bytes {
     let is_whole = matches!(index.target.kind, IndexTargetKind::Simple | IndexTargetKind::Full);
     let ty = match &column.ty {
@@ -123,11 +124,11 @@ fn held(index: &Index, column: &Column, ty: &CqlType, value: &[u8]) -> Bytes {
     }
 }
 
-/// Returns the indexed value of a map's entry, for an index on entries. Nulls at the end of tuples and user types are cut off; equal
-/// decimals stay apart.
+/// Returns the indexed value of a map's entry, for an index on entries. Trailing nulls of tuples and user types are cut off. Equal decimals
+/// stay distinct.
 ///
 /// # Errors
-/// If it is longer than a partition key may be.
+/// The result is longer than a partition key may be.
 pub fn entry_value(column: &Column, key: &[u8], value: &[u8]) -> Result<Bytes, CqlError> {
     let composite = match &column.ty {
         CqlType::Map {
@@ -143,8 +144,7 @@ pub fn entry_value(column: &Column, key: &[u8], value: &[u8]) -> Result<Bytes, C
     composite.map_err(|error| CqlError::invalid(error.to_string()))
 }
 
-/// The clustering values of the entry for a base row; `clustering` is the row's, which an index by partition leaves
-/// out.
+/// Returns the clustering values of the entry for a base row. `clustering` is that of the row, and an index by partition omits it.
 pub fn entry_clustering(base: &PartitionKey, clustering: &[Bytes], is_by_partition: bool) -> Vec<Bytes> {
     let mut values = vec![
         Bytes::copy_from_slice(&base.token.to_be_bytes()),
@@ -156,8 +156,8 @@ pub fn entry_clustering(base: &PartitionKey, clustering: &[Bytes], is_by_partiti
     values
 }
 
-/// The base row that an encoded clustering of the hidden table stands for: its partition, and its encoded clustering
-/// (empty if the entry is for a partition, or the table has no clustering columns).
+/// Returns the base row of an entry from the entry's encoded clustering: the row's partition and encoded clustering. The latter is empty if
+/// the entry is for a partition, or if the table has no clustering columns.
 pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, Bytes), CqlError> {
     let layout = &index.table.layout;
     let damaged = || CqlError::Server(format!("an entry of index {} is damaged", index.name));
@@ -181,7 +181,7 @@ pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, 
     ))
 }
 
-/// The hidden table of an index; [`super::entries`] says how it is laid out.
+/// Returns the hidden table of an index, with the layout that [`super::entries`] describes.
 pub fn hidden_table(
     base: &Table,
     name: &str,

@@ -1,14 +1,14 @@
-//! A search of posting lists that is sent to their owner.
+//! Searches of posting lists that are sent to the owner of the lists.
 
-/// Posting lists of one node that are to be searched there.
+/// A search of posting lists on the node that owns them.
 #[derive(Clone, Debug)]
 pub struct ListSearch {
     /// The number of the index's hidden table.
     pub index: u32,
-    /// They are read in this order.
+    /// The lists, in the order of reading.
     pub lists: Vec<i64>,
-    /// What is looked for; of length one where the index is for cosine.
+    /// The query vector. It has length 1 if the measure is cosine.
     pub vector: Vec<f32>,
-    /// The schema that the search was planned with; its owner's must not be older.
+    /// Version of the schema of the search's plan. The owner must have this version or a newer one.
     pub schema_version: u64,
 }

@@ -1,4 +1,4 @@
-//! The indexes that answer a filter, and what is looked up in them.
+//! The indexes that answer a filter, and the entries to look up in them.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::pattern::LikeKind;
 use super::value_range::ValueRange;
 use crate::schema::{Column, Expression, Index, IndexKind, IndexTargetKind, Operand, Table};
 
-/// Indexed values are no longer than this.
+/// Maximum bytes of an indexed value.
 pub(crate) const VALUE_LEN_MAX: usize = 65_535;
 
-/// An index and which of its entries are looked up.
+/// An index and the entries to look up in it.
 pub(crate) struct IndexLookup {
     pub index: Arc<Index>,
     pub(crate) entries: WantedEntries,
 }
 
-/// Entries by their keys ([`placed_value`]).
+/// Entries by their key or a range of keys ([`placed_value`]).
 pub(crate) enum WantedEntries {
     Value(Bytes),
     Range(ValueRange),
 }
 
 impl IndexLookup {
-    /// The token at which the entries begin.
+    /// Returns the token of the first entry.
     pub fn token(&self) -> i64 {
         match &self.entries {
             WantedEntries::Value(value) => entry_key(&self.index, value.clone()).token,
@@ -35,13 +35,14 @@ impl IndexLookup {
         }
     }
 
-    /// True if it is for a range of values.
+    /// Returns true if a range of values is looked up.
     pub fn is_range(&self) -> bool {
         matches!(self.entries, WantedEntries::Range(_))
     }
 }
 
-/// What complete indexes answer of the filter: values first, otherwise in the order of the expressions.
+/// Returns the lookups by which complete indexes answer parts of the filter. Those of single values come first. Otherwise they have the
+/// order of the expressions.
 ///
 /// # Errors
 /// `Index expression values may not be larger than 64K`
@@ -84,10 +85,10 @@ pub(crate) fn lookups<'f>(
     Ok(lookups)
 }
 
-/// The values that the filter leaves of an index in their order, as far as the index answers it.
+/// Returns the range of values that pass the filter, as far as the index answers it. The index is ordered by value.
 ///
 /// # Errors
-/// If a bound is no value of the column's type.
+/// A bound does not belong to the column's type.
 pub(crate) fn ordered_range<'f>(
     table: &Table,
     index: &Index,
@@ -110,7 +111,7 @@ pub(crate) fn ordered_range<'f>(
     Ok(range)
 }
 
-/// The first index that answers the expression.
+/// Returns the first index that answers the expression, with the entries to look up.
 fn answered<'t>(
     table: &'t Table,
     expression: &Expression,
@@ -130,7 +131,7 @@ fn answered<'t>(
     Ok(None)
 }
 
-/// Indexes on entries hold composites, the others values; text as they compare it.
+/// Returns true if the operand has the form that the index holds: a map entry or a single value, with text analyzed in the same way.
 pub(crate) fn fits(index: &Index, expression: &Expression) -> bool {
     let is_entry = matches!(expression.operand, Operand::Entry { .. });
     is_entry == (index.target.kind == IndexTargetKind::KeysAndValues)
@@ -145,7 +146,7 @@ fn looked_up(
     let held = match (&expression.operand, expression.operator) {
         (Operand::Value(value), Operator::Eq | Operator::Contains) => held_value(index, column, value),
         (Operand::Value(key), Operator::ContainsKey) => held_key(index, column, key),
-        // A value too long for a key is in no index.
+        // No index holds a value that is too long for a key.
         (Operand::Entry { key, value }, Operator::Eq) => match entry_value(column, key, value) {
             Ok(value) => value,
             Err(_) => return Ok(None),
@@ -155,13 +156,13 @@ fn looked_up(
     Ok(Some(WantedEntries::Value(placed_value(index, held)?)))
 }
 
-/// The values that an index in their order is looked up for.
+/// Returns the range of values to look up, if the index is ordered by value. `None` if the index does not answer the expression.
 fn range(index: &Index, column: &Column, expression: &Expression) -> Result<Option<WantedEntries>, CqlError> {
     if index.order.is_none() {
         return Ok(None);
     }
     match &expression.operand {
-        // Text that is analyzed is compared for equality whatever the operator is.
+        // Analyzed text is compared for equality, whatever the operator.
         Operand::Value(value) if expression.operator.is_slice() && expression.analysis.is_none() => {
             let bound = placed_value(index, held_value(index, column, value))?;
             Ok(ValueRange::beyond(expression.operator, bound).map(WantedEntries::Range))

@@ -1,5 +1,5 @@
-//! Secondary indexes: their definition, which of them answers what, and their entries: written with the rows, built for rows that were there
-//! before, read, and removed when they stand for nothing.
+//! Secondary indexes: their definition, the restrictions that they answer, and their entries. Entries are written with the rows, built for
+//! rows that existed before the index, read, and removed when they are stale.
 
 pub(crate) mod analyzer;
 pub(crate) mod building;

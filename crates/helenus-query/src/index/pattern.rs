@@ -7,10 +7,10 @@ use helenus_cql::error::CqlError;
 
 use super::analyzer::Analyzer;
 
-/// Text that is as long is not indexed.
+/// Length from which on text is not indexed, in bytes.
 pub const TERM_LEN_END: usize = 1_024;
 
-/// Where a pattern's `%` stand.
+/// The kind of a pattern, by the positions of its `%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikeKind {
     /// `abc%`
@@ -23,7 +23,7 @@ pub enum LikeKind {
     Matches,
 }
 
-/// As Cassandra names its operators.
+/// Shows the kind as Cassandra names its operators.
 impl fmt::Display for LikeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -35,15 +35,17 @@ impl fmt::Display for LikeKind {
     }
 }
 
-/// What LIKE looks for. A `%` inside is one like any other letter.
+/// A pattern of LIKE. A `%` in the middle has no special meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     pub kind: LikeKind,
-    /// All of them must be found; one, unless an analyzer has parted it.
+    /// The terms, all of which must be found. There is one unless an analyzer has split the text.
     pub terms: Vec<Bytes>,
 }
 
 impl Pattern {
+    /// Parses a pattern.
+    ///
     /// # Errors
     /// `LIKE value can't be empty.`
     pub fn of(value: &Bytes) -> Result<Pattern, CqlError> {
@@ -64,7 +66,7 @@ impl Pattern {
         })
     }
 
-    /// The pattern for what text amounts to.
+    /// Returns the pattern with analyzed terms.
     pub fn analyzed(&self, analysis: Analyzer) -> Pattern {
         Pattern {
             kind: self.kind,
@@ -72,7 +74,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it has any terms, and each is found in one of these.
+    /// Returns true if there are terms, and each matches one of the found ones.
     pub fn accepts(&self, found: &[Bytes]) -> bool {
         let is_found = |term: &Bytes| found.iter().any(|found| self.accepts_one(term, found));
         !self.terms.is_empty() && self.terms.iter().all(is_found)

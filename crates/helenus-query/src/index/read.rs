@@ -1,4 +1,4 @@
-//! Reading through an index: its entries for a value, or for a range of values, lead to base rows, each of which is read and checked.
+//! Reads through an index. Its entries for a value, or for a range of values, lead to base rows, each of which is read and checked.
 
 pub(crate) mod entry_cursor;
 pub(crate) mod in_order;
@@ -27,11 +27,11 @@ use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_s
 use crate::storage::{ExecutionContext, reads};
 use crate::trace;
 
-/// Entries that are read ahead in a cluster, at first and at most.
+/// Number of entries that are read ahead in a cluster: at first, and in the next constant at most.
 const AHEAD_MIN: usize = 8;
 const AHEAD_MAX: usize = 128;
 
-/// Base rows by way of an index.
+/// A source of base rows that an index finds.
 pub(crate) struct IndexSource {
     index: Arc<Index>,
     is_by_partition: bool,
@@ -39,16 +39,16 @@ pub(crate) struct IndexSource {
     order: RowOrder,
     wanted: RowsWanted,
     resume: Option<PagingState>,
-    /// Entries that were read ahead, how many are next, and the base rows that were read with them.
+    /// Entries that were read ahead, and below the number of entries to read next and the base rows that were read with them.
     ahead: VecDeque<Entry>,
     ahead_count: usize,
     rows_ahead: HashMap<Bytes, Option<Bytes>>,
-    /// An entry of the next partition, found while leaving the current one.
+    /// The next entry, which was read while looking for the end of the current partition.
     pending: Option<Entry>,
     current: Option<PartitionKey>,
-    /// The entry of the partition, if entries are by partition, else of the row that was given last.
+    /// The partition's entry if entries are by partition, or that of the last returned row.
     given: Option<Entry>,
-    /// Entries that seem to stand for nothing, with their values.
+    /// Stale entries, with their values.
     stale: Vec<(Bytes, StaleEntry)>,
     header: Option<PartitionHeader>,
     /// Rows of the current partition, if entries are by partition.
@@ -56,7 +56,7 @@ pub(crate) struct IndexSource {
 }
 
 impl IndexSource {
-    /// The rows of the read by one of its indexes; none if they are to be had without.
+    /// Returns the rows of the read by one of its indexes. `None` if no index is worth using.
     pub async fn open(
         context: &ExecutionContext,
         table: &Table,
@@ -67,7 +67,7 @@ impl IndexSource {
         Ok(chosen.map(|chosen| IndexSource::of(table, read, chosen, wanted)))
     }
 
-    /// The same if the index finds few rows.
+    /// Returns the rows of the read by one of its indexes if that finds few rows. `None` otherwise.
     pub async fn open_few(
         context: &ExecutionContext,
         table: &Table,
@@ -122,7 +122,7 @@ impl IndexSource {
         }
     }
 
-    /// The entry of the row that was given last, if rows come in the order of values.
+    /// Returns the position of the last returned row's entry. `None` unless rows have the order of values.
     pub fn position(&self) -> Option<EntryPosition> {
         let entry = self.given.as_ref().filter(|_| self.order == RowOrder::Values)?;
         Some(EntryPosition {
@@ -145,7 +145,7 @@ impl IndexSource {
         Ok(self.ahead.pop_front())
     }
 
-    /// Reads the next entries. In a cluster, where base rows may be far, several at a time, and the rows of all of them at once.
+    /// Reads the next entries. In a cluster, where base rows may be on other nodes, several entries are read, and then their rows together.
     async fn look_ahead(&mut self, context: &ExecutionContext, table: &Table) -> Result<(), ExecutionError> {
         let cluster = context.cluster().filter(|_| !self.is_by_partition);
         let count = cluster.map_or(1, |_| self.ahead_count);
@@ -165,7 +165,7 @@ impl IndexSource {
         Ok(())
     }
 
-    /// The base row of an entry.
+    /// Returns the base row of an entry. `None` if it does not exist.
     async fn base_row(
         &mut self,
         context: &ExecutionContext,
@@ -189,7 +189,7 @@ impl IndexSource {
         context: &ExecutionContext,
         table: &Table,
     ) -> Result<Option<PartitionKey>, ExecutionError> {
-        // The next entry of the same partition, by another value, may be the one that stands for it.
+        // A later entry of the same partition, with another value, may be the one that is not stale.
         let is_each_apart = self.is_by_partition && self.order == RowOrder::Values;
         let left = self.current.take().filter(|_| !is_each_apart);
         let entry = loop {

@@ -1,14 +1,14 @@
-//! How near vectors are to each other, by the measure that an index names.
+//! Similarity of vectors, by the measure that an index declares.
 
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
 use crate::schema::{Column, Index};
 
-/// The greatest component that may be indexed or looked for.
+/// Maximum absolute value of a component that can be indexed or searched for.
 const COMPONENT_MAX: f32 = 1e17;
 
-/// How an index on vectors measures (its option `similarity_function`).
+/// The measure of an index on vectors (its option `similarity_function`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimilarityFunction {
     Cosine,
@@ -17,7 +17,7 @@ pub(crate) enum SimilarityFunction {
 }
 
 impl SimilarityFunction {
-    /// The index's measure.
+    /// Returns the index's measure.
     pub fn of(index: &Index) -> SimilarityFunction {
         let name = index.options.get("similarity_function");
         match name.map(|name| name.to_ascii_lowercase()).as_deref() {
@@ -27,7 +27,7 @@ impl SimilarityFunction {
         }
     }
 
-    /// How near the vectors are; greater is nearer.
+    /// Returns the similarity of two vectors. A greater number means nearer.
     pub fn score(self, wanted: &[f32], stored: &[f32]) -> f32 {
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
         match self {
@@ -43,7 +43,7 @@ impl SimilarityFunction {
         }
     }
 
-    /// Refuses a vector that has no place among others: it is not finite, or without a direction where that is what counts.
+    /// Refuses a vector that cannot be compared: one that is not finite, or has no direction if the measure is cosine.
     ///
     /// # Errors
     /// Those of Cassandra's `VectorMemtableIndex`.
@@ -67,7 +67,7 @@ impl SimilarityFunction {
     }
 }
 
-/// Refuses a value of the column that its index on vectors can't hold.
+/// Refuses a value that the column's index on vectors cannot hold.
 pub(crate) fn check_indexed(index: &Index, column: &Column, value: &[u8]) -> Result<(), CqlError> {
     match (&column.ty, super::kinds::sai::is_storage_attached(index)) {
         (CqlType::Vector { .. }, true) => SimilarityFunction::of(index).check(&floats(value)),
@@ -75,7 +75,7 @@ pub(crate) fn check_indexed(index: &Index, column: &Column, value: &[u8]) -> Res
     }
 }
 
-/// The components of a serialized vector of floats.
+/// Returns the components of a serialized vector of floats.
 pub(crate) fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes
         .as_chunks::<4>()

@@ -1,9 +1,9 @@
-//! Splits posting lists that have grown too long, in the background, by the owner of the index's directory.
+//! Splits posting lists that have grown too long, in the background. The owner of the index's directory does this.
 //!
-//! A round looks at the lists that are marked, finds centroids for those that are too long, and publishes them as lists into which entries are
-//! being moved: from then on, searches read such lists together, and writers, once they know of it, put entries where they belong. Then the
-//! entries are moved, each with the next timestamp after its own, and the lists are published as settled. A round that was broken off is gone on
-//! with by the next one.
+//! A round checks the marked lists, computes centroids for those that are too long, and publishes new lists into which entries are being
+//! moved. From then on, searches read such lists together. Writers put entries into the nearest list once they know of it. Then the entries
+//! are moved, each with its own timestamp plus one, and the lists are published as settled. The next round continues one that was
+//! interrupted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -28,23 +28,23 @@ use crate::schema::{Index, Schema};
 use crate::storage::ExecutionContext;
 use crate::storage::read::RowCursor;
 
-/// Longer lists are split.
+/// Maximum number of entries of a list that is not split.
 const ENTRIES_MAX: usize = 256;
-/// Into lists of about so many entries, but no more lists at a time than [`PARTS_MAX`].
+/// Number of entries that each list of a split should get. A split makes at most [`PARTS_MAX`] lists.
 const ENTRIES_WANTED: usize = 128;
 const PARTS_MAX: usize = 128;
-/// Vectors for each part, by which its centroid is found.
+/// Number of vectors by which each centroid is computed.
 const SAMPLED_FOR_A_PART: usize = 48;
-/// Marked lists that one round looks at.
+/// Number of marked lists that one round checks.
 const LISTS_IN_A_ROUND: usize = 256;
-/// Entries that are moved at a time.
+/// Number of entries that are moved together.
 const BATCH_ENTRIES: usize = 512;
-/// How often a node looks for marks.
+/// Time between two checks for marks.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Writes that began before all writers knew of new lists have ended by then.
+/// Maximum time of a write that began before its node knew of the new lists.
 const WRITES_END: Duration = Duration::from_secs(1);
 
-/// Goes on for as long as the node does.
+/// Starts the background task, which ends with the node.
 pub(crate) fn begin(context: &Arc<ExecutionContext>) {
     let context = Arc::downgrade(context);
     tokio::spawn(maintain(context));
@@ -59,7 +59,7 @@ async fn maintain(context: Weak<ExecutionContext>) {
         let is_there = |number| indexes.iter().any(|index| index.table.number == number);
         context.posting_lists.retain(is_there);
         for index in &indexes {
-            // What goes wrong in one round, the next one goes on with.
+            // The next round continues a round that failed.
             if let Err(error) = round(&context, index, WRITERS_KNOW + WRITES_END).await {
                 tracing::debug!(
                     index = index.name,
@@ -76,8 +76,8 @@ fn indexes(schema: &Schema) -> Vec<Arc<Index>> {
     indexes.filter(|index| index.has_posting_lists).cloned().collect()
 }
 
-/// Splits the marked lists that are too long, or goes on with what an earlier round has begun; the number of lists that entries were moved into.
-/// They are moved after `wait`.
+/// Splits the marked lists that are too long, or continues what an earlier round has begun. Entries are moved after `wait`. Returns the
+/// number of lists into which entries were moved.
 pub(crate) async fn round(
     context: &Arc<ExecutionContext>,
     index: &Arc<Index>,
@@ -118,7 +118,7 @@ pub(crate) async fn round(
     Ok(made)
 }
 
-/// The marked lists, and when they were marked.
+/// Returns the marked lists, with the timestamps of their marks.
 async fn marks(context: &ExecutionContext, index: &Index) -> Result<Vec<(i64, i64)>, ExecutionError> {
     let mut rows = RowCursor::new(&index.table, marks_partition(), None, RowsWanted::all(), false);
     let mut marks = Vec::new();
@@ -134,7 +134,7 @@ async fn marks(context: &ExecutionContext, index: &Index) -> Result<Vec<(i64, i6
     Ok(marks)
 }
 
-/// What becomes of a list that is too long: itself with another centroid, and the new lists.
+/// Returns the lists that replace a list that is too long: itself with another centroid, and the new lists. Empty if it need not be split.
 async fn split(
     context: &ExecutionContext,
     index: &Arc<Index>,
@@ -169,7 +169,7 @@ async fn split(
                 centroid,
             },
             _ => List {
-                // Random, so that two nodes that split at the same time make different lists.
+                // The id is random, so that two nodes that split at the same time make different lists.
                 id: random.random_range(ROOT + 1..=i64::MAX),
                 moving_from: Some(list),
                 centroid,
@@ -178,7 +178,7 @@ async fn split(
     Ok(lists.collect())
 }
 
-/// The number of a list's entries, and some of their vectors, drawn at random.
+/// Returns the number of a list's entries, and a random sample of their vectors.
 async fn sample(
     context: &ExecutionContext,
     index: &Arc<Index>,
@@ -212,7 +212,7 @@ async fn sample(
     }
 }
 
-/// Moves the entries of all lists that are being split, and publishes that it is done.
+/// Moves the entries of all lists that are being split, and publishes the lists as settled.
 async fn settle(context: &ExecutionContext, index: &Arc<Index>) -> Result<(), ExecutionError> {
     let directory = directories::current(context, index).await?;
     let mut families: HashMap<i64, Vec<&List>> = HashMap::new();
@@ -236,7 +236,7 @@ async fn settle(context: &ExecutionContext, index: &Arc<Index>) -> Result<(), Ex
     Ok(())
 }
 
-/// Moves the entries of a list to those of its family that are nearest. Marks those of them that are too long.
+/// Moves the entries of a list to the nearest lists of its family. Marks lists that are then too long.
 async fn move_entries(
     context: &ExecutionContext,
     index: &Arc<Index>,

@@ -1,10 +1,10 @@
-//! Index entries that have outlived what they stood for: the value has expired, or a deletion of a range or of the partition covers the row.
-//! Nobody who wrote that knew of them.
+//! Removal of stale index entries. An entry becomes stale when its value expires, or when a deletion of a range or of the partition covers
+//! its row. The writers of these deletions do not know the entries.
 //!
-//! A reader that comes across some has the owner of their rows remove them, in the background and no more than a few at a time. The owner
-//! looks again under the partition's lock: who writes a row holds it from before the entry is added until the row is written. An entry is
-//! deleted as of its own timestamp, so that one that was added anew since stays, whichever of the two is written first. That every write
-//! that gives a value a longer life adds the entry anew, `index::entry_ops` sees to.
+//! A reader that finds stale entries has the owner of their rows remove them, in the background and only a few at a time. The owner checks
+//! the row again under the partition's lock. A writer of the row holds this lock from before it adds the entry until the row is written. An
+//! entry is deleted with its own timestamp, so that an entry that was added again since then stays, in whichever order the two are written.
+//! `index::entry_ops` adds the entry again with every write that makes the value expire later.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_s
 use crate::storage::writes::write_ops;
 use crate::storage::{Access, ExecutionContext};
 
-/// Reads whose entries are looked after at a time; those of others wait for another read.
+/// Maximum number of reads whose entries are being removed. Stale entries beyond that wait until another read finds them.
 const AT_A_TIME: usize = 4;
-/// How long a look at the entries of one read may take.
+/// Maximum time for removing the entries of one read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Has entries removed that a read came across, unless there is enough to do. Nobody waits for it.
+/// Removes stale entries that a read has found, in the background. Does nothing if too many removals are running.
 pub fn report(context: &Arc<ExecutionContext>, mut stale: StaleEntries) {
     let counts = &context.stale;
     counts
@@ -101,7 +101,7 @@ async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> R
     Ok(())
 }
 
-/// Removes those of the entries that stand for nothing, as far as their rows are this node's; their number.
+/// Removes the entries that are stale, as far as this node owns their rows. Returns their number.
 pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> Result<u64, ExecutionError> {
     let _epoch = context.writes.enter();
     let schema = context.schema();
@@ -133,7 +133,7 @@ pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> 
     Ok(count)
 }
 
-/// What removes an entry; none if its row has the value, or is not surely this node's.
+/// Returns the operation that removes an entry. `None` if its row has the value, or if this node may not own the row.
 async fn removal(
     context: &ExecutionContext,
     indexed: &Indexed<'_>,
@@ -157,7 +157,7 @@ async fn removal(
     if indexed.holds(context, value, entry).await? {
         return Ok(None);
     }
-    // Somebody else may have had the partition since, and another lock for it.
+    // Another node may have owned the partition meanwhile, with a lock of its own.
     let may_serve = cluster
         .zip(term)
         .is_none_or(|(cluster, term)| cluster.may_serve_since(term));
@@ -167,7 +167,7 @@ async fn removal(
     Ok(Some(indexed.removal(value, entry)?))
 }
 
-/// An index and what it is on.
+/// An index with its table and column.
 struct Indexed<'a> {
     table: &'a Arc<Table>,
     index: &'a Index,
@@ -175,7 +175,7 @@ struct Indexed<'a> {
 }
 
 impl Indexed<'_> {
-    /// Whether there is a row, or partition, of that entry that has the value.
+    /// Returns true if the entry's row or partition has the value.
     async fn holds(
         &self,
         context: &ExecutionContext,
@@ -212,7 +212,7 @@ impl Indexed<'_> {
         Ok(self.has_value(partition, KeyKind::Row, &clustering, live.as_ref(), value)?)
     }
 
-    /// Whether the entry, of a posting list, has the vector of the row.
+    /// Returns true if the entry of a posting list has the row's vector.
     async fn has_vector(
         &self,
         context: &ExecutionContext,

@@ -1,4 +1,4 @@
-//! Index entries that seem to stand for nothing, and how many were found.
+//! Stale index entries that reads have found, and their counts.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,24 +7,24 @@ use parking_lot::Mutex;
 
 use crate::rows::PartitionKey;
 
-/// Entries that one read has removed at most.
+/// Maximum number of entries that one read has removed.
 pub const STALE_MAX: usize = 32;
 
-/// Entries of one value that seem to stand for nothing.
+/// Probably stale entries of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaleEntries {
     /// The number of the index's hidden table.
     pub index: u32,
-    /// The value that they are for.
+    /// The indexed value, as the key of the entries.
     pub value: Bytes,
     pub entries: Vec<StaleEntry>,
 }
 
-/// An entry, by the row that it is for.
+/// An entry, given by its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaleEntry {
     pub(crate) partition: PartitionKey,
-    /// Encoded; empty where the entry is for a partition.
+    /// The row's encoded clustering. Empty if the entry is for a partition.
     pub clustering: Bytes,
     /// The entry's own timestamp.
     pub written_us: i64,
@@ -39,19 +39,20 @@ impl StaleEntry {
         }
     }
 
-    /// The serialized key of the row's partition.
+    /// Returns the serialized key of the row's partition.
     pub fn partition_key(&self) -> &Bytes {
         &self.partition.bytes
     }
 }
 
-/// What was found and done since the node began.
+/// Counts since the node started.
 #[derive(Default)]
 pub struct StaleCounts {
-    /// Entries that readers came across.
+    /// Number of stale entries that reads have found.
     pub found: AtomicU64,
-    /// Entries of this node's rows that were removed; one that several reads came across at the same time may count more than once.
+    /// Number of entries of this node's rows that were removed. An entry that several reads found at the same time may count more than
+    /// once.
     pub removed: AtomicU64,
-    /// What is looked after now, one for each read.
+    /// Entries that are being removed, one item for each read.
     pub(crate) running: Mutex<Vec<StaleEntries>>,
 }

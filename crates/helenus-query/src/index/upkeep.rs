@@ -1,10 +1,10 @@
-//! Index maintenance: which entries of the hidden tables a write adds and removes.
+//! Index maintenance: the entries of the hidden tables that a write adds and removes.
 //!
-//! On a node alone the entries go into the same log record as the row, under the partition's lock, so that they are there together or not
-//! at all. In a cluster an entry may be another node's: it is added before the row is written and removed after.
-//! Entries carry the server's own timestamps, which follow the order of the locks, whatever the clients' are.
-//! An entry may outlive its row (by TTL, by a deletion of a range): readers check each entry against the row, and have those that stand for
-//! nothing removed ([`super::stale_entries`]).
+//! On a node that is alone, the entries are in the same log record as the row, under the partition's lock. So either all of them are
+//! written or none. In a cluster, another node may own an entry. Entries are then added before the row is written, and removed after it.
+//! Entries have timestamps of the server, which follow the order of the locks, whatever the clients' timestamps are. An entry may outlive
+//! its row (after a TTL, or a deletion of a range). So readers check each entry against the row, and have stale ones removed
+//! ([`super::stale_entries`]).
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -22,25 +22,26 @@ use super::values::{RowLocation, cell_values, values};
 use crate::rows::{PartitionKey, StoredRow, corrupt};
 use crate::schema::{Index, Table};
 
-/// Longest value that an index takes.
+/// Bytes from which on a value cannot be indexed.
 const VALUE_LEN_MAX: usize = 65_535;
 
-/// A row (or static row) that a statement writes, as index maintenance needs to know it.
+/// A write of a row or static row, as index maintenance needs it.
 pub struct RowWrite<'a> {
     pub partition: &'a PartitionKey,
     pub kind: KeyKind,
-    /// The clustering values; none for a static row.
+    /// The clustering values. Empty for a static row.
     pub clustering: &'a [Bytes],
-    /// The row as it was; needed where [`reads_old_row`] says so.
+    /// The row before the write. Needed only if [`reads_old_row`] returns true.
     pub old: Option<&'a StoredRow>,
-    /// What the partition's header puts over the row.
+    /// The deletion in the partition's header that covers the row. `None` if there is none.
     pub shadow: Option<Deletion>,
     /// The packed merge operand.
     pub operand: &'a Bytes,
     pub now_s: i64,
 }
 
-/// True if the row must be read before this operand is written: it has views, touches an indexed column or deletes the row.
+/// Returns true if the row must be read before this operand is written: the table has views, or the operand changes an indexed column or
+/// deletes the row.
 pub fn reads_old_row(table: &Table, operand: &Bytes) -> Result<bool, CqlError> {
     if !table.views.is_empty() {
         return Ok(true);
@@ -70,10 +71,11 @@ pub struct EntryOps {
     pub removed: Vec<Op>,
 }
 
-/// The entries to add and to remove so that the table's indexes follow the write; `lists` knows the directories of those that have posting lists.
+/// Returns the entries to add and to remove so that the table's indexes follow the write. `lists` has the directories of indexes with
+/// posting lists.
 ///
-/// What expires some time counts as gone when it comes to what is added, and as there when it comes to what is removed: an entry of a value
-/// that has expired by somebody's clock may be removed at any time ([`super::stale_entries`]).
+/// Values that expire count as gone when entries are added, and as present when entries are removed. The reason is that an entry may be
+/// removed as soon as its value has expired by the clock of any node ([`super::stale_entries`]).
 pub fn entry_ops(
     table: &Table,
     write: &RowWrite<'_>,
@@ -140,7 +142,7 @@ pub fn entry_ops(
             check_indexed(index, column, value)?;
             ops.added.push(entry(value, true)?);
         }
-        // An entry for a partition may stand for other rows of it too.
+        // An entry for a partition may also stand for its other rows.
         if is_by_partition(index, table) && !column.is_static() {
             continue;
         }
@@ -151,7 +153,7 @@ pub fn entry_ops(
     Ok(ops)
 }
 
-/// True if any of it expires some time.
+/// Returns true if any part of the row expires.
 fn expires(row: &LiveRow<'_>) -> bool {
     let is_expiring = |cell: &CellRef<'_>| matches!(cell.kind, CellKind::Expiring(_));
     let column_expires = |column: &LiveColumn<'_>| match column {
@@ -172,21 +174,21 @@ impl<'a> RowLocation<'a> {
     }
 }
 
-/// The row after the write.
+/// Returns the row after the write.
 pub fn merged(write: &RowWrite<'_>) -> Result<RowRef, CqlError> {
     let old = write.old.map(|old| old.packed.bytes());
     let packed = merge::merge(write.kind, old, std::slice::from_ref(write.operand)).map_err(corrupt)?;
     RowRef::parse(packed).map_err(corrupt)
 }
 
-/// What becomes of an entry, and as of when.
+/// A change of an entry, with its timestamp.
 #[derive(Clone, Copy)]
 pub enum Change {
     Added { timestamp_us: i64 },
     Removed { timestamp_us: i64 },
 }
 
-/// The operation that adds or removes an entry.
+/// Returns the operation that adds or removes an entry.
 pub fn entry(
     table: &Table,
     index: &Index,

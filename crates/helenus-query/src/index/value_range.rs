@@ -1,4 +1,4 @@
-//! Ranges of indexed values, of indexes whose entries lie in the order of the values.
+//! Ranges of values in indexes whose entries are in the order of the values.
 
 use std::ops::Bound;
 
@@ -9,7 +9,7 @@ use helenus_row::{ByteRange, key};
 use super::entries::entry_key;
 use crate::schema::Index;
 
-/// Keys of entries (`index::entries::placed_value`) from one bound to another.
+/// A range of the keys of entries (`index::entries::placed_value`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueRange {
     start: Bound<Bytes>,
@@ -17,7 +17,7 @@ pub(crate) struct ValueRange {
 }
 
 impl ValueRange {
-    /// All values.
+    /// Returns the range of all values.
     pub fn all() -> ValueRange {
         ValueRange {
             start: Bound::Unbounded,
@@ -25,7 +25,7 @@ impl ValueRange {
         }
     }
 
-    /// One value.
+    /// Returns the range of a single value.
     pub fn exactly(value: Bytes) -> ValueRange {
         ValueRange {
             start: Bound::Included(value.clone()),
@@ -33,7 +33,7 @@ impl ValueRange {
         }
     }
 
-    /// What `operator bound` accepts; none if that is no range.
+    /// Returns the range of values that `operator bound` accepts. `None` if the operator does not define a range.
     pub fn beyond(operator: Operator, bound: Bytes) -> Option<ValueRange> {
         let (start, end) = match operator {
             Operator::Gt => (Bound::Excluded(bound), Bound::Unbounded),
@@ -45,7 +45,7 @@ impl ValueRange {
         Some(ValueRange { start, end })
     }
 
-    /// All that begins like that, of what sorts as bytes.
+    /// Returns the range of values with a prefix, for values in the order of their bytes.
     pub fn beginning_with(prefix: &Bytes) -> ValueRange {
         ValueRange {
             start: Bound::Included(prefix.clone()),
@@ -53,7 +53,7 @@ impl ValueRange {
         }
     }
 
-    /// Leaves what lies in the other range too.
+    /// Narrows the range to its intersection with another one.
     pub fn narrow(&mut self, other: ValueRange) {
         let is_excluded = |bound: &Bound<Bytes>| matches!(bound, Bound::Excluded(_));
         if let Some(start) = value(&other.start)
@@ -74,17 +74,17 @@ impl ValueRange {
         std::ops::RangeBounds::contains(&(self.start.clone(), self.end.clone()), value)
     }
 
-    /// The token of the lower bound.
+    /// Returns the token of the lower bound.
     pub fn first_token(&self, index: &Index) -> i64 {
         value(&self.start).map_or(i64::MIN + 1, |start| entry_key(index, start.clone()).token)
     }
 
-    /// The token of the upper bound.
+    /// Returns the token of the upper bound.
     pub fn last_token(&self, index: &Index) -> i64 {
         value(&self.end).map_or(i64::MAX, |end| entry_key(index, end.clone()).token)
     }
 
-    /// The keys in the index's hidden table.
+    /// Returns the range of keys in the index's hidden table.
     pub fn keys(&self, index: &Index) -> ByteRange {
         let number = index.table.number;
         let table = key::table_range(number);

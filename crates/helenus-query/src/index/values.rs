@@ -1,4 +1,4 @@
-//! The values under which an index holds a row.
+//! The indexed values of a row.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use super::kinds;
 use crate::rows::PartitionKey;
 use crate::schema::{Column, ColumnKind, Index, IndexTargetKind, Table};
 
-/// Which row (or static row) of a table.
+/// The location of a row or static row.
 #[derive(Clone, Copy)]
 pub struct RowLocation<'a> {
     pub partition: &'a PartitionKey,
     pub kind: KeyKind,
-    /// The clustering values; none for a static row.
+    /// The clustering values. Empty for a static row.
     pub clustering: &'a [Bytes],
 }
 
-/// The values under which an index holds the row, as the keys of its entries; none if the row isn't alive.
+/// Returns the values under which an index holds the row, as the keys of its entries. Empty if the row is dead.
 pub fn values(
     table: &Table,
     index: &Index,
@@ -103,7 +103,7 @@ pub(crate) fn cell_values(
                 values.insert(match index.target.kind {
                     IndexTargetKind::Keys if is_set => held_value(index, column, path),
                     IndexTargetKind::Keys => held_key(index, column, path),
-                    // No composite can be made of what is too long to be held.
+                    // An entry that is too long to be held cannot be encoded as a composite.
                     IndexTargetKind::KeysAndValues if !kinds::of(index).holds_entry(path, cell.value) => {
                         continue;
                     }

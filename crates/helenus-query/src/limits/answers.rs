@@ -1,4 +1,4 @@
-//! The memory that answers take until they are sent: so much on the whole node.
+//! Memory that answers take until they are sent, limited for the whole node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,12 +7,12 @@ use std::time::Instant;
 use helenus_cql::error::CqlError;
 use tokio::sync::Notify;
 
-/// Memory for answers.
+/// Memory for answers, with a limit.
 #[derive(Debug)]
 pub struct ResultMemory {
     bytes_max: usize,
     reserved: AtomicUsize,
-    /// Wakes those who wait for room.
+    /// Wakes the requests that wait for memory.
     released: Notify,
 }
 
@@ -25,7 +25,8 @@ impl ResultMemory {
         }
     }
 
-    /// Reserves memory, if there is room. One that is alone has room, whatever its size.
+    /// Reserves memory if the limit allows it. The only reservation is always allowed, whatever its size. `None` if there is not enough
+    /// memory.
     pub fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let fits = |reserved: usize| {
             let after = reserved.saturating_add(bytes);
@@ -40,10 +41,10 @@ impl ResultMemory {
         })
     }
 
-    /// Reserves memory as soon as there is room.
+    /// Reserves memory as soon as there is enough.
     ///
     /// # Errors
-    /// If there is none until then.
+    /// There is not enough memory before `until`.
     pub async fn reserve(self: &Arc<Self>, bytes: usize, until: Instant) -> Result<Reservation, CqlError> {
         let reserved = async {
             loop {
@@ -59,7 +60,7 @@ impl ResultMemory {
             .map_err(|_| self.exhausted())
     }
 
-    /// What a client is told for whose answer there is no memory.
+    /// Returns the client's error if there is no memory for its answer.
     pub fn exhausted(&self) -> CqlError {
         CqlError::Overloaded(format!(
             "The answers that are being made and sent take all of the {} bytes that they may take (answers_bytes_max); \
@@ -69,7 +70,7 @@ impl ResultMemory {
     }
 }
 
-/// Memory that is reserved, until it is dropped.
+/// Reserved memory. It is released when the reservation is dropped.
 #[derive(Debug)]
 pub struct Reservation {
     answers: Arc<ResultMemory>,
@@ -77,13 +78,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// True if less than a quarter of the memory is left.
+    /// Returns true if less than a quarter of the memory is left.
     pub fn is_scarce(&self) -> bool {
         let reserved = self.answers.reserved.load(Ordering::Acquire);
         reserved >= self.answers.bytes_max - self.answers.bytes_max / 4
     }
 
-    /// Takes over what another has reserved of the same memory.
+    /// Adds another reservation of the same memory to this one.
     pub fn add(&mut self, mut other: Reservation) {
         self.bytes += std::mem::take(&mut other.bytes);
     }

@@ -1,13 +1,13 @@
-//! The memory that clients' requests and answers take on a node, beside what runs: half-read and waiting requests, pages of rows that are
-//! being made, and answers that were not taken. When it is short, pages end early.
+//! Memory of a node for clients' requests and answers that wait: half-read and queued requests, pages of rows that are being made, and
+//! answers that clients have not read yet. When this memory is short, pages end early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers are counted from this length on, and again whenever they have grown by as much.
+/// Bytes from which on an answer is counted. A longer one is counted again each time it has grown by as much.
 pub const CHARGED_STEP: usize = 64 * 1024;
 
-/// What is held, and how much it may be.
+/// The bytes in use, and their limit.
 #[derive(Debug)]
 pub struct ClientMemory {
     limit: usize,
@@ -22,27 +22,27 @@ impl ClientMemory {
         })
     }
 
-    /// Bytes that are held.
+    /// Returns the bytes in use.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whoever held so many bytes holds others now.
+    /// Records that a holder of `before` bytes now holds `now` bytes.
     pub fn change(&self, before: usize, now: usize) {
         self.held.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// What may be held while a quarter is left to what runs.
+    /// Returns the bytes that waiting requests and answers may hold. A quarter of the limit is left for running requests.
     pub fn limit_of_waiting(&self) -> usize {
         self.limit - self.limit / 4
     }
 
-    /// True if pages of rows had better end.
+    /// Returns true if pages of rows should end early.
     pub fn is_short(&self) -> bool {
         self.held() >= self.limit_of_waiting()
     }
 
-    /// Holds so many bytes for as long as the result lives.
+    /// Counts `bytes` as used until the result is dropped.
     pub fn charge(self: &Arc<ClientMemory>, bytes: usize) -> Charge {
         self.change(0, bytes);
         Charge {
@@ -52,7 +52,7 @@ impl ClientMemory {
     }
 }
 
-/// Bytes that are held.
+/// Bytes that are counted as used until this is dropped.
 #[derive(Debug)]
 pub struct Charge {
     memory: Arc<ClientMemory>,
@@ -60,12 +60,12 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// How many there are.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// So many there are now.
+    /// Changes the number of bytes.
     pub fn set(&mut self, bytes: usize) {
         self.memory.change(self.bytes, bytes);
         self.bytes = bytes;

@@ -1,4 +1,4 @@
-//! What requests may take of the node.
+//! Limits of a request's memory, time and rate.
 
 pub mod answers;
 pub mod client_memory;
@@ -13,7 +13,7 @@ pub use timeouts::Timeouts;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Limits on what a statement may ask for, with Cassandra's names where it has them.
+/// Limits on statements, with Cassandra's names where Cassandra has them.
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub statement_len_max: usize,
@@ -21,44 +21,44 @@ pub struct Limits {
     pub batch_size_fail_bytes: usize,
     pub tombstone_warn_threshold: usize,
     pub tombstone_failure_threshold: usize,
-    /// Prepared statements kept, in bytes: about 2.5 KB each, so some 50,000 by default, a pair for each of 10,000 tables and room to spare.
+    /// Bytes of all prepared statements that are kept. A statement takes about 2.5 KB, so the default keeps some 50,000: two for each of
+    /// 10,000 tables, and more.
     pub prepared_cache_bytes: usize,
-    /// Bytes of rows after which a page ends early, whatever its size in rows.
+    /// Bytes of rows after which a page ends early, even if it has fewer rows than requested.
     pub page_bytes_max: usize,
-    /// Memory for clients' requests and answers; when it is short, pages end early.
+    /// Memory for clients' requests and answers. When it is short, pages end early.
     pub client_memory_bytes: usize,
-    /// How long a request may take when other nodes are asked.
+    /// Maximum time of a request that needs other nodes.
     pub request_timeout: Duration,
-    /// How long requests may compute here.
+    /// Maximum time of computing on this node.
     pub timeouts: Timeouts,
-    /// Bytes of one answer, and of all that are being made and sent.
+    /// Bytes of one answer here, and in the next field of all answers that are being made or sent.
     pub answer_bytes_max: usize,
     pub answers_bytes_max: usize,
-    /// Parts of reads of whole tables that are read at a time, by all requests together.
+    /// Parts of scans of whole tables that are read concurrently, over all requests.
     pub scan_concurrency: usize,
-    /// Of how many reads and writes of a partition one is counted in the list of the most active ones; none with 0.
+    /// Sampling rate of the list of the most active partitions: one of this many reads and writes is counted. 0 turns the list off.
     pub partition_sampling_interval: u32,
-    /// Columns may be masked, and are shown masked to those who may not see what masks hide.
+    /// True if columns can be masked. Roles without the permission to unmask then see masked values.
     pub dynamic_data_masking_enabled: bool,
-    /// What TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind.
+    /// Snapshots that TRUNCATE, DROP TABLE and DROP KEYSPACE take.
     pub auto_snapshot: AutoSnapshot,
-    /// How far back times of the past can be read; none without. It stays as it was when the engine was opened.
+    /// Age of the oldest time that can be read. `None` if earlier times cannot be read. Fixed when the engine is opened.
     pub point_in_time_window: Option<Duration>,
-    /// What clients that are no superusers are warned of and refused.
+    /// Guardrails for clients that are not superusers.
     pub guardrails: Arc<guardrails::Guardrails>,
 }
 
-/// Whether tables leave snapshots behind when they are truncated or dropped, and for how long (Cassandra's `auto_snapshot` and
-/// `auto_snapshot_ttl`).
+/// Snapshots of tables that are truncated or dropped, and how long they are kept (Cassandra's `auto_snapshot` and `auto_snapshot_ttl`).
 #[derive(Clone, Copy, Debug)]
 pub struct AutoSnapshot {
     pub is_on: bool,
-    /// None if they stay until they are cleared.
+    /// `None` if snapshots are kept until they are cleared.
     pub ttl: Option<Duration>,
 }
 
 impl Default for AutoSnapshot {
-    /// On, for three days. Cassandra's stay until somebody clears them.
+    /// Keeps snapshots for three days. Cassandra keeps them until they are cleared.
     fn default() -> AutoSnapshot {
         AutoSnapshot {
             is_on: true,

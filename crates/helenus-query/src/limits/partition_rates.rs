@@ -1,9 +1,9 @@
-//! How often the partitions of tables with `per_partition_rate_limit` are asked for.
+//! Request rates of the partitions of tables with `per_partition_rate_limit`.
 //!
-//! A token bucket for each partition, and for its reads and writes apart, in a table of a fixed size: sets of a few buckets, in each of which
-//! the bucket that is full the soonest makes room for another partition. So what is forgotten is a partition that is asked for seldom; one
-//! that is near its limit is forgotten only for others that are nearer to theirs. Keyed limiters of crates (`governor`) grow with the number
-//! of keys.
+//! Each partition has a token bucket for reads and one for writes. The buckets live in a table of a fixed size, which consists of sets of a
+//! few buckets. In a full set, the bucket that is full soonest makes room for another partition. So a partition with few requests is
+//! forgotten first. A partition near its limit is forgotten only for others that are nearer to theirs. Keyed limiters of crates
+//! (`governor`) grow with the number of keys.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
@@ -15,24 +15,24 @@ use uuid::Uuid;
 
 use super::token_bucket;
 
-/// Sets of buckets: with [`BUCKETS`], half a megabyte once a table has a limit.
+/// Number of sets of buckets. With [`BUCKETS`], they take half a megabyte once a table has a limit.
 const SETS: usize = 4096;
-/// Buckets of a set, two lines of the processor's cache.
+/// Buckets of a set: two cache lines of the processor.
 const BUCKETS: usize = 8;
 
 /// The bucket of a partition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
-    /// A hash of what it is for.
+    /// A hash of the table, the operation and the partition.
     key: u64,
     full_at_ns: u64,
 }
 
 type BucketSet = Mutex<[Bucket; BUCKETS]>;
 
-/// The rates of partitions, as this node has served them.
+/// The rates of partitions that this node has served.
 pub(crate) struct PartitionRates {
-    /// Made for the first request of a table with a limit.
+    /// The sets. They are allocated by the first request to a table with a limit.
     sets: OnceLock<Box<[BucketSet]>>,
     hasher: RandomState,
     began: Instant,
@@ -49,7 +49,7 @@ impl Default for PartitionRates {
 }
 
 impl PartitionRates {
-    /// Counts an operation on a partition. False if it is one too many for the rate.
+    /// Counts an operation on a partition. Returns false if it exceeds the rate.
     pub(crate) fn allows(
         &self,
         table: Uuid,
@@ -66,7 +66,7 @@ impl PartitionRates {
         let sets = self
             .sets
             .get_or_init(|| (0..SETS).map(|_| BucketSet::default()).collect());
-        // The low bits choose the set; the key as a whole tells the buckets of a set apart.
+        // The low bits choose the set. The whole key distinguishes the buckets of a set.
         let Some(set) = sets.get(key as usize % SETS) else {
             return true;
         };
@@ -84,7 +84,7 @@ impl PartitionRates {
     }
 }
 
-/// The bucket for a key: its own, or a full one in the place of that which is full the soonest.
+/// Returns the bucket of a key. A new key replaces the bucket that is full soonest.
 fn bucket_of(set: &mut [Bucket], key: u64) -> Option<&mut Bucket> {
     let own = set.iter().position(|bucket| bucket.key == key);
     if let Some(place) = own {

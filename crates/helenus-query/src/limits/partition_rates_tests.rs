@@ -2,7 +2,7 @@ use super::*;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How many of so many operations at once are allowed.
+/// Returns the number of allowed operations among several at the same time.
 fn allowed(rates: &PartitionRates, key: u64, rate: u32, now_ns: u64, operations: usize) -> usize {
     (0..operations)
         .filter(|_| rates.allows_at(key, rate, now_ns))
@@ -12,7 +12,7 @@ fn allowed(rates: &PartitionRates, key: u64, rate: u32, now_ns: u64, operations:
 #[test]
 fn partitions_have_buckets_of_their_own() {
     let rates = PartitionRates::default();
-    // Of one set.
+    // Both keys belong to one set.
     let (hot, cold) = (5, 5 + SETS as u64);
     assert_eq!(allowed(&rates, hot, 10, SECOND_NS, 30), 10);
     assert_eq!(allowed(&rates, cold, 10, SECOND_NS, 3), 3);

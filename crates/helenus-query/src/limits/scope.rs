@@ -1,9 +1,9 @@
-//! What a request may take of the node: how long it computes before others have their turn, when it must have ended, how many bytes
-//! its answer may have, and whether anybody still waits for it.
+//! Limits of a running request: how long it computes before other requests have their turn, its deadline, the bytes of its answer, and
+//! whether its client still waits.
 //!
-//! A request's [`Scope`] lies in the thread while the request is polled, so that loops over rows, elements and statements reach it:
-//! they ask [`checkpoint`], which gives way after a [`SLICE`] and fails when the request shall end. What runs without a scope (for
-//! another node, or in the background) only gives way.
+//! A request's [`Scope`] is in a thread-local variable while the request is polled, so that loops over rows, elements and statements reach
+//! it. They call [`checkpoint`], which yields after a [`SLICE`] and fails when the request must end. Work without a scope (for another
+//! node, or in the background) only yields.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use tokio::task::{coop, yield_now};
 use super::answers::{Reservation, ResultMemory};
 use crate::failure::{read_timeout, write_timeout};
 
-/// How long a request computes before others have their turn.
+/// Time that a request computes before other requests have their turn.
 pub const SLICE: Duration = Duration::from_millis(1);
-/// What a row has, in bytes, that takes about a slice to go through.
+/// Bytes of a row whose processing takes about a slice.
 pub const LONG_ROW_BYTES: usize = 64 << 10;
-/// Checkpoints between two looks at the clock: a row takes a microsecond or two.
+/// Checkpoints between two reads of the clock. A row takes a microsecond or two.
 const STEPS: u32 = 8;
-/// How long an answer waits for memory if nothing else ends it.
+/// Maximum time that an answer waits for memory.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// When a request must have ended.
+/// The time at which a request must have ended.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     at: Instant,
-    /// It fails as a write does.
+    /// True if the timeout is that of a write.
     is_write: bool,
 }
 
-/// What is known of a running request by those who do its work.
+/// The state of a running request that its loops can reach.
 #[derive(Debug, Default)]
 pub struct Scope {
-    /// When it began to compute; none outside of requests of clients.
+    /// Time at which the current poll began. `None` outside of clients' requests.
     polled_at: Option<Instant>,
-    /// It gave way though it has more to compute.
+    /// True if the request yielded and has more to compute.
     has_more: bool,
-    /// It runs where no socket is served.
+    /// True if the request runs on a thread that serves no sockets.
     is_aside: bool,
     steps: u32,
     deadline: Option<Deadline>,
-    /// Set when nobody waits for the answer any more.
+    /// True once no client waits for the answer any more.
     is_left: Option<Arc<AtomicBool>>,
-    /// Of the memory for answers.
+    /// Memory that is reserved for the answer.
     reserved: Option<Reservation>,
 }
 
@@ -65,7 +65,7 @@ impl Scope {
         reserved: None,
     };
 
-    /// Of a request that is ended by whoever sets `is_left`.
+    /// Returns the scope of a request that ends when the caller sets `is_left`.
     pub fn left_by(is_left: Arc<AtomicBool>) -> Scope {
         Scope {
             is_left: Some(is_left),
@@ -73,44 +73,46 @@ impl Scope {
         }
     }
 
-    /// Notes that the request begins to compute now.
+    /// Records that a poll of the request begins now.
     pub fn polled_at(&mut self, now: Instant) {
         self.polled_at = Some(now);
         self.has_more = false;
     }
 
-    /// Puts this scope into the thread, or takes it out again.
+    /// Swaps this scope with that of the thread: before a poll to set it, after the poll to remove it.
     pub fn swap(&mut self) {
         CURRENT.with_borrow_mut(|current| std::mem::swap(current, self));
     }
 
-    /// True if the request gave way with more to compute: that shall not be done where sockets are served.
+    /// Returns true if the request yielded and has more to compute. It must then move to a thread that serves no sockets.
     pub fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// True if it runs where no socket is served.
+    /// Returns true if the request runs on a thread that serves no sockets.
     pub fn is_aside(&self) -> bool {
         self.is_aside
     }
 
-    /// From now on it runs there.
+    /// Records that the request moves to a thread that serves no sockets.
     pub fn go_aside(&mut self) {
         self.is_aside = true;
     }
 
-    /// Whoever sets this ends the request.
+    /// Returns a flag that ends the request when it is set.
     pub fn left(&mut self) -> Arc<AtomicBool> {
         self.is_left.get_or_insert_default().clone()
     }
 
-    /// What the request has reserved for its answer, to be kept until that has been sent.
+    /// Takes the memory that is reserved for the answer. The caller keeps it until the answer has been sent.
     pub fn take_reservation(&mut self) -> Option<Reservation> {
         self.reserved.take()
     }
 
+    /// Checks whether the request may go on.
+    ///
     /// # Errors
-    /// If the request shall end.
+    /// The client has gone, or the deadline has passed.
     fn check(&self, now: Instant) -> Result<(), CqlError> {
         if self
             .is_left
@@ -120,7 +122,7 @@ impl Scope {
             return Err(CqlError::Server("the client has gone".to_owned()));
         }
         match self.deadline {
-            // The consistency is put in by whoever knows it.
+            // Callers that know the consistency insert it later.
             Some(deadline) if now >= deadline.at && deadline.is_write => {
                 Err(write_timeout(Consistency::One, WriteType::Simple))
             }
@@ -129,7 +131,7 @@ impl Scope {
         }
     }
 
-    /// What is to be done at a checkpoint.
+    /// Returns what a checkpoint does next.
     fn step(&mut self) -> Result<Step, CqlError> {
         let Some(polled_at) = self.polled_at else {
             return Ok(Step::Unknown);
@@ -154,12 +156,12 @@ impl Scope {
 enum Step {
     GoOn,
     GiveWay,
-    /// Nobody has said since when it computes.
+    /// The start of the poll is not known.
     Unknown,
 }
 
-/// The scope of a part of the request that computes here, for another task where no socket is served: it ends when the request must, or
-/// when the request is left.
+/// Returns a scope for a part of the current request that runs as another task, on a thread that serves no sockets. It ends when the
+/// request must end or its client leaves.
 pub fn part() -> Scope {
     CURRENT.with_borrow_mut(|scope| Scope {
         is_aside: true,
@@ -169,7 +171,7 @@ pub fn part() -> Scope {
     })
 }
 
-/// Runs a part of a request within its scope.
+/// Runs a part of a request within a scope.
 pub async fn within<F: Future>(mut scope: Scope, work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(move |cx| {
@@ -182,10 +184,10 @@ pub async fn within<F: Future>(mut scope: Scope, work: F) -> F::Output {
     .await
 }
 
-/// Between two rows, elements or statements: others have their turn if this request has had its own.
+/// Yields to other requests if this one has used its time slice. Loops call it between two rows, elements or statements.
 ///
 /// # Errors
-/// When the request shall end: its time is over, or its client has gone.
+/// The request must end, because its time is over or its client has gone.
 pub async fn checkpoint() -> Result<(), CqlError> {
     match CURRENT.with_borrow_mut(Scope::step)? {
         Step::GoOn => {}
@@ -195,23 +197,23 @@ pub async fn checkpoint() -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Has the next checkpoint look at the clock: what was done took long.
+/// Makes the next checkpoint read the clock, after something that took long.
 pub fn hurry() {
     CURRENT.with_borrow_mut(|scope| scope.steps = STEPS);
 }
 
-/// True if nobody waits for the request's answer any more.
+/// Returns true if no client waits for the request's answer any more.
 pub fn is_left() -> bool {
     let is_set = |left: &Arc<AtomicBool>| left.load(Ordering::Relaxed);
     CURRENT.with_borrow(|scope| scope.is_left.as_ref().is_some_and(is_set))
 }
 
-/// Set once nobody waits for the request's answer any more.
+/// Returns a flag that is set once no client waits for the request's answer any more.
 pub fn left() -> Arc<AtomicBool> {
     CURRENT.with_borrow_mut(Scope::left)
 }
 
-/// Before something that takes longer than a slice and gives no way: a client's request goes on where no socket is served.
+/// Moves a client's request to a thread that serves no sockets. Called before work that takes longer than a slice without yielding.
 pub async fn step_aside() {
     let moves = CURRENT.with_borrow_mut(|scope| {
         let moves = scope.polled_at.is_some() && !scope.is_aside;
@@ -223,7 +225,8 @@ pub async fn step_aside() {
     }
 }
 
-/// The request must have ended that long after it began to compute, unless it must sooner. It fails as a read or as a write.
+/// Sets the request's deadline to `limit` after the poll began, unless it is earlier already. The error is a write timeout if `is_write`,
+/// else a read timeout.
 pub fn limit_time(limit: Duration, is_write: bool) {
     CURRENT.with_borrow_mut(|scope| {
         let at = scope.polled_at.map(|now| now + limit);
@@ -235,7 +238,7 @@ pub fn limit_time(limit: Duration, is_write: bool) {
     });
 }
 
-/// The request's time begins anew, as that of each page does that Cassandra reads for an aggregate.
+/// Restarts the request's time. Cassandra does so for each page that it reads for an aggregate.
 pub fn renew_time(limit: Duration) {
     CURRENT.with_borrow_mut(|scope| {
         if let Some(deadline) = &mut scope.deadline {
@@ -244,10 +247,10 @@ pub fn renew_time(limit: Duration) {
     });
 }
 
-/// Reserves more memory for the answer. One that has none yet waits for others' to be sent.
+/// Reserves more memory for the answer. A request without a reservation waits until other answers have been sent.
 ///
 /// # Errors
-/// When there is no memory for it, or the request shall end.
+/// There is no memory for the answer, or the request must end.
 pub async fn reserve(answers: &Arc<ResultMemory>, bytes: usize) -> Result<(), CqlError> {
     let Some(waits_until) = CURRENT.with_borrow(|scope| {
         scope.polled_at?;
@@ -263,7 +266,7 @@ pub async fn reserve(answers: &Arc<ResultMemory>, bytes: usize) -> Result<(), Cq
     let holds = CURRENT.with_borrow(|scope| scope.reserved.is_some());
     let more = match answers.try_reserve(bytes) {
         Some(more) => more,
-        // Two that wait with something in their hands could wait for each other.
+        // A request that already holds memory does not wait: two such requests could wait for each other.
         None if holds => return Err(answers.exhausted()),
         None => answers.reserve(bytes, waits_until).await?,
     };

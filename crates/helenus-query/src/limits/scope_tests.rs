@@ -1,6 +1,6 @@
 use super::*;
 
-/// Runs something as a client's request that began to compute at that time.
+/// Runs a closure within the scope of a client's request that began to compute at `polled_at`.
 fn within<T>(polled_at: Instant, run: impl FnOnce() -> T) -> T {
     let mut scope = Scope::default();
     scope.polled_at(polled_at);

@@ -1,16 +1,16 @@
-//! How long requests may compute.
+//! Time limits of computing.
 
 use std::time::Duration;
 
 use helenus_cql::error::WriteType;
 
-/// How long requests may compute before they fail with a timeout; Cassandra's names and defaults. What has been handed to the log is
-/// not given up.
+/// Times that requests may compute before they fail with a timeout, with Cassandra's names and defaults. A write that was handed to the log
+/// is no longer aborted.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Reads of partitions that are named.
+    /// Reads of given partitions.
     pub read_request_timeout: Duration,
-    /// Reads of ranges of partitions; of aggregates, each 10,000 rows.
+    /// Reads of ranges of partitions. For aggregates, the limit of each 10,000 rows.
     pub range_request_timeout: Duration,
     pub write_request_timeout: Duration,
     pub counter_write_request_timeout: Duration,
@@ -31,7 +31,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// That of a write.
+    /// Returns the time limit of a write.
     pub(crate) fn write(&self, write_type: WriteType) -> Duration {
         match write_type {
             WriteType::Cas => self.cas_contention_timeout,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The tokens that a bucket gives at once, and the bucket after them.
+/// Takes all tokens that a bucket has. Returns their number and the bucket afterwards.
 fn drain(mut full_at_ns: u64, rate: u32, now_ns: u64) -> (u32, u64) {
     let mut taken = 0;
     while let Some(next) = take(full_at_ns, rate, now_ns) {
@@ -30,14 +30,14 @@ fn an_empty_bucket_fills_at_its_rate() {
 #[test]
 fn over_a_long_time_the_rate_is_kept() {
     let (mut full_at_ns, mut taken) = (0, 0);
-    // Asked each millisecond for ten seconds.
+    // One request each millisecond for ten seconds.
     for ms in 0..10_000 {
         if let Some(next) = take(full_at_ns, 100, ms * 1_000_000) {
             full_at_ns = next;
             taken += 1;
         }
     }
-    // A second's worth was there at the beginning.
+    // The bucket began with the tokens of one second.
     assert!((1_099..=1_100).contains(&taken), "{taken}");
 }
 

@@ -1,4 +1,4 @@
-//! Bind markers: what a statement expects, and the values that a request brings.
+//! Bind markers: the values that a statement expects, and those that a request carries.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,30 +11,31 @@ use super::BoundValues;
 use crate::request::BoundValue;
 use crate::response::ColumnSpec;
 
-/// The markers of a statement, in the order in which they stand (Cassandra's `VariableSpecifications`).
+/// The markers of a statement, in the order of the text (Cassandra's `VariableSpecifications`).
 ///
-/// Specifications that are equal are kept once: a list of ten thousand markers has one, and four bytes for each marker.
+/// Equal specifications are stored once: a list of ten thousand markers needs one, and four bytes for each marker.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Markers {
-    /// For each marker its place in `specs`; [`UNRESOLVED`] until its term is resolved.
+    /// Index of each marker's specification in `specs`. [`UNRESOLVED`] until the marker's term is resolved.
     places: Vec<u32>,
     /// Distinct specifications.
     specs: Vec<ColumnSpec>,
     planning: Planning,
 }
 
-/// The place of a marker that is not resolved yet.
+/// Index of a marker that is not resolved yet.
 const UNRESOLVED: u32 = u32::MAX;
 
-/// The knowledge that is needed only while the statement is planned.
+/// Data that is needed only while the statement is planned.
 #[derive(Clone, Debug, Default)]
 struct Planning {
-    /// Named markers have a name.
+    /// Name of each marker. `None` if the marker is `?`.
     names: Vec<Option<String>>,
-    /// Places of the specifications, by keyspace, table, name and type.
+    /// Index of each specification, by keyspace, table, name and type.
     known: HashMap<(Arc<str>, Arc<str>, Arc<str>, CqlType), u32>,
-    /// For each marker the place in the partition key that it alone gives, if the statement binds it by equality.
+    /// Position of the partition key column whose whole value each marker gives. `None` if the statement does not compare the marker with
+    /// such a column by equality.
     partition_key_positions: Vec<Option<usize>>,
 }
 
@@ -52,7 +53,7 @@ impl Markers {
         }
     }
 
-    /// Says what marker `index` stands for. A named marker keeps its own name in the specification.
+    /// Sets the specification of marker `index`. A named marker keeps its own name there.
     pub fn set(&mut self, index: usize, mut spec: ColumnSpec) {
         if let Some(Some(name)) = self.planning.names.get(index) {
             spec.name = name.as_str().into();
@@ -72,14 +73,14 @@ impl Markers {
         });
     }
 
-    /// Says that marker `index` gives the value of the partition key column at `position`.
+    /// Records that marker `index` gives the value of the partition key column at `position`.
     pub fn set_partition_key(&mut self, index: usize, position: usize) {
         if let Some(slot) = self.planning.partition_key_positions.get_mut(index) {
             *slot = Some(position);
         }
     }
 
-    /// Releases the memory that only planning needs. The statement is planned; [`Markers::set`] may not be called again.
+    /// Releases the memory that only planning needs. [`Markers::set`] may not be called afterwards.
     pub fn finish(&mut self) {
         self.planning = Planning::default();
         self.specs.shrink_to_fit();
@@ -93,7 +94,7 @@ impl Markers {
         self.places.is_empty()
     }
 
-    /// Specifications in the order of the markers; all are resolved once a statement is planned.
+    /// Returns the specifications in the order of the markers. All are resolved once a statement is planned.
     pub fn iter(&self) -> impl Iterator<Item = &ColumnSpec> {
         let spec = |place: &u32| self.specs.get(*place as usize);
         self.places.iter().filter_map(spec)
@@ -104,12 +105,12 @@ impl Markers {
         self.iter().cloned().collect()
     }
 
-    /// The types of the markers.
+    /// Returns the types of the markers.
     pub fn types(&self) -> impl Iterator<Item = &CqlType> {
         self.iter().map(|spec| &spec.ty)
     }
 
-    /// For each partition key column the marker that gives it, if markers give all of them; else empty.
+    /// Returns the marker of each partition key column. Empty unless markers give all of these columns.
     pub fn partition_key_indexes(&self, partition_key_count: usize) -> Vec<u16> {
         let index_of = |position| {
             let index = self
@@ -125,7 +126,7 @@ impl Markers {
             .unwrap_or_default()
     }
 
-    /// The values of a request in the order of the markers; borrowed where they come in that order.
+    /// Returns the values of a request in the order of the markers. They are borrowed if the request has them in that order.
     pub fn bind<'v>(&self, values: &'v BoundValues) -> Result<Cow<'v, [BoundValue]>, CqlError> {
         match values {
             BoundValues::None if self.is_empty() => Ok(Cow::Borrowed(&[])),
@@ -133,7 +134,7 @@ impl Markers {
             BoundValues::Positional(values) if values.len() == self.len() => Ok(Cow::Borrowed(values)),
             BoundValues::Positional(values) => Err(wrong_count(self.len(), values.len())),
             BoundValues::Named(values) => {
-                // Of a name that is given twice the first value counts.
+                // The first value counts if a name is given twice.
                 let by_name: HashMap<&str, &BoundValue> = values
                     .iter()
                     .rev()

@@ -1,4 +1,4 @@
-//! What comes with a statement: the connection's state and the options of one request.
+//! The context of a statement: the connection's state and the options of one request.
 
 pub mod markers;
 pub(crate) mod user;
@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use helenus_cql::error::{Consistency, CqlError};
 
-/// A bound value as the protocol carries it.
+/// A bound value as the protocol encodes it.
 pub use helenus_cql::frame::BoundValue;
 
-/// What a connection remembers between requests.
+/// The state of a connection between requests.
 #[derive(Clone, Debug, Default)]
 pub struct ClientState {
-    /// Set by USE.
+    /// The current keyspace. `None` before USE.
     pub keyspace: Option<String>,
-    /// Who has logged in; none where nobody is asked to.
+    /// The authenticated role. `None` if authentication is off.
     pub user: Option<Arc<User>>,
-    /// Whether the client was warned of table options without the effect that it asked for.
+    /// Ensures that the client is warned only once of table options without the requested effect.
     pub is_warned_of_options: Once,
 }
 
-/// Something that is done once for a connection, whose states share it.
+/// A flag for something that is done once per connection. Copies of the connection's state share it.
 #[derive(Clone, Debug, Default)]
 pub struct Once(Arc<AtomicBool>);
 
@@ -39,13 +39,13 @@ impl Once {
 }
 
 impl ClientState {
-    /// The keyspace that an unqualified name is in.
+    /// Returns the keyspace of unqualified names.
     pub fn require_keyspace(&self) -> Result<&str, CqlError> {
         self.keyspace.as_deref().ok_or_else(no_keyspace)
     }
 }
 
-/// Cassandra's error for an unqualified name without a current keyspace.
+/// Returns Cassandra's error for an unqualified name without a current keyspace.
 pub fn no_keyspace() -> CqlError {
     CqlError::invalid(
         "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename",
@@ -62,7 +62,7 @@ pub enum BoundValues {
 }
 
 impl BoundValues {
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         match self {
             BoundValues::None => 0,
@@ -76,18 +76,18 @@ impl BoundValues {
     }
 }
 
-/// For each modification of a request some of the partitions that it names.
+/// The partitions of each of a request's modifications that one node executes.
 pub type Parts = Arc<[Vec<Bytes>]>;
 
-/// As what a node runs a request.
+/// The part that a node has in a request.
 #[derive(Clone, Debug, Default)]
 pub enum Place {
-    /// The node that the client asked: it passes on what belongs to others.
+    /// The node that received the client's request. It forwards what other nodes own.
     #[default]
     Coordinator,
-    /// The owner of what the request is about.
+    /// The owner of the request's rows.
     Owner,
-    /// The owner of these partitions, who modifies no others.
+    /// The owner of these partitions. It modifies no others.
     Part(Parts),
 }
 
@@ -96,25 +96,25 @@ pub enum Place {
 pub struct QueryOptions {
     pub consistency: Consistency,
     pub serial_consistency: Option<Consistency>,
-    /// None or a value that is not positive: all rows in one page.
+    /// Rows of a page. `None`, 0 or a negative number if all rows go into one page.
     pub page_size: Option<i32>,
-    /// What the previous page's answer gave.
+    /// Paging state from the answer with the previous page. `None` for the first page.
     pub paging_state: Option<Bytes>,
-    /// Default write timestamp of the client, microseconds since the epoch.
+    /// The client's default write timestamp, in microseconds since the Unix epoch.
     pub timestamp_us: Option<i64>,
-    /// Overrides the server's clock for TTLs (v5).
+    /// Time that replaces the server's clock for TTLs (v5).
     pub now_s: Option<i64>,
     pub values: BoundValues,
     pub protocol_version: u8,
-    /// Where unqualified names of a statement that comes as text are, whatever USE has set (v5).
+    /// Keyspace of unqualified names in a statement that is sent as text. It overrides that of USE (v5).
     pub keyspace: Option<String>,
     pub place: Place,
-    /// Columns that have masks are shown masked, as the coordinator has found.
+    /// True if masked columns are shown masked. The coordinator has checked the role's permissions.
     pub masks: bool,
 }
 
 impl QueryOptions {
-    /// The keyspace that an unqualified name of a statement is in that comes as text.
+    /// Returns the keyspace of unqualified names in a statement that is sent as text.
     pub fn keyspace<'a>(&'a self, client: &'a ClientState) -> Option<&'a str> {
         self.keyspace.as_deref().or(client.keyspace.as_deref())
     }

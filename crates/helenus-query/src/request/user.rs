@@ -1,4 +1,4 @@
-//! Who a connection is.
+//! The users of connections.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Who has logged in on a connection.
+/// An authenticated user.
 #[derive(Debug)]
 pub struct User {
-    /// A role's.
+    /// The role's name.
     pub name: String,
     id: NonZeroU64,
 }
 
 impl User {
-    /// A number of its own, which is not 0; the same for the same name as long as the node runs.
+    /// Returns the user's number, which is never 0. A name keeps its number until the node restarts.
     pub fn id(&self) -> u64 {
         self.id.get()
     }
 }
 
-/// The users that have been seen on this node.
+/// The users that this node has seen since it started.
 #[derive(Debug, Default)]
 pub(crate) struct Users(Mutex<HashMap<String, Arc<User>>>);
 
 impl Users {
-    /// The user of that name.
+    /// Returns the user of that name. A new name gets a new number.
     pub fn get(&self, name: &str) -> Arc<User> {
         let mut users = self.0.lock();
         if let Some(user) = users.get(name) {

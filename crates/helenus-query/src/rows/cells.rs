@@ -1,4 +1,4 @@
-//! Values of columns of system tables, serialized.
+//! Serialized values for columns of system tables.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ pub(crate) fn bigint(value: i64) -> Option<Bytes> {
     blob(value.to_be_bytes())
 }
 
-/// What does not fit is shown as the largest number that does.
+/// Serializes a number. One that does not fit becomes the largest bigint.
 pub(crate) fn bigint_saturating(value: u64) -> Option<Bytes> {
     bigint(i64::try_from(value).unwrap_or(i64::MAX))
 }

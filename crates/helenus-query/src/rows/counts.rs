@@ -1,15 +1,15 @@
-//! Counts of the rows that a read has met.
+//! Counts of the rows of a read.
 
 use helenus_row::read::RowState;
 
-/// What a part of a read has met.
+/// Counts of the rows of a part of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
     pub live: usize,
     pub dead: usize,
-    /// Dead cells, and dead rows without any.
+    /// Dead cells, plus dead rows without cells.
     pub tombstones: usize,
-    /// The token of the last partition, if there was one.
+    /// The last partition's token. `None` if no partition was read.
     pub last_token: Option<i64>,
 }
 

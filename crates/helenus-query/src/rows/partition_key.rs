@@ -11,7 +11,7 @@ pub struct PartitionKey {
 }
 
 impl PartitionKey {
-    /// The key, its token computed.
+    /// Returns a partition key with its computed token.
     pub fn new(bytes: Bytes) -> PartitionKey {
         PartitionKey {
             token: murmur3_token(&bytes),

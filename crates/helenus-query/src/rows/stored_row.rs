@@ -1,4 +1,4 @@
-//! Rows as they are stored, with what shadows them.
+//! Stored rows, with the deletions that cover them.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -8,27 +8,27 @@ use helenus_row::read::{LiveRow, live_row, tombstones_of_dead};
 use helenus_row::row::{CellRules, Deletion};
 use helenus_row::{ColumnRef, KeyKind, RowError};
 
-/// A row as it is stored, with what shadows it.
+/// A stored row, with the deletion that covers it.
 #[derive(Clone, Debug)]
 pub struct StoredRow {
     pub packed: RowRef,
-    /// The deletion that the partition's header puts over the row.
+    /// The newest deletion in the partition's header that covers the row. `None` if there is none.
     pub shadow: Option<Deletion>,
     rules: CellRules,
 }
 
 impl StoredRow {
-    /// What is alive of it; nothing if it is all gone.
+    /// Returns the live part of the row. `None` if the row is dead.
     pub fn live(&self, now_s: i64) -> Result<Option<LiveRow<'_>>, CqlError> {
         live_row(&self.packed, self.shadow, &self.rules, now_s).map_err(corrupt)
     }
 
-    /// The tombstones that it is made of, if nothing of it is alive.
+    /// Returns the number of tombstones of a dead row.
     pub fn tombstones_of_dead(&self, now_s: i64) -> Result<usize, CqlError> {
         tombstones_of_dead(&self.packed, self.shadow, &self.rules, now_s).map_err(corrupt)
     }
 
-    /// The newest timestamp of anything in it, deletions included.
+    /// Returns the newest timestamp in the row, including deletions.
     pub fn newest_us(&self) -> Result<i64, CqlError> {
         let row = &self.packed;
         let mut newest_us = i64::MIN;
@@ -66,12 +66,12 @@ impl StoredRow {
 /// A stored row and its place in the partition.
 #[derive(Clone, Debug)]
 pub struct RowAt {
-    /// Encoded ([`helenus_row::KeyLayout`]).
+    /// The encoded clustering ([`helenus_row::KeyLayout`]).
     pub clustering: Bytes,
     pub row: StoredRow,
 }
 
-/// A row that is alive, kept beyond the read.
+/// A live row that outlives its read.
 #[derive(Clone, Debug)]
 pub struct OwnedRow {
     stored: StoredRow,
@@ -79,19 +79,19 @@ pub struct OwnedRow {
 }
 
 impl OwnedRow {
-    /// What is alive of the row.
+    /// Returns the live part of the row.
     pub fn live(&self) -> Result<LiveRow<'_>, CqlError> {
         self.stored
             .live(self.now_s)?
             .ok_or_else(|| CqlError::Server("a row that was alive is not".to_owned()))
     }
 
-    /// The packed row, to make [`Bytes`] of what [`OwnedRow::live`] borrows ([`RowRef::slice`]).
+    /// Returns the packed row, from which slices that [`OwnedRow::live`] borrows can be made into [`Bytes`] ([`RowRef::slice`]).
     pub fn packed(&self) -> &RowRef {
         &self.stored.packed
     }
 
-    /// The row, if there is one, as it will be with what is about to be written to it; `None` if nothing of it is alive then.
+    /// Returns the row as it is after `written` is applied to `existing`. `None` if it is dead then.
     pub fn with(
         existing: Option<&OwnedRow>,
         written: Bytes,
@@ -115,12 +115,12 @@ impl OwnedRow {
     }
 }
 
-/// A stored row that can't be understood.
+/// Returns the error for a stored row that cannot be decoded.
 pub(crate) fn corrupt(error: RowError) -> CqlError {
     CqlError::Server(format!("a stored row is damaged: {error}"))
 }
 
-/// A stored key that can't be understood.
+/// Returns the error for a stored key that cannot be decoded.
 pub(crate) fn corrupt_key(error: helenus_row::KeyError) -> CqlError {
     CqlError::Server(format!("a stored key is damaged: {error}"))
 }

@@ -1,21 +1,21 @@
-//! Which rows of a partition are read.
+//! Selections of rows within a partition.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_row::ClusteringRange;
 
-/// Which rows of a partition are read.
+/// The rows of a partition to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowsWanted {
-    /// These encoded clusterings, ascending.
+    /// The rows of these encoded clusterings, which are in ascending order.
     Names(Arc<[Bytes]>),
-    /// Those within these ranges of encoded clusterings, ascending and apart.
+    /// The rows within these ranges of encoded clusterings, which are ascending and do not overlap.
     Slices(Arc<[ClusteringRange]>),
 }
 
 impl RowsWanted {
-    /// Every row.
+    /// Selects every row.
     pub fn all() -> RowsWanted {
         RowsWanted::Slices(Arc::new([ClusteringRange::all()]))
     }
@@ -27,7 +27,7 @@ impl RowsWanted {
         }
     }
 
-    /// True if the row of that encoded clustering is wanted.
+    /// Returns true if the row of that encoded clustering is selected.
     pub fn contains(&self, clustering: &[u8]) -> bool {
         match self {
             RowsWanted::Names(names) => names
@@ -37,7 +37,7 @@ impl RowsWanted {
         }
     }
 
-    /// What comes after `clustering` in the direction of reading.
+    /// Returns the selected rows after `clustering`, in the direction of reading.
     pub fn after(&self, clustering: &[u8], reversed: bool) -> RowsWanted {
         match self {
             RowsWanted::Names(names) => {
@@ -69,7 +69,8 @@ pub(crate) fn rest_range(clustering: &[u8], reversed: bool) -> ClusteringRange {
             end: Some(Bytes::copy_from_slice(clustering)),
         };
     }
-    // What begins with an encoded clustering is a longer one (of a compact table), so the next byte string is before the next clustering.
+    // Only a longer clustering (of a compact table) begins with an encoded clustering. So the next byte string is at or before the next
+    // clustering.
     let mut start = clustering.to_vec();
     start.push(0);
     ClusteringRange {

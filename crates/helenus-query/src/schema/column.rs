@@ -1,4 +1,4 @@
-//! Columns.
+//! Columns of tables.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use helenus_cql::identifier::quote_identifier;
 use helenus_cql::types::CqlType;
 use helenus_row::{ColumnId, Order};
 
-/// What role a column plays.
+/// The role of a column in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ColumnKind {
     PartitionKey,
@@ -19,35 +19,35 @@ pub enum ColumnKind {
 /// The direction of a clustering column.
 pub type ClusteringOrder = Order;
 
-/// A column of a table. What every request looks at comes first.
+/// A column of a table. The fields that every request needs come first, so that they share a cache line.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Column {
     pub ty: CqlType,
-    /// Names the column's cells in stored rows; never used twice in a table. Key columns have one, unused.
+    /// The id of the column's cells in stored rows. A table never reuses it for another column. Key columns have an id without a use.
     pub id: ColumnId,
     pub kind: ColumnKind,
-    /// `Order::Asc` for all but clustering columns declared DESC, and these in the key of a view.
+    /// `Order::Desc` for clustering columns declared DESC, and for such columns in the key of a view. `Order::Asc` for all others.
     pub order: ClusteringOrder,
-    /// Position in the partition key or among the clustering columns; 0 for the others.
+    /// Position in the partition key or among the clustering columns. 0 for other columns.
     pub position: usize,
     pub name: String,
-    /// What hides its values from those who may not see them.
+    /// The mask for roles without the permission to see the column's values. `None` if the column has no mask.
     pub mask: Option<Arc<ColumnMask>>,
 }
 
-/// A function that takes a column's value, and what it takes besides (Cassandra's `ColumnMask`).
+/// A function of a column's value and of further arguments (Cassandra's `ColumnMask`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnMask {
-    /// `system`, or the keyspace of the table for a function of a user.
+    /// `system`, or the table's keyspace if the function is user-defined.
     pub keyspace: String,
     pub name: String,
-    /// The types of its arguments, without the column's, and their values.
+    /// Types and values of the further arguments.
     pub arguments: Vec<(CqlType, Option<Bytes>)>,
 }
 
 impl ColumnMask {
-    /// The mask that shows null, whatever the type of the column.
+    /// Returns a mask that shows null, for any type of column.
     pub fn null() -> ColumnMask {
         ColumnMask {
             keyspace: "system".to_owned(),
@@ -56,7 +56,8 @@ impl ColumnMask {
         }
     }
 
-    /// The mask of a column that is dropped. It may outlive functions and types of users; a mask that needs some becomes one that shows null.
+    /// Returns the mask for a dropped column, which may outlive user-defined functions and types. If the mask needs such a function or
+    /// type, it is replaced by one that shows null.
     pub fn without_users_parts(&self) -> ColumnMask {
         let is_native = |(ty, _): &(CqlType, _)| matches!(ty, CqlType::Native(_));
         match self.keyspace == "system" && self.arguments.iter().all(is_native) {
@@ -65,7 +66,7 @@ impl ColumnMask {
         }
     }
 
-    /// The qualified name.
+    /// Returns the function's qualified name.
     pub fn function_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
     }
@@ -76,8 +77,8 @@ impl Column {
         matches!(self.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
     }
 
-    /// True for clustering columns declared DESC. Cassandra wraps their types, and what looks for a collection or for the very
-    /// same type does not see through it.
+    /// Returns true if the column was declared DESC. Cassandra wraps the types of such columns, so its checks for collections and for equal
+    /// types do not recognize them.
     pub fn is_reversed(&self) -> bool {
         self.order == Order::Desc
     }
@@ -86,23 +87,23 @@ impl Column {
         self.kind == ColumnKind::Static
     }
 
-    /// The name as CQL writes it, quoted where it must be.
+    /// Returns the name in CQL, quoted if necessary.
     pub fn cql_name(&self) -> String {
         quote_identifier(&self.name)
     }
 }
 
-/// A column that was dropped: it may be added again only with a compatible type
-/// (`system_schema.dropped_columns`).
+/// A dropped column. It may be added again only with a compatible type (`system_schema.dropped_columns`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct DroppedColumn {
     pub name: String,
     pub ty: CqlType,
     pub kind: ColumnKind,
-    /// What its cells carry. Not known of columns that were dropped by older versions, which never took them up again.
+    /// The id of its cells. `None` if an older version dropped the column; older versions did not reuse the id when a column was added
+    /// again.
     pub id: Option<ColumnId>,
-    /// What was written up to then is gone.
+    /// Time of the drop. Cells up to this time are deleted.
     pub dropped_time_us: i64,
-    /// The mask that the column had when it was dropped: it holds for the values of earlier times.
+    /// The mask that the column had when it was dropped. It also applies to reads as of earlier times.
     pub mask: Option<Arc<ColumnMask>>,
 }

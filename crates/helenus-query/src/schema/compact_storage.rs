@@ -1,7 +1,7 @@
-//! Tables made WITH COMPACT STORAGE (Cassandra's `CompactTableMetadata`): they have what tables of the Thrift protocol had.
+//! Tables created WITH COMPACT STORAGE (Cassandra's `CompactTableMetadata`), which behave like tables of the Thrift protocol.
 //!
-//! Their rows have no liveness: a row is there as long as one of its cells is. Some of their columns can't be seen through CQL, until
-//! ALTER TABLE … DROP COMPACT STORAGE makes them ordinary tables of the same columns.
+//! Their rows have no liveness: a row exists as long as one of its cells does. Some of their columns are hidden from CQL, until ALTER TABLE
+//! … DROP COMPACT STORAGE turns them into ordinary tables with the same columns.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ impl Table {
         self.compact == Some(Compact::Dense)
     }
 
-    /// True if it is compact, or was and has a column of a type that only such tables have.
+    /// Returns true if the table is compact, or has a column of a type that only formerly compact tables have.
     pub fn has_been_compact(&self) -> bool {
         self.compact.is_some() || self.columns.iter().any(|column| column.ty == CqlType::EMPTY)
     }
 
-    /// True for a column of a compact table that CQL can't name.
+    /// Returns true for a column of a compact table that CQL cannot name.
     pub fn is_hidden(&self, column: &Column) -> bool {
         match self.compact {
             None => false,
@@ -33,12 +33,13 @@ impl Table {
         }
     }
 
-    /// The column that statements mean by that name, and its place in [`Table::columns`] (`TableMetadata.getExistingColumn`).
+    /// Returns the column of that name in statements, with its index in [`Table::columns`] (`TableMetadata.getExistingColumn`). `None` if
+    /// there is none, or it is hidden.
     pub fn visible_column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
         self.column(name).filter(|(_, column)| !self.is_hidden(column))
     }
 
-    /// The places of the columns that `SELECT *` gives.
+    /// Returns the indexes of the columns of `SELECT *`.
     pub fn visible_places(&self) -> impl Iterator<Item = usize> {
         let columns = self.columns.iter().enumerate();
         columns

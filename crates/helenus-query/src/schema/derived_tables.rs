@@ -1,4 +1,4 @@
-//! Indexes and views: what follows a table's writes.
+//! Derived tables: indexes and views, which a table's writes maintain.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use helenus_row::TableId;
 
 use super::{Index, Table};
 
-/// What is kept up to date by a table's writes.
+/// An index or a view, which the writes of its base table maintain.
 #[derive(Clone, Debug)]
 pub enum DerivedTable {
     Index(Arc<Index>),
@@ -14,7 +14,7 @@ pub enum DerivedTable {
 }
 
 impl DerivedTable {
-    /// The number of the table that holds it.
+    /// Returns the number of the table with the entries or rows.
     pub fn number(&self) -> TableId {
         match self {
             DerivedTable::Index(index) => index.table.number,
@@ -22,7 +22,7 @@ impl DerivedTable {
         }
     }
 
-    /// The follower with its base table.
+    /// Returns the derived table together with its base table.
     pub fn of(self, base: &Arc<Table>) -> Derivation {
         Derivation {
             base: base.clone(),
@@ -31,7 +31,7 @@ impl DerivedTable {
     }
 }
 
-/// A follower and the table that it follows.
+/// A derived table and its base table.
 #[derive(Clone, Debug)]
 pub struct Derivation {
     pub base: Arc<Table>,

@@ -1,4 +1,5 @@
-//! Tests on single columns of a row: of the WHERE clause of a view, and of what no slice and no index has answered.
+//! Tests of single columns of a row. They come from the WHERE clause of a view, or from restrictions that neither a slice nor an index
+//! answers.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,26 +18,26 @@ use crate::rows::RowView;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     Value(Bytes),
-    /// Of IN.
+    /// The values of IN.
     List(Vec<Bytes>),
     Entry {
         key: Bytes,
         value: Bytes,
     },
-    /// Of LIKE.
+    /// The pattern of LIKE.
     Like(Pattern),
 }
 
-/// `column operator operand`
+/// A test of the form `column operator operand`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
-    /// Place in [`Table::columns`].
+    /// Index of the column in [`Table::columns`].
     pub column: usize,
     pub operator: Operator,
     pub operand: Operand,
-    /// How the index that answers it compares text; the operand is what it amounts to.
+    /// The analyzer of the index that answers the test. The operand is already analyzed. `None` if the text is compared as it is.
     pub analysis: Option<Analyzer>,
-    /// Whether nothing empty is found, since the index that answers it leaves that out.
+    /// True if empty values do not pass, because the index that answers the test does not contain them.
     pub skips_empty: bool,
 }
 
@@ -48,7 +49,7 @@ impl Expression {
         }
     }
 
-    /// True if the row's column passes; a null column never does.
+    /// Returns true if the row's column passes the test. A null column never passes.
     pub fn accepts(&self, columns: &[Arc<Column>], view: &dyn RowView) -> bool {
         let Some(column) = columns.get(self.column) else {
             return false;
@@ -104,7 +105,7 @@ pub(crate) fn is_equal(ty: &CqlType, found: Option<&[u8]>, wanted: &[u8]) -> boo
     found.is_some_and(|found| value::compare(ty, found, wanted) == Ordering::Equal)
 }
 
-/// Counters compare as the numbers they are.
+/// Returns the type by which values are compared. Counters are compared as numbers.
 pub(crate) fn comparable(ty: &CqlType) -> &CqlType {
     const NUMBER: CqlType = CqlType::BIGINT;
     if ty.is_counter() { &NUMBER } else { ty }
@@ -140,7 +141,7 @@ pub(crate) fn accepts_value(ty: &CqlType, operator: Operator, operand: &Operand,
     }
 }
 
-/// CONTAINS on a frozen collection.
+/// Returns true if a frozen collection contains the value or key (CONTAINS, CONTAINS KEY).
 pub(crate) fn contains(ty: &CqlType, operator: Operator, found: &[u8], wanted: &[u8]) -> bool {
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {

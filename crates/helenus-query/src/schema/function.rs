@@ -1,4 +1,4 @@
-//! Functions and aggregates of users.
+//! User-defined functions and aggregates.
 
 use std::sync::OnceLock;
 
@@ -6,17 +6,17 @@ use bytes::Bytes;
 use helenus_cql::types::CqlType;
 use helenus_java::{CompileError, Function, Signature};
 
-/// A function of a user (Cassandra's `UDFunction`).
+/// A user-defined function (Cassandra's `UDFunction`).
 #[derive(Debug)]
 pub struct UserFunction {
     pub keyspace: String,
     pub name: String,
-    /// Names and types, in order.
+    /// Names and types of the arguments, in order.
     pub arguments: Vec<(String, CqlType)>,
     pub returns: CqlType,
-    /// Called although an argument is null; else the result is null then.
+    /// True if the function is called with null arguments too. Otherwise the result is null if an argument is.
     pub is_called_on_null: bool,
-    /// In lower case; only `java` can be made.
+    /// The language in lower case. Only `java` functions can be created.
     pub language: String,
     pub body: String,
     code: OnceLock<Result<Function, CompileError>>,
@@ -44,10 +44,10 @@ impl UserFunction {
         }
     }
 
-    /// What can be called; the body is read when it is asked for first.
+    /// Returns the compiled function. The body is compiled at the first call.
     ///
     /// # Errors
-    /// What is wrong with the body.
+    /// The body cannot be compiled.
     pub fn code(&self) -> Result<&Function, CompileError> {
         let compile = || {
             let signature = Signature {
@@ -64,14 +64,15 @@ impl UserFunction {
         self.arguments.iter().map(|(_, ty)| ty)
     }
 
-    /// Whether it takes or gives values of a user type.
+    /// Returns true if an argument or the result involves the user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         self.arg_types()
             .chain([&self.returns])
             .any(|ty| ty.references_udt(keyspace, name))
     }
 
-    /// Its name and types, which no other function or aggregate of the keyspace has: `f(int, text)`.
+    /// Returns the name with the types of the arguments, such as `f(int, text)`. It is unique among the functions and aggregates of the
+    /// keyspace.
     pub fn signature(&self) -> String {
         signature(&self.name, self.arg_types())
     }
@@ -89,29 +90,29 @@ impl PartialEq for UserFunction {
     }
 }
 
-/// An aggregate of a user (Cassandra's `UDAggregate`). Its functions are found by their names and types when it is used.
+/// A user-defined aggregate (Cassandra's `UDAggregate`). Its functions are looked up by name and types when it is used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserAggregate {
     pub keyspace: String,
     pub name: String,
     pub arg_types: Vec<CqlType>,
-    /// Takes the state and the arguments, and gives the next state. In the same keyspace, as is the final function.
+    /// The function of the state and the arguments that returns the next state. It is in the same keyspace, as is the final function.
     pub state_function: String,
     pub state_type: CqlType,
-    /// Makes the result of the last state.
+    /// The function that computes the result from the last state. `None` if the last state is the result.
     pub final_function: Option<String>,
-    /// The first state, serialized; null if there is none.
+    /// The serialized initial state. `None` if it is null.
     pub initial: Option<Bytes>,
     pub returns: CqlType,
 }
 
 impl UserAggregate {
-    /// As [`UserFunction::signature`].
+    /// Returns the name with the types of the arguments, as [`UserFunction::signature`] does.
     pub fn signature(&self) -> String {
         signature(&self.name, &self.arg_types)
     }
 
-    /// Whether the function of that signature is one of its two.
+    /// Returns true if the function of that signature is the state function or the final function.
     pub fn calls(&self, function: &str) -> bool {
         let state_type = std::iter::once(&self.state_type);
         let types = state_type.clone().chain(&self.arg_types);
@@ -120,14 +121,14 @@ impl UserAggregate {
             || self.final_function.as_ref().is_some_and(is_last)
     }
 
-    /// Whether it, or one of its functions, takes or gives values of a user type.
+    /// Returns true if an argument, the state or the result involves the user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
         let mut types = self.arg_types.iter().chain([&self.state_type, &self.returns]);
         types.any(|ty| ty.references_udt(keyspace, name))
     }
 }
 
-/// A name with types, as functions are kept by: all types frozen, since that tells no two of them apart.
+/// Returns a name with types, which is the key of a function. All types are frozen in it, because no two functions differ only in that.
 pub fn signature<'a>(name: &str, types: impl IntoIterator<Item = &'a CqlType>) -> String {
     let types: Vec<String> = types.into_iter().map(|ty| ty.freeze().to_string()).collect();
     format!("{name}({})", types.join(", "))

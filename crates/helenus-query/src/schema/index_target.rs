@@ -1,8 +1,8 @@
-//! What an index is on.
+//! Targets of indexes.
 
 use helenus_cql::types::{CqlType, NativeType};
 
-/// `system_schema.indexes.kind`.
+/// The kind of an index in `system_schema.indexes.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
     Keys,
@@ -11,7 +11,7 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
-    /// As `system_schema.indexes` shows it.
+    /// Returns the name in `system_schema.indexes`.
     pub fn name(self) -> &'static str {
         match self {
             IndexKind::Keys => "KEYS",
@@ -27,10 +27,10 @@ impl IndexKind {
     }
 }
 
-/// What of a column an index holds (Cassandra's `IndexTarget.Type`).
+/// The indexed part of a column (Cassandra's `IndexTarget.Type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexTargetKind {
-    /// The value of a column that is no collection.
+    /// The value of a column that is not a collection.
     Simple,
     Values,
     Keys,
@@ -47,7 +47,7 @@ impl IndexTargetKind {
         IndexTargetKind::Full,
     ];
 
-    /// The modifier around the column in an index's `target` option; empty for a simple one.
+    /// Returns the function around the column in an index's `target` option. Empty for a simple target.
     pub fn name(self) -> &'static str {
         match self {
             IndexTargetKind::Simple => "",
@@ -62,7 +62,7 @@ impl IndexTargetKind {
         IndexTargetKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The type of what stands in an index on a column of this type.
+    /// Returns the type of the indexed values, for a column of this type.
     pub fn indexed_type(self, column: &CqlType) -> &CqlType {
         match (column, self) {
             (CqlType::Map { key, .. }, IndexTargetKind::Keys) => key,
@@ -75,14 +75,14 @@ impl IndexTargetKind {
     }
 }
 
-/// The column that an index is on, and what of it.
+/// The indexed column and the part of it that is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexTarget {
     pub column: String,
     pub kind: IndexTargetKind,
 }
 
-/// Whether values are text, which analyzers take.
+/// Returns true if the values are text, which analyzers accept.
 pub fn is_text(ty: &CqlType) -> bool {
     matches!(ty, CqlType::Native(NativeType::Text | NativeType::Ascii))
 }

@@ -8,36 +8,36 @@ use uuid::Uuid;
 
 use super::{Index, Table, UserAggregate, UserFunction};
 
-/// A keyspace and what it holds.
+/// A keyspace with its tables, types and functions.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     pub name: String,
-    /// Tells the keyspace apart from those that had its name before and after. `None` if a version without such ids has created it, and
-    /// for keyspaces of the server.
+    /// An id that distinguishes the keyspace from earlier and later ones of the same name. `None` for keyspaces of the server, and if an
+    /// older version without such ids created it.
     pub id: Option<Uuid>,
     pub replication: Replication,
-    /// When false, writes are acknowledged from memory.
+    /// False if writes are acknowledged before they are durable.
     pub durable_writes: bool,
-    /// True for `system_virtual_schema`, `system_views` and whatever else is computed, not stored.
+    /// True for `system_virtual_schema`, `system_views` and all other keyspaces whose rows are computed.
     pub is_virtual: bool,
     pub types: BTreeMap<String, Arc<UserType>>,
     /// Tables and materialized views, by name.
     pub tables: BTreeMap<String, Arc<Table>>,
-    /// By their signatures: [`UserFunction::signature`].
+    /// Functions by signature ([`UserFunction::signature`]).
     pub functions: BTreeMap<String, Arc<UserFunction>>,
-    /// By their signatures, none of which is a function's.
+    /// Aggregates by signature. No function has the same signature.
     pub aggregates: BTreeMap<String, Arc<UserAggregate>>,
 }
 
-/// Replication as it was declared: the strategy's class (short name) and its options, shown back to drivers.
-/// One owner serves each partition whatever is declared here; drivers use it to route.
+/// The declared replication: the short name of the strategy's class and its options, as drivers see them. Each partition has one owner,
+/// whatever is declared. Drivers use the replication for routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replication {
     /// `SimpleStrategy`, `NetworkTopologyStrategy` or `LocalStrategy`.
     pub class: String,
-    /// `replication_factor` or a factor for each data centre.
+    /// The option `replication_factor`, or a factor for each data centre.
     pub options: BTreeMap<String, String>,
-    /// How many replicas each row would have, in all data centres.
+    /// Number of declared replicas of a row, in all data centres.
     pub replicas: i32,
 }
 
@@ -45,7 +45,7 @@ impl Replication {
     pub fn new(class: String, options: BTreeMap<String, String>) -> Replication {
         let replicas = match class.as_str() {
             "SimpleStrategy" | "NetworkTopologyStrategy" => {
-                // Of `3/1` one is transient.
+                // The number after the slash is that of transient replicas: `3/1` is three replicas, one of them transient.
                 let factor = |text: &String| text.split('/').next()?.parse::<i32>().ok();
                 options.values().filter_map(factor).sum()
             }
@@ -60,7 +60,7 @@ impl Replication {
 }
 
 impl Keyspace {
-    /// The index of that name and the table that it is on; index names are unique in a keyspace.
+    /// Returns the index of that name, with its table. Index names are unique in a keyspace.
     pub fn index(&self, name: &str) -> Option<(&Arc<Table>, &Arc<Index>)> {
         self.tables.values().find_map(|table| {
             table

@@ -1,7 +1,7 @@
-//! The schema: keyspaces, tables, columns, indexes, user types. A [`Schema`] is an immutable snapshot; DDL
-//! builds the next one, and the engine swaps it in.
+//! The schema: keyspaces, tables, columns, indexes, user types. A [`Schema`] is an immutable snapshot. DDL builds the next one, and the
+//! engine replaces the current one by it.
 //!
-//! Names are stored as CQL compares them: folded to lower case unless they were quoted.
+//! Names are stored as CQL compares them: in lower case unless they were quoted.
 
 pub(crate) mod column;
 pub(crate) mod compact_storage;
@@ -41,33 +41,33 @@ pub use snapshot::{Snapshot, Snapshots};
 pub use table::{Compact, EntryTable, Index, Table, TableBuilder, TableKind, View};
 pub use table_options::TableOptions;
 
-/// A snapshot of every keyspace that a node knows.
+/// A snapshot of all keyspaces.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// What drivers compare for schema agreement; changes with every DDL statement.
+    /// The version that drivers compare for schema agreement. It changes with every DDL statement.
     pub version: Uuid,
-    /// Counts the changes on this node; cheap to compare when a prepared statement checks that it is still current.
+    /// Number of changes on this node. A prepared statement compares it to check cheaply that it is still current.
     pub generation: u64,
-    /// The version of the document that it was read from or written to; 0 if there is none yet.
+    /// Version of the document that the schema was read from or written to. 0 if there is none yet.
     pub document_version: u64,
-    /// The number that the next table takes in stored keys.
+    /// The number of the next table in stored keys.
     pub next_table_number: u32,
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
-    /// The roles there are, and what they may do.
+    /// Roles and their permissions.
     pub access: Arc<Roles>,
-    /// Tables as they were.
+    /// Snapshots of tables.
     pub snapshots: Arc<Snapshots>,
-    /// How it is written down.
+    /// The stored form of this schema.
     pub journal: Arc<Journal>,
 }
 
 impl Schema {
-    /// The keyspace of that name, system and virtual keyspaces included.
+    /// Returns the keyspace of that name, which may be a system or virtual keyspace.
     pub fn keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
         self.keyspaces.get(name)
     }
 
-    /// The keyspace of that name, or Cassandra's error for statements on it.
+    /// Returns the keyspace of that name, or Cassandra's error for statements on it.
     pub fn require_keyspace(&self, name: &str) -> Result<&Arc<Keyspace>, CqlError> {
         self.keyspace(name)
             .ok_or_else(|| CqlError::invalid(format!("keyspace {name} does not exist")))
@@ -77,8 +77,7 @@ impl Schema {
         self.keyspace(keyspace)?.tables.get(table)
     }
 
-    /// The table (or materialized view) that a statement reads or writes, with the errors of Cassandra's
-    /// `Schema.validateTable`.
+    /// Returns the table or materialized view of a statement, or the error of Cassandra's `Schema.validateTable`.
     pub fn require_table(&self, keyspace: &str, table: &str) -> Result<&Arc<Table>, CqlError> {
         let keyspace = self.require_keyspace(keyspace)?;
         if table.is_empty() {
@@ -90,10 +89,10 @@ impl Schema {
             .ok_or_else(|| CqlError::invalid(format!("table {table} does not exist")))
     }
 
-    /// The snapshot of that tag and keyspace.
+    /// Returns the snapshot of that tag and keyspace.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such snapshot.
     pub(crate) fn require_snapshot(&self, tag: &str, keyspace: &str) -> Result<&Arc<Snapshot>, CqlError> {
         let snapshot = self.snapshots.get(&(tag.to_owned(), keyspace.to_owned()));
         snapshot.ok_or_else(|| {
@@ -103,7 +102,8 @@ impl Schema {
         })
     }
 
-    /// The table as it is today; or, if it was dropped, as its newest snapshot has it. With the keyspace that it is in. `None` if neither is there.
+    /// Returns the current version of the table, with its keyspace. If the table was dropped, the version in its newest snapshot is
+    /// returned. `None` if there is neither.
     pub(crate) fn last_known(&self, table: &Table) -> Option<(&Arc<Keyspace>, &Arc<Table>)> {
         let has_table = |keyspace: &Keyspace| {
             let known = keyspace.tables.get(&table.name);
@@ -122,12 +122,12 @@ impl Schema {
         Some((keyspace, keyspace.tables.get(&table.name)?))
     }
 
-    /// True if the keyspace of that name is the one that had that id at an earlier time.
+    /// Returns true if the keyspace of that name still has the id that it had at an earlier time.
     pub(crate) fn is_same_keyspace(&self, name: &str, id: Option<Uuid>) -> bool {
         self.keyspace(name).is_some_and(|keyspace| keyspace.id == id)
     }
 
-    /// The indexes and views that lack rows which were there before them.
+    /// Returns the indexes and views that still lack rows which existed before them.
     pub fn unbuilt(&self) -> Vec<Derivation> {
         let mut unbuilt = Vec::new();
         for table in self.stored_tables() {
@@ -143,7 +143,7 @@ impl Schema {
         unbuilt
     }
 
-    /// Every table whose rows lie in the store.
+    /// Returns all tables whose rows are in the store.
     pub fn stored_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.keyspaces
             .values()
@@ -151,7 +151,8 @@ impl Schema {
             .filter(|table| table.kind != TableKind::Virtual)
     }
 
-    /// Every table whose rows no compaction may sweep: those that are there, and those that snapshots have in the tablets of today.
+    /// Returns all tables whose rows no compaction may sweep: the current ones, and those in snapshots whose rows are in the current
+    /// tablets.
     pub fn kept_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let snapshots = self.snapshots.values();
         let snapshots = snapshots.filter(|snapshot| snapshot.pinned.is_none());
@@ -159,7 +160,7 @@ impl Schema {
             .chain(snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values()))
     }
 
-    /// The index whose hidden table has that number, and the table that it is on.
+    /// Returns the index whose hidden table has that number, with its base table.
     pub fn index_of_hidden_table(&self, number: u32) -> Option<(&Arc<Table>, &Arc<Index>)> {
         self.stored_tables().find_map(|table| {
             let mut indexes = table.indexes.iter();
@@ -168,7 +169,7 @@ impl Schema {
         })
     }
 
-    /// Every table that has an origin, of those that are there and of those that snapshots have.
+    /// Returns all tables with an origin, among the current tables and those in snapshots.
     pub fn branches(&self) -> impl Iterator<Item = &Arc<Table>> {
         let of_snapshots = self.snapshots.values();
         let of_snapshots = of_snapshots.flat_map(|snapshot| snapshot.keyspace.tables.values());
@@ -177,24 +178,24 @@ impl Schema {
             .filter(|table| table.origin.is_some())
     }
 
-    /// True if a table has an origin.
+    /// Returns true if any table has an origin.
     pub fn has_origins(&self) -> bool {
         self.branches().next().is_some()
     }
 
-    /// True if an index holds its entries in the order of their values.
+    /// Returns true if any index has its entries in the order of their values.
     pub fn has_ordered_indexes(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
         indexes.any(|index| index.order.is_some())
     }
 
-    /// True if an index holds its entries in posting lists.
+    /// Returns true if any index has its entries in posting lists.
     pub fn has_posting_lists(&self) -> bool {
         let mut indexes = self.stored_tables().flat_map(|table| &table.indexes);
         indexes.any(|index| index.has_posting_lists)
     }
 
-    /// True if a vector has more dimensions than binaries before format 14 of the schema can read.
+    /// Returns true if any vector has more dimensions than binaries before format 14 of the schema can read.
     pub fn has_wide_vectors(&self) -> bool {
         let columns = self.stored_tables().flat_map(|table| &table.columns);
         let is_wide = |ty: &CqlType| ty.holds_wide_vector();
@@ -212,7 +213,7 @@ impl Schema {
         columns.map(|column| &column.ty).any(is_wide) || self.keyspaces.values().any(of_keyspace)
     }
 
-    /// True if an index is on values whose tuples or user types may end with nulls.
+    /// Returns true if any indexed values have tuples or user types that may end with nulls.
     pub fn has_indexes_without_trailing_nulls(&self) -> bool {
         let mut tables = self.stored_tables();
         tables.any(|table| {
@@ -221,12 +222,12 @@ impl Schema {
         })
     }
 
-    /// True if a column of a table or view is masked.
+    /// Returns true if any column of a table or view is masked.
     pub fn has_masks(&self) -> bool {
         self.stored_tables().any(|table| table.is_masked())
     }
 
-    /// True if a keyspace has functions or aggregates of users.
+    /// Returns true if any keyspace has user-defined functions or aggregates.
     pub fn has_functions(&self) -> bool {
         let has_any =
             |keyspace: &Arc<Keyspace>| !(keyspace.functions.is_empty() && keyspace.aggregates.is_empty());
@@ -235,14 +236,14 @@ impl Schema {
 }
 
 impl Schema {
-    /// This schema with a keyspace put in place of the one of its name.
+    /// Returns a copy of the schema in which the keyspace is added, or replaces that of the same name.
     pub(crate) fn with_keyspace(&self, keyspace: Keyspace) -> Schema {
         let mut schema = self.clone();
         schema.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
         schema
     }
 
-    /// This schema with a table put in place of the one of its name.
+    /// Returns a copy of the schema in which the table is added, or replaces that of the same name.
     pub(crate) fn with_table(&self, table: Table) -> Schema {
         let mut schema = self.clone();
         if let Some(keyspace) = self.keyspace(&table.keyspace) {

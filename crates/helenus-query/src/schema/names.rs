@@ -1,10 +1,10 @@
-//! Names of keyspaces and tables: those of the server, and which ones may be given.
+//! Names of keyspaces and tables: those of the server, and those that clients may choose.
 
 use std::sync::Arc;
 
 use super::{Schema, Table};
 
-/// Keyspaces that belong to the server.
+/// Returns true if the keyspace belongs to the server.
 pub(crate) fn is_system_name(keyspace: &str) -> bool {
     const SYSTEM: [&str; 7] = [
         "system",
@@ -18,17 +18,17 @@ pub(crate) fn is_system_name(keyspace: &str) -> bool {
     SYSTEM.contains(&keyspace)
 }
 
-/// The keyspaces of the server that Cassandra replicates: their replication is an operator's choice.
+/// Returns true for the server's keyspaces that Cassandra replicates. Operators may choose their replication.
 pub(crate) fn is_replicated_system_name(keyspace: &str) -> bool {
     ["system_auth", "system_distributed", "system_traces"].contains(&keyspace)
 }
 
-/// True for the keyspaces that are virtual in Cassandra too: they stand in `system_virtual_schema`, not in `system_schema`.
+/// Returns true for keyspaces that are virtual in Cassandra too. They are listed in `system_virtual_schema`, not in `system_schema`.
 pub(crate) fn is_virtual_keyspace(keyspace: &str) -> bool {
     ["system_views", "system_virtual_schema"].contains(&keyspace)
 }
 
-/// True for a name of 1 to `len_max` characters that are letters, digits or underscores.
+/// Returns true if a name has 1 to `len_max` characters, all of them letters, digits or underscores.
 pub(crate) fn is_valid_name(name: &str, len_max: usize) -> bool {
     (1..=len_max).contains(&name.len())
         && name
@@ -36,13 +36,13 @@ pub(crate) fn is_valid_name(name: &str, len_max: usize) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Longest name of a keyspace, a table or an index.
+/// Maximum length of the name of a keyspace, and of a column with a storage-attached index.
 pub(crate) const NAME_LEN_MAX: usize = 48;
 
-/// Longest name of a table (what a file name leaves of 255 bytes).
+/// Maximum length of a table's name, which Cassandra derives from the 255 bytes of a file name.
 pub(crate) const TABLE_NAME_LEN_MAX: usize = 222;
 
-/// The views on a table.
+/// Returns the views of a table.
 pub(crate) fn views_of<'a>(schema: &'a Schema, base: &'a Table) -> impl Iterator<Item = &'a Arc<Table>> {
     base.views
         .iter()

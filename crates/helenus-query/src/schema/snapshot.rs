@@ -1,9 +1,8 @@
-//! Snapshots: tables as they were at some time. No byte is copied for them. There are two kinds:
+//! Snapshots: tables as of an earlier time. They copy no data. There are two kinds:
 //!
-//! - What TRUNCATE, DROP and a restore leave behind. The rows stay where they lie, under the numbers that the tables had: a table that is
-//!   truncated takes a new number anyway, and one that is dropped leaves its own behind. While the snapshot is there, compaction does not
-//!   sweep its rows.
-//! - Of tables in use, as `nodetool snapshot` takes them. The files of all tablets are pinned as they were at that moment.
+//! - Snapshots that TRUNCATE, DROP and a restore take. The rows stay in place, under the old numbers of the tables. A truncated table takes
+//!   a new number anyway, and a dropped one no longer uses its number. As long as the snapshot exists, compaction does not sweep its rows.
+//! - Snapshots of tables in use, as `nodetool snapshot` takes them. The files of all tablets are pinned at a consistent cut.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,26 +12,26 @@ use helenus_tablet::PinnedTablet;
 
 use super::{Keyspace, Table};
 
-/// The snapshots that there are, by tag and keyspace.
+/// All snapshots, by tag and keyspace.
 pub type Snapshots = BTreeMap<(String, String), Arc<Snapshot>>;
 
-/// Tables of a keyspace as they were at some time, with their indexes and views.
+/// Tables of a keyspace as of an earlier time, with their indexes and views.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Its name, as Cassandra forms those of snapshots that it takes itself: `truncated-<milliseconds>-<table>`.
+    /// The snapshot's name. Automatic snapshots have names like Cassandra's: `truncated-<milliseconds>-<table>`.
     pub tag: String,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the snapshot, in milliseconds since the Unix epoch.
     pub taken_ms: i64,
-    /// When it is removed; never without.
+    /// Time at which the snapshot is removed. `None` if it does not expire.
     pub expires_ms: Option<i64>,
-    /// The tablets as they were, of a snapshot of tables in use.
+    /// The pinned tablets of a snapshot of tables in use. `None` for the other kind.
     pub pinned: Option<Arc<[PinnedTablet]>>,
-    /// The keyspace as it was, with the tables that the snapshot has, and the types and functions that these need.
+    /// The keyspace as of that time, with the snapshot's tables and the types and functions that they need.
     pub keyspace: Arc<Keyspace>,
 }
 
 impl Snapshot {
-    /// What finds it among others.
+    /// Returns the key in [`Snapshots`].
     pub fn key(&self) -> (String, String) {
         (self.tag.clone(), self.keyspace.name.clone())
     }
@@ -41,12 +40,13 @@ impl Snapshot {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 
-    /// Its tables without views, which come with their base tables.
+    /// Returns the tables that are not views. Views come with their base tables.
     pub fn base_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.keyspace.tables.values().filter(|table| !table.is_view())
     }
 
-    /// The views of one of its tables. They are found by the base that they name, since a schema that was read may not have linked them.
+    /// Returns the views of a table of the snapshot. They are found by the name of their base table, because tables and views of a schema
+    /// that was read may not be linked.
     pub fn views_of<'s>(&'s self, base: &'s Table) -> impl Iterator<Item = &'s Arc<Table>> {
         let is_of = |view: &&Arc<Table>| {
             view.view
@@ -58,7 +58,7 @@ impl Snapshot {
 }
 
 impl Keyspace {
-    /// The keyspace with some of its tables, and of its types and functions those that these tables need.
+    /// Returns the keyspace with the given tables only, and with the types and functions that they need.
     pub(crate) fn narrowed_to(&self, tables: Vec<Arc<Table>>) -> Keyspace {
         let masks = |signature: &String| {
             tables

@@ -1,4 +1,4 @@
-//! Tables and columns.
+//! Tables, their indexes and views.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -18,29 +18,29 @@ use crate::schema::column::DroppedColumn;
 use crate::schema::index_target::{IndexKind, IndexTarget, is_text};
 use crate::schema::{Column, ColumnKind, Expression, signature};
 
-/// Where a table's rows come from.
+/// The source of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
     /// An ordinary table.
     Stored,
-    /// A materialized view, kept by its base table's writes.
+    /// A materialized view, which its base table's writes maintain.
     View,
-    /// The hidden table behind an index: never seen by name in CQL.
+    /// The hidden table of an index, which CQL cannot name.
     Index,
-    /// Computed by [`crate::engine::system`] when it is read.
+    /// A table whose rows [`crate::engine::system`] computes when they are read.
     Virtual,
 }
 
-/// A table, a materialized view, the hidden table of an index, or a virtual table. What every request looks at comes first: where there
-/// are thousands of tables, no cache holds them all, and each line of one that is looked at is fetched from memory.
+/// A table, a materialized view, the hidden table of an index, or a virtual table. The fields that every request needs come first. With
+/// thousands of tables, no cache holds them all, and each cache line that a request touches is fetched from memory.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Table {
-    /// The prefix of the table's keys in the store; DROP and TRUNCATE leave the old number behind.
+    /// The prefix of the table's keys in the store. TRUNCATE assigns a new number. Numbers are never reused.
     pub number: TableId,
     pub kind: TableKind,
     pub is_counter: bool,
-    /// Its partitions may be asked for only so often; the rates are among the options, which requests have no need of otherwise.
+    /// True if the table limits the request rate of its partitions. The rates are in `options`, which most requests need not touch.
     pub is_rate_limited: bool,
     pub partition_key_count: usize,
     pub clustering_count: usize,
@@ -48,36 +48,36 @@ pub struct Table {
     pub indexes: Vec<Arc<Index>>,
     /// Names of the views on this table, in its keyspace.
     pub views: Vec<String>,
-    /// In the order of `SELECT *`: partition key, clustering, then static and then regular columns by name. A compact table may have
-    /// hidden ones among them ([`Table::is_hidden`]).
+    /// Columns in the order of `SELECT *`: partition key, clustering, then static and then regular columns by name. A compact table may
+    /// have hidden columns among them ([`Table::is_hidden`]).
     pub columns: Vec<Arc<Column>>,
-    /// How this table's keys are laid out.
+    /// The layout of the table's keys.
     pub layout: KeyLayout,
     pub keyspace: String,
-    /// Set if it was made WITH COMPACT STORAGE.
+    /// The shape of a table created WITH COMPACT STORAGE. `None` for others.
     pub compact: Option<Compact>,
-    /// How its cells are read.
+    /// Rules for reading the table's cells.
     pub cell_rules: CellRules,
     pub name: String,
-    /// The id that drivers and tools see; a new one for every CREATE.
+    /// The id that drivers and tools see. Every CREATE assigns a new one.
     pub id: Uuid,
-    /// Tells the table apart from earlier ones, if the statement that created it chose the id. `None` if the id is of the table alone.
+    /// An id that distinguishes the table from earlier ones, if the CREATE statement chose `id`. `None` if `id` itself is unique.
     pub incarnation: Option<Uuid>,
     pub options: TableOptions,
-    /// The id that the next added column takes.
+    /// The id of the next added column.
     pub next_column_id: ColumnId,
     pub dropped_columns: BTreeMap<String, DroppedColumn>,
-    /// Set for materialized views.
+    /// The view's definition. `None` if the table is not a materialized view.
     pub view: Option<Arc<View>>,
-    /// Where the rows lie with which it began, if it is a branch of another table.
+    /// The place of the rows with which the table began. `None` if it is not a branch of another table.
     pub origin: Option<Arc<TableOrigin>>,
-    /// The origin's rows are being copied under its own number; then it has no origin any more.
+    /// True while the origin's rows are being copied under the table's own number. Afterwards it has no origin any more.
     pub adopts_origin: bool,
     by_name: HashMap<String, usize>,
     by_id: HashMap<ColumnId, usize>,
 }
 
-/// What a new [`Table`] is made of; [`TableBuilder::build`] sorts the columns and derives the rest.
+/// The parts of a new [`Table`]. [`TableBuilder::build`] sorts the columns and derives the rest.
 #[derive(Clone, Debug)]
 pub struct TableBuilder {
     pub keyspace: String,
@@ -88,7 +88,7 @@ pub struct TableBuilder {
     pub kind: TableKind,
     pub compact: Option<Compact>,
     pub options: TableOptions,
-    /// In any order; positions of key columns are in [`Column::position`].
+    /// Columns in any order. [`Column::position`] has the positions of key columns.
     pub columns: Vec<Column>,
     pub next_column_id: ColumnId,
     pub dropped_columns: BTreeMap<String, DroppedColumn>,
@@ -153,8 +153,8 @@ impl TableBuilder {
     }
 }
 
-/// The order of columns in `SELECT *`: by their bytes, of which Cassandra takes the first eight for one signed number
-/// (`ColumnIdentifier.compareTo`), so that names which begin beyond ASCII come first.
+/// Compares names in the order of columns in `SELECT *`. Cassandra compares the first eight bytes as one signed number
+/// (`ColumnIdentifier.compareTo`), so names that begin with a non-ASCII character come first.
 fn compare_names(a: &str, b: &str) -> Ordering {
     let prefix = |name: &str| {
         let mut bytes = [0; 8];
@@ -169,7 +169,7 @@ fn compare_names(a: &str, b: &str) -> Ordering {
 }
 
 impl Table {
-    /// What this table is made of, to change and build anew.
+    /// Returns the parts of this table, to change them and to build it again.
     pub fn to_builder(&self) -> TableBuilder {
         TableBuilder {
             keyspace: self.keyspace.clone(),
@@ -212,17 +212,18 @@ impl Table {
         &self.columns[self.partition_key_count + self.clustering_count + self.static_count..]
     }
 
-    /// True if both are the same table, perhaps at different times. Tables that were created one after the other under one name are not.
+    /// Returns true if both are the same table, perhaps at different times. Two tables that were created one after the other under one name
+    /// are not the same.
     pub fn is_same_as(&self, other: &Table) -> bool {
         self.id == other.id && self.incarnation == other.incarnation
     }
 
-    /// True if a column has a mask.
+    /// Returns true if any column has a mask.
     pub fn is_masked(&self) -> bool {
         self.columns.iter().any(|column| column.mask.is_some())
     }
 
-    /// True if a column's mask calls the function of that signature.
+    /// Returns true if any column's mask calls the function of that signature.
     pub(crate) fn is_masked_by(&self, keyspace: &str, function: &str) -> bool {
         self.columns.iter().any(|column| {
             let mask = column.mask.as_deref().filter(|mask| mask.keyspace == keyspace);
@@ -237,33 +238,33 @@ impl Table {
         self.static_count > 0
     }
 
-    /// The column of that name, hidden or not, and its place in [`Table::columns`].
+    /// Returns the column of that name, hidden or not, with its index in [`Table::columns`].
     pub fn column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
         let at = *self.by_name.get(name)?;
         Some((at, self.columns.get(at)?))
     }
 
-    /// The place in [`Table::columns`] of the column whose cells carry that id; none if it was dropped.
+    /// Returns the column whose cells have that id, with its index in [`Table::columns`]. `None` if it was dropped.
     pub fn column_by_id(&self, id: ColumnId) -> Option<(usize, &Arc<Column>)> {
         let at = *self.by_id.get(&id)?;
         Some((at, self.columns.get(at)?))
     }
 
-    /// The ids of columns that the table once had.
+    /// Returns the ids of dropped columns.
     fn gone_column_ids(&self) -> impl Iterator<Item = ColumnId> {
         (0..self.next_column_id.0)
             .map(ColumnId)
             .filter(|id| !self.by_id.contains_key(id))
     }
 
-    /// Of columns that came back, those written before.
+    /// Returns the ids of columns that were dropped and added again, with the times of the drop. Cells up to these times are deleted.
     fn older_cells(&self) -> impl Iterator<Item = (ColumnId, i64)> {
         self.dropped_columns
             .values()
             .filter_map(|dropped| Some((self.column(&dropped.name)?.1.id, dropped.dropped_time_us)))
     }
 
-    /// The columns of many cells whose paths can be equal in other bytes, with the type of their paths.
+    /// Returns the multi-cell columns in which equal paths can have different bytes, with the types of their paths.
     fn alike_paths(&self) -> Vec<(ColumnId, CqlType)> {
         let path_type = |column: &Arc<Column>| match &column.ty {
             CqlType::Set { element: path, .. } | CqlType::Map { key: path, .. }
@@ -281,8 +282,8 @@ impl Table {
         CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
     }
 
-    /// The cells that nobody will ever read: unlike the unreadable ones of a column that is gone, those that were written after it was
-    /// dropped, which are seen should it come back.
+    /// Returns the rules for cells that a compaction may drop, because no read will ever return them. Unlike [`Table::cell_rules`], they
+    /// keep cells that were written to a column after it was dropped. These become visible if the column is added again.
     pub fn purgeable_cells(&self) -> CellRules {
         let time = |id: ColumnId| {
             let mut known = self.dropped_columns.values();
@@ -294,7 +295,7 @@ impl Table {
         CellRules::new(gone.chain(self.older_cells()).collect(), self.alike_paths())
     }
 
-    /// The numbers of the table and its indexes that have an origin, with that.
+    /// Returns the numbers of the table and its indexes that have an origin, with that origin.
     pub fn origins(&self) -> Vec<(u32, Arc<TableOrigin>)> {
         let own = self.origin.is_some().then_some(self);
         let indexes = own
@@ -310,83 +311,84 @@ impl Table {
         self.kind == TableKind::View
     }
 
-    /// True if its writes must also be brought into indexes or views.
+    /// Returns true if the table's writes must maintain indexes or views.
     pub fn has_derived_tables(&self) -> bool {
         !self.indexes.is_empty() || !self.views.is_empty()
     }
 
-    /// `keyspace.table`, as messages show it.
+    /// Returns `keyspace.table`, as messages show it.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
     }
 
-    /// `keyspace."Table"`: the same with quotes where CQL needs them.
+    /// Returns `keyspace.table` with quotes where CQL needs them.
     pub fn cql_name(&self) -> String {
         quote_qualified(&self.keyspace, &self.name)
     }
 }
 
 impl IndexTarget {
-    /// Whether the column is one of text.
+    /// Returns true if the column holds text.
     pub fn is_on_text(&self, base: &Table) -> bool {
         base.column(&self.column)
             .is_some_and(|(_, column)| is_text(&column.ty))
     }
 
-    /// True if tuples or user types in the column may end with nulls, which entries leave out.
+    /// Returns true if the column may hold tuples or user types that end with nulls. Entries omit these nulls.
     pub fn may_have_trailing_nulls(&self, base: &Table) -> bool {
         base.column(&self.column)
             .is_some_and(|(_, column)| may_have_trailing_nulls(&column.ty))
     }
 }
 
-/// Makes the hidden table of an index on a target of a base table, by the index's name and the hidden table's number and id.
+/// A function that makes the hidden table of an index. It takes the base table, the index's name and target, and the hidden table's number
+/// and id.
 pub type EntryTable = fn(&Table, &str, &IndexTarget, TableId, Uuid) -> Result<Table, CqlError>;
 
-/// A secondary index. Its entries lie in a hidden table keyed by the indexed value; see `docs/data-layout.md`.
+/// A secondary index. Its entries are rows of a hidden table that is keyed by the indexed value. See `docs/data-layout.md`.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub name: String,
     pub kind: IndexKind,
-    /// As declared, `target` and (for custom ones) `class_name` included.
+    /// The declared options, including `target` and, for custom indexes, `class_name`.
     pub options: BTreeMap<String, String>,
     pub target: IndexTarget,
-    /// The hidden table: partition key is the indexed value, clustering is the base row's token-less primary key.
+    /// The hidden table. Its partition key is the indexed value, and its clustering is the base row's primary key without the token.
     pub table: Arc<Table>,
-    /// Whether the column holds text.
+    /// True if the column holds text.
     pub is_on_text: bool,
-    /// The type in whose order the entries lie on the ring; none if they lie by the hash of the value.
+    /// The type by whose order the entries are placed on the ring. `None` if they are placed by the hash of the value.
     pub order: Option<CqlType>,
-    /// Whether the entries lie in lists of vectors that are near to each other, with the vectors; see `index/posting_lists`.
+    /// True if the entries are in posting lists: lists of vectors that are near to each other, with the vectors. See `index/posting_lists`.
     pub has_posting_lists: bool,
-    /// False while it is being built on rows that were there before it; reads don't use it until then.
+    /// False while rows that existed before the index are being indexed. Reads do not use the index until then.
     pub is_complete: bool,
-    /// True if a binary wrote the entries that left nulls at the end of tuples and user types in them. Such an index is not complete: it is
-    /// built again, once the schema says that all nodes write entries of the present form.
+    /// True if an older binary wrote entries that contain trailing nulls of tuples and user types. Such an index is not complete. It is
+    /// rebuilt once the schema shows that all nodes write entries of the current form.
     pub has_old_entries: bool,
 }
 
-/// What makes a table a materialized view.
+/// The definition of a materialized view.
 #[derive(Clone, Debug)]
 pub struct View {
     pub base_table: String,
     pub base_table_id: Uuid,
     pub include_all_columns: bool,
-    /// The WHERE clause as CQL that can be parsed.
+    /// The WHERE clause, as parsable CQL.
     pub where_clause: String,
-    /// What it asks of the view's key columns, by their places in the view.
+    /// The conditions of the WHERE clause on the view's key columns. Their indexes are those in the view.
     pub filter: Vec<Expression>,
-    /// False while the rows that were there before it are brought in; reads don't find all of them until then.
+    /// False while rows that existed before the view are being added. Reads do not find all of them until then.
     pub is_built: bool,
 }
 
 /// The shape of a compact table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compact {
-    /// Declared with a partition key alone. The other columns that were declared are static, and hidden ones stand for the rows that
-    /// Thrift might have added: a clustering column and a value.
+    /// Declared with a partition key alone. The other declared columns are static. A hidden clustering column and a hidden value column
+    /// stand for rows that Thrift might have added.
     Static,
-    /// Declared with clustering columns, and with one other column at most. Where there was none, a hidden one of the type `empty`
-    /// takes its place. The last clustering columns of a row may have no value, if there are several.
+    /// Declared with clustering columns and at most one other column. If there was no other column, a hidden one of type `empty` takes its
+    /// place. If there are several clustering columns, the last ones of a row may have no value.
     Dense,
 }

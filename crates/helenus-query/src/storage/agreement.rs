@@ -1,4 +1,4 @@
-//! Agreement of all nodes on the documents that they have loaded.
+//! Agreement of all nodes on the loaded documents.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use helenus_row::TableId;
 use crate::cluster::{Backoff, Cluster, Node, Versions};
 use crate::storage::ExecutionContext;
 
-/// Returns when every node that takes part serves by the documents that this node has loaded. What could not be found out in time is told in
-/// warnings: a node looks by itself every now and then.
+/// Waits until every node uses the documents that this node has loaded. Returns a warning for each node that did not confirm this in time.
+/// Such a node finds the documents by itself later, because nodes poll for changes.
 pub(crate) async fn await_schema_agreement(context: &ExecutionContext) -> Result<Vec<String>, CqlError> {
     ask_all_to_load(context, false).await
 }
 
-/// Returns when no write is under way on any node that was planned against a schema before the one that this node has: all that are keep
-/// its indexes and views.
+/// Waits until all writes, on all nodes, are planned against this node's schema or a newer one. From then on all writes maintain its
+/// indexes and views.
 pub(crate) async fn await_old_writes(context: &ExecutionContext) -> Result<(), CqlError> {
     context.writes.drained().await;
     match ask_all_to_load(context, true).await?.pop() {
@@ -32,7 +32,7 @@ pub(crate) async fn ask_all_to_load(
     let Some(cluster) = context.cluster() else {
         return Ok(Vec::new());
     };
-    // A node that joined before the documents were written may have read the old ones; it stands in the view then.
+    // A node that joined before the documents were written may have read the old ones. The refreshed view contains such nodes.
     cluster.refresh().await;
     let versions = context.versions();
     let others = cluster.nodes().into_iter().map(|node| node.host_id);
@@ -41,7 +41,7 @@ pub(crate) async fn ask_all_to_load(
     Ok(join_all(asked).await.into_iter().flatten().collect())
 }
 
-/// Tries until the node has loaded the documents or has left.
+/// Retries until the node has loaded the documents or has left the cluster. Returns a warning if neither happens before the deadline.
 pub(crate) async fn ask_to_load(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -66,7 +66,7 @@ pub(crate) async fn ask_to_load(
     }
 }
 
-/// Makes the table one of those that have headers, durably and on every node, before its first header is written.
+/// Adds the table to the tables with partition headers, durably and on every node. Called before its first header is written.
 pub(crate) async fn add_header_table(context: &ExecutionContext, table: TableId) -> Result<(), CqlError> {
     let headers = &context.headers;
     if headers.agreed.load().contains(&table.0) {

@@ -1,4 +1,4 @@
-//! What execution needs of the node.
+//! The parts of the node that execution needs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,10 +26,10 @@ use crate::limits::partition_rates::PartitionRates;
 use crate::schema::Schema;
 use crate::trace::Traces;
 
-/// The store, the schema, the clocks, the locks, the other nodes and the limits: what reads and writes of rows stand on.
+/// The basis of reads and writes of rows: the store, the schema, the clocks, the locks, the other nodes and the limits.
 pub struct ExecutionContext {
     pub(crate) store: Arc<Store>,
-    /// Replaced as a whole when settings change.
+    /// The limits. They are replaced as a whole when settings change.
     pub(crate) limits: ArcSwap<Limits>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timestamps: TimestampSource,
@@ -37,49 +37,49 @@ pub struct ExecutionContext {
     pub(crate) live_tables: Arc<LiveTables>,
     pub(crate) headers: Arc<HeaderTables>,
     pub(crate) locks: PartitionLocks,
-    /// Of requests that asked to be traced.
+    /// Traces of requests for which clients turned tracing on.
     pub(crate) traces: Arc<Traces>,
-    /// Latencies and what reads meet.
+    /// Latencies and statistics of reads.
     pub(crate) figures: Arc<Figures>,
-    /// The statements of clients that run now.
+    /// Clients' running statements.
     pub(crate) running: RunningStatements,
-    /// How often partitions of tables with a limit are asked for.
+    /// Request rates of partitions of tables with a limit.
     pub(crate) partition_rates: PartitionRates,
-    /// The memory that clients' requests and answers hold.
+    /// Memory that clients' requests and answers hold.
     pub(crate) client_memory: Arc<ClientMemory>,
-    /// The memory that answers may take.
+    /// Memory for answers.
     pub(crate) answers: Arc<ResultMemory>,
     pub(crate) writes: SchemaEpochs,
-    /// Wakes those who wait for a newer schema.
+    /// Wakes tasks that wait for a newer schema.
     pub(crate) installed: Notify,
-    /// Index entries that stand for nothing.
+    /// Counts of stale index entries.
     pub(crate) stale: Arc<StaleCounts>,
-    /// Indexes and views that are being built here.
+    /// Indexes and views that this node builds.
     pub(crate) backfills: Backfills,
-    /// The directories of indexes on vectors.
+    /// Directories of vector indexes.
     pub(crate) posting_lists: PostingLists,
-    /// Set once the node is one of several.
+    /// The cluster. Not set if the node is alone.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
-    /// One for each part of a whole-table aggregate that may be read at a time.
+    /// One permit for each part of whole-table aggregates that may be read concurrently.
     pub(crate) scan_permits: Arc<Semaphore>,
-    /// The memory that an open time of the past takes. `None` of today.
+    /// Memory that an opened earlier time takes. `None` for the current time.
     pub(crate) past_memory: Option<OwnedSemaphorePermit>,
 }
 
 impl ExecutionContext {
-    /// The cluster that the node is in.
+    /// Returns the node's cluster. `None` if the node is alone.
     pub(crate) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
         self.cluster.get()
     }
 
-    /// True of the owner of a token, and of a node that is alone.
+    /// Returns true if this node owns the token. A node that is alone owns all tokens.
     pub(crate) fn owns(&self, token: i64) -> bool {
         self.cluster()
             .is_none_or(|cluster| cluster.owner(token) == Owner::Here)
     }
 
-    /// What reads of the past stand on: other tablets and tables, and a time that stands still. Nothing is written there.
+    /// Returns a context for reads as of an earlier time. It has other tablets and tables, and a stopped clock. Nothing is written there.
     pub(crate) fn of_past(
         &self,
         store: Arc<Store>,
@@ -113,27 +113,27 @@ impl ExecutionContext {
         }
     }
 
-    /// The limits that hold now.
+    /// Returns the current limits.
     pub(crate) fn limits(&self) -> arc_swap::Guard<Arc<Limits>> {
         self.limits.load()
     }
 
-    /// When a request that begins now is given up.
+    /// Returns the deadline of a request that begins now.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.limits().request_timeout
     }
 
-    /// Today's schema.
+    /// Returns the current schema.
     pub(crate) fn schema(&self) -> Arc<Schema> {
         self.schema.load_full()
     }
 
-    /// The next write timestamp of the node, in microseconds.
+    /// Returns the next write timestamp of the node, in microseconds.
     pub(crate) fn next_timestamp_us(&self) -> i64 {
         self.timestamps.next_us(self.clock.as_ref())
     }
 
-    /// The versions of the documents that are loaded.
+    /// Returns the versions of the loaded documents.
     pub(crate) fn versions(&self) -> Versions {
         Versions {
             schema: self.schema().document_version,
@@ -141,11 +141,11 @@ impl ExecutionContext {
         }
     }
 
-    /// Locks every partition given, to read what is then written, or to date what is written. What is read of partitions that are locked alone
-    /// must be read through the locks ([`super::read::ReadView`]), since writes to them may be pending.
+    /// Locks every given partition, to read before a write, or to assign a timestamp to a write. Writes to a partition that is locked alone
+    /// may be pending, so it must be read through the locks ([`super::read::ReadView`]).
     ///
     /// # Errors
-    /// A lock was not to be had within the store's write timeout.
+    /// A lock was not available within the store's write timeout.
     pub(crate) async fn lock_partitions(
         &self,
         partitions: impl IntoIterator<Item = LockRequest>,

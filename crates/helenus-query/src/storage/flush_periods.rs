@@ -1,5 +1,5 @@
-//! `memtable_flush_period_in_ms`: flushes the tablets that have held rows of such a table in memory for so long. Memtables belong to tablets,
-//! so that rows of other tables are flushed with them.
+//! `memtable_flush_period_in_ms`: flushes tablets whose memory has held rows of such a table for that period. Memtables belong to tablets,
+//! so rows of other tables are flushed too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use super::ExecutionContext;
 use crate::schema::Schema;
 
-/// How often tablets are looked at: a quarter of the shortest period, within these bounds.
+/// Bounds of the interval between two checks of the tablets, which is a quarter of the shortest period.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// The tables that are flushed by time.
+/// The tables with a flush period.
 type Periods = Vec<(TableId, Duration)>;
 
-/// Follows the tables of the schema as long as the node runs.
+/// Starts the periodic flushes. They follow changes of the schema and end with the node.
 pub(crate) fn begin(context: &Arc<ExecutionContext>) {
     tokio::spawn(run(Arc::downgrade(context)));
 }
@@ -71,15 +71,15 @@ fn interval(periods: &[(TableId, Duration)]) -> Duration {
     })
 }
 
-/// Since when tablets have held rows of tables in memory.
+/// Times since which tablets have held rows of tables in memory.
 #[derive(Debug, Default)]
 struct Unflushed {
     since: HashMap<(u32, TableId), Instant>,
 }
 
 impl Unflushed {
-    /// True if rows of a table would else be in the tablet's memory for longer than their period when it is looked at again; it then has to be
-    /// flushed.
+    /// Returns true if the tablet must be flushed now. Otherwise its memory would hold rows of a table beyond their period before the next
+    /// check.
     fn is_due(
         &mut self,
         tablet: u32,

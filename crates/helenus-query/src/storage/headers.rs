@@ -1,4 +1,4 @@
-//! Which tables have ever had a partition header. Reads of the others skip the header's look-up.
+//! The tables that have ever had a partition header. Reads of other tables skip the lookup of the header.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::failure::store_error;
 /// Name of the document in the store.
 pub(crate) const DOCUMENT: &str = "header-tables";
 
-/// The set, kept as a small document beside the tablets. It only grows; a table's id is never used again.
+/// The set of tables, stored as a small document beside the tablets. It only grows, because a table's id is never used again.
 #[derive(Debug, Default)]
 pub struct HeaderTables {
     tables: ArcSwap<BTreeSet<u32>>,
-    /// Those that every node is known to know, so that headers may be written.
+    /// The tables that every node has in its set, so that headers may be written.
     pub(super) agreed: ArcSwap<BTreeSet<u32>>,
     version: AtomicU64,
     changing: Mutex<()>,
@@ -56,17 +56,17 @@ impl HeaderTables {
         Ok(())
     }
 
-    /// The numbers of all tables whose partitions may have one.
+    /// Returns the numbers of all tables whose partitions may have a header.
     pub fn all(&self) -> Vec<u32> {
         self.tables.load().iter().copied().collect()
     }
 
-    /// The version of the document that is loaded.
+    /// Returns the version of the loaded document.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// True if a partition of the table may have a header.
+    /// Returns true if a partition of the table may have a header.
     pub fn contains(&self, table: TableId) -> bool {
         self.tables.load().contains(&table.0)
     }
@@ -89,7 +89,7 @@ impl HeaderTables {
                     self.version.store(version, Ordering::Release);
                     return Ok(());
                 }
-                // Another node has added a table.
+                // Another node added a table concurrently.
                 Err(StoreError::MetaConflict(_)) => self.read(store).await?,
                 Err(error) => return Err(store_error(error)),
             }

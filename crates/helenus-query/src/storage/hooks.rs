@@ -1,4 +1,4 @@
-//! What the store asks about rows: how they merge, and what a compaction may forget.
+//! The store's hooks for rows: how rows merge, and what a compaction may drop.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,30 +15,31 @@ use helenus_tablet::{
 use super::{HeaderTables, PartitionThresholds};
 use crate::schema::{Schema, Table, TableOptions};
 
-/// Tombstones are kept this long whatever is below, so that a write that is still under way with an older timestamp
-/// stays deleted.
+/// Minimum seconds that a compaction keeps a tombstone, whatever it covers. A write with an older timestamp that is still running is then
+/// deleted too.
 const PURGE_GRACE_S: i64 = 10;
 
-/// For so long after a deletion a write that arrives late and is older stays deleted, in a table whose `gc_grace_seconds` is Cassandra's default.
+/// Seconds after a deletion during which late writes with older timestamps are still deleted, if the table's `gc_grace_seconds` is
+/// Cassandra's default.
 const LATE_WINDOW_S: i64 = 600;
 
-/// Numbers from here on are the node's own, as that of the batch log: no client writes there.
+/// Table numbers from here on are the node's own, such as that of the batch log. Clients do not write to these tables.
 const RESERVED: u32 = 0xFFFF_FF00;
 
-/// The entries of an indexed value that the row cache keeps together.
+/// Limits of an indexed value's entries that the row cache keeps as one piece.
 const KEPT_VALUE: KeptPartition = KeptPartition {
     rows_max: 12,
     bytes_max: 4 << 10,
     dead_rows_max: 12,
 };
-/// The same of a posting list. One that was split is full of dead rows for a while.
+/// Limits of a posting list that the row cache keeps as one piece. After a split, a list has many dead rows for a while.
 const KEPT_LIST: KeptPartition = KeptPartition {
     rows_max: 512,
     bytes_max: 1 << 20,
     dead_rows_max: 100_000,
 };
 
-/// What a compaction asks of a table.
+/// Properties of a table that a compaction needs.
 #[derive(Clone, Debug, Default)]
 struct LiveTable {
     rules: CellRules,
@@ -50,7 +51,7 @@ impl LiveTable {
     fn of(table: &Table) -> LiveTable {
         LiveTable {
             rules: table.purgeable_cells(),
-            // Nobody but the node writes to a view.
+            // Only the node writes to a view, so there are no late writes.
             late_window_s: if table.is_view() {
                 0
             } else {
@@ -68,30 +69,30 @@ fn late_window_s(options: &TableOptions) -> i64 {
     }
 }
 
-/// The tables that exist, each with what it says of its cells: compaction sweeps the rows of any other
-/// table and the cells of those columns. Unknown until the schema is read, and then nothing is swept.
+/// The existing tables, with the properties that a compaction needs. A compaction sweeps the rows of all other tables and the cells of
+/// dropped columns. Before the schema is loaded, the tables are unknown and nothing is swept.
 #[derive(Debug, Default)]
 pub struct LiveTables {
     known: ArcSwap<Option<KnownTables>>,
-    /// A table keeps its rows out of the row cache.
+    /// True if some table keeps its rows out of the row cache.
     has_uncached: AtomicBool,
-    /// Tables have gone since that was asked.
+    /// True if tables were dropped since the last call of `take_gone`.
     has_gone: AtomicBool,
 }
 
 #[derive(Debug)]
 struct KnownTables {
     tables: HashMap<TableId, LiveTable>,
-    /// The hidden tables of indexes, and how large the partitions may be of which the row cache keeps all rows.
+    /// The hidden tables of indexes, each with the limits of the partitions that the row cache keeps as one piece.
     indexes: HashMap<TableId, KeptPartition>,
-    /// Those whose rows are kept out of the row cache.
+    /// The tables whose rows are kept out of the row cache.
     uncached: HashSet<TableId>,
-    /// Tables of this number and above are made by schemas that are newer than the one known.
+    /// The first table number that this schema has not assigned. Tables from this number on belong to newer schemas.
     next_number: u32,
 }
 
 impl LiveTables {
-    /// Replaces the set by the tables of a schema and of its snapshots, and the hidden tables of their indexes.
+    /// Replaces the set by the tables of a schema and its snapshots, with the hidden tables of their indexes.
     pub fn set(&self, schema: &Schema) {
         let of_index = |table: &Table| LiveTable {
             late_window_s: 0,
@@ -130,17 +131,17 @@ impl LiveTables {
         self.has_uncached.store(has_uncached, Ordering::Release);
     }
 
-    /// True if tables have gone since the last call.
+    /// Returns true if tables were dropped since the last call.
     pub(crate) fn take_gone(&self) -> bool {
         self.has_gone.swap(false, Ordering::AcqRel)
     }
 
-    /// True if the rows of a table may be swept.
+    /// Returns true if the table is known to be dropped, so that its rows may be swept.
     pub(crate) fn is_gone(&self, table: TableId) -> bool {
         table.0 < RESERVED && self.get(table).is_none()
     }
 
-    /// True if the row at `key` may be kept in the row cache.
+    /// Returns true if the row at `key` may be kept in the row cache.
     fn caches_row(&self, key: &[u8]) -> bool {
         if !self.has_uncached.load(Ordering::Acquire) {
             return true;
@@ -157,12 +158,13 @@ impl LiveTables {
         known.as_ref().as_ref()?.indexes.get(&table).copied()
     }
 
-    /// The table, unless it is known to be gone.
+    /// Returns the table. `None` if it is known to be dropped.
     fn get(&self, table: TableId) -> Option<LiveTable> {
         LiveTables::of(self.known.load().as_ref().as_ref(), table)
     }
 
-    /// The same of what was known. What is not known to be there is kept as Cassandra's defaults have it, and may have an origin.
+    /// Returns the table as of the given knowledge. `None` if it was dropped. A table that is not known yet gets Cassandra's defaults, and
+    /// may have an origin.
     fn of(known: Option<&KnownTables>, table: TableId) -> Option<LiveTable> {
         match known {
             Some(known) if table.0 < known.next_number => known.tables.get(&table).cloned(),
@@ -184,7 +186,7 @@ impl LiveTables {
         }
     }
 
-    /// The table as a compaction sees it, for whose beginning it is given whether the table had an origin then.
+    /// Returns the table's state for a compaction. `had_origin` is true if the table had an origin when the compaction began.
     fn state(&self, table: TableId, had_origin: bool) -> TableState {
         self.get(table)
             .map_or(TableState::Gone, |table| TableState::Live {
@@ -196,7 +198,7 @@ impl LiveTables {
     }
 }
 
-/// The data model, plugged into the store.
+/// The data model, as the store calls it.
 #[derive(Debug)]
 pub struct RowHooks {
     pub live_tables: Arc<LiveTables>,
@@ -205,7 +207,7 @@ pub struct RowHooks {
 }
 
 impl RowHooks {
-    /// For tools that read a store without its schema: rows merge, and compactions sweep no table.
+    /// Returns hooks for tools that read a store without its schema: rows merge, and compactions sweep no table.
     pub fn without_schema() -> Arc<RowHooks> {
         Arc::new(RowHooks {
             live_tables: Arc::default(),
@@ -252,7 +254,7 @@ impl DataModel for RowHooks {
     }
 
     fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
-        // A header deletes. What cannot be understood may be anything.
+        // A header only deletes, so it has no oldest time. A row that cannot be decoded may contain anything, so it counts as alive.
         self.oldest_us(key, operand).unwrap_or(Some(i64::MIN)).is_some()
     }
 
@@ -293,7 +295,7 @@ impl DataModel for RowHooks {
     }
 
     fn archives_of_origin(&self, key: &[u8], origin: &[u8]) -> Option<ArchiveKeys> {
-        // The branch is known to have headers if its origin had any.
+        // If the origin had headers, the branch is in the set of tables with headers too.
         let has_headers = self.headers.contains(table_of(key)?);
         let header = has_headers.then(|| archive::archive_key(&key::header_of(origin).ok()?).ok());
         Some(ArchiveKeys {
@@ -331,7 +333,7 @@ impl DataModel for RowHooks {
             newer: Arc::new(move |table| newer(table.0)),
         };
         let live_tables = self.live_tables.clone();
-        // A table that adopts its origin may have got rows since, which `newer` does not know.
+        // A table that stops sharing its origin may have received rows since the compaction began. `newer` does not know these rows.
         let before = live_tables.known.load_full();
         let tables: TableStates = Box::new(move |table| {
             let had_origin =
@@ -342,12 +344,12 @@ impl DataModel for RowHooks {
     }
 }
 
-/// What the store is told of a key or a row that can't be understood.
+/// Returns the store's error for a key or a row that cannot be decoded.
 fn damaged(error: impl std::fmt::Display) -> DataModelError {
     DataModelError(error.to_string())
 }
 
-/// The table that a stored key, or the beginning of one, belongs to.
+/// Returns the table of a stored key, or of the beginning of one.
 pub(crate) fn table_of(key: &[u8]) -> Option<TableId> {
     let number = key.first_chunk()?;
     Some(TableId(u32::from_be_bytes(*number)))

@@ -1,7 +1,8 @@
-//! Partition locks: whoever reads before it writes (lightweight transactions, counters, index maintenance) holds
-//! its partitions' locks in between, and then leaves what it writes to the next one as pending ([`super::pending`]). Blind writes share the
-//! locks until they are durable: what has a timestamp already and is not yet to be read would be hidden under a condition that was tested
-//! without it.
+//! Partition locks. A request that reads before it writes (lightweight transactions, counters, index maintenance) holds its partitions'
+//! locks in between. Then it leaves its writes to the next holder as pending ([`super::pending`]).
+//!
+//! Blind writes hold shared locks until they are durable. Otherwise a condition could be tested without a write that already has a
+//! timestamp. The conditional write would then hide that write.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::hooks::table_of;
 use super::pending::{PendingWrite, PendingWrites};
 use crate::trace;
 
-/// Locks are striped: two partitions may share one, which costs waiting and nothing else.
+/// Number of stripes. Two partitions may share a stripe, which only costs waiting.
 const STRIPES: usize = 4096;
 
 /// The locks of a node.
@@ -34,7 +35,7 @@ pub(super) struct Stripe {
     pub pending: PendingWrites,
 }
 
-/// The number of each partition's stripe.
+/// The function from partitions to stripes.
 #[derive(Clone, Default)]
 struct StripeNumbers(std::collections::hash_map::RandomState);
 
@@ -44,48 +45,49 @@ impl StripeNumbers {
     }
 }
 
-/// How a partition is locked.
+/// The mode of a partition's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Nobody else writes to it.
+    /// Exclusive: no other request writes to the partition.
     Alone,
-    /// Others that share it may write to it.
+    /// Shared: other holders of a shared lock may write to the partition.
     Shared,
 }
 
-/// A partition and how it is to be locked.
+/// A partition's table and token, and the mode of its lock.
 pub type LockRequest = (TableId, i64, Access);
 
-/// Held locks; released when dropped.
+/// Held locks. They are released when the guard is dropped.
 pub struct PartitionGuard {
-    /// Most writes are to one partition.
+    /// The shared locks. Most writes are to one partition.
     _shared: SmallVec<[OwnedRwLockReadGuard<()>; 1]>,
-    /// `None` if no partition is locked alone.
+    /// The exclusive locks. `None` if no partition is locked alone.
     pub(super) alone: Option<Arc<AloneLocks>>,
-    /// In a cluster, the tablets that were open once the locks were held: what is read under them may be written to these only.
+    /// The tablets that were open once the locks were held. Writes that follow from reads under the locks may go to these tablets only.
+    /// `None` if the node is alone.
     pub(super) tablets: Option<OpenTablets>,
 }
 
 impl PartitionGuard {
-    /// Where a write goes that follows from what was read under these locks ([`helenus_tablet::WriteBatch::tablets`]).
+    /// Returns the tablets for a write that follows from reads under these locks ([`helenus_tablet::WriteBatch::tablets`]).
     pub fn tablets(&self) -> Option<OpenTablets> {
         self.tablets.clone()
     }
 }
 
-/// Locks that no one else shares.
+/// Exclusive locks.
 pub(super) struct AloneLocks {
-    /// By number, in ascending order.
+    /// The locked stripes, in ascending order of their numbers.
     pub stripes: SmallVec<[(usize, Arc<Stripe>); 1]>,
     numbers: StripeNumbers,
-    /// Empty once the locks have been released.
+    /// The guards of the locks. Empty once the locks have been released.
     pub held: Mutex<SmallVec<[OwnedRwLockWriteGuard<()>; 1]>>,
-    /// The newest pending writes when the locks were taken.
+    /// The newest pending write of each stripe when the locks were taken.
     pub follows: SmallVec<[Arc<PendingWrite>; 1]>,
 }
 
 impl AloneLocks {
-    /// The place among the stripes of the one of an operation's partition, if that is locked.
+    /// Returns the index in `stripes` for an operation's partition. `None` if the partition is not locked.
     pub fn place_of(&self, op: &Op) -> Option<usize> {
         let number = self.numbers.of(table_of(&op.key)?, op.token);
         self.stripes
@@ -104,11 +106,11 @@ impl Default for PartitionLocks {
 }
 
 impl PartitionLocks {
-    /// Like [`PartitionLocks::lock`], but waits no longer than that, where there is a limit: the holder may be waiting for an object
-    /// store that does not answer.
+    /// Locks like [`PartitionLocks::lock`], but waits no longer than `longest`, if given. The holder may be waiting for an object store
+    /// that does not answer.
     ///
     /// # Errors
-    /// Cassandra's, of lightweight transactions that are in each other's way.
+    /// A write timeout, as Cassandra returns for contending lightweight transactions.
     pub(super) async fn lock_within(
         &self,
         partitions: impl IntoIterator<Item = LockRequest>,
@@ -131,11 +133,11 @@ impl PartitionLocks {
         })
     }
 
-    /// Locks every partition given, in an order that can't deadlock.
+    /// Locks every given partition, in an order that cannot deadlock.
     pub async fn lock(&self, partitions: impl IntoIterator<Item = LockRequest>) -> PartitionGuard {
         let stripe = |(table, token, access): LockRequest| (self.numbers.of(table, token), access);
         let mut wanted: SmallVec<[(usize, Access); 4]> = partitions.into_iter().map(stripe).collect();
-        // A stripe that is wanted both ways is taken alone, which comes first.
+        // A stripe that is wanted in both modes is locked alone, because `Alone` sorts first.
         wanted.sort_unstable();
         wanted.dedup_by_key(|(at, _)| *at);
         let (mut shared, mut held, mut stripes) = (SmallVec::new(), SmallVec::new(), SmallVec::new());

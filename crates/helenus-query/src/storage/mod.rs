@@ -1,5 +1,6 @@
-//! What reads and writes of rows stand on ([`ExecutionContext`]): the store and what its rows are, read back with every deletion applied,
-//! wherever they are; partition locks, pending writes, partition headers and the schema epochs of writes. SlateDB is out of sight.
+//! The layer below reads and writes of rows ([`ExecutionContext`]). It has the store and the meaning of its rows, and reads rows of any
+//! node with all deletions applied. It also has partition locks, pending writes, partition headers and the schema epochs of writes. Other
+//! layers do not see the storage engine.
 
 pub(crate) mod agreement;
 pub(crate) mod context;

@@ -1,5 +1,5 @@
-//! Partitions that are large or full of tombstones, found while SSTables are written (`guardPartitionThreshold` of Cassandra's
-//! `SortedTableWriter`). As there, a partition is measured by what the one SSTable gets of it.
+//! Measures partitions while SSTables are written, to find those that are large or full of tombstones (`guardPartitionThreshold` of
+//! Cassandra's `SortedTableWriter`). As in Cassandra, only the part of a partition that goes into the SSTable counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use helenus_row::{archive, key, tombstones};
 use helenus_tablet::PartitionMeter;
 
-/// A partition of which an SSTable has more than it should.
+/// A partition whose part in an SSTable is beyond a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MeasuredPartition {
-    /// The beginning of its keys.
+    /// The common prefix of the partition's keys.
     pub prefix: Bytes,
     pub bytes: u64,
     pub tombstones: u64,
@@ -19,9 +19,9 @@ pub(crate) struct MeasuredPartition {
 
 type Report = Box<dyn Fn(&MeasuredPartition) + Send + Sync>;
 
-/// From when on partitions are reported, and to whom.
+/// The thresholds, and the function that receives partitions beyond them.
 pub(crate) struct PartitionThresholds {
-    /// More than that is reported; [`PartitionThresholds::OFF`] if nothing is.
+    /// Bytes beyond which a partition is reported. [`PartitionThresholds::OFF`] if the size does not matter.
     bytes: AtomicU64,
     tombstones: AtomicU64,
     report: OnceLock<Report>,
@@ -48,10 +48,10 @@ impl std::fmt::Debug for PartitionThresholds {
 }
 
 impl PartitionThresholds {
-    /// No threshold.
+    /// Value of a threshold that is off.
     const OFF: u64 = u64::MAX;
 
-    /// Sets both thresholds; none if nothing is to be reported.
+    /// Sets both thresholds. `None` turns a threshold off.
     pub fn set(&self, bytes: Option<u64>, tombstones: Option<u64>) {
         self.bytes
             .store(bytes.unwrap_or(PartitionThresholds::OFF), Ordering::Relaxed);
@@ -59,14 +59,14 @@ impl PartitionThresholds {
             .store(tombstones.unwrap_or(PartitionThresholds::OFF), Ordering::Relaxed);
     }
 
-    /// Sets to whom partitions are reported. Done once.
+    /// Sets the function that receives partitions beyond a threshold. Called once.
     pub fn report_to(&self, report: impl Fn(&MeasuredPartition) + Send + Sync + 'static) {
         if self.report.set(Box::new(report)).is_err() {
             tracing::error!("partitions are reported already");
         }
     }
 
-    /// A meter for an SSTable that is about to be written, if there is a threshold.
+    /// Returns a meter for a new SSTable. `None` if both thresholds are off.
     pub fn meter(self: &Arc<Self>) -> Option<Box<dyn PartitionMeter>> {
         let bytes_max = self.bytes.load(Ordering::Relaxed);
         let tombstones_max = self.tombstones.load(Ordering::Relaxed);
@@ -88,14 +88,14 @@ struct Meter {
     thresholds: Arc<PartitionThresholds>,
     bytes_max: u64,
     tombstones_max: u64,
-    /// Of the partition that is being measured; empty before the first.
+    /// Key prefix of the current partition. Empty before the first one.
     prefix: Vec<u8>,
     bytes: u64,
     tombstones: u64,
 }
 
 impl Meter {
-    /// Reports the partition, if it is beyond a threshold.
+    /// Reports the current partition if it is beyond a threshold, and resets the counts.
     fn leave_partition(&mut self) {
         let is_beyond = self.bytes > self.bytes_max || self.tombstones > self.tombstones_max;
         if let Some(report) = self.thresholds.report.get().filter(|_| is_beyond) {
@@ -111,7 +111,7 @@ impl Meter {
 
     fn count_tombstones(&mut self, key: &[u8], value: &Bytes) {
         let counted = key::key_kind(key).map(|kind| tombstones::count(kind, value));
-        // What can't be understood is told of by those who read it.
+        // Readers report entries that cannot be decoded.
         if let Ok(Ok(count)) = counted {
             self.tombstones += count;
         }

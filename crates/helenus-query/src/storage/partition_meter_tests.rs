@@ -12,7 +12,7 @@ fn row(partition: &[u8], clustering: &[u8]) -> Bytes {
     key::row_key(TABLE, 1, partition, clustering)
 }
 
-/// What is reported of these entries.
+/// Returns the reports for these entries.
 fn reported(
     bytes: Option<u64>,
     tombstones: Option<u64>,

@@ -1,4 +1,4 @@
-//! Scans of one partition, with what is pending there.
+//! Scans of one partition, with its pending writes.
 
 use std::iter::Peekable;
 
@@ -8,19 +8,19 @@ use super::pending::over;
 use super::reads::TabletScan;
 use crate::failure::ExecutionError;
 
-/// Stored rows merged with pending operands.
+/// A scan of stored rows, merged with pending operands.
 pub(crate) struct PartitionScan {
     stored: TabletScan,
-    /// The stored row that comes next, once it is known.
+    /// The next stored row. `None` if it has not been read yet.
     ahead: Option<(Bytes, Bytes)>,
-    /// In the order of the scan.
+    /// Pending operands, in the order of the scan.
     pending: Peekable<std::vec::IntoIter<(Bytes, Bytes)>>,
     has_pending: bool,
     reversed: bool,
 }
 
 impl PartitionScan {
-    /// `pending` is in ascending order, `stored` goes the way of the scan.
+    /// Returns a scan. `pending` is in ascending order, `stored` in the direction of the scan.
     pub fn new(stored: TabletScan, mut pending: Vec<(Bytes, Bytes)>, reversed: bool) -> PartitionScan {
         if reversed {
             pending.reverse();
@@ -34,7 +34,7 @@ impl PartitionScan {
         }
     }
 
-    /// The next key and merged row.
+    /// Returns the next key and merged row.
     ///
     /// # Errors
     /// See [`TabletScan::next`].
@@ -59,12 +59,13 @@ impl PartitionScan {
         Ok(Some((key, row)))
     }
 
-    /// False if it means nothing that the row that was given last is dead. What is pending must not have later scans skip it.
+    /// Returns true as long as [`PartitionScan::mark_dead`] has an effect. With pending writes it has none, because later scans must not
+    /// skip these rows.
     pub fn is_at_dead_front(&self) -> bool {
         !self.has_pending && self.stored.is_at_dead_front()
     }
 
-    /// The row that was given last is dead, whatever the time.
+    /// Marks the last row as dead, whatever the time.
     pub fn mark_dead(&mut self) {
         if !self.has_pending {
             self.stored.mark_dead();

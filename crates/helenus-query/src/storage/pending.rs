@@ -1,21 +1,24 @@
-//! Writes that were computed under the locks of their partitions and are not durable yet, as the next ones that lock the partitions see them.
+//! Pending writes: they were computed under the locks of their partitions and are not durable yet. The next requests that lock the
+//! partitions see them.
 //!
-//! Reads that precede a write (of conditions, counters, indexes, views, list elements) see the store and, above it, what pending writes will have
-//! made of it. Otherwise one partition would take one such write for each wait for the log. No other read sees a pending write.
+//! Reads that precede a write (of conditions, counters, indexes, views, list elements) see the store with the pending writes applied.
+//! Otherwise each such write to a partition would wait until the log has synced the one before. No other read sees a pending write.
 //!
 //! Invariants:
-//! - A write is *published* while its partitions are locked, and the locks are released once it has been queued in the log, or published if it
-//!   must wait for other tablets first. So writes to a partition are published in the order in which they are computed.
-//! - A write is queued after those that it follows from, the newest ones that were pending in its partitions when these were locked. So the
+//! - A write is *published* while its partitions are locked. The locks are released once the write has been queued in the log. If it must
+//!   wait for other tablets first, they are released once it is published. So writes to a partition are published in the order in which
+//!   they are computed.
+//! - A write follows from the newest writes that were pending in its partitions when these were locked, and is queued after them. So the
 //!   order of records in the log is the order of computing.
-//! - If a write fails, all that follow from it fail: the log refuses those that are queued ([`helenus_tablet::WriteTurn`]), and one that was never
-//!   queued has no place from which another one could follow. Nothing of a refused write is done.
-//! - What a request answers without writing (a condition that does not hold, an error about a list) is sent only once what it has read is
+//! - If a write fails, all that follow from it fail: the log refuses those that are queued ([`helenus_tablet::WriteTurn`]), and a write
+//!   that was never queued has no place from which another one could follow. A refused write has no effect.
+//! - A request that writes nothing (its condition does not hold, or a list operation fails) is answered only once everything it has read is
 //!   durable.
-//! - Pending changes are looked up before the store. One that becomes durable in between is merged twice, which is merging it once.
+//! - Pending changes are looked up before the store. A change that becomes durable in between is merged twice, which has the same result as
+//!   merging it once.
 //!
-//! Blind writes publish nothing and follow from nothing. They share the locks until they are durable, so none is pending while a partition is
-//! locked alone.
+//! Blind writes publish nothing and follow from nothing. They hold shared locks until they are durable, so none is pending while a
+//! partition is locked alone.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -31,16 +34,16 @@ use tokio::sync::watch;
 
 use crate::rows::{corrupt, corrupt_key};
 
-/// How far a write has come.
+/// The progress of a write.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Computed,
     Queued(WritePlace),
-    /// It has been applied, or never will be. `None` if it was never queued.
+    /// The write has been applied, or never will be. `None` if it was never queued.
     Ended(Option<WritePlace>),
 }
 
-/// A write, for those that follow from it.
+/// A write, as seen by the writes that follow from it.
 #[derive(Debug)]
 pub(super) struct PendingWrite(watch::Sender<Stage>);
 
@@ -63,7 +66,8 @@ impl PendingWrite {
         });
     }
 
-    /// The place from which others follow; one that no log has if there is none, or not yet.
+    /// Returns the place in the log from which other writes follow. [`WritePlace::NOWHERE`] if the write is not queued yet, or never will
+    /// be.
     pub fn place(&self) -> WritePlace {
         match *self.0.borrow() {
             Stage::Queued(place) | Stage::Ended(Some(place)) => place,
@@ -71,7 +75,7 @@ impl PendingWrite {
         }
     }
 
-    /// True if the write is still to be queued.
+    /// Returns true if the write has not been queued yet.
     pub fn is_coming(&self) -> bool {
         matches!(*self.0.borrow(), Stage::Computed)
     }
@@ -87,12 +91,12 @@ impl PendingWrite {
     }
 
     async fn wait_for(&self, is_reached: impl FnMut(&Stage) -> bool) {
-        // The sender is this write's own.
+        // Waiting cannot fail, because this write holds the sender.
         let _ = self.0.subscribe().wait_for(is_reached).await;
     }
 }
 
-/// What a key's pending writes come to, and the newest of them.
+/// The merged operands of a key's pending writes, and the newest of these writes.
 struct PendingChange {
     operand: Bytes,
     newest: Arc<PendingWrite>,
@@ -109,17 +113,17 @@ struct Changes {
 pub(super) struct PendingWrites(Mutex<Changes>);
 
 impl PendingWrites {
-    /// The newest pending write, which follows from all others.
+    /// Returns the newest pending write, which follows from all others. `None` if no write is pending.
     pub fn newest(&self) -> Option<Arc<PendingWrite>> {
         self.0.lock().newest.clone()
     }
 
-    /// The merge operand of a key; `None` if nothing is pending there.
+    /// Returns the merge operand of a key. `None` if no write to it is pending.
     pub fn operand(&self, key: &[u8]) -> Option<Bytes> {
         Some(self.0.lock().by_key.get(key)?.operand.clone())
     }
 
-    /// The merge operands of a range of keys, in ascending order.
+    /// Returns the merge operands of a range of keys, in ascending order.
     pub fn operands(&self, range: &ByteRange) -> Vec<(Bytes, Bytes)> {
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let start = Bound::Included(range.start.as_ref());
@@ -133,7 +137,7 @@ impl PendingWrites {
             .collect()
     }
 
-    /// Adds what a write does to a key.
+    /// Adds the operand of a write for one key.
     ///
     /// # Errors
     /// The operand is damaged.
@@ -151,7 +155,7 @@ impl PendingWrites {
         Ok(())
     }
 
-    /// Removes a write that has ended, which has changed `keys`. What later ones have merged with it stays with them.
+    /// Removes a write that has ended and that changed `keys`. Where a later write was merged with it, the merged operand stays.
     pub fn remove<'k>(&self, write: &Arc<PendingWrite>, keys: impl Iterator<Item = &'k Bytes>) {
         let mut changes = self.0.lock();
         for key in keys {
@@ -164,7 +168,7 @@ impl PendingWrites {
     }
 }
 
-/// A row with what is pending of it.
+/// Returns a row with a pending operand applied.
 ///
 /// # Errors
 /// The row or the operand is damaged.

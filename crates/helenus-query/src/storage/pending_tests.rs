@@ -34,7 +34,7 @@ async fn the_next_sees_what_is_pending_until_it_ends() {
     assert_eq!(guard.pending_operand(&first.key), Some(first.operand.clone()));
     let next = guard.publish(std::slice::from_ref(&second)).unwrap().unwrap();
     guard.unlock();
-    // The first one has ended: what it wrote stays with the second.
+    // The first write has ended. Its operand stays merged with that of the second.
     drop(turn);
     let guard = alone(&locks, &[7]).await;
     let both = over(&first.key, Some(&first.operand), &second.operand).unwrap();
@@ -73,7 +73,7 @@ async fn partitions_that_are_not_locked_alone_publish_nothing() {
     let next = alone(&locks, &[7]).await;
     assert!(next.pending_operand(&writes[0].key).is_some());
     assert_eq!(next.pending_operand(&writes[1].key), None);
-    // What shares a partition keeps others from having it alone.
+    // A shared lock keeps other requests from locking the partition alone.
     let waits = locks.lock([(TABLE, 8, Access::Alone)]);
     assert!(futures::FutureExt::now_or_never(waits).is_none());
 }

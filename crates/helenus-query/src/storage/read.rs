@@ -1,9 +1,9 @@
-//! Reading rows with every deletion applied: the partition's and the ranges' in its header, the row's own, and
-//! what time has taken. Points here, slices of a partition in [`rows`], ranges of tokens in [`range`].
+//! Reads of rows with every deletion applied: those of the partition and of ranges in the header, the row's own, and expiry. Single rows
+//! are read here, slices of a partition in [`rows`], ranges of tokens in [`range`].
 //!
 //! A request that reads before it writes sees pending writes too ([`ReadView`]).
 //!
-//! A table that never had a partition header ([`super::HeaderTables`]) costs no look-up for it.
+//! A table that never had a partition header ([`super::HeaderTables`]) needs no lookup of headers.
 
 #[path = "read_range.rs"]
 pub(crate) mod range;
@@ -33,11 +33,11 @@ pub use range::{FoundPartition, RangeCursor};
 pub use range_reversed::ReversedRangeCursor;
 pub use rows::RowCursor;
 
-/// What is read: the store, or the store with the pending writes of locked partitions ([`super::pending`]).
+/// The source of reads: the store, or the store with the pending writes of locked partitions ([`super::pending`]).
 #[derive(Clone, Copy)]
 pub struct ReadView<'v> {
     context: &'v ExecutionContext,
-    /// The locks under which is read.
+    /// The locks under which the request reads. `None` if it holds none.
     guard: Option<&'v PartitionGuard>,
 }
 
@@ -54,7 +54,7 @@ impl<'v> From<&'v Arc<ExecutionContext>> for ReadView<'v> {
 }
 
 impl<'v> ReadView<'v> {
-    /// What is read under locks, if there are any.
+    /// Returns the source of reads under the given locks.
     pub fn under(context: &'v ExecutionContext, guard: Option<&'v Arc<PartitionGuard>>) -> ReadView<'v> {
         ReadView {
             context,
@@ -74,7 +74,7 @@ async fn get(view: ReadView<'_>, token: i64, key: &[u8]) -> Result<Option<Bytes>
 async fn get_stored(context: &ExecutionContext, token: i64, key: &[u8]) -> Result<Option<Bytes>, CqlError> {
     match context.cluster() {
         None => match reads::get_here(context, token, key).await {
-            // What waits lies apart, so that the futures of reads from memory stay small.
+            // The waiting path is boxed, so that the futures of reads from memory stay small.
             Err(ExecutionError::NotOwned) if context.store.is_read_only() => {
                 Box::pin(reads::get_refreshed(context, token, key)).await
             }
@@ -84,7 +84,7 @@ async fn get_stored(context: &ExecutionContext, token: i64, key: &[u8]) -> Resul
     }
 }
 
-/// A scan of keys of one partition.
+/// Returns a scan of keys within one partition.
 async fn scan_partition(
     view: ReadView<'_>,
     token: i64,
@@ -115,13 +115,14 @@ async fn scan_stored(
         None => reads::scan_here(context, &range).await.map(TabletScan::Local),
         Some(cluster) => {
             let scan = reads::scan(context, cluster.as_ref(), &range).await?;
-            // A single token stays whole however often its tablet is split.
+            // A single token is never divided, however often its tablet is split.
             scan.ok_or(ExecutionError::NotOwned)
         }
     }
 }
 
-/// All rows of a partition with a prefix of keys in one piece, if this node owns it and the row cache keeps it ([`Tablet::kept_partition`]).
+/// Returns all rows of the partition with that key prefix as one piece ([`Tablet::kept_partition`]). `None` if this node does not own the
+/// partition, or the row cache does not keep it as one piece.
 ///
 /// [`Tablet::kept_partition`]: helenus_tablet::Tablet::kept_partition
 pub(crate) async fn kept_partition(
@@ -135,7 +136,7 @@ pub(crate) async fn kept_partition(
     }
 }
 
-/// The partition's header, if it has one.
+/// Returns the partition's header. `None` if it has none.
 pub async fn read_header(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -152,7 +153,7 @@ pub async fn read_header(
         .transpose()
 }
 
-/// The stored row of an encoded clustering, alive or not.
+/// Returns the stored row of an encoded clustering, live or dead.
 pub async fn read_stored_row(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -164,7 +165,7 @@ pub async fn read_stored_row(
     read_stored_row_under(view, table, partition, clustering, header.as_ref()).await
 }
 
-/// The same for a partition whose header is known.
+/// Returns the stored row of an encoded clustering, in a partition whose header the caller has read.
 pub async fn read_stored_row_under(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -181,7 +182,7 @@ pub async fn read_stored_row_under(
     StoredRow::parse(packed, shadow, &table.cell_rules).map(Some)
 }
 
-/// The row of an encoded clustering (empty for tables without clustering columns), if it is alive at `now_s`.
+/// Returns the row of an encoded clustering, which is empty for tables without clustering columns. `None` if the row is dead at `now_s`.
 pub async fn read_row(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -196,7 +197,7 @@ pub async fn read_row(
     }
 }
 
-/// The partition's static row as it is stored. `header` is the partition's.
+/// Returns the partition's stored static row. `header` is that of the partition.
 pub async fn read_stored_static(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -212,7 +213,7 @@ pub async fn read_stored_static(
     StoredRow::parse(packed, shadow, &table.cell_rules).map(Some)
 }
 
-/// The partition's static row, if any static column is alive at `now_s`.
+/// Returns the partition's static row. `None` if no static column is alive at `now_s`.
 pub async fn read_static(
     view: impl Into<ReadView<'_>>,
     table: &Table,
@@ -227,8 +228,8 @@ pub async fn read_static(
     }
 }
 
-/// The live rows of a partition in these ranges of clusterings, which ascend and don't overlap, with their encoded
-/// clusterings. For what fits in memory: SELECT goes row by row with [`RowCursor`].
+/// Returns the live rows of a partition within ranges of clusterings, with their encoded clusterings. The ranges are ascending and do not
+/// overlap. The rows must fit in memory; SELECT reads row by row with [`RowCursor`].
 pub async fn read_rows(
     view: impl Into<ReadView<'_>>,
     table: &Table,

@@ -1,4 +1,4 @@
-//! The partitions of a range of tokens, over all tablets, in the order of tokens.
+//! Partitions of a range of tokens, over all tablets, in the order of tokens.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::reads::{self, TabletScan, scan_tablet};
 
-/// Rows of a partition that are stepped over, before a new scan behind the partition is cheaper.
+/// Rows of a partition that are skipped one by one. If there are more, a new scan starts after the partition.
 const STEPS_MAX: usize = 32;
 
-/// How long a scan waits for the tablet that went away under it, before it looks where it is.
+/// Maximum time that a scan waits for news about a tablet that moved away, before it looks for the new owner.
 const MOVED_WAIT: Duration = Duration::from_millis(5);
-/// How often a node that only reads looks for a tablet that went away.
+/// Maximum number of times that a read-only node looks again for a tablet that went away.
 const RESTARTS_MAX: u8 = 3;
 
-/// A partition that a range scan has come to.
+/// A partition that a range scan has reached.
 #[derive(Clone, Debug)]
 pub struct FoundPartition {
     pub key: PartitionKey,
     pub static_row: Option<StoredRow>,
 }
 
-/// An entry of the store, its key taken apart.
+/// An entry of the store, with its key decoded.
 pub(super) struct Entry {
     pub(super) partition: PartitionKey,
     pub(super) kind: KeyKind,
@@ -41,36 +41,36 @@ pub(super) struct Entry {
     pub(super) packed: Bytes,
 }
 
-/// Goes over the partitions of a range of tokens and over their rows.
+/// A cursor over the partitions of a range of tokens and over their rows.
 pub struct RangeCursor {
     table: TableId,
     rules: CellRules,
     wanted: RowsWanted,
-    /// What is left behind the scan under way, as keys; nothing once the last tablet was begun.
+    /// The keys after the current scan. `None` once the last tablet's scan was begun.
     rest: Option<ByteRange>,
-    /// Where the range ends; none is the end of all keys.
+    /// End of the range. `None` if it is the end of all keys.
     end: Option<Bytes>,
     scan: Option<TabletScan>,
-    /// In a cluster and on a node that only reads, where the scan under way has begun, and the key that it has given last: the tablet may go
-    /// away under it.
+    /// Start of the current scan, and below the last key that it returned. They are needed in a cluster and on a read-only node, because
+    /// the tablet may move away during the scan.
     begun_at: Option<Bytes>,
     last: Option<Bytes>,
-    /// How often a node that only reads has begun again since a scan gave anything.
+    /// Number of times that a read-only node has restarted the scan since it last returned a row.
     restarts: u8,
     pending: Option<Entry>,
     current: Option<PartitionKey>,
     header: Option<PartitionHeader>,
-    /// A partition that an earlier page has begun, and the last clustering that it gave.
+    /// A partition that an earlier page has begun, and the last clustering of that page.
     resume: Option<(PartitionKey, Bytes)>,
 }
 
 impl RangeCursor {
-    /// All partitions with tokens within the bounds, and of each the wanted rows.
+    /// Returns a cursor over all partitions with tokens within the bounds, with their wanted rows.
     pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowsWanted) -> RangeCursor {
         RangeCursor::within(table, key::token_range(table.number, start, end), wanted)
     }
 
-    /// All partitions with keys in the range, and of each the wanted rows.
+    /// Returns a cursor over all partitions with keys in the range, with their wanted rows.
     pub fn within(table: &Table, range: ByteRange, wanted: RowsWanted) -> RangeCursor {
         RangeCursor {
             table: table.number,
@@ -89,13 +89,13 @@ impl RangeCursor {
         }
     }
 
-    /// Goes on behind that partition.
+    /// Continues after a partition.
     pub fn skip_past(&mut self, partition: &PartitionKey) {
         let end = key::partition_range(self.table, partition.token, &partition.bytes).end;
         self.raise_start(end);
     }
 
-    /// Goes on within that partition, behind the row of that encoded clustering.
+    /// Continues within a partition, after the row of the given encoded clustering.
     pub fn resume_in(&mut self, partition: PartitionKey, clustering: Bytes) {
         let mut start = key::row_key(self.table, partition.token, &partition.bytes, &clustering).to_vec();
         start.push(0);
@@ -103,7 +103,7 @@ impl RangeCursor {
         self.resume = Some((partition, clustering));
     }
 
-    /// Goes on at `start`, which lies in the tablet being scanned or in what is left.
+    /// Continues at `start`, which lies in the tablet of the current scan or after it.
     fn raise_start(&mut self, start: Option<Bytes>) {
         self.pending = None;
         let behind_scan = self.rest.take().map(|rest| rest.start);
@@ -117,7 +117,7 @@ impl RangeCursor {
         });
     }
 
-    /// The next partition that holds anything at all, skipping what is left of the current one.
+    /// Returns the next partition that has any stored entry. The rest of the current partition is skipped.
     pub async fn next_partition(
         &mut self,
         context: &ExecutionContext,
@@ -172,7 +172,7 @@ impl RangeCursor {
         })
     }
 
-    /// The next wanted row of the current partition.
+    /// Returns the next wanted row of the current partition. `None` if there is none.
     pub async fn next_row(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, CqlError> {
         if self.current.is_none() {
             return Ok(None);
@@ -223,8 +223,8 @@ impl RangeCursor {
         Ok(())
     }
 
-    /// Gives entries to `visit`, in order, as long as it wants more: key and packed row, in place. A cursor that is read so is read so from the
-    /// beginning. False once the range is done.
+    /// Passes the key and packed row of each entry to `visit`, in order and without a copy, as long as `visit` returns true. Returns false
+    /// once the range is done. A cursor is either read in this way from the beginning, or not at all.
     pub async fn visit(
         &mut self,
         context: &ExecutionContext,
@@ -285,7 +285,7 @@ impl RangeCursor {
         }
     }
 
-    /// Begins the scan of the next tablet; false if the range is done.
+    /// Begins the scan of the next tablet. Returns false if the range is done.
     async fn begin_tablet(&mut self, context: &ExecutionContext) -> Result<bool, CqlError> {
         let Some(rest) = self.rest.take() else {
             return Ok(false);
@@ -307,7 +307,7 @@ impl RangeCursor {
             if end.as_ref().is_some_and(|end| *end <= rest.start) {
                 continue;
             }
-            // The tablets before this one end where the rest begins.
+            // All earlier tablets end at or before the start of the rest.
             if let Some(token) = gap
                 && rest.start < covered.start
             {
@@ -338,7 +338,7 @@ impl RangeCursor {
 }
 
 impl RangeCursor {
-    /// The same in a cluster, where another node may have the tablet.
+    /// Begins the scan of the next tablet in a cluster, where another node may own it.
     async fn begin_owned_tablet(
         &mut self,
         context: &ExecutionContext,
@@ -367,7 +367,7 @@ impl RangeCursor {
         Ok(true)
     }
 
-    /// Gives up the scan under way, to begin another behind what it has given.
+    /// Drops the current scan. The next one begins after the last returned key.
     async fn begin_again(&mut self, context: &ExecutionContext) {
         self.scan = None;
         wait_for_tablets(context).await;
@@ -382,7 +382,7 @@ impl RangeCursor {
     }
 }
 
-/// Whether the tablet that went away under a scan can be looked for.
+/// Returns true if the scan may look for the tablet that moved away.
 pub(super) fn may_begin_again(context: &ExecutionContext, restarts: &mut u8) -> bool {
     if context.cluster().is_some() {
         return true;
@@ -391,7 +391,7 @@ pub(super) fn may_begin_again(context: &ExecutionContext, restarts: &mut u8) -> 
     context.store.is_read_only() && *restarts <= RESTARTS_MAX
 }
 
-/// Until it may be known where the tablet is that went away under a scan.
+/// Waits until the new place of a tablet that moved away may be known.
 pub(super) async fn wait_for_tablets(context: &ExecutionContext) {
     match context.cluster() {
         Some(cluster) => drop(cluster.changed(cluster.changes(), MOVED_WAIT).await),
@@ -399,7 +399,7 @@ pub(super) async fn wait_for_tablets(context: &ExecutionContext) {
     }
 }
 
-/// The lesser of two ends; none is beyond everything.
+/// Returns the lesser of two ends. `None` is the end of all keys.
 fn min_end(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -407,7 +407,7 @@ fn min_end(a: Option<Bytes>, b: Option<Bytes>) -> Option<Bytes> {
     }
 }
 
-/// Takes an entry's key apart.
+/// Decodes an entry's key.
 pub(super) fn entry(key: &Bytes, packed: Bytes) -> Result<Entry, CqlError> {
     let parts = key::decode_key(key).map_err(corrupt_key)?;
     let partition_key = match parts.partition_key {

@@ -1,7 +1,7 @@
-//! The rows of a range of keys, over all tablets, from the last to the first.
+//! Rows of a range of keys, over all tablets, from the last to the first.
 //!
-//! For tables without partition headers and static rows, which the hidden tables of indexes are: a reader that comes from behind meets a
-//! partition's header after the rows that it covers.
+//! Only for tables without partition headers and static rows, such as the hidden tables of indexes. In reverse, a partition's header would
+//! come after the rows that it covers.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -16,31 +16,32 @@ use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::reads::{self, TabletScan, scan_tablet};
 
-/// Bytes of a key before the token: those of the table.
+/// Bytes of the table's number, with which a key begins.
 const TABLE_LEN: usize = 4;
-/// Bytes of the token.
+/// Bytes of the token, which follows the table's number.
 const TOKEN_LEN: usize = 8;
 
-/// Goes over the rows of a range of keys backwards.
+/// A cursor over the rows of a range of keys, backwards.
 pub struct ReversedRangeCursor {
     table: TableId,
     rules: CellRules,
     start: Bytes,
-    /// The end of what was not given yet; none is the end of all keys. Whatever tablet goes away under a scan, the next one begins here.
+    /// End of the rows that were not returned yet. `None` if it is the end of all keys. If a tablet moves away during a scan, the next scan
+    /// begins here.
     end: Option<Bytes>,
     scan: Option<PartScan>,
-    /// How often a node that only reads has begun again since a scan gave anything.
+    /// Number of times that a read-only node has restarted the scan since it last returned a row.
     restarts: u8,
 }
 
-/// The scan of the part of the range that lies in one tablet, and where the part starts.
+/// The scan of the part of the range within one tablet, and the start of that part.
 struct PartScan {
     scan: TabletScan,
     start: Bytes,
 }
 
 impl ReversedRangeCursor {
-    /// All rows with keys in the range, which lies within the table.
+    /// Returns a cursor over all rows with keys in the range, which lies within the table.
     pub fn within(table: &Table, range: ByteRange) -> ReversedRangeCursor {
         ReversedRangeCursor {
             table: table.number,
@@ -52,7 +53,7 @@ impl ReversedRangeCursor {
         }
     }
 
-    /// The row before the one that was given last, alive or not, and its partition.
+    /// Returns the row before the last returned one, live or dead, with its partition. `None` if there is none.
     pub async fn next(
         &mut self,
         context: &ExecutionContext,
@@ -96,7 +97,7 @@ impl ReversedRangeCursor {
         }
     }
 
-    /// Begins the scan of the last tablet that is left; false if the range is done.
+    /// Begins the scan of the last remaining tablet. Returns false if the range is done.
     async fn begin_tablet(&mut self, context: &ExecutionContext) -> Result<bool, CqlError> {
         if self.end.as_ref().is_some_and(|end| *end <= self.start) {
             return Ok(false);
@@ -132,7 +133,7 @@ impl ReversedRangeCursor {
         Ok(true)
     }
 
-    /// What is left of the range in the tablet with those tokens, the last of which is the last that is left.
+    /// Returns the rest of the range within the tablet with these tokens, which is the last remaining tablet.
     fn part(&self, tokens: TokenRange) -> ScanRange {
         let covered = reads::keys_of(self.table, tokens);
         ScanRange {
@@ -144,7 +145,7 @@ impl ReversedRangeCursor {
     }
 }
 
-/// The greatest token that a key of the table below `end` can have.
+/// Returns the greatest token of possible keys of the table below `end`. `None` if no such key is possible.
 fn last_token(table: TableId, end: Option<&Bytes>) -> Option<i64> {
     let is_in_table = |end: &&Bytes| end.starts_with(&table.0.to_be_bytes());
     let Some(end) = end.filter(is_in_table) else {

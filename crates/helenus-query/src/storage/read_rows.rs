@@ -1,4 +1,4 @@
-//! The rows of one partition, in order or in reverse.
+//! Rows of one partition, in order or in reverse.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt_key};
 use crate::schema::Table;
 use crate::storage::partition_scan::PartitionScan;
 
-/// Goes over rows of a partition, the dead ones included.
+/// A cursor over rows of a partition, including the dead ones.
 pub struct RowCursor {
     table: TableId,
     rules: CellRules,
@@ -22,18 +22,18 @@ pub struct RowCursor {
     header: Option<PartitionHeader>,
     wanted: RowsWanted,
     reversed: bool,
-    /// How many names or ranges were begun.
+    /// Number of names or ranges that were begun.
     begun: usize,
     scan: Option<PartitionScan>,
-    /// Rows that were read before, by their keys.
+    /// Rows that were read earlier, by key.
     known: Option<Arc<KnownRows>>,
 }
 
-/// Merged rows by their keys, as [`crate::storage::reads::get_many`] gives them.
+/// Merged rows by key, from [`crate::storage::reads::get_many`]. `None` if the row does not exist.
 pub type KnownRows = HashMap<Bytes, Option<Bytes>>;
 
 impl RowCursor {
-    /// `header` is the partition's, from [`super::read_header`].
+    /// Returns a cursor. `header` is that of the partition, from [`super::read_header`].
     pub fn new(
         table: &Table,
         partition: PartitionKey,
@@ -54,21 +54,21 @@ impl RowCursor {
         }
     }
 
-    /// The cursor, which need not read those rows.
+    /// Returns the cursor with rows that it need not read again.
     pub fn with_known(mut self, known: Option<Arc<KnownRows>>) -> RowCursor {
         self.known = known;
         self
     }
 
-    /// The partition's header.
+    /// Returns the partition's header. `None` if it has none.
     pub fn header(&self) -> Option<&PartitionHeader> {
         self.header.as_ref()
     }
 
-    /// The next row.
+    /// Returns the next row. `None` if there is none.
     ///
     /// # Errors
-    /// [`ExecutionError::NotOwned`] if the partition has gone to another node in the middle of a scan: the request has to begin anew.
+    /// [`ExecutionError::NotOwned`] if the partition has moved to another node during a scan. The request has to begin again.
     pub async fn next(&mut self, view: impl Into<ReadView<'_>>) -> Result<Option<RowAt>, ExecutionError> {
         let view = view.into();
         match &self.wanted {
@@ -83,19 +83,19 @@ impl RowCursor {
         }
     }
 
-    /// False if it means nothing that the row that was given last is dead.
+    /// Returns true as long as [`RowCursor::mark_dead`] has an effect.
     pub fn is_at_dead_front(&self) -> bool {
         self.scan.as_ref().is_some_and(PartitionScan::is_at_dead_front)
     }
 
-    /// The row that was given last is dead, whatever the time. Later reads of the same slice may skip it.
+    /// Marks the last row as dead, whatever the time. Later reads of the same slice may skip it.
     pub fn mark_dead(&mut self) {
         if let Some(scan) = &mut self.scan {
             scan.mark_dead();
         }
     }
 
-    /// The place of the next name or range, in the direction of reading.
+    /// Returns the index of the next name or range, in the direction of reading.
     fn place(&mut self, count: usize) -> usize {
         let place = if self.reversed {
             count.wrapping_sub(self.begun + 1)

@@ -1,4 +1,4 @@
-//! Rows by key and by range, wherever they are.
+//! Reads of rows by key and by range, on any node.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -23,10 +23,10 @@ pub(crate) enum TabletScan {
 }
 
 impl TabletScan {
-    /// The next key and merged row.
+    /// Returns the next key and merged row. `None` if there is none.
     ///
     /// # Errors
-    /// [`ExecutionError::NotOwned`] also in the middle: the tablet has gone to another node.
+    /// [`ExecutionError::NotOwned`] also in the middle of the scan, if the tablet has moved to another node.
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, ExecutionError> {
         match self {
             TabletScan::Local(scan) => Ok(scan.next().await?),
@@ -34,7 +34,7 @@ impl TabletScan {
         }
     }
 
-    /// Gives rows that need not be waited for to `visit`; see [`Scan::visit_at_hand`].
+    /// Passes rows that need no waiting to `visit`. See [`Scan::visit_at_hand`].
     pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
         match self {
             TabletScan::Local(scan) => scan.visit_at_hand(visit),
@@ -42,7 +42,7 @@ impl TabletScan {
         }
     }
 
-    /// False if it means nothing that the row that was given last is dead.
+    /// Returns true as long as [`TabletScan::mark_dead`] has an effect. See [`Scan::is_at_dead_front`].
     pub fn is_at_dead_front(&self) -> bool {
         match self {
             TabletScan::Local(scan) => scan.is_at_dead_front(),
@@ -50,7 +50,7 @@ impl TabletScan {
         }
     }
 
-    /// The row that was given last is dead, whatever the time: see [`Scan::mark_dead`].
+    /// Marks the last row as dead, whatever the time. See [`Scan::mark_dead`].
     pub fn mark_dead(&mut self) {
         match self {
             TabletScan::Local(scan) => scan.mark_dead(),
@@ -59,7 +59,7 @@ impl TabletScan {
     }
 }
 
-/// A read can always be tried again.
+/// Maps the error of a read on another node. Reads can always be tried again.
 fn read_error(error: RemoteError) -> ExecutionError {
     match error {
         RemoteError::Failed(error) => ExecutionError::Failed(error),
@@ -69,7 +69,7 @@ fn read_error(error: RemoteError) -> ExecutionError {
     }
 }
 
-/// The merged row of a key.
+/// Returns the merged row of a key, from any node. `None` if it does not exist.
 pub(crate) async fn get(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -82,7 +82,7 @@ pub(crate) async fn get(
     {
         return Ok(row);
     }
-    // What waits lies apart, so that the futures of reads from memory stay small.
+    // The waiting path is boxed, so that the futures of reads from memory stay small.
     Box::pin(get_anywhere(context, cluster, token, key)).await
 }
 
@@ -119,7 +119,7 @@ async fn get_anywhere(
     }
 }
 
-/// The merged rows of several keys, as far as they can be had at the first try.
+/// Returns the merged rows of several keys. Keys whose first attempt fails are missing in the result.
 pub(crate) async fn get_many(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -149,7 +149,7 @@ pub(crate) async fn get_many(
     rows
 }
 
-/// The same of a tablet of this node.
+/// Returns the merged row of a key, from a tablet of this node.
 pub(crate) async fn get_here(
     context: &ExecutionContext,
     token: i64,
@@ -162,7 +162,8 @@ pub(crate) async fn get_here(
     Ok(tablet.get(key).await?)
 }
 
-/// The same on a node that only reads, once it knows which tablets there are now: the one that it knew of is gone.
+/// Returns the merged row of a key on a read-only node, after it has refreshed its list of tablets. Called if the tablet is gone that the
+/// node knew.
 pub(crate) async fn get_refreshed(
     context: &ExecutionContext,
     token: i64,
@@ -173,7 +174,8 @@ pub(crate) async fn get_refreshed(
     found.map_err(ExecutionError::into_client_error)
 }
 
-/// Begins a scan of keys that lie in one tablet; `None` if they no longer do, because it was split since the range was cut.
+/// Begins a scan of keys within one tablet. `None` if the tablet was split since the range was computed, so that the keys lie in several
+/// tablets.
 pub(crate) async fn scan(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -211,7 +213,7 @@ async fn try_scan(
     }
 }
 
-/// The same of a tablet of this node.
+/// Begins a scan of keys within one tablet of this node.
 pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> Result<Scan, ExecutionError> {
     let tablet = context.store.tablet(range.tokens.first)?;
     if !tablet.token_range().contains(range.tokens.last) {
@@ -224,12 +226,12 @@ pub(crate) async fn scan_here(context: &ExecutionContext, range: &ScanRange) -> 
     scan_tablet(&tablet, keys, range.reversed).await
 }
 
-/// The part of a range of keys of a table that lies in the tablet where the range begins: its keys, its tokens, and whether more follows.
+/// Returns the tokens of the tablet in which the key `start` lies.
 pub(crate) fn tokens_of(cluster: &dyn Cluster, start: &[u8]) -> TokenRange {
     cluster.tablet(first_token(start))
 }
 
-/// The least token that a key at or above `start` can have, in the table that `start` begins with.
+/// Returns the least token of possible keys from `start` on, in the table with which `start` begins.
 fn first_token(start: &[u8]) -> i64 {
     let mut token = [0; 8];
     let given = start.get(4..).unwrap_or_default();
@@ -237,12 +239,13 @@ fn first_token(start: &[u8]) -> i64 {
     i64::from_be_bytes(token) ^ i64::MIN
 }
 
-/// The keys of a table with these tokens. What else a tablet has of it, after a split, is its sibling's.
+/// Returns the keys of a table with these tokens. After a split, a tablet may still hold keys with other tokens, which belong to its
+/// sibling.
 pub(crate) fn keys_of(table: TableId, tokens: TokenRange) -> ByteRange {
     key::token_range(table, Bound::Included(tokens.first), Bound::Included(tokens.last))
 }
 
-/// Begins a scan of keys of an open tablet.
+/// Begins a scan of keys in an open tablet.
 pub(crate) async fn scan_tablet(
     tablet: &Tablet,
     range: ByteRange,

@@ -1,7 +1,8 @@
-//! Which schema the writes under way were planned against: a new index must not miss a write whose plan doesn't know it.
+//! Epochs of running writes by the schema of their plans. A new index must not miss a write whose plan does not know it.
 //!
-//! A writer enters today's epoch before it plans. Once a new schema is in place the next epoch begins: whoever enters that one plans
-//! against the new schema, and who may not know it is in an epoch before. Only the build of an index or a view waits for those.
+//! A writer enters the current epoch before it plans. The next epoch begins once a new schema is in place. A writer that enters it plans
+//! against the new schema. Writers that may not know the new schema are in earlier epochs. Only the build of an index or a view waits for
+//! them.
 
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
@@ -10,39 +11,39 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-/// How often a waiter looks again. Writes take milliseconds.
+/// Time between two checks of a waiter. Writes take milliseconds.
 const POLL: Duration = Duration::from_millis(1);
 
-/// What the writes of an epoch share; gone when it is over and all of them have ended.
+/// The token that all writes of an epoch share. It is gone once the epoch is over and all its writes have ended.
 #[derive(Debug, Default)]
 struct Epoch;
 
-/// Writes under way, by epoch.
+/// Running writes, by epoch.
 #[derive(Debug, Default)]
 pub struct SchemaEpochs {
     current: ArcSwap<Epoch>,
-    /// Those that are over and had writes under way when they were last looked at.
+    /// Earlier epochs that had running writes at the last check.
     older: Mutex<Vec<Weak<Epoch>>>,
 }
 
-/// A write under way; ends when dropped.
+/// A running write. It ends when this is dropped.
 #[must_use]
 pub struct WriteEpoch(#[allow(dead_code, reason = "held to be dropped")] Arc<Epoch>);
 
 impl SchemaEpochs {
-    /// Begins a write. The schema must be loaded for its plan after this.
+    /// Begins a write. The caller must load the schema for its plan afterwards.
     pub fn enter(&self) -> WriteEpoch {
         WriteEpoch(self.current.load_full())
     }
 
-    /// Begins the next epoch. The new schema must be in place.
+    /// Begins the next epoch. The new schema must already be in place.
     pub fn advance(&self) {
         let mut older = self.older.lock();
         older.push(Arc::downgrade(&self.current.swap(Arc::default())));
         older.retain(|epoch| epoch.strong_count() > 0);
     }
 
-    /// Waits until no write is under way that may have been planned against a schema before today's.
+    /// Waits for all writes that may have been planned against an earlier schema.
     pub async fn drained(&self) {
         let older = self.older.lock().clone();
         for epoch in older {
@@ -50,7 +51,7 @@ impl SchemaEpochs {
                 tokio::time::sleep(POLL).await;
             }
         }
-        // What those writes did is seen from here on.
+        // The effects of these writes are visible from here on.
         fence(Ordering::Acquire);
     }
 }

@@ -1,4 +1,4 @@
-//! The way of a write from the locks of its partitions into the log; see [`super::pending`].
+//! Progress of a write from the locks of its partitions into the log. See [`super::pending`].
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::pending::PendingWrite;
 use crate::failure::ExecutionError;
 
 impl PartitionGuard {
-    /// True if a partition is locked alone.
+    /// Returns true if a partition is locked alone.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// True if writes to the partitions that are locked alone were pending when they were locked.
+    /// Returns true if writes to the partitions that are locked alone were pending when the locks were taken.
     pub(crate) fn has_pending(&self) -> bool {
         self.alone.as_ref().is_some_and(|locks| !locks.follows.is_empty())
     }
 
-    /// What is pending of the row at `key`, if its partition is locked alone.
+    /// Returns the pending operand of the row at `key`. `None` if no write to it is pending, or its partition is not locked alone.
     pub(super) fn pending_operand(&self, key: &[u8]) -> Option<Bytes> {
         let locks = self.alone.as_ref().filter(|locks| !locks.follows.is_empty())?;
         locks
@@ -31,7 +31,7 @@ impl PartitionGuard {
             .find_map(|(_, stripe)| stripe.pending.operand(key))
     }
 
-    /// The pending operands of rows of one partition, in ascending order.
+    /// Returns the pending operands of rows of one partition, in ascending order.
     pub(super) fn pending_operands(&self, range: &ByteRange) -> Vec<(Bytes, Bytes)> {
         let Some(locks) = self.alone.as_ref().filter(|locks| !locks.follows.is_empty()) else {
             return Vec::new();
@@ -40,14 +40,14 @@ impl PartitionGuard {
             .stripes
             .iter()
             .map(|(_, stripe)| stripe.pending.operands(range));
-        // A partition has one stripe.
+        // All keys of a partition belong to one stripe.
         stripes
             .into_iter()
             .find(|found| !found.is_empty())
             .unwrap_or_default()
     }
 
-    /// Shows operands to those who lock their partitions next. `None` if no partition is locked alone.
+    /// Publishes operands to the requests that lock the partitions next. `None` if no partition is locked alone.
     ///
     /// # Errors
     /// An operand is damaged.
@@ -64,7 +64,7 @@ impl PartitionGuard {
             if let Some(place) = locks.place_of(op)
                 && let Some((_, stripe)) = locks.stripes.get(place)
             {
-                // An operand that cannot be merged leaves the others to be removed.
+                // The key is recorded first. If the operand cannot be merged, dropping the turn then removes all operands.
                 turn.keys.push((place, op.key.clone()));
                 stripe.pending.add(&turn.write, &op.key, &op.operand)?;
             }
@@ -72,17 +72,17 @@ impl PartitionGuard {
         Ok(Some(Arc::new(turn)))
     }
 
-    /// Lets others lock the partitions that are locked alone. Nothing more is read or published under these locks.
+    /// Releases the exclusive locks. Nothing may be read or published under these locks afterwards.
     pub(crate) fn unlock(&self) {
         if let Some(locks) = &self.alone {
             locks.unlock();
         }
     }
 
-    /// Waits until what has been read under these locks is durable.
+    /// Waits until everything that was read under these locks is durable.
     ///
     /// # Errors
-    /// Some of it is not, or may not be.
+    /// Some of it is not durable, or may not be.
     pub(crate) async fn confirm(&self, store: &Store) -> Result<(), ExecutionError> {
         let Some(locks) = &self.alone else {
             return Ok(());
@@ -94,7 +94,7 @@ impl PartitionGuard {
         }
     }
 
-    /// Waits until no write to the partitions that are locked alone is pending, so that reads of the store see all there is.
+    /// Waits until no write to the partitions that are locked alone is pending. Reads of the store then see all writes.
     pub(crate) async fn await_pending(&self) {
         for write in self.alone.iter().flat_map(|locks| &locks.follows) {
             write.await_end().await;
@@ -108,30 +108,30 @@ impl AloneLocks {
         drop(held);
     }
 
-    /// Waits until each write that was pending has been queued, or never will be.
+    /// Waits until each pending write has been queued, or never will be.
     async fn await_queued(&self) {
         for write in &self.follows {
             write.await_queued().await;
         }
     }
 
-    /// The place of the writes that were pending. `None` if there were none.
+    /// Returns the place in the log of the writes that were pending. `None` if there were none.
     fn place(&self) -> Option<WritePlace> {
         let places = self.follows.iter().map(|write| write.place());
         places.reduce(WritePlace::of_both)
     }
 }
 
-/// The turn of a published write. It is no longer pending once the turn is dropped.
+/// The turn of a published write. The write is no longer pending once the turn is dropped.
 pub(crate) struct PendingTurn {
     locks: Arc<AloneLocks>,
     write: Arc<PendingWrite>,
-    /// The keys that it changes, each with the place of its stripe among those locked.
+    /// The changed keys, each with the index of its stripe among the locked ones.
     keys: Vec<(usize, Bytes)>,
 }
 
 impl PendingTurn {
-    /// Lets others lock the partitions before this write is queued, which is then to follow soon.
+    /// Releases the exclusive locks before this write is queued. The caller must queue it soon.
     pub(crate) fn unlock(&self) {
         self.locks.unlock();
     }

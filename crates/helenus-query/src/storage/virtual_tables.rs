@@ -9,23 +9,23 @@ use crate::schema::Table;
 /// A value for each of [`Table::columns`].
 pub type VirtualRow = Vec<Option<Bytes>>;
 
-/// What gives the rows of virtual tables.
+/// The source of the rows of virtual tables.
 #[async_trait]
 pub trait VirtualTables: Send + Sync {
-    /// Every row of a table, in the order in which Cassandra reads them.
+    /// Returns every row of a table, in the order in which Cassandra reads them.
     ///
     /// # Errors
-    /// When the node is about to end.
+    /// The node is about to stop.
     fn rows(&self, table: &Table) -> Result<Vec<VirtualRow>, CqlError>;
 
-    /// Completes rows that are read with what the store has to be asked for.
+    /// Adds the values that have to be read from the store to rows that the request returns.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store cannot be read.
     async fn complete(&self, table: &Table, rows: &mut [&mut VirtualRow]) -> Result<(), CqlError>;
 }
 
-/// Where there are none.
+/// No virtual tables.
 pub(crate) struct NoVirtualTables;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Writes of operands as they are, wherever they belong.
+//! Writes of finished operands, to any node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) fn unknown() -> CqlError {
     write_timeout(Consistency::One, WriteType::Simple)
 }
 
-/// What a write to a tablet of this node has failed with.
+/// Maps the error of a write to a tablet of this node.
 pub(crate) fn failed(error: StoreError) -> ExecutionError {
     match error {
         StoreError::Closed | StoreError::Unavailable(_) => {
@@ -27,7 +27,8 @@ pub(crate) fn failed(error: StoreError) -> ExecutionError {
     }
 }
 
-/// The error of a write of which some may have been done already, or will be: none that says that nothing was.
+/// Maps the error of a write that may be partly applied. The result never claims that nothing was written, because drivers retry on such
+/// errors.
 pub(crate) fn begun(error: CqlError) -> CqlError {
     if !says_undone(&error) {
         return error;
@@ -44,7 +45,7 @@ pub(crate) fn remote(result: Result<(), RemoteError>) -> Result<(), ExecutionErr
     })
 }
 
-/// Writes operands as they are, wherever they belong.
+/// Writes finished operands in a cluster, each to the owner of its tablet.
 pub(crate) async fn write_ops(
     context: &ExecutionContext,
     cluster: &Arc<dyn Cluster>,
@@ -62,7 +63,7 @@ pub(crate) async fn write_ops(
     join_all(parts).await.into_iter().collect()
 }
 
-/// The same, durably, and also on a node that is alone.
+/// Writes finished operands durably, each to the owner of its tablet. Also works on a node that is alone.
 pub(crate) async fn write_anywhere(
     context: &ExecutionContext,
     ops: Vec<Op>,

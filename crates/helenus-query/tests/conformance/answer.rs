@@ -1,4 +1,4 @@
-//! Answers as lines of text: the same as in `tests/conformance/runner.py`.
+//! Answers as lines of text, in the format of `tests/conformance/runner.py`.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -9,27 +9,27 @@ use crate::shown::show;
 use crate::text::{abbreviated, one_line};
 use crate::types::Type;
 
-/// An answer as a client of some version of the protocol sees it.
+/// An answer as a client of a given protocol version sees it.
 pub struct Answer {
     pub lines: Vec<String>,
-    /// Where the next page starts.
+    /// Start of the next page. `None` if this page is the last.
     pub paging_state: Option<Bytes>,
     pub row_count: usize,
     pub is_error: bool,
 }
 
-/// What is known of a request whose answer is shown.
+/// Properties of a request that influence how its answer is shown.
 #[derive(Clone, Copy)]
 pub struct Shown<'s> {
     pub step: &'s Step,
     pub protocol_version: u8,
-    /// The columns of rows are left out of the answer: those that are known go with them.
+    /// True if the answer omits the columns of rows, because the client knows them.
     pub skips_metadata: bool,
     pub is_first_page: bool,
 }
 
 impl Shown<'_> {
-    /// The answer's lines.
+    /// Returns the answer's lines.
     pub fn answer(&self, result: Result<Outcome, CqlError>) -> Answer {
         let outcome = match result {
             Ok(outcome) => outcome,
@@ -56,7 +56,7 @@ impl Shown<'_> {
         }
     }
 
-    /// An error's lines.
+    /// Returns an error's lines.
     pub fn error(&self, error: CqlError) -> Answer {
         let (error, warnings) = error.split();
         let line = format!(
@@ -73,8 +73,8 @@ impl Shown<'_> {
         }
     }
 
-    /// Leaves out the warning of the first request after USE, which depends on what others have prepared, the one of table options without
-    /// an effect here, and Cassandra's that views are experimental.
+    /// Returns the warnings as lines. Three kinds are omitted: the warning of the first request after USE, which depends on other clients'
+    /// statements; the one about table options without an effect here; and Cassandra's that views are experimental.
     pub fn warnings(&self, warnings: &[String]) -> Vec<String> {
         let is_compared = |warning: &&String| {
             !warning.starts_with("`USE <keyspace>`")
@@ -113,7 +113,7 @@ impl Shown<'_> {
         format!("| {}", texts.join(" | "))
     }
 
-    /// A value's text, unless it is not to be compared as it is.
+    /// Returns a value's text, or a placeholder if its exact value is not compared.
     fn cell(&self, column: &str, text: String) -> String {
         let is_listed = |directive: &str| {
             let names = self.step.all(directive).last().map_or("", String::as_str);
@@ -140,7 +140,7 @@ impl Shown<'_> {
             SchemaTarget::Keyspace => format!("{kind} KEYSPACE {keyspace}"),
             SchemaTarget::Table(name) => format!("{kind} TABLE {keyspace} {name}"),
             SchemaTarget::Type(name) => format!("{kind} TYPE {keyspace} {name}"),
-            // Version 3 knows nothing of functions.
+            // Protocol version 3 has no functions.
             _ if self.protocol_version < 4 => format!("UPDATED KEYSPACE {keyspace}"),
             SchemaTarget::Function { name, arg_types } => {
                 format!("{kind} FUNCTION {keyspace} {name} ({})", arg_types.join(", "))
@@ -163,7 +163,7 @@ fn told_columns(columns: &[ColumnSpec]) -> Vec<(&str, Type)> {
         .collect()
 }
 
-/// The tables of columns.
+/// Returns the tables that the columns belong to.
 pub fn tables(columns: &[ColumnSpec]) -> String {
     let mut tables: Vec<String> = columns
         .iter()
@@ -174,7 +174,7 @@ pub fn tables(columns: &[ColumnSpec]) -> String {
     tables.join(" ")
 }
 
-/// Names and types of columns or markers.
+/// Returns the names and types of columns or markers.
 pub fn named(columns: &[ColumnSpec]) -> String {
     let named = told_columns(columns);
     let texts: Vec<String> = named.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
@@ -207,7 +207,7 @@ fn code(error: &CqlError) -> &'static str {
     }
 }
 
-/// The fields that an error's code adds.
+/// Returns the fields that an error's code adds.
 fn detail(error: &CqlError) -> String {
     match error {
         CqlError::AlreadyExists { keyspace, table, .. } => format!(" [ks={keyspace} table={table}]"),

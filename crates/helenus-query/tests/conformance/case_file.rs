@@ -1,11 +1,11 @@
-//! Case files: CQL statements with directives in comments. `tests/conformance/README.md` has the format.
+//! Case files: CQL statements with directives in comments. `tests/conformance/README.md` describes the format.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::text::expand;
 
-/// Directives that may be repeated.
+/// Directives that can be repeated.
 const LISTS: [&str; 6] = ["params", "named", "values", "named_values", "each", "across"];
 const DIRECTIVES: [&str; 24] = [
     "params",
@@ -34,15 +34,15 @@ const DIRECTIVES: [&str; 24] = [
     "wire",
 ];
 
-/// How to run a statement: the values of each directive.
+/// The values of each directive, which say how to run a statement.
 pub type Directives = BTreeMap<String, Vec<String>>;
 
-/// One statement and how to run it.
+/// One statement with its directives.
 #[derive(Debug)]
 pub struct Step {
-    /// What it goes by.
+    /// The statement's text in the records.
     pub text: String,
-    /// What is sent: with `%rep` expanded.
+    /// The text that is sent, with `%rep` expanded.
     pub sent: String,
     pub line: usize,
     directives: Directives,
@@ -53,18 +53,18 @@ impl Step {
         self.directives.contains_key(directive)
     }
 
-    /// The values of a directive that may be repeated.
+    /// Returns the values of a directive that can be repeated.
     pub fn all(&self, directive: &str) -> &[String] {
         self.directives.get(directive).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a directive, if it is there and not empty.
+    /// Returns the value of a directive. `None` if it is missing or empty.
     pub fn get(&self, directive: &str) -> Option<&str> {
         let value = self.all(directive).last()?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// The value of a directive as a number.
+    /// Returns the value of a directive as a number. `None` if it is missing or empty.
     pub fn number<T: std::str::FromStr>(&self, directive: &str) -> Option<T> {
         let value = self.get(directive)?;
         let number = value.parse().ok();
@@ -72,10 +72,10 @@ impl Step {
     }
 }
 
-/// One file: it runs in a keyspace of its own.
+/// One file of statements, which run in a keyspace of their own.
 #[derive(Debug)]
 pub struct Case {
-    /// Folder and file.
+    /// Name of the folder and the file.
     pub name: String,
     pub keyspace: String,
     pub path: PathBuf,
@@ -84,7 +84,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Reads the case of a file in a folder of cases.
+    /// Reads a case from a file in the folder `cases`.
     pub fn read(cases: &Path, path: &Path) -> Case {
         let relative = path.strip_prefix(cases).expect("a file of that folder");
         let name = relative
@@ -106,12 +106,12 @@ impl Case {
         case
     }
 
-    /// Who the case logs in as; such a case needs a server that asks.
+    /// Returns the role that the case logs in as. Such a case needs a server with authentication. `None` if the case does not log in.
     pub fn login(&self) -> Option<&str> {
         self.options.get("login").map(String::as_str)
     }
 
-    /// Names that an option of the file lists.
+    /// Returns the names that an option of the file lists.
     pub fn names(&self, option: &str) -> Vec<String> {
         let names = self.options.get(option).map_or("", String::as_str);
         names
@@ -172,7 +172,7 @@ impl Case {
         }
     }
 
-    /// Adds the statement once for each combination that `across` and `each` ask for.
+    /// Adds the statement once for each combination of the values of `across` and `each`.
     fn add(&mut self, text: &str, line: usize, mut directives: Directives) {
         if let Some(endings) = directives.remove("across") {
             for ending in endings {
@@ -205,7 +205,8 @@ impl Case {
     }
 }
 
-/// A statement ends at a `;` that ends a line, a batch at its own end.
+/// Returns true if the lines are a complete statement. A statement ends at a `;` at the end of a line, a batch at `APPLY BATCH;` or
+/// `--END;`.
 fn is_complete(lines: &[&str]) -> bool {
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
         return false;
@@ -217,7 +218,7 @@ fn is_complete(lines: &[&str]) -> bool {
     }
 }
 
-/// The cases of a folder, by name.
+/// Returns the cases of a folder, sorted by name.
 pub fn load(cases: &Path, area: &str) -> Vec<Case> {
     let folder = cases.join(area);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -1,4 +1,4 @@
-//! Serialized values from their text, for bound parameters: the same as in `tests/conformance/codec.py`.
+//! Serialization of bound values from text, in the format of `tests/conformance/codec.py`.
 
 use bytes::{BufMut, Bytes};
 use helenus_cql::types::NativeType;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::text::{split_top, unhex};
 use crate::types::Type;
 
-/// `null`, `unset`, `raw(0x…)`, or a value of that type.
+/// Encodes `null`, `unset`, `raw(0x…)`, or a value of the given type.
 pub fn encode(ty: &Type, text: &str) -> BoundValue {
     let text = text.trim();
     match text {
@@ -19,7 +19,7 @@ pub fn encode(ty: &Type, text: &str) -> BoundValue {
     }
 }
 
-/// A value that names its type, as in `int 5`.
+/// Encodes a value that names its type, as in `int 5`.
 pub fn typed(text: &str) -> BoundValue {
     match text.split_once(' ') {
         Some((ty, value)) => encode(&Type::parse(ty), value),
@@ -65,7 +65,7 @@ fn value(ty: &Type, text: &str) -> Vec<u8> {
     }
 }
 
-/// What stands between brackets.
+/// Returns the comma-separated parts between brackets.
 fn inner(text: &str) -> Vec<String> {
     let mut chars = text.chars();
     chars.next();
@@ -146,7 +146,7 @@ fn scalar(native: NativeType, text: &str) -> Vec<u8> {
     }
 }
 
-/// Days since 1970-01-01, or a date in quotes.
+/// Encodes a date that is given as days since 1970-01-01 or as a date in quotes.
 fn date(text: &str) -> Vec<u8> {
     let days = match text.starts_with('\'') {
         true => days_of(&unquoted(text)),
@@ -155,12 +155,12 @@ fn date(text: &str) -> Vec<u8> {
     ((days + (1 << 31)) as u32).to_be_bytes().to_vec()
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
 fn days_of(date: &str) -> i64 {
     let mut parts = date.split('-').map(parse::<i64>);
     let mut next = || parts.next().expect("year, month and day");
     let (year, month, day) = (next(), next(), next());
-    // Years begin in March here, so that a leap day is a year's last.
+    // Years begin in March here, so that a leap day is the last day of a year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -170,7 +170,7 @@ fn days_of(date: &str) -> i64 {
     year * 365 + leaps + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
 
-/// Two's complement with room for the sign, which some numbers have a byte more for than they need.
+/// Encodes a number in two's complement. The length has room for the sign, so some numbers have one byte more than they need.
 fn varint(number: &BigInt) -> Vec<u8> {
     let len = ((number.magnitude().bits() as usize + 8) / 8).max(1);
     let bytes = number.to_signed_bytes_be();

@@ -1,7 +1,7 @@
-//! What Apache Cassandra answered to the statements of `tests/conformance/cases`, without a socket.
+//! Compares answers with those that Apache Cassandra gave to the statements of `tests/conformance/cases`. No socket is involved.
 //!
-//! Each folder of cases is a test. `HELENUS_CASES=word cargo test -p helenus-query --test conformance` runs the cases
-//! whose name contains the word.
+//! Each folder of cases is a test. `HELENUS_CASES=word cargo test -p helenus-query --test conformance` runs the cases whose name contains
+//! the word.
 
 mod answer;
 mod case_file;
@@ -24,10 +24,10 @@ use crate::case_file::Case;
 use crate::recorded::Known;
 use crate::runner::Execution;
 
-/// Statements nest deep.
+/// Stack of a thread, in bytes. Some statements nest deeply.
 const STACK_BYTES: usize = 16 << 20;
 
-/// A test for each folder of cases.
+/// Defines a test for each folder of cases.
 macro_rules! areas {
     ($($area:ident)*) => {
         const AREAS: &[&str] = &[$(stringify!($area)),*];
@@ -95,7 +95,7 @@ async fn differences(cases: Vec<Case>, secured: bool) -> Vec<String> {
     ));
     let store = tempfile::tempdir().expect("a folder for the store");
     let engine = open(store.path(), secured).await;
-    // What concerns the whole node would see the others' doings.
+    // Cases that concern the whole node run alone, because they would see the effects of others.
     let (alone, together): (Vec<Case>, Vec<Case>) = cases
         .into_iter()
         .partition(|case| secured || case.options.contains_key("alone"));
@@ -110,7 +110,7 @@ async fn differences(cases: Vec<Case>, secured: bool) -> Vec<String> {
     found
 }
 
-/// Runs a case; what panics is told as a difference.
+/// Runs a case. A panic is reported as a difference.
 async fn guarded(case: Case, engine: Arc<Engine>, known: Arc<Known>) -> Vec<String> {
     let name = case.name.clone();
     let running = tokio::spawn(run(case, engine, known)).await;

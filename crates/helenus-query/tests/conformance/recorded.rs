@@ -1,4 +1,4 @@
-//! Recorded outcomes, and how outcomes are compared with them.
+//! Recorded outcomes, and the comparison of outcomes with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use crate::case_file::Case;
 use crate::runner::Executed;
 
-/// A recorded outcome: what the statement goes by, and the outcome's lines.
+/// A recorded outcome: the statement's text, and the outcome's lines.
 struct Recorded {
     head: String,
     lines: Vec<String>,
 }
 
-/// Differences that are meant, by case: starts of statements.
+/// Intended differences by case, as beginnings of statements.
 pub type Known = BTreeMap<String, Vec<String>>;
 
-/// Reads `case | start of the statement | reason` line by line.
+/// Reads a file whose lines are `case | beginning of the statement | reason`.
 pub fn known_differences(path: &Path) -> Known {
     let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut known = Known::new();
@@ -48,7 +48,7 @@ fn read(case: &Case) -> Vec<Recorded> {
     blocks
 }
 
-/// The outcomes that are not as recorded, told in words.
+/// Returns descriptions of the outcomes that differ from the recorded ones.
 pub fn differences(case: &Case, executed: &[Executed], known: &Known) -> Vec<String> {
     let recorded = read(case);
     let exact = case
@@ -59,7 +59,7 @@ pub fn differences(case: &Case, executed: &[Executed], known: &Known) -> Vec<Str
     let mut found = Vec::new();
     let mut next = 0;
     for outcome in executed {
-        // A prepared statement that is refused has no executions: they are passed over.
+        // A prepared statement that is refused has no executions. Their records are skipped.
         let place = recorded[next..]
             .iter()
             .position(|block| block.head == outcome.head);
@@ -87,7 +87,7 @@ fn told(case: &Case, outcome: &Executed, what: &str, expected: &[String]) -> Str
     )
 }
 
-/// An `error` line's code with its fields, and its message.
+/// Returns an `error` line's code with its fields, and its message.
 fn error(lines: &[String]) -> Option<(&str, &str)> {
     let line = lines.first()?.strip_prefix("error ")?;
     let after_fields = line
@@ -109,7 +109,7 @@ fn is_same(expected: &[String], outcome: &Executed, exact: bool) -> bool {
         return outcome.is_unordered && sorted(expected) == sorted(&outcome.lines);
     };
     let actual = error(&outcome.lines);
-    // These are bugs of Cassandra's: any refusal will do.
+    // Cassandra fails here because of a bug of its own. Any refusal is accepted.
     if matches!(code(fields), "ServerError" | "ReadFailure" | "WriteFailure") {
         return actual.is_some();
     }
@@ -131,7 +131,7 @@ fn sorted(lines: &[String]) -> Vec<&String> {
     lines
 }
 
-/// The message with the overloads of a function, which Cassandra lists in the order of a hash table, sorted.
+/// Returns the message with the overloads of a function sorted. Cassandra lists them in the order of a hash table.
 fn in_order(message: &str) -> String {
     let overloads = message
         .split_once("signatures: ")
@@ -144,7 +144,7 @@ fn in_order(message: &str) -> String {
     format!("{start}signatures: {list:?}{end}")
 }
 
-/// Words of the language and of English: in a message they are no names.
+/// Words of CQL and of English, which are not names in a message.
 const COMMON: &str = "a add aggregate all allow alter an and any are as asc at batch be begin by cannot clustering column columns \
     contains counter create custom delete desc distinct does drop each entries exists filtering for from frozen full function group \
     has if in index insert into is it json key keys keyspace like limit list map materialized no not null of on only or order \
@@ -158,8 +158,8 @@ fn words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// True if the names and values of the statement that the recorded message tells are told by ours.
-/// What a syntax error quotes of the statement does not count.
+/// Returns true if our message contains all names and values of the statement that the recorded message contains. The part of the statement
+/// that a syntax error quotes does not count.
 fn names_are_told(code: &str, statement: &str, recorded: &str, actual: &str) -> bool {
     let recorded = match code {
         "SyntaxError" => recorded.split(" (").next().unwrap_or(recorded),

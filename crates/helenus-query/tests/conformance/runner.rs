@@ -1,4 +1,4 @@
-//! Runs a case on an engine and puts each statement's outcome into canonical text.
+//! Runs a case on an engine and converts each statement's outcome into canonical text.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::types::Type;
 
 const PAGES_MAX: usize = 500;
 
-/// What one execution of one statement gave.
+/// The outcome of one execution of a statement.
 pub struct Executed {
-    /// What it goes by.
+    /// The statement's text in the records.
     pub head: String,
     pub lines: Vec<String>,
     pub line: usize,
@@ -31,13 +31,13 @@ pub struct Executed {
     pub is_code_only: bool,
 }
 
-/// A prepared statement and what a client is told of it.
+/// A prepared statement and the markers that are reported to the client.
 struct PreparedStatement {
     prepared: Arc<Prepared>,
     markers: Vec<ColumnSpec>,
 }
 
-/// A case that runs.
+/// A running case.
 pub struct Execution<'c> {
     case: &'c Case,
     engine: Arc<Engine>,
@@ -47,10 +47,10 @@ pub struct Execution<'c> {
 }
 
 impl<'c> Execution<'c> {
-    /// Runs the case; gives the outcomes of all its executions.
+    /// Runs the case. Returns the outcomes of all executions.
     ///
     /// # Errors
-    /// If what goes before and after the statements fails.
+    /// The preparation of the case fails, or its cleanup.
     pub async fn run(case: &'c Case, engine: Arc<Engine>) -> Result<Vec<Executed>, CqlError> {
         let protocol = case.options.get("protocol").map_or("4", String::as_str);
         let mut execution = Execution {
@@ -76,7 +76,7 @@ impl<'c> Execution<'c> {
         Ok(execution.executed)
     }
 
-    /// A client, logged in as `name/password` if that is given.
+    /// Returns a client. It is logged in if `login` is given, as `name/password`.
     async fn log_in(&self, login: Option<&str>) -> Result<ClientState, CqlError> {
         let mut client = ClientState::default();
         if let Some(login) = login.filter(|_| self.engine.authenticates()) {
@@ -87,7 +87,7 @@ impl<'c> Execution<'c> {
         Ok(client)
     }
 
-    /// Drops what the case has made.
+    /// Drops the objects that the case has created.
     async fn clear(&mut self) -> Result<(), CqlError> {
         for role in self.case.names("roles") {
             self.must(&format!("DROP ROLE IF EXISTS {role}")).await?;
@@ -123,7 +123,7 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// The keyspace that a request brings along must be there.
+    /// Checks that the keyspace of a request exists, if the request names one.
     fn check_keyspace(&self, options: &QueryOptions) -> Result<(), CqlError> {
         let keyspace = options.keyspace.as_deref();
         keyspace.map_or(Ok(()), |keyspace| self.engine.check_keyspace(keyspace))
@@ -145,7 +145,7 @@ impl<'c> Execution<'c> {
         Ok(())
     }
 
-    /// Runs a step as somebody else does.
+    /// Runs a step as another user.
     async fn as_user(&mut self, step: &Step, user: &str) -> Result<(), CqlError> {
         match self.log_in(Some(user)).await {
             Ok(client) => {
@@ -238,7 +238,7 @@ impl<'c> Execution<'c> {
         self.record(step, format!("{} -- {text}", step.text), lines);
     }
 
-    /// Runs until there is neither an error nor an empty result, or until the time is over.
+    /// Runs a step again until it gives neither an error nor an empty result, or until `patience` is over.
     async fn retried(&mut self, step: &Step, options: &QueryOptions, patience: Duration) {
         let end = Instant::now() + patience;
         let lines = loop {
@@ -336,14 +336,14 @@ impl<'c> Execution<'c> {
         }
     }
 
-    /// What a client is told of a statement that it has prepared.
+    /// Returns what PREPARE reports to the client about a statement.
     fn description(&self, step: &Step, statement: &PreparedStatement, warnings: &[String]) -> Vec<String> {
         let PreparedStatement { prepared, markers } = statement;
         let planned = self.engine.current_plan(prepared).ok();
         let indexes = planned
             .as_ref()
             .map_or(&[][..], |planned| &planned.partition_key_indexes);
-        // Version 3 does not tell them.
+        // Protocol version 3 does not report these indexes.
         let indexes = if self.protocol_version > 3 { indexes } else { &[] };
         let mut lines = vec![format!(
             "prepared [{}] pk={indexes:?} binds: {}",
@@ -358,7 +358,8 @@ impl<'c> Execution<'c> {
         lines
     }
 
-    /// One BATCH request of the statements between `;;`, each with its values behind `<-`; `@` has one prepared.
+    /// Sends one BATCH request of the statements between `;;`. A statement's values follow `<-`. A statement with the prefix `@` is
+    /// prepared.
     async fn batch(&mut self, step: &Step, kind: &str, options: &QueryOptions) {
         let kind = match kind {
             "logged" => BatchKind::Logged,
@@ -405,7 +406,7 @@ impl<'c> Execution<'c> {
 
 const INT: Type = Type::Native(NativeType::Int);
 
-/// The level of that name.
+/// Returns the consistency level of that name.
 fn consistency(name: &str) -> Consistency {
     (0..=11)
         .filter_map(Consistency::from_code)
@@ -413,7 +414,7 @@ fn consistency(name: &str) -> Consistency {
         .unwrap_or_else(|| panic!("no consistency level: {name}"))
 }
 
-/// `name=value, name=value`
+/// Parses `name=value, name=value`.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let parts = split_top(&expand(text), ',');
     let pairs = parts
@@ -424,7 +425,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A value by the declared type, or by the one that the text names, as in `as(text; 'x')`.
+/// Encodes a value in the marker's type, or in the type that the text names, as in `as(text; 'x')`.
 fn bound(statement: &PreparedStatement, index: usize, text: &str) -> BoundValue {
     let named = text
         .strip_prefix("as(")
@@ -438,7 +439,7 @@ fn bound(statement: &PreparedStatement, index: usize, text: &str) -> BoundValue 
     encode(&ty, text)
 }
 
-/// True if the columns are those that a client knows from preparing.
+/// Returns true if the answer's columns are those that were reported at PREPARE.
 fn is_as_prepared(outcome: &Outcome, prepared: &Prepared) -> bool {
     match &outcome.response {
         Response::Rows(rows) => {
@@ -448,7 +449,7 @@ fn is_as_prepared(outcome: &Outcome, prepared: &Prepared) -> bool {
     }
 }
 
-/// All pages of an answer as lines.
+/// All pages of an answer, as lines.
 struct Pages<'s> {
     shown: Shown<'s>,
     options: QueryOptions,
@@ -468,7 +469,7 @@ impl<'s> Pages<'s> {
         }
     }
 
-    /// How to ask for the next page.
+    /// Returns the options of the request for the next page. `None` if there is none.
     fn next(&mut self) -> Option<&QueryOptions> {
         if self.count > PAGES_MAX && !self.is_over {
             self.lines.push("too many pages".to_owned());
@@ -496,7 +497,7 @@ impl<'s> Pages<'s> {
     }
 }
 
-/// Whether a full last page is followed by an empty one is the server's own affair.
+/// Returns true if the page is empty and the last. A server may or may not send one after a full page.
 fn is_empty_end(answer: &Answer) -> bool {
     !answer.is_error && answer.paging_state.is_none() && answer.row_count == 0
 }

@@ -1,4 +1,4 @@
-//! Serialized values as text: the same as in `tests/conformance/codec.py`.
+//! Text of serialized values, in the format of `tests/conformance/codec.py`.
 
 use helenus_cql::types::NativeType;
 use num_bigint::BigInt;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::text::{hex, quote};
 use crate::types::Type;
 
-/// The text of a serialized value; hexadecimal digits and a mark if it is not one of the type.
+/// Returns the text of a serialized value. A value that the type does not allow is shown as marked hexadecimal digits.
 pub fn show(ty: &Type, value: Option<&[u8]>) -> String {
     match value {
         None => "null".to_owned(),
@@ -73,7 +73,7 @@ fn scalar(native: NativeType, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// A float as Python writes it, from its shortest digits in Rust's scientific notation.
+/// Returns a float as Python writes it, from its shortest digits in Rust's scientific notation.
 fn number(scientific: &str, value: f64) -> String {
     if !value.is_finite() {
         return scientific.replace("NaN", "nan");
@@ -108,10 +108,10 @@ fn number(scientific: &str, value: f64) -> String {
     format!("{sign}{whole}.{fraction}")
 }
 
-/// Of such a scale only the parts are shown.
+/// Maximum scale whose digits are written out. Beyond it, only the unscaled value and the exponent are shown.
 const SCALE_MAX: i32 = 100_000;
 
-/// A decimal in scientific notation where plain digits would be many.
+/// Returns the text of a decimal, in scientific notation if plain digits would be many.
 fn decimal(bytes: &[u8]) -> Option<String> {
     let (scale, unscaled) = bytes.split_at_checked(4)?;
     let scale = i32::from_be_bytes(scale.try_into().ok()?);
@@ -155,7 +155,7 @@ fn address(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// An unsigned variable-length number and what follows it.
+/// Decodes an unsigned variable-length number. Returns it with the bytes after it.
 pub fn vint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let extra = first.leading_ones() as usize;
@@ -181,7 +181,7 @@ fn count(bytes: &[u8]) -> Option<(i32, &[u8])> {
     Some((i32::from_be_bytes(count.try_into().ok()?), rest))
 }
 
-/// A value behind its length and what follows it.
+/// Returns the text of a value that has its length before it, with the bytes after it.
 fn sized<'b>(ty: &Type, bytes: &'b [u8]) -> Option<(String, &'b [u8])> {
     let (len, rest) = count(bytes)?;
     match usize::try_from(len) {
@@ -193,7 +193,7 @@ fn sized<'b>(ty: &Type, bytes: &'b [u8]) -> Option<(String, &'b [u8])> {
     }
 }
 
-/// Elements, or keys and values.
+/// Returns the text of a collection's elements, or of its keys and values.
 fn collection(bytes: &[u8], types: &[&Type]) -> Option<String> {
     let (length, mut rest) = count(bytes)?;
     let mut items = Vec::new();
@@ -209,7 +209,7 @@ fn collection(bytes: &[u8], types: &[&Type]) -> Option<String> {
     rest.is_empty().then(|| items.join(", "))
 }
 
-/// The values of a tuple or a user type; the last ones may be missing.
+/// Returns the text of the values of a tuple or a user type. The last ones may be missing.
 fn parts<'t>(bytes: &[u8], fields: impl Iterator<Item = (Option<&'t str>, &'t Type)>) -> Option<String> {
     let mut rest = bytes;
     let mut items = Vec::new();

@@ -1,11 +1,11 @@
-//! Small operations on the text of cases and outcomes.
+//! Small operations on texts of cases and outcomes.
 
 use md5::{Digest, Md5};
 
-/// Longer values are shown by their beginning, length and digest.
+/// Maximum characters of a value that is shown in full. A longer one is shown by its beginning, length and digest.
 const SHOWN_CHARS_MAX: usize = 3000;
 
-/// Splits at separators outside of brackets and quotes; the parts are trimmed.
+/// Splits at separators outside of brackets and quotes, and trims the parts.
 pub fn split_top(text: &str, separator: char) -> Vec<String> {
     let (mut parts, mut depth, mut current, mut quote) = (Vec::new(), 0i32, String::new(), None);
     for c in text.chars() {
@@ -32,7 +32,7 @@ pub fn split_top(text: &str, separator: char) -> Vec<String> {
     parts
 }
 
-/// Replaces `%rep(x,n)` by n times x.
+/// Replaces each `%rep(x,n)` with n times x.
 pub fn expand(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -51,7 +51,7 @@ pub fn expand(text: &str) -> String {
     out
 }
 
-/// `x,n)` and what follows.
+/// Parses `x,n)`. Returns x, n, and the text after them.
 fn repetition(body: &str) -> Option<(&str, usize, &str)> {
     let (what, rest) = body.split_once(',')?;
     let (count, after) = rest.split_once(')')?;
@@ -59,14 +59,14 @@ fn repetition(body: &str) -> Option<(&str, usize, &str)> {
     Some((what, count.parse().ok().filter(|_| is_number)?, after))
 }
 
-/// The text without line ends.
+/// Returns the text with escaped line ends.
 pub fn one_line(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('\r', "\\r")
         .replace('\n', "\\n")
 }
 
-/// A string as values show it.
+/// Returns a string as it is shown within values.
 pub fn quote(text: &str) -> String {
     let mut out = String::from("'");
     for c in text.chars() {
@@ -84,12 +84,13 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Combining characters are escaped only at the beginning of a string, so there is one before it.
+/// Returns true if the character is shown as it is. A letter precedes it here, because combining characters are escaped only at the
+/// beginning of a string.
 fn is_printable(c: char) -> bool {
     c == '"' || !format!("a{c}").escape_debug().to_string().contains('\\')
 }
 
-/// A value's text, or what tells long ones apart.
+/// Returns a value's text. A long one is replaced by its beginning, length and digest.
 pub fn abbreviated(text: String) -> String {
     let count = text.chars().count();
     if count <= SHOWN_CHARS_MAX {
@@ -102,12 +103,12 @@ pub fn abbreviated(text: String) -> String {
     )
 }
 
-/// Bytes in hexadecimal digits.
+/// Returns the bytes in hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of hexadecimal digits.
+/// Returns the bytes of hexadecimal digits.
 pub fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .chars()

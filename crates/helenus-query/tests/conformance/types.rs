@@ -1,4 +1,4 @@
-//! CQL types as the protocol names them: their text, and types from text.
+//! CQL types as the protocol names them, to and from text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use helenus_cql::types::{CqlType, NativeType};
 
 use crate::text::split_top;
 
-/// A type as a client sees it: nothing is frozen, and what has no option of its own goes by its class.
+/// A type as a client sees it: no type is frozen, and a type without a protocol option of its own is shown by its class.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
     Native(NativeType),
@@ -24,7 +24,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// What a client is told of the type. A vector is a class with its parameters, in which user types are classes too.
+    /// Returns the type that is reported to a client. A vector is a class with its parameters, in which user types are classes too.
     pub fn told(ty: &CqlType, is_in_vector: bool) -> Type {
         let inner = |ty: &CqlType| Box::new(Type::told(ty, is_in_vector));
         match ty {
@@ -49,7 +49,7 @@ impl Type {
         }
     }
 
-    /// The type of that text, for values that are sent without preparing.
+    /// Parses a type, for values that are sent without preparing.
     pub fn parse(text: &str) -> Type {
         let text = text.trim();
         let (name, inner) = match text.split_once('<') {
@@ -68,7 +68,7 @@ impl Type {
         }
     }
 
-    /// How many bytes each element has in a vector, for types that are written there without a length.
+    /// Returns the bytes of each element in a vector. `None` if the element is stored with its length.
     pub fn vector_len(&self) -> Option<usize> {
         match self {
             Type::Native(NativeType::Boolean) => Some(1),
@@ -81,7 +81,7 @@ impl Type {
     }
 }
 
-/// The class without a note that it is frozen.
+/// Returns the class without its frozen marker.
 fn bare_class(ty: &CqlType) -> String {
     let name = class_name(ty);
     let frozen = name

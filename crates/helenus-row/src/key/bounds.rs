@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::KeyKind;
 
-/// Keys from `start`, inclusive, to `end`, exclusive (`None`: to the end of everything).
+/// Keys from `start`, inclusive, to `end`, exclusive. `end` is `None` if the range has no upper bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByteRange {
     pub start: Bytes,
@@ -12,7 +12,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Every key that starts with `prefix`.
+    /// Returns the range of all keys that start with `prefix`.
     pub fn with_prefix(prefix: &[u8]) -> ByteRange {
         ByteRange {
             start: Bytes::copy_from_slice(prefix),
@@ -20,7 +20,7 @@ impl ByteRange {
         }
     }
 
-    /// True if no key can lie in the range.
+    /// Returns true if no key can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
@@ -30,9 +30,8 @@ impl ByteRange {
     }
 }
 
-/// Encoded clusterings from `start`, inclusive, to `end`, exclusive (`None`: to the end of the partition). Since
-/// components are prefix-free, "before all rows that start with p" is `enc(p)` and "after" them is
-/// [`successor`]`(enc(p))`.
+/// Encoded clusterings from `start`, inclusive, to `end`, exclusive. `end` is `None` if the range reaches to the end of the partition.
+/// Since components are prefix-free, "before all rows that start with p" is `enc(p)` and "after" them is [`successor`]`(enc(p))`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRange {
     pub start: Bytes,
@@ -40,7 +39,7 @@ pub struct ClusteringRange {
 }
 
 impl ClusteringRange {
-    /// Every row of the partition.
+    /// Returns the range of all rows of a partition.
     pub fn all() -> ClusteringRange {
         ClusteringRange {
             start: Bytes::new(),
@@ -48,7 +47,7 @@ impl ClusteringRange {
         }
     }
 
-    /// The rows whose encoded clustering starts with `prefix`.
+    /// Returns the range of the rows whose encoded clustering starts with `prefix`.
     pub fn with_prefix(prefix: Bytes) -> ClusteringRange {
         ClusteringRange {
             end: successor(&prefix),
@@ -56,7 +55,7 @@ impl ClusteringRange {
         }
     }
 
-    /// True if no clustering can lie in the range.
+    /// Returns true if no clustering can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
@@ -65,7 +64,7 @@ impl ClusteringRange {
         *self.start <= *clustering && self.end.as_ref().is_none_or(|end| *clustering < **end)
     }
 
-    /// The keys of the rows in this range of a partition ([`super::partition_prefix`]).
+    /// Returns the keys of the rows in this range of the partition with the given [`super::partition_prefix`].
     pub fn in_partition(&self, partition_prefix: &[u8]) -> ByteRange {
         let key = |kind: u8, clustering: &[u8]| -> Bytes {
             [partition_prefix, &[kind], clustering].concat().into()
@@ -79,7 +78,7 @@ impl ClusteringRange {
         }
     }
 
-    /// The intersection of both.
+    /// Returns the intersection of the two ranges.
     pub fn intersect(&self, other: &ClusteringRange) -> ClusteringRange {
         ClusteringRange {
             start: self.start.clone().max(other.start.clone()),
@@ -100,7 +99,7 @@ pub struct TupleBound {
     pub inclusive: bool,
 }
 
-/// The least byte string that is above all that start with `prefix`; `None` if nothing is.
+/// Returns the least byte string that is above all strings that start with `prefix`. `None` if `prefix` is empty or has only 0xff bytes.
 pub fn successor(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut above = prefix.get(..=last)?.to_vec();
@@ -108,7 +107,7 @@ pub fn successor(prefix: &[u8]) -> Option<Bytes> {
     Some(above.into())
 }
 
-/// The ranges ascending, without empty ones, those that touch joined.
+/// Sorts the ranges, removes empty ones, and joins those that overlap or touch.
 pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_by(|a, b| a.start.cmp(&b.start));

@@ -1,5 +1,5 @@
-//! One clustering value as ordered bytes: the bytes order as `AbstractType.compare` does, no encoding is a prefix of another, and exactly
-//! the equal values have equal bytes.
+//! One clustering value as ordered bytes. The bytes sort as `AbstractType.compare` sorts the values, and equal values (and only those) have
+//! equal bytes. No encoding is a prefix of another.
 //!
 //! Text-like types are their bytes, escaped and terminated. Every other type starts with a tag: `EMPTY` for the value of no bytes, or
 //! `VALUE`. Inside collections, tuples and user types every value has a tag, so that `END` and `NULL` sort before all values.
@@ -14,10 +14,10 @@ const NULL: u8 = 1;
 const EMPTY: u8 = 2;
 pub(crate) const VALUE: u8 = 3;
 
-/// An escaped zero byte is `00 FF`; `00 00` ends the bytes.
+/// The byte after an escaped zero: a zero is written as `00 FF`, and `00 00` ends the bytes.
 const ESCAPED_ZERO: u8 = 0xff;
 
-/// Appends a serialized value; true if it is in canonical form, so that decoding gives back the same bytes.
+/// Appends a serialized value. Returns true if the value is in canonical form, so that decoding returns the original bytes.
 pub(crate) fn encode_component(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
     if is_byte_ordered(ty) {
         scalar::check_bytes(ty, value)?;
@@ -32,7 +32,7 @@ pub(crate) fn encode_component(ty: &CqlType, value: &[u8], out: &mut Vec<u8>) ->
     encode_body(ty, value, out)
 }
 
-/// Appends the serialized value that [`encode_component`] was given, in canonical form.
+/// Appends the canonical form of the value that [`encode_component`] was given.
 pub(crate) fn decode_component(
     ty: &CqlType,
     reader: &mut MaskedReader<'_>,
@@ -94,7 +94,7 @@ fn decode_body(ty: &CqlType, reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -
     }
 }
 
-/// `None` if the serialized value is malformed; the inner result is that of the elements.
+/// The result of encoding a nested value. `None` if the serialized value is malformed. The inner result is that of the elements.
 type Encoded = Option<Result<bool, KeyError>>;
 
 fn encode_nested(ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) -> Result<bool, KeyError> {
@@ -108,7 +108,7 @@ fn encode_nested(ty: &CqlType, value: Option<&[u8]>, out: &mut Vec<u8>) -> Resul
     encode_component(ty, value, out)
 }
 
-/// Appends the value with its four-byte length. The tag has been read.
+/// Appends the value with its four-byte length. The caller has read the tag.
 fn decode_nested(
     tag: u8,
     ty: &CqlType,
@@ -143,7 +143,7 @@ fn split_int(value: &[u8]) -> Option<(i32, &[u8])> {
     Some((i32::from_be_bytes(*head), rest))
 }
 
-/// Takes a value with its four-byte length; a negative one is null.
+/// Splits off a value with its four-byte length. A negative length means null.
 fn split_value(value: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (len, rest) = split_int(value)?;
     match usize::try_from(len) {
@@ -152,7 +152,7 @@ fn split_value(value: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     }
 }
 
-/// A list, set or map: its elements (keys and values in turn), each with a tag, then `END`.
+/// Appends a list, set or map: its elements (keys and values in turn), each with a tag, then `END`.
 fn encode_collection(types: &[&CqlType], value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let (count, mut rest) = split_int(value)?;
     let mut canonical = true;
@@ -193,8 +193,8 @@ fn decode_collection(
     }
 }
 
-/// A tuple or user type: its fields, without the nulls at the end, then `END`. So a user type's old values
-/// keep their bytes when fields are added to it.
+/// Appends a tuple or user type: its fields, without the nulls at the end, then `END`. Omitting the nulls keeps the bytes of a user type's
+/// old values when fields are added to the type.
 fn encode_fields<'t>(
     types: impl ExactSizeIterator<Item = &'t CqlType>,
     value: &[u8],
@@ -243,7 +243,7 @@ fn unordered(ty: &CqlType) -> KeyError {
     KeyError::UnsupportedType { ty: ty.to_string() }
 }
 
-/// A composite: its components, each with the tag `VALUE` before it and its end-of-component byte behind it, then `END`.
+/// Appends a composite: its components, then `END`. Each component has the tag `VALUE` before it and its end-of-component byte behind it.
 fn encode_custom(ty: &CqlType, custom: &CustomType, value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let types = match custom {
         CustomType::LexicalUuid => return scalar::encode_lexical_uuid(value, out).map(Ok),
@@ -262,7 +262,7 @@ fn encode_custom(ty: &CqlType, custom: &CustomType, value: &[u8], out: &mut Vec<
             Ok(same) => canonical &= same,
             Err(error) => return Some(Err(error)),
         }
-        // A signed byte.
+        // The end-of-component byte is signed.
         out.push(end ^ 0x80);
         rest = after;
     }
@@ -296,7 +296,7 @@ fn decode_custom(
     Ok(())
 }
 
-/// A vector: its elements, with tags unless their length is fixed; the dimension is the type's.
+/// Appends a vector: its elements, with tags unless their length is fixed. The type gives the dimension.
 fn encode_vector(element: &CqlType, dimension: u32, value: &[u8], out: &mut Vec<u8>) -> Encoded {
     let mut rest = value;
     let mut canonical = true;
@@ -373,7 +373,7 @@ fn put_vint(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends bytes so that they sort as unsigned bytes, shorter first, whatever follows.
+/// Appends bytes escaped and terminated. They sort as unsigned bytes, shorter first, whatever follows them.
 pub(crate) fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 2);
     for part in bytes.split_inclusive(|&byte| byte == 0) {
@@ -385,7 +385,7 @@ pub(crate) fn put_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Reads encoded components, complemented where the column is descending.
+/// Reads encoded components. Those of descending columns are complemented.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskedReader<'a> {
     rest: &'a [u8],
@@ -401,7 +401,7 @@ impl<'a> MaskedReader<'a> {
         self.mask = if complemented { 0xff } else { 0 };
     }
 
-    /// Negative decimals are complemented within their component.
+    /// Switches the complement on or off. Negative decimals are complemented within their component.
     pub(crate) fn toggle(&mut self) {
         self.mask = !self.mask;
     }
@@ -442,7 +442,7 @@ impl<'a> MaskedReader<'a> {
         Ok(())
     }
 
-    /// Undoes [`put_escaped`].
+    /// Reads bytes that [`put_escaped`] wrote.
     pub(crate) fn unescape(&mut self, out: &mut Vec<u8>) -> Result<(), KeyError> {
         loop {
             let zero = self

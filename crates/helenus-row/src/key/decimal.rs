@@ -11,11 +11,10 @@ const NEGATIVE: u8 = 1;
 const ZERO: u8 = 2;
 const POSITIVE: u8 = 3;
 
-/// A whole number is given back without an exponent up to this many zeros at its end (`100` rather than `1E+2`).
+/// Maximum number of zeros at the end of a whole number that is decoded without an exponent (`100` rather than `1E+2`).
 const ZEROS_MAX: i64 = 64;
 
-/// Appends the ordered bytes of scale and unscaled value; true if the value is in canonical form. `None` if it
-/// isn't a decimal.
+/// Appends the ordered bytes of a serialized decimal. Returns true if the value is in canonical form, and `None` if it isn't a decimal.
 pub(crate) fn encode(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let (scale, unscaled) = value.split_first_chunk::<4>()?;
     if unscaled.is_empty() {
@@ -47,7 +46,7 @@ pub(crate) fn encode(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     Some(canonical(sign, digits, exponent)? == value)
 }
 
-/// Sign and decimal digits, most significant first, of a two's complement number.
+/// Returns the sign and the decimal digits, most significant first, of a two's complement number.
 fn digits_of(unscaled: &[u8]) -> (Sign, Vec<u8>) {
     if unscaled.len() <= 8 {
         let negative = unscaled.first().is_some_and(|&byte| byte >= 0x80);
@@ -78,7 +77,7 @@ fn small_digits(number: i64) -> (Sign, Vec<u8>) {
     (sign, digits)
 }
 
-/// The serialized form that a key decodes to: no zeros at the end of a fraction, no exponent on whole numbers unless it is large.
+/// Returns the serialized form that a key decodes to. Fractions have no zeros at their end, and only large whole numbers have an exponent.
 fn canonical(sign: Sign, digits: &[u8], exponent: i64) -> Option<Vec<u8>> {
     let mut scale = digits.len() as i64 - exponent;
     let mut digits = digits.to_vec();
@@ -123,7 +122,8 @@ pub(crate) fn decode(reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Of what [`encode`] wrote: whether it is negative, its exponent (`0.d1d2… × 10^exponent`), and its first digits as a number of `count` digits, which is even.
+/// Reads the beginning of a decimal that [`encode`] wrote. Returns true if it is negative, its exponent (`0.d1d2… × 10^exponent`), and its
+/// first `count` digits as a number. `count` must be even.
 pub(crate) fn leading_digits(
     reader: &mut MaskedReader<'_>,
     count: usize,

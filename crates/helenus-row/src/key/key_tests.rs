@@ -1,4 +1,5 @@
-//! `testdata/cassandra_order.txt` holds values as Apache Cassandra 5.0.5 sorts them (`<`, or `=` for equal ones), and tokens.
+//! Tests keys against `testdata/cassandra_order.txt`, which holds tokens, and values as Apache Cassandra 5.0.5 sorts them (`<`, or `=` for
+//! equal ones).
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -37,7 +38,7 @@ fn type_of(name: &str) -> CqlType {
     }
 }
 
-/// (type, values with how each compares to the one before).
+/// Returns each type with its sorted values. Each value has its order relative to the value before.
 fn sorted_values() -> Vec<(CqlType, Vec<(Ordering, Vec<u8>)>)> {
     CASSANDRA
         .lines()
@@ -98,7 +99,7 @@ fn values_decode_to_what_was_encoded_or_its_equal() {
     for (ty, values) in sorted_values() {
         for (_, value) in values {
             for order in [Order::Asc, Order::Desc] {
-                // Between two other columns, so that the end is found.
+                // The column lies between two others, so that decoding must find where its value ends.
                 let layout = layout(&[
                     (CqlType::TEXT, Order::Asc),
                     (ty.clone(), order),
@@ -214,7 +215,7 @@ fn a_clustering_without_its_last_values_comes_before_those_that_have_them() {
         for second in [&b""[..], b"\0", b"\xff"] {
             let long = layout.encode_clustering(&[&b"a"[..], second]).unwrap().bytes;
             assert!(short < long, "{second:x?}");
-            // A page that ended with the short one goes on with what is next.
+            // A page that ended with the short clustering continues with the long one.
             let behind_short = [&short[..], &[0]].concat();
             assert!(behind_short[..] <= long[..], "{second:x?}");
         }
@@ -235,7 +236,7 @@ fn tokens_are_cassandras() {
     assert_eq!(murmur3_token(b""), i64::MIN);
 }
 
-/// Pins the stored bytes: a change here makes old stores unreadable.
+/// Pins the stored bytes: changed bytes would make old stores unreadable.
 #[test]
 fn golden_keys() {
     let key = row_key(TableId(0x01020304), -1, b"a\0b", &[0xaa]);
@@ -403,7 +404,7 @@ fn int(value: i32) -> Bytes {
 }
 
 proptest! {
-    /// Slices and tuple ranges against a filter over all small clusterings.
+    /// Compares slices and tuple ranges with a filter over all small clusterings.
     #[test]
     fn ranges_hold_what_they_say(
         descending in prop::array::uniform3(any::<bool>()),
@@ -496,7 +497,7 @@ proptest! {
         prop_assert_eq!(order(&CqlType::VARINT, a, b), compare(&CqlType::VARINT, a, b));
     }
 
-    /// Whatever the bytes, decoding ends without a panic.
+    /// Decodes arbitrary bytes, which must not panic.
     #[test]
     fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..40), desc in any::<bool>()) {
         let order = if desc { Order::Desc } else { Order::Asc };

@@ -16,7 +16,7 @@ pub enum Order {
     Desc,
 }
 
-/// A table's clustering columns; no more is needed to write and read its keys.
+/// A table's clustering columns, which are all that is needed to write and read the table's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyLayout {
     pub clustering: Vec<(CqlType, Order)>,
@@ -26,8 +26,8 @@ pub struct KeyLayout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedClustering {
     pub bytes: Bytes,
-    /// True if decoding gives back the very bytes that were encoded. False for values that equal another form of
-    /// themselves (the decimal `1.0`): then the row should carry [`crate::row::ExactClustering`].
+    /// True if decoding returns exactly the bytes that were encoded. False for values that have several equal forms (the decimal `1.0`):
+    /// then the row should carry [`crate::row::ExactClustering`].
     pub canonical: bool,
 }
 
@@ -73,7 +73,8 @@ impl KeyLayout {
         Ok(canonical)
     }
 
-    /// The serialized values of an encoded clustering, in canonical form; fewer than the columns if it's a prefix.
+    /// Returns the serialized values of an encoded clustering, in canonical form. A prefix has fewer values than the table has clustering
+    /// columns.
     ///
     /// # Errors
     /// [`KeyError::Corrupt`] if no encoder writes such bytes.
@@ -84,7 +85,7 @@ impl KeyLayout {
         }
     }
 
-    /// The same of the first columns, and the bytes behind them.
+    /// Returns the serialized values of the first columns, in canonical form, and the bytes behind them.
     ///
     /// # Errors
     /// As [`KeyLayout::decode_clustering`].
@@ -110,7 +111,7 @@ impl KeyLayout {
         Ok((values, reader.rest()))
     }
 
-    /// The rows whose clustering starts with these values (all rows, if none).
+    /// Returns the rows whose clustering starts with these values. All rows if `prefix` is empty.
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
@@ -120,8 +121,8 @@ impl KeyLayout {
         ))
     }
 
-    /// The rows between two bounds in *clustering order*, as `org.apache.cassandra.db.Slice`: each bound is a prefix
-    /// of clustering values and whether the rows that start with it are included; `None` is open.
+    /// Returns the rows between two bounds in *clustering order*, as `org.apache.cassandra.db.Slice`. Each bound is a prefix of clustering
+    /// values, with true if the rows that start with the prefix are included. `None` is an open bound.
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
@@ -155,9 +156,9 @@ impl KeyLayout {
         Ok(ClusteringRange { start, end })
     }
 
-    /// The rows that start with `prefix` and whose following columns, compared as a tuple in *CQL's order of values*
-    /// (whatever the columns' clustering order), are above `lower` and below `upper`. With columns of mixed
-    /// order the rows lie in several ranges; they come ascending and apart.
+    /// Returns the rows that start with `prefix` and whose following columns are above `lower` and below `upper`. These columns are
+    /// compared as a tuple in *CQL's order of values*, whatever the columns' clustering order. With columns of mixed order the rows lie in
+    /// several ranges, which are ascending and do not touch.
     ///
     /// # Errors
     /// As [`KeyLayout::encode_clustering`].
@@ -179,7 +180,8 @@ impl KeyLayout {
         Ok(tidy(both))
     }
 
-    /// Column by column: equal so far and beyond the bound's value here; at last, the bound's values themselves.
+    /// Returns the rows on one side of a bound. For each column, one range has equal values before the column and values beyond the bound
+    /// in it. An inclusive bound adds the range of its own values.
     fn side_ranges<B: AsRef<[u8]>>(
         &self,
         prefix: &[B],
@@ -199,7 +201,7 @@ impl KeyLayout {
                 .get(column)
                 .is_some_and(|(_, order)| *order == Order::Asc);
             if above == ascending {
-                // Nothing lies after an equal prefix of 0xff bytes only.
+                // No key can follow a prefix that has only 0xff bytes.
                 if let Some(start) = successor(&equal) {
                     ranges.push(ClusteringRange { start, end: around });
                 }

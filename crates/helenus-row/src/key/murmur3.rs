@@ -6,8 +6,8 @@
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// The token of a serialized partition key. The hash `i64::MIN` becomes `i64::MAX`; the empty key, which no
-/// partition has, has the ring's minimum.
+/// Returns the token of a serialized partition key. The hash `i64::MIN` becomes `i64::MAX`. No partition has the empty key; its token is
+/// the ring's minimum.
 pub fn murmur3_token(partition_key: &[u8]) -> i64 {
     if partition_key.is_empty() {
         return i64::MIN;
@@ -53,7 +53,8 @@ fn hash(key: &[u8]) -> i64 {
     h1.wrapping_add(h2) as i64
 }
 
-/// Bytes are sign-extended before they are shifted and combined by XOR, as Java does with its signed bytes.
+/// Returns the tail as one word. Its bytes are sign-extended before they are shifted and combined by XOR, as Java does with its signed
+/// bytes.
 fn tail_word(bytes: &[u8]) -> u64 {
     bytes.iter().enumerate().fold(0, |word, (at, &byte)| {
         word ^ ((byte as i8 as i64 as u64) << (8 * at))

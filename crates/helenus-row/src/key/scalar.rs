@@ -6,7 +6,7 @@ use super::component::MaskedReader;
 use super::decimal;
 use crate::error::KeyError;
 
-/// Appends the ordered bytes; true if the value is in canonical form.
+/// Appends the ordered bytes. Returns true if the value is in canonical form.
 pub(crate) fn encode(native: NativeType, value: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
     let invalid = || KeyError::InvalidValue {
         ty: native.name().to_owned(),
@@ -129,14 +129,14 @@ fn encode_unsigned(native: NativeType, value: &[u8], out: &mut Vec<u8>) -> Optio
     Some(true)
 }
 
-/// Any byte but 0 is true (`BooleanType.compareCustom`).
+/// Appends a boolean. Any byte but 0 is true (`BooleanType.compareCustom`).
 fn encode_boolean(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let [byte] = value else { return None };
     out.push(u8::from(*byte != 0));
     Some(*byte <= 1)
 }
 
-/// `Float.compare`: -0.0 before 0.0, and one NaN above all.
+/// Appends a float in the order of `Float.compare`: -0.0 before 0.0, and a single NaN above all.
 fn encode_float(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let given = u32::from_be_bytes(value.try_into().ok()?);
     let bits = if f32::from_bits(given).is_nan() {
@@ -169,7 +169,7 @@ fn split_uuid(value: &[u8]) -> Option<(u64, u64)> {
     Some(((whole >> 64) as u64, whole as u64))
 }
 
-/// Version and timestamp, most significant first (`TimeUUIDType.reorderTimestampBytes`).
+/// Returns version and timestamp, most significant bits first (`TimeUUIDType.reorderTimestampBytes`).
 fn reorder_time(high: u64) -> u64 {
     (high << 48) | ((high << 16) & 0xffff_0000_0000) | (high >> 32)
 }
@@ -189,7 +189,8 @@ fn encode_timeuuid(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     Some(true)
 }
 
-/// `UUIDType`: by version, then version 1 by time and the others as bytes. The version is moved to the front.
+/// Appends a UUID in the order of `UUIDType`: by version, then version 1 by time and the others as bytes. The version is moved to the
+/// front.
 fn encode_uuid(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let (high, low) = split_uuid(value)?;
     let version = (high >> 12) & 0xf;
@@ -215,7 +216,7 @@ fn decode_uuid(reader: &mut MaskedReader<'_>, out: &mut Vec<u8>) -> Result<(), K
     reader.take(8, out)
 }
 
-/// Two signed numbers (`java.util.UUID.compareTo`).
+/// Appends a UUID in the order of `java.util.UUID.compareTo`: as two signed numbers.
 pub(crate) fn encode_lexical_uuid(value: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let (high, low) = split_uuid(value)?;
     for half in [high, low] {
@@ -232,7 +233,7 @@ pub(crate) fn decode_lexical_uuid(reader: &mut MaskedReader<'_>, out: &mut Vec<u
     Ok(())
 }
 
-/// The two's complement bytes without redundant sign bytes.
+/// Returns the two's complement bytes without redundant sign bytes.
 pub(crate) fn minimal(value: &[u8]) -> &[u8] {
     let mut rest = value;
     while let [first, second, ..] = rest {
@@ -245,8 +246,8 @@ pub(crate) fn minimal(value: &[u8]) -> &[u8] {
     rest
 }
 
-/// The number of bytes, negative for negative numbers, then the bytes. Numbers of more bytes are further from 0; of as many, two's complement
-/// sorts as unsigned bytes within each sign.
+/// Appends the number of bytes (negative for negative numbers), then the bytes. A number with more bytes is further from 0. Among numbers
+/// with the same sign and length, two's complement sorts as unsigned bytes. Returns true if the value is in canonical form.
 pub(crate) fn encode_varint(value: &[u8], out: &mut Vec<u8>) -> bool {
     let digits = minimal(value);
     let negative = digits.first().is_some_and(|&first| first >= 0x80);

@@ -1,8 +1,10 @@
-//! Values as partition keys whose tokens follow the order of the values: so ranges of values are ranges of keys, and tablets share them out.
+//! Values as partition keys whose tokens follow the order of the values. Ranges of values are therefore ranges of keys, which are
+//! distributed over tablets.
 //!
-//! The key bytes are those of [`super::component`], but text-like types are their bytes as they are (a key escapes them anyway). The token is
-//! computed from them, and grows with the value. Numbers are placed by their magnitude: each power of two (or ten) has the same share of the
-//! ring, so that values of which most are small lie in no narrower part of it than necessary. Where values share a token, the bytes order them.
+//! The key bytes are those of [`super::component`], but text-like types are unescaped, since a key escapes them anyway. The token is
+//! computed from the key bytes, and grows with the value. Numbers are placed by their magnitude: each power of two (or ten) has the same
+//! share of the ring. If most values are small, they therefore still spread over much of the ring. Where values share a token, the bytes
+//! order them.
 
 use bytes::Bytes;
 use helenus_cql::types::{CqlType, NativeType};
@@ -11,18 +13,18 @@ use super::component::{MaskedReader, VALUE, encode_component, is_byte_ordered};
 use super::decimal;
 use crate::error::KeyError;
 
-/// Murmur3 gives no partition the least token, and scans take it for no bound.
+/// The least token that a partition can have. Murmur3 never returns `i64::MIN`, and scans treat it as no bound.
 const TOKEN_MIN: i64 = i64::MIN + 1;
 /// Bits of a `time`, the nanoseconds of a day.
 const TIME_BITS: u32 = 47;
-/// Bits of a magnitude's exponent: of numbers of 64 bits, of `varint`, of `decimal`.
+/// Bits of a magnitude's exponent: for 64-bit numbers, for `varint`, and for `decimal`.
 const INTEGER_EXPONENT_BITS: u32 = 6;
 const VARINT_EXPONENT_BITS: u32 = 10;
 const DECIMAL_EXPONENT_BITS: u32 = 9;
-/// Digits of a decimal that its token is made of.
+/// Number of a decimal's digits that determine its token.
 const DECIMAL_DIGITS: usize = 16;
 
-/// True if values of the type have [`ordered_value`].
+/// Returns true if [`ordered_value`] supports the type.
 pub fn has_value_order(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => !matches!(
@@ -33,7 +35,8 @@ pub fn has_value_order(ty: &CqlType) -> bool {
     }
 }
 
-/// A serialized value as a partition key: the bytes order as `AbstractType.compare` does, and exactly the equal values have equal bytes.
+/// Returns a serialized value as a partition key. The bytes sort as `AbstractType.compare` sorts the values, and equal values (and only
+/// those) have equal bytes.
 ///
 /// # Errors
 /// If it is not a value of the type, or the type has no order.
@@ -49,7 +52,8 @@ pub fn ordered_value(ty: &CqlType, value: &[u8]) -> Result<Bytes, KeyError> {
     Ok(out.into())
 }
 
-/// The token of what [`ordered_value`] gave, or of the beginning of such bytes of a text-like type: of two values the greater one has no lesser token.
+/// Returns the token of a result of [`ordered_value`]. For a text-like type, a prefix of the result is enough. A greater value never has a
+/// lesser token.
 pub fn ordered_token(ty: &CqlType, ordered: &[u8]) -> i64 {
     let token = match (ty, ordered) {
         (ty, ordered) if is_byte_ordered(ty) => signed(head(ordered)),
@@ -68,7 +72,7 @@ fn scalar_token(native: NativeType, body: &[u8]) -> i64 {
         | NativeType::Timestamp
         | NativeType::Date => integer_token(signed(head(body)) >> (64 - 8 * body.len().clamp(1, 8))),
         NativeType::Time => signed(head(body).min((1 << TIME_BITS) - 1) << (64 - TIME_BITS)),
-        // All are of version 1, which is in front.
+        // The shift removes the version, which is in front and is 1 for all timeuuids.
         NativeType::Timeuuid => signed(head(body) << 4),
         NativeType::Varint => varint_token(body),
         NativeType::Decimal => decimal_token(body),
@@ -76,24 +80,25 @@ fn scalar_token(native: NativeType, body: &[u8]) -> i64 {
     }
 }
 
-/// The first eight bytes as a number.
+/// Returns the first eight bytes as a number, padded with zeros.
 fn head(bytes: &[u8]) -> u64 {
     let mut head = [0; 8];
     head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     u64::from_be_bytes(head)
 }
 
-/// The same place among signed numbers.
+/// Maps an unsigned position to a signed token, keeping the order.
 fn signed(place: u64) -> i64 {
     (place ^ (1 << 63)) as i64
 }
 
-/// The place of a number that is not negative: its exponent, then as many bits of `fraction`, which begins at the highest bit, as there is room for.
+/// Returns the token of a number that is not negative: its exponent, then the highest bits of `fraction` that still fit. `fraction` begins
+/// at its highest bit.
 fn magnitude(exponent: u64, exponent_bits: u32, fraction: u64) -> i64 {
     ((exponent << (63 - exponent_bits)) | (fraction >> (exponent_bits + 1))) as i64
 }
 
-/// The number of bits of a number, and what follows its highest one, from the highest bit on.
+/// Returns the number of significant bits, and the bits that follow the highest one, left-aligned.
 fn bits_and_fraction(number: u64) -> (u64, u64) {
     match number.leading_zeros() {
         64 => (0, 0),
@@ -106,7 +111,7 @@ fn integer_token(number: i64) -> i64 {
     magnitude(bits, INTEGER_EXPONENT_BITS, fraction) ^ (number >> 63)
 }
 
-/// `body` is the length and the two's complement bytes of [`super::scalar::encode_varint`].
+/// Returns the token of a varint. `body` is the length and the two's complement bytes of [`super::scalar::encode_varint`].
 fn varint_token(body: &[u8]) -> i64 {
     let is_negative = body.first().is_some_and(|&first| first < 0x80);
     let sign = if is_negative { 0xff } else { 0 };
@@ -117,7 +122,7 @@ fn varint_token(body: &[u8]) -> i64 {
     let digits = body.get(header_len..).unwrap_or_default();
     let zeros = digits.iter().take_while(|&&byte| byte == sign).count();
     let digits = digits.get(zeros..).unwrap_or_default();
-    // Of nine bytes the first has at least one bit.
+    // A fraction of 64 bits needs at most nine bytes, since the first byte has at least one significant bit.
     let mut first = [0u8; 16];
     first
         .iter_mut()
@@ -134,7 +139,7 @@ fn varint_token(body: &[u8]) -> i64 {
     if is_negative { !token } else { token }
 }
 
-/// `body` is what [`super::decimal::encode`] writes.
+/// Returns the token of a decimal. `body` is the output of [`super::decimal::encode`].
 fn decimal_token(body: &[u8]) -> i64 {
     let half = 1i64 << (DECIMAL_EXPONENT_BITS - 1);
     let Ok((is_negative, exponent, digits)) =
@@ -145,7 +150,7 @@ fn decimal_token(body: &[u8]) -> i64 {
     let token = match exponent {
         exponent if exponent < -half => 0,
         exponent if exponent >= half => i64::MAX,
-        // Less than 2^54, which is the room there is.
+        // `digits` is less than 2^54, so it fits below the exponent.
         exponent => ((exponent + half) << (63 - DECIMAL_EXPONENT_BITS)) | digits as i64,
     };
     if is_negative { !token } else { token }

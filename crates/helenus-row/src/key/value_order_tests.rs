@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Types of fixed length, whose every value of that length is one.
+/// Types of fixed length. Any bytes of that length are a valid value.
 const FIXED: [CqlType; 10] = [
     CqlType::TINYINT,
     CqlType::SMALLINT,
@@ -43,7 +43,7 @@ fn decimal(scale: i32, unscaled: i128) -> Vec<u8> {
     value
 }
 
-/// A random number of a random number of bits.
+/// Returns random numbers with a random number of bits.
 fn number() -> impl Strategy<Value = i128> {
     (any::<i128>(), 0u32..128).prop_map(|(number, shift)| number >> shift)
 }

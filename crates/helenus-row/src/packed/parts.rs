@@ -10,7 +10,7 @@ pub(super) const HAS_LIVENESS: u8 = 1;
 pub(super) const HAS_BASE_EXPIRY: u8 = 1 << 1;
 pub(super) const HAS_DELETION: u8 = 1 << 2;
 pub(super) const HAS_EXACT_CLUSTERING: u8 = 1 << 3;
-/// Every column is one cell with the base's timestamp.
+/// Flag: every column is one cell with the base's timestamp.
 pub(super) const UNIFORM: u8 = 1 << 4;
 pub(super) const ROW_FLAGS: u8 =
     HAS_LIVENESS | HAS_BASE_EXPIRY | HAS_DELETION | HAS_EXACT_CLUSTERING | UNIFORM;
@@ -73,7 +73,7 @@ pub(super) fn read_cell<'a>(
     })
 }
 
-/// Seconds of the server's clock, relative to the client's timestamp.
+/// Reads seconds of the server's clock, which are stored relative to the client's timestamp.
 pub(super) fn read_seconds(reader: &mut Reader<'_>, timestamp_us: i64) -> Result<i64, RowError> {
     Ok(timestamp_us.div_euclid(MICROS).wrapping_add(reader.signed()?))
 }

@@ -10,8 +10,8 @@ use super::parts::{
 use crate::row::{CellKind, ColumnId, Deletion, Liveness};
 use crate::varint::{put_bytes, put_signed, put_unsigned};
 
-/// Writes a packed row in one pass: columns first, the head put before them at the end. Cells that the row's own deletions shadow are left
-/// out, so equal rows have equal bytes.
+/// Writes a packed row in one pass. The columns are written first, and the head is inserted before them at the end. Cells that the row's
+/// own deletions shadow are omitted, so equal rows have equal bytes.
 #[derive(Debug)]
 pub(crate) struct RowWriter {
     liveness: Option<Liveness>,
@@ -22,7 +22,7 @@ pub(crate) struct RowWriter {
     body: Vec<u8>,
 }
 
-/// The most that a head without exact clustering takes: flags, base, expiry, deletion.
+/// Maximum bytes of a head without exact clustering: flags, base, expiry, deletion.
 const HEAD_LEN_MAX: usize = 1 + 10 + 5 + 10 + 10 + 10;
 
 impl RowWriter {
@@ -49,7 +49,7 @@ impl RowWriter {
         self.next_id = id.0.wrapping_add(1);
     }
 
-    /// Adds a column of one cell; ids ascend.
+    /// Adds a column of one cell. Callers must add columns in ascending order of ids.
     #[inline]
     pub(crate) fn simple(&mut self, id: ColumnId, cell: &CellRef<'_>) {
         if self
@@ -64,7 +64,7 @@ impl RowWriter {
         put_cell(&mut self.body, cell, base);
     }
 
-    /// Adds a column of many cells; ids ascend, and paths do.
+    /// Adds a column of many cells. Ids must ascend, and so must the paths.
     pub(crate) fn complex(
         &mut self,
         id: ColumnId,
@@ -79,7 +79,7 @@ impl RowWriter {
             .peekable();
         let base = match (self.base, deletion, kept.peek()) {
             (Some(base), _, _) => base,
-            // An overwrite deletes at its timestamp minus one.
+            // An overwrite deletes at its timestamp minus one, so this base is the write's own timestamp.
             (None, Some(deletion), _) => TimeBase {
                 timestamp_us: deletion.timestamp_us.saturating_add(1),
                 expiry: None,
@@ -112,7 +112,7 @@ impl RowWriter {
         put_bytes(&mut self.body, &content);
     }
 
-    /// The packed row.
+    /// Returns the packed row.
     pub(crate) fn finish(mut self, exact: Option<(i64, &[&[u8]])>) -> Bytes {
         let base = self.base.unwrap_or_else(|| TimeBase {
             timestamp_us: self.deletion.map_or(0, |deletion| deletion.timestamp_us),

@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use super::Requester;
 
-/// What stands for a password.
+/// Text that replaces a password.
 const OBSCURED: &str = "*******";
 
-/// What is noted.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    /// A statement, by its name in Cassandra and the category that it belongs to.
+    /// A statement, with its name in Cassandra and its category.
     Statement(&'static str, &'static str),
     Batch,
     PrepareStatement,
@@ -49,13 +49,13 @@ impl EntryKind {
     }
 }
 
-/// One line.
+/// An entry of the log, which is one line.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub kind: EntryKind,
     pub batch: Option<Uuid>,
     pub keyspace: Option<String>,
-    /// The table, type, function or role that it is about.
+    /// Name of the table, type, function or role that the entry is about. `None` if it is about none.
     pub scope: Option<String>,
     pub operation: String,
 }
@@ -71,7 +71,7 @@ impl Entry {
         }
     }
 
-    /// The request has failed.
+    /// Makes this the entry of a request that has failed.
     pub fn fail(&mut self, error: &CqlError) {
         let (error, _) = error.clone().split();
         self.kind = match &error {
@@ -82,7 +82,7 @@ impl Entry {
         let _ = write!(self.operation, "; {error}");
     }
 
-    /// The line, with its end.
+    /// Returns the line, including its newline.
     pub fn line(&self, by: &Requester<'_>, user: &str, now_ms: u128) -> String {
         let mut line = format!(
             "user:{}|host:{}|source:/{}|port:{}|timestamp:{now_ms}|type:{}|category:{}",
@@ -109,7 +109,7 @@ impl Entry {
     }
 }
 
-/// A statement as logs of requests show it: what follows PASSWORD is obscured.
+/// Returns a statement for the logs of requests, without the text from a password on.
 pub(crate) fn without_password(statement: &str) -> Cow<'_, str> {
     let shown = trace::without_password(statement);
     match shown.len() < statement.len() {
@@ -118,7 +118,7 @@ pub(crate) fn without_password(statement: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text that a client has sent, which must not begin a line that looks like another entry.
+/// Removes line breaks from a client's text, which could otherwise fake another entry.
 fn on_one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

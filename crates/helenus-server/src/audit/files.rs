@@ -1,6 +1,7 @@
-//! The files of the audit log: one for each roll cycle, of which the oldest are deleted.
+//! The files of the audit log: one for each roll cycle. The oldest are deleted.
 //!
-//! A failure to begin or delete a file is a line of the node's own log. Lines of the audit log then go to the file before.
+//! A failure to begin or delete a file is reported in the node's own log. If a file cannot be begun, lines continue to go to the previous
+//! one.
 
 use std::fs::File;
 use std::io;
@@ -17,20 +18,20 @@ const PREFIX: &str = "audit.";
 const SUFFIX: &str = ".log";
 const DAY_S: u64 = 86_400;
 
-/// Writes to the file of the present cycle.
+/// Writer of the file of the current cycle.
 pub(super) struct AuditFiles {
     folder: PathBuf,
     roll_cycle: RollCycle,
     files_max: usize,
     file: File,
-    /// Number of the cycle that was begun last, since 1970.
+    /// Number of the current cycle, counted from 1970.
     cycle: u64,
     beginning: FailureStreak,
     deleting: FailureStreak,
 }
 
 impl AuditFiles {
-    /// Makes the folder, and begins or continues the file of the present cycle.
+    /// Creates the folder, and begins or continues the file of the current cycle.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -62,7 +63,7 @@ impl AuditFiles {
         if cycle == self.cycle {
             return;
         }
-        // Another try comes with the next cycle: a failure must not cost each line an attempt.
+        // After a failure, the next attempt is made in the next cycle, so that not every line costs an attempt.
         self.cycle = cycle;
         let begun = append_to(self.folder.join(file_name(self.roll_cycle, now_s)));
         self.beginning.note(&begun);
@@ -86,7 +87,7 @@ impl AuditFiles {
                 names.push(name);
             }
         }
-        // Names sort by time.
+        // The names sort by time.
         names.sort_unstable();
         let surplus = names.len().saturating_sub(self.files_max);
         for name in names.into_iter().take(surplus) {
@@ -111,7 +112,7 @@ fn append_to(path: PathBuf) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
-/// `audit.2026-11-28-13.log`: the beginning of the cycle, in UTC.
+/// Returns the name of a file, such as `audit.2026-11-28-13.log`: the beginning of its cycle, in UTC.
 fn file_name(roll_cycle: RollCycle, now_s: u64) -> String {
     let date = date_text(i64::try_from(now_s / DAY_S).unwrap_or(i64::MAX));
     let (hour, minute) = (now_s % DAY_S / 3600, now_s % 3600 / 60);

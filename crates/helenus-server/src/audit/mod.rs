@@ -1,7 +1,7 @@
-//! The audit log: a line for each request and log-in of clients, as Cassandra's (`org.apache.cassandra.audit`).
+//! The audit log: a line for each request and log-in of clients, in the format of Cassandra's (`org.apache.cassandra.audit`).
 //!
-//! Lines go to [`files`] of their own, which a thread of `tracing-appender` writes. While the log is off, a request looks at one
-//! pointer. [`entry`] has the lines, [`statement`] what a statement is called, [`options`] the settings and the filter.
+//! Lines go to [`files`] of their own, which a thread of `tracing-appender` writes. While the log is off, a request only checks one
+//! pointer. [`entry`] formats the lines, [`statement`] names statements, and [`options`] has the settings and the filter.
 
 mod entry;
 mod files;
@@ -26,16 +26,16 @@ use crate::log_folder::check_apart;
 use entry::{Entry, EntryKind};
 use files::AuditFiles;
 
-/// Lines that may wait for the file.
+/// Maximum number of lines that wait to be written to the file.
 const LINES_WAITING_MAX: usize = 65_536;
 
 /// The audit log of a node.
 #[derive(Default)]
 pub struct AuditLog {
-    /// What the log is switched on with unless the command says otherwise.
+    /// Options for switching the log on. A command may replace some of them.
     defaults: AuditOptions,
     running: ArcSwapOption<RunningLog>,
-    /// Held while the log is switched.
+    /// Held while the log is switched on or off.
     switching: Mutex<()>,
 }
 
@@ -43,26 +43,26 @@ pub struct AuditLog {
 pub struct RunningLog {
     options: AuditOptions,
     lines: NonBlocking,
-    /// Writes what waits when the log is switched off.
+    /// Writes the waiting lines when it is dropped, which switches the log off.
     _worker: WorkerGuard,
 }
 
-/// Who asks, and where.
+/// The client that made a request, and the node that received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
     pub user: Option<&'a str>,
     pub peer: SocketAddr,
     /// The node's address for clients.
     pub node: SocketAddr,
-    /// Set by USE.
+    /// The keyspace in use. `None` before USE.
     pub keyspace: Option<&'a str>,
 }
 
 impl AuditLog {
-    /// The log of a node, on if the options say so.
+    /// Returns the log of a node. The log is on if the options say so.
     ///
     /// # Errors
-    /// Its folder can't be written.
+    /// The log's folder cannot be written.
     pub fn new(options: AuditOptions) -> Result<AuditLog, String> {
         let log = AuditLog {
             running: ArcSwapOption::empty(),
@@ -75,17 +75,17 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// The log if it is on.
+    /// Returns the log. `None` if it is off.
     pub fn running(&self) -> Option<Arc<RunningLog>> {
         self.running.load_full()
     }
 
-    /// True if it is on.
+    /// Returns true if the log is on.
     pub fn is_on(&self) -> bool {
         self.running.load().is_some()
     }
 
-    /// What it runs with, or would.
+    /// Returns the options in use. If the log is off, these are the options with which it would be switched on.
     pub fn options(&self) -> AuditOptions {
         match self.running() {
             Some(running) => running.options.clone(),
@@ -96,10 +96,10 @@ impl AuditLog {
         }
     }
 
-    /// Switches it on, or gives a running one other options.
+    /// Switches the log on. If it is on already, replaces its options.
     ///
     /// # Errors
-    /// Its folder can't be written.
+    /// The log's folder cannot be written.
     pub fn enable(&self, patch: AuditPatch) -> Result<(), String> {
         let _switching = self.switching.lock();
         let options = patch.on(self.defaults.clone());
@@ -121,7 +121,7 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Switches it off.
+    /// Switches the log off.
     pub fn disable(&self) {
         let _switching = self.switching.lock();
         if self.running.swap(None).is_some() {
@@ -137,7 +137,7 @@ impl std::fmt::Debug for AuditLog {
 }
 
 impl RunningLog {
-    /// Notes a log-in.
+    /// Logs a log-in. `error` is `None` if it succeeded.
     pub fn login(&self, by: Requester<'_>, error: Option<&CqlError>) {
         let (kind, operation) = match error {
             None => (EntryKind::LoginSuccess, "LOGIN SUCCESSFUL".to_owned()),
@@ -146,7 +146,7 @@ impl RunningLog {
         self.write(by, &Entry::new(kind, operation));
     }
 
-    /// Notes a statement that was run, or was prepared.
+    /// Logs a statement that was run or prepared. `error` is `None` if it succeeded.
     pub fn statement(&self, by: Requester<'_>, text: &str, is_prepare: bool, error: Option<&CqlError>) {
         let mut entry = statement::entry(text, by.keyspace);
         if is_prepare {
@@ -158,7 +158,7 @@ impl RunningLog {
         self.write(by, &entry);
     }
 
-    /// Notes a BATCH message: the batch, and each of its statements.
+    /// Logs a BATCH message, and each of its statements if it succeeded.
     pub fn batch<'t>(
         &self,
         by: Requester<'_>,
@@ -193,7 +193,7 @@ impl RunningLog {
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let line = entry.line(&by, user, now.unwrap_or_default().as_millis());
-        // A file that can't be written is the worker's matter; requests go on.
+        // The error is ignored, because a file that cannot be written must not stop requests. The worker handles the file.
         let _ = self.lines.clone().write_all(line.as_bytes());
     }
 }

@@ -1,21 +1,21 @@
-//! The settings of the audit log, and what they leave out (Cassandra's `AuditLogOptions` and `AuditLogFilter`).
+//! The settings of the audit log and its filter (Cassandra's `AuditLogOptions` and `AuditLogFilter`).
 
 use std::path::PathBuf;
 
 use crate::roll_cycle::RollCycle;
 
-/// The settings. A list is texts with commas between, as in Cassandra; an empty one of what is included includes all.
+/// The settings of the audit log. Lists are texts separated by commas, as in Cassandra. An empty list of included items includes all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditOptions {
     pub enabled: bool,
-    /// `audit_logs_dir`
+    /// Folder of the log (`audit_logs_dir`).
     pub folder: PathBuf,
-    /// The folder of the store, in which no log may lie. `None` if the store is in a bucket.
+    /// The folder of the store, in which no log may be. `None` if the store is in a bucket.
     pub store_folder: Option<PathBuf>,
     pub roll_cycle: RollCycle,
-    /// Requests wait when the file is slower than they are; otherwise lines are lost.
+    /// True if requests wait when the file is too slow. Otherwise lines are lost.
     pub block: bool,
-    /// Files that are kept; older ones are deleted.
+    /// Maximum number of files. Older ones are deleted.
     pub files_max: usize,
     pub included_keyspaces: String,
     pub excluded_keyspaces: String,
@@ -45,7 +45,7 @@ impl Default for AuditOptions {
 }
 
 impl AuditOptions {
-    /// False for what is left out.
+    /// Returns true if the filter lets the entry through.
     pub(super) fn includes(&self, user: &str, category: &str, keyspace: Option<&str>) -> bool {
         let keyspaces = (&self.included_keyspaces, &self.excluded_keyspaces);
         is_included(keyspace.unwrap_or_default(), keyspaces.0, keyspaces.1)
@@ -53,7 +53,7 @@ impl AuditOptions {
             && is_included(user, &self.included_users, &self.excluded_users)
     }
 
-    /// The options by name, in the order of Cassandra's `nodetool getauditlog`.
+    /// Returns the options by name, in the order of Cassandra's `nodetool getauditlog`.
     pub fn by_name(&self) -> [(&'static str, String); 12] {
         [
             ("enabled", self.enabled.to_string()),
@@ -72,7 +72,7 @@ impl AuditOptions {
     }
 }
 
-/// `AuditLogFilter.isFiltered`, the other way round. What has no keyspace is in none of a list.
+/// Returns true if a value passes the filter, the opposite of Cassandra's `AuditLogFilter.isFiltered`. An empty value is in no list.
 fn is_included(value: &str, included: &str, excluded: &str) -> bool {
     let has = |list: &str| {
         list.split(',')
@@ -81,15 +81,15 @@ fn is_included(value: &str, included: &str, excluded: &str) -> bool {
     !has(excluded) && (included.is_empty() || has(included))
 }
 
-/// What `nodetool enableauditlog` says instead of the settings.
+/// Options of `nodetool enableauditlog` that replace those of the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditPatch(Vec<(String, String)>);
 
 impl AuditPatch {
-    /// Of lines `name=value`.
+    /// Parses lines `name=value`.
     ///
     /// # Errors
-    /// A line is no such one, or the name or the value is unknown.
+    /// A line has another form, or the name or the value is unknown.
     pub fn parse(text: &str) -> Result<AuditPatch, String> {
         let mut given = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -105,7 +105,7 @@ impl AuditPatch {
 
     pub(super) fn on(&self, mut options: AuditOptions) -> AuditOptions {
         for (name, value) in &self.0 {
-            // All have been set before, by `parse`.
+            // This cannot fail, because `parse` has set each of them before.
             let _ = set(&mut options, name, value);
         }
         options.enabled = true;
@@ -128,10 +128,10 @@ fn set(options: &mut AuditOptions, name: &str, value: &str) -> Result<(), String
     Ok(())
 }
 
-/// Categories with commas between; none that is misspelt, which would leave out nothing or everything.
+/// Checks a list of categories separated by commas, and returns it in upper case. A misspelt category would exclude nothing or everything.
 ///
 /// # Errors
-/// One of them is unknown.
+/// A category is unknown.
 pub fn categories(text: &str) -> Result<String, String> {
     const KNOWN: [&str; 8] = ["QUERY", "DML", "DDL", "DCL", "OTHER", "AUTH", "ERROR", "PREPARE"];
     let upper = text.to_ascii_uppercase();

@@ -1,18 +1,18 @@
-//! What a statement is called in the audit log, and what it is about (`getAuditLogContext` of Cassandra's statements).
+//! The name of a statement in the audit log, and its subject (`getAuditLogContext` of Cassandra's statements).
 
 use helenus_cql::ast::{Modification, QualifiedName, ServiceLevelStatement, Statement};
 use helenus_cql::parser::parse_statement;
 
 use super::entry::{Entry, EntryKind};
 
-/// What a statement is about.
+/// The subject of a statement.
 #[derive(Default)]
 struct Subject {
     keyspace: Option<String>,
     scope: Option<String>,
 }
 
-/// The entry of a statement, in the keyspace in use. One that can't be parsed has failed.
+/// Returns the entry of a statement. `used` is the keyspace in use. A statement that cannot be parsed is logged as failed.
 pub(super) fn entry(text: &str, used: Option<&str>) -> Entry {
     let text = text.trim();
     let Ok(parsed) = parse_statement(text) else {
@@ -27,7 +27,7 @@ pub(super) fn entry(text: &str, used: Option<&str>) -> Entry {
     }
 }
 
-/// The name and the category.
+/// Returns the name and the category of a statement.
 fn kind(statement: &Statement) -> (&'static str, &'static str) {
     match statement {
         Statement::Select(_) => ("SELECT", "QUERY"),
@@ -99,7 +99,7 @@ fn subject(statement: &Statement) -> Subject {
     }
 }
 
-/// The name that a statement is about.
+/// Returns the qualified name of a statement's subject. `None` if it has no such name.
 fn qualified(statement: &Statement) -> Option<&QualifiedName> {
     Some(match statement {
         Statement::Select(statement) => &statement.table,

@@ -11,12 +11,12 @@ use super::metrics;
 use super::prices::{BucketCost, BucketPrices};
 use super::rates::{BucketRates, SampleWindow};
 
-/// The interval of samples. All that read the rates between two samples get the same.
+/// Interval of the samples. All reads of the rates between two samples return the same.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
-/// Age of a node from which on its rates are taken for those of a month.
+/// Minimum age of a node at which its rates are extrapolated to a month.
 const SETTLED_AFTER: Duration = Duration::from_secs(300);
 
-/// Meters the requests to the bucket of a store, as long as it lives.
+/// Meters the requests to the bucket of a store until it is dropped.
 pub struct BucketCostMeter {
     prices: BucketPrices,
     rates: watch::Receiver<Option<BucketRates>>,
@@ -24,7 +24,7 @@ pub struct BucketCostMeter {
 }
 
 impl BucketCostMeter {
-    /// Begins to sample. `None` for a store in a folder, which costs nothing to ask.
+    /// Begins to sample. `None` if the store is in a folder, because its requests cost nothing.
     pub fn start(store: &Arc<Store>, prices: BucketPrices) -> Option<BucketCostMeter> {
         store.bucket_stats()?;
         metrics::describe();
@@ -34,7 +34,7 @@ impl BucketCostMeter {
         Some(BucketCostMeter { prices, rates, began })
     }
 
-    /// The cost as of the last sample. `None` before the second sample, in the first seconds.
+    /// Returns the cost as of the last sample. `None` in the first seconds, before the second sample.
     pub fn cost(&self) -> Option<BucketCost> {
         let rates = *self.rates.borrow();
         let is_settled = self.began.elapsed() >= SETTLED_AFTER;
@@ -44,7 +44,7 @@ impl BucketCostMeter {
         })
     }
 
-    /// Sets the metrics of the cost, just before they are read.
+    /// Sets the metrics of the cost. Called just before they are read.
     pub fn record(&self) {
         if let Some(cost) = self.cost() {
             metrics::record(&cost);
@@ -52,7 +52,7 @@ impl BucketCostMeter {
     }
 }
 
-/// Samples the counters until nobody wants the rates any more.
+/// Samples the counters until the meter is dropped.
 async fn sample(store: Arc<Store>, rates: watch::Sender<Option<BucketRates>>) {
     let mut window = SampleWindow::default();
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);

@@ -1,4 +1,4 @@
-//! The metrics of what a bucket costs.
+//! The metrics of a bucket's cost.
 
 use metrics::{describe_gauge, gauge};
 

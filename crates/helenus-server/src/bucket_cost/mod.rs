@@ -1,7 +1,7 @@
-//! The cost of a store's bucket: the node's requests a second over the last minute, and the dollars that they come to in a month.
+//! The cost of a store's bucket: the node's requests per second over the last minute, and their cost in dollars per month.
 //!
-//! A [`BucketCostMeter`] samples the counters of the store; [`BucketRates`] are differences of samples, and [`BucketPrices`] turn them into
-//! dollars.
+//! A [`BucketCostMeter`] samples the counters of the store. [`BucketRates`] are differences of samples, and [`BucketPrices`] convert them
+//! to dollars.
 
 mod meter;
 mod metrics;

@@ -2,24 +2,24 @@
 
 use super::rates::BucketRates;
 
-/// A month of 30 days.
+/// Seconds of a month of 30 days.
 const MONTH_S: f64 = 30.0 * 24.0 * 3600.0;
-/// 2^30 bytes, as AWS counts.
+/// Bytes of a GB as AWS counts them: 2^30.
 const GB: f64 = (1_u64 << 30) as f64;
 
 /// Prices in US dollars. Deletions are free.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BucketPrices {
-    /// Of 1,000 PUT, LIST, COPY or POST requests.
+    /// Price of 1,000 PUT, LIST, COPY or POST requests.
     pub put_dollars_per_1000: f64,
-    /// Of 1,000 GET or HEAD requests.
+    /// Price of 1,000 GET or HEAD requests.
     pub get_dollars_per_1000: f64,
-    /// Of 2^30 bytes that are read.
+    /// Price of reading 2^30 bytes.
     pub read_dollars_per_gb: f64,
 }
 
 impl Default for BucketPrices {
-    /// Of S3 Standard in most regions, for a node in the region of the bucket.
+    /// Returns the prices of S3 Standard in most regions, for a node in the region of the bucket.
     fn default() -> BucketPrices {
         BucketPrices {
             put_dollars_per_1000: 0.005,
@@ -33,21 +33,22 @@ impl Default for BucketPrices {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BucketCost {
     pub rates: BucketRates,
-    /// Of 30 days at these rates.
+    /// Cost of 30 days at these rates.
     pub dollars_per_month: f64,
-    /// The node has run long enough for a month to be made of its present rate.
+    /// True if the node has run long enough for its rates to be extrapolated to a month.
     pub is_settled: bool,
 }
 
 impl BucketCost {
-    /// The dollars of 30 days at the present rate. `None` in the first minutes of a node, in which it opens tablets and fills caches.
+    /// Returns the cost of 30 days at the present rates, in dollars. `None` in the first minutes of a node, in which it opens tablets and
+    /// fills caches.
     pub fn settled_dollars(&self) -> Option<f64> {
         self.is_settled.then_some(self.dollars_per_month)
     }
 }
 
 impl BucketPrices {
-    /// The cost of requests at such rates.
+    /// Returns the cost of requests at these rates. The cost counts as settled.
     pub fn cost(&self, rates: BucketRates) -> BucketCost {
         let requests = (rates.puts + rates.lists) / 1000.0 * self.put_dollars_per_1000
             + rates.gets / 1000.0 * self.get_dollars_per_1000;

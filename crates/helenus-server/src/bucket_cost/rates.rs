@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use helenus_tablet::BucketStats;
 
-/// The time over which rates are taken.
+/// The time over which rates are averaged.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// Requests to the bucket and bytes read from it, per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BucketRates {
-    /// HEAD requests too.
+    /// GET and HEAD requests.
     pub gets: f64,
-    /// Parts of large objects and copies too.
+    /// PUT requests, including parts of large objects and copies.
     pub puts: f64,
     pub lists: f64,
     pub deletes: f64,
@@ -21,7 +21,7 @@ pub struct BucketRates {
 }
 
 impl BucketRates {
-    /// The requests per second of each kind, under the names that the counters have.
+    /// Returns the requests per second of each kind, under the names of the counters.
     pub fn by_kind(&self) -> [(&'static str, f64); 4] {
         [
             ("get", self.gets),
@@ -31,7 +31,7 @@ impl BucketRates {
         ]
     }
 
-    /// The rates between two readings of the counters. `None` if no time lies between them.
+    /// Returns the rates between two samples. `None` if no time has passed between them.
     fn between(earlier: &Sample, later: &Sample) -> Option<BucketRates> {
         let elapsed_s = later.at.saturating_duration_since(earlier.at).as_secs_f64();
         let rate = |counter: fn(&BucketStats) -> u64| {
@@ -47,7 +47,7 @@ impl BucketRates {
     }
 }
 
-/// A reading of the counters.
+/// The values of the counters at one time.
 #[derive(Debug)]
 struct Sample {
     at: Instant,
@@ -59,8 +59,8 @@ struct Sample {
 pub(super) struct SampleWindow(VecDeque<Sample>);
 
 impl SampleWindow {
-    /// Adds a sample and gives the rates of the minute that ends with it: of the time since the first sample, if that is shorter. `None` for
-    /// the first sample.
+    /// Adds a sample and returns the rates of the minute that ends with it. If the first sample is younger, the rates are those since the
+    /// first sample. `None` for the first sample.
     pub fn add(&mut self, at: Instant, stats: BucketStats) -> Option<BucketRates> {
         let sample = Sample { at, stats };
         while self

@@ -42,7 +42,7 @@ fn what_is_older_than_a_minute_does_not_count() {
     let mut window = SampleWindow::default();
     let began = Instant::now();
     window.add(began, stats(0, 0));
-    // A burst in the first interval, then nothing.
+    // All requests are in the first interval.
     let rates: Vec<f64> = (1..=13)
         .map(|n| window.add(began + n * INTERVAL, stats(600, 0)).unwrap().gets)
         .collect();
@@ -67,7 +67,7 @@ fn late_samples_make_a_longer_window() {
     let began = Instant::now();
     window.add(began, stats(0, 0));
     window.add(began + Duration::from_secs(5), stats(10, 0));
-    // The machine slept for an hour: the rate is that of the time since the sample before it.
+    // The machine slept for an hour. The rate is that of the time since the sample before the sleep.
     let woken = began + Duration::from_secs(3605);
     assert_eq!(window.add(woken, stats(370, 0)).unwrap().gets, 0.1);
 }

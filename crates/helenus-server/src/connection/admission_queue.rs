@@ -1,9 +1,10 @@
-//! The requests of a connection that wait, and the rule by which those that have waited too long are refused.
+//! The waiting requests of a connection, and the rule by which those that have waited too long are refused.
 //!
-//! A queue that empties now and then holds a burst. One that has not emptied for a while means that clients ask for more than the node can
-//! serve: then each request that has waited for longer than a target is refused, at little cost, until the queue is short again. The idea is
-//! CoDel's, with the last time at which the queue was empty in place of its minimum. A closed loop keeps its queue full too, but never fuller
-//! than its requests in flight: while few requests wait on the whole node, none is refused.
+//! A queue that empties now and then holds a burst. A queue that has not been empty for a while means that clients send more than the node
+//! can serve. Then each request that has waited longer than a target is refused, at little cost, until the queue is short again. The idea
+//! is CoDel's, with the last time at which the queue was empty in place of its minimum. A client that sends its next request only after a
+//! response keeps its queue full too, but never with more than its requests in flight. So no request is refused while few requests wait on
+//! the whole node.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -13,15 +14,15 @@ use helenus_cql::frame::{Envelope, EnvelopeError, Opcode};
 use crate::config::OverloadConfig;
 use crate::server_state::QueueSize;
 
-/// Bytes of requests that wait on one connection, above which it is not read.
+/// Bytes of waiting requests of one connection above which it is not read.
 const BYTES_MAX: usize = 512 * 1024;
-/// The memory of a waiting request beyond its bytes.
+/// Bytes that a waiting request takes beyond its body.
 const OVERHEAD_BYTES: usize = size_of::<QueuedRequest>();
 
-/// A request that has arrived.
+/// A request that has arrived and waits.
 pub(super) struct QueuedRequest {
     pub envelope: Envelope,
-    /// When the first and the last of its bytes were read.
+    /// Times at which the first and the last of its bytes were read.
     pub first_byte: Instant,
     pub last_byte: Instant,
 }
@@ -30,20 +31,20 @@ pub(super) struct QueuedRequest {
 pub(super) enum EndOfInput {
     /// The client has closed its side.
     Closed,
-    /// Bytes that are no request.
+    /// The client has sent bytes that are no request.
     Garbage(EnvelopeError),
 }
 
-/// The requests of a connection that wait, in order.
+/// The waiting requests of a connection, in order.
 #[derive(Default)]
 pub(super) struct AdmissionQueue {
     requests: VecDeque<QueuedRequest>,
     bytes: usize,
-    /// Since when there was always something waiting.
+    /// Time since which the queue has never been seen empty. `None` if it was empty when last checked.
     busy_since: Option<Instant>,
-    /// Set when nothing more will come.
+    /// The end of the input. `None` while more may arrive.
     pub last: Option<EndOfInput>,
-    /// The size of this queue that was reported to the node.
+    /// The size of this queue that was last reported to the node.
     reported: QueueSize,
 }
 
@@ -60,7 +61,7 @@ impl AdmissionQueue {
         Some(waiting)
     }
 
-    /// What is next.
+    /// Returns the next request.
     pub fn front(&self) -> Option<&QueuedRequest> {
         self.requests.front()
     }
@@ -73,14 +74,15 @@ impl AdmissionQueue {
         self.bytes >= BYTES_MAX
     }
 
-    /// The socket has no more bytes: if no request waits either, all requests were served.
+    /// Records that the socket has no more bytes. If no request waits either, all requests were served.
     pub fn has_all(&mut self) {
         if self.is_empty() {
             self.busy_since = None;
         }
     }
 
-    /// True if the next request has waited for too long. `on_node` tells how many wait on the node; it is seldom asked.
+    /// Returns true if the next request has waited for too long. `on_node` returns the number of requests that wait on the node. It is only
+    /// called if all other conditions are true.
     pub fn is_next_stale(
         &self,
         overload: &OverloadConfig,
@@ -98,7 +100,8 @@ impl AdmissionQueue {
             && on_node().max(self.requests.len()) > overload.waiting_min
     }
 
-    /// The size that was reported the last time and the present one (with `held`, the connection's other bytes), if they differ.
+    /// Returns the size that was last reported and the present one, and remembers the present one. `None` if both are equal. `held` is the
+    /// connection's other bytes.
     pub fn tell(&mut self, held: usize) -> Option<(QueueSize, QueueSize)> {
         let now = QueueSize {
             requests: self.requests.len(),
@@ -108,7 +111,7 @@ impl AdmissionQueue {
         (before != now).then_some((before, now))
     }
 
-    /// Forgets all that waits.
+    /// Drops all waiting requests.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.bytes = 0;
@@ -119,7 +122,7 @@ fn cost_bytes(waiting: &QueuedRequest) -> usize {
     waiting.envelope.body.len() + OVERHEAD_BYTES
 }
 
-/// Statements are refused. What a driver needs to connect and to prepare is not, since it would give the node up.
+/// Returns true for statements. Messages that a driver needs to connect and to prepare are not refused, because it would give up the node.
 fn is_refusable(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Query | Opcode::Execute | Opcode::Batch)
 }

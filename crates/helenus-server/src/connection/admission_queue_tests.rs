@@ -42,7 +42,7 @@ fn what_waits_is_refused_only_when_the_queue_has_been_busy_for_long() {
         |queue: &AdmissionQueue, after: Duration| queue.is_next_stale(&overload(), || 0, start + after);
     assert!(!stale(&queue, 200 * MS), "a burst is worked off");
     assert!(stale(&queue, 251 * MS));
-    // What came later has not waited for so long.
+    // Requests that arrived later have not waited for so long.
     while queue.pop().is_some() {}
     for _ in 0..11 {
         queue.push(request(Opcode::Execute, start + 240 * MS));

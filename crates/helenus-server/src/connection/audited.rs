@@ -1,4 +1,4 @@
-//! A request that the audit log is told of when it has run.
+//! A request that is written to the audit log when it has run.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::audit::{Requester, RunningLog};
 use crate::backend::Backend;
 use crate::server_state::ServerState;
 
-/// What is known of the request before it runs.
+/// The known facts of the request before it runs.
 pub(super) struct AuditedRequest {
     pub log: Arc<RunningLog>,
     pub client: Arc<ClientState>,
@@ -20,7 +20,7 @@ pub(super) struct AuditedRequest {
 }
 
 impl AuditedRequest {
-    /// Notes the request, and the error that it has ended with.
+    /// Writes the request and its error to the audit log. `error` is `None` if it succeeded.
     pub fn record<B: Backend>(
         &self,
         server: &ServerState<B>,
@@ -47,7 +47,7 @@ impl AuditedRequest {
                 let user = Some(user.as_str());
                 self.log.login(Requester { user, ..by }, error);
             }
-            // An id that is not known here: the client prepares the statement again.
+            // The node does not know the id of the prepared statement. The client will prepare the statement again.
             StatementSummary::Unknown => {}
         }
     }

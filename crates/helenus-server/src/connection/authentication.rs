@@ -23,7 +23,7 @@ use crate::server_state::ServerState;
 use crate::stage_times::Arrival;
 
 impl<B: Backend> Connection<B> {
-    /// Serves a request of a client that has not said who it is yet.
+    /// Serves a request of a client that has not logged in yet.
     pub(super) fn authenticate(
         &mut self,
         version: ProtocolVersion,
@@ -38,7 +38,7 @@ impl<B: Backend> Connection<B> {
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
         if !self.running.requests.is_empty() {
-            // Looking at a password takes long, and others wait for theirs.
+            // Only one log-in at a time is allowed, because checking a password takes long and other clients wait for theirs.
             let message = "Unexpected message SASL_RESPONSE, the one before is not answered yet".to_owned();
             return self.send_error(version, header.stream, CqlError::Protocol(message));
         }
@@ -62,7 +62,7 @@ impl<B: Backend> Connection<B> {
         self.log_in(accepted, token, cx);
     }
 
-    /// Looks at a client's credentials; another task does what takes long of it.
+    /// Checks a client's credentials. The slow part of the check moves to another task.
     pub(super) fn log_in(&mut self, accepted: AdmittedRequest, token: Bytes, cx: &mut Context<'_>) {
         let (found, logging_in) = oneshot::channel();
         self.session.logging_in = Some(logging_in);
@@ -82,7 +82,7 @@ impl<B: Backend> Connection<B> {
         self.run_request(accepted, reported, cx);
     }
 
-    /// The client is who it says.
+    /// Makes the connection ready if its client has logged in.
     pub(super) fn logged_in(&mut self) {
         let user = self
             .session
@@ -93,7 +93,7 @@ impl<B: Backend> Connection<B> {
         if let Some(connected) = &self.session.connected {
             connected.logged_in(&user.name);
         }
-        // The role may have gone while its password was looked at, when nobody knew of this connection.
+        // The role may have been dropped during the check of its password. At that time the connection was not yet listed under this role.
         if !self.server.backend.may_stay(&user) {
             self.lifecycle.close();
         }
@@ -114,7 +114,7 @@ async fn run_log_in<B: Backend>(
 ) -> StatementOutcome<B::Prepared> {
     let user = given_name(&token);
     let result = server.backend.log_in(address, token).await.map(|user| {
-        // The connection may be gone.
+        // The error is ignored, because the connection may be closed.
         let _ = found.send(user);
         Response::AuthSuccess(AuthSuccess::default()).into()
     });
@@ -124,7 +124,7 @@ async fn run_log_in<B: Backend>(
     }
 }
 
-/// The name in a token of SASL PLAIN: an identity to act as, the name and the password, with zeros between.
+/// Returns the name in a SASL PLAIN token. The token has an authorisation identity, the name and the password, separated by zero bytes.
 fn given_name(token: &[u8]) -> String {
     let name = token.split(|byte| *byte == 0).nth(1).unwrap_or_default();
     String::from_utf8_lossy(name).into_owned()

@@ -1,4 +1,4 @@
-//! Reports on requests whose responses have been sent: slow ones to the log, sampled ones to their spans, traced ones to their traces.
+//! Reports requests whose responses have been sent: slow ones to the log, sampled ones as spans, traced ones to their traces.
 
 use std::time::Instant;
 
@@ -12,16 +12,16 @@ use crate::slow::FinishedRequest;
 use crate::spans::{RequestSpan, SpanParent};
 use crate::stage_times::StageTimes;
 
-/// One request in so many is measured stage by stage.
+/// One of this many requests is measured by stage.
 const SAMPLE_INTERVAL: u32 = 16;
 
-/// A request whose answer is on its way, and of which there is something to tell.
+/// A request that will be reported when its response has been sent.
 pub(super) struct PendingReport {
-    /// Of a request that was slow or is sampled.
+    /// Facts about the request. `None` if it was neither slow nor sampled.
     request: Option<FinishedRequest>,
     is_slow: bool,
     span: Option<SpanParent>,
-    /// The code of the error that the request was answered with.
+    /// Code of the error response. `None` if the request succeeded.
     error: Option<i32>,
     traced: Option<ResponseTrace>,
     first_byte: Instant,
@@ -30,7 +30,7 @@ pub(super) struct PendingReport {
 }
 
 impl<B: Backend> Connection<B> {
-    /// Enters an answered request into the metrics.
+    /// Counts an answered request in the metrics.
     pub(super) fn measure(&mut self, done: &CompletedRequest) {
         let arrival = &done.info.arrival;
         let metrics = &self.server.metrics;
@@ -45,7 +45,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Keeps what is to be told until the answer has left.
+    /// Keeps the facts to report until the response has been sent.
     pub(super) fn remember(&mut self, notes: ResponseNotes, done: &CompletedRequest, answer_len: usize) {
         let CompletedRequest { info, answered, work } = done;
         let request = notes.statement.map(|(statement, values)| FinishedRequest {
@@ -74,7 +74,7 @@ impl<B: Backend> Connection<B> {
         });
     }
 
-    /// Tells of the answers that have left. Call it when there is nothing left to send.
+    /// Reports the requests whose responses have been sent. Call it when nothing is left to send.
     pub(super) fn report_sent(&mut self) {
         let now = Instant::now();
         for report in self.output.pending_reports.drain(..) {

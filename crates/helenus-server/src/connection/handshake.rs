@@ -16,14 +16,15 @@ use super::state::{SessionState, StartupOptions};
 use crate::backend::Backend;
 
 impl<B: Backend> Connection<B> {
-    /// Serves a request that comes before the connection has started up.
+    /// Serves a request that arrives before a STARTUP was accepted.
     pub(super) fn start_up(&mut self, envelope: Envelope, startup_refused: bool) {
         let header = envelope.header;
         let version = header.version;
         if !matches!(header.opcode, Opcode::Startup | Opcode::Options) {
             let name = header.opcode.name();
             let message = format!("Unexpected message {name}, expecting STARTUP or OPTIONS");
-            // Cassandra's handler of a fresh connection looks at no streams; the one that a first STARTUP puts in its place does.
+            // Before the first STARTUP, Cassandra answers such a message on stream 0. After a refused STARTUP, it answers on the message's
+            // stream.
             let stream = if startup_refused { header.stream } else { 0 };
             return self.send_error(version, stream, CqlError::Protocol(message));
         }
@@ -54,7 +55,7 @@ impl<B: Backend> Connection<B> {
         })
     }
 
-    /// A STARTUP that is refused settles how what follows is framed, as one that is taken does.
+    /// Refuses a STARTUP. The following messages are framed by its version all the same, as after an accepted one.
     fn refused(&mut self, version: ProtocolVersion, stream: i16, error: CqlError) {
         self.send_error(version, stream, error);
         self.session.state = SessionState::Greeting {
@@ -66,7 +67,7 @@ impl<B: Backend> Connection<B> {
 
     fn started(&mut self, stream: i16, startup: &Startup, options: &StartupOptions) {
         let version = options.version;
-        // The answer itself still goes without segments and uncompressed.
+        // The response to STARTUP itself is sent without segments and uncompressed.
         let (response, state) = match self.server.backend.authenticator() {
             None => (Response::Ready(Ready), SessionState::Ready(*options)),
             Some(authenticator) => {
@@ -97,7 +98,7 @@ impl<B: Backend> Connection<B> {
         );
     }
 
-    /// From now on, if the client may ask, its requests may be long, and it may be silent for as long as one that has started up.
+    /// Applies the limits of a client that is ready: longer requests, and the idle timeout. Does nothing if the client has yet to log in.
     pub(super) fn await_requests(&mut self) {
         if !self.session.state.is_ready() {
             return;
@@ -112,7 +113,7 @@ impl<B: Backend> Connection<B> {
     }
 }
 
-/// Checks the options; those that are not known are ignored.
+/// Checks the options of a STARTUP. Unknown options are ignored.
 fn agree(startup: &Startup, version: ProtocolVersion) -> Result<StartupOptions, CqlError> {
     let protocol = |message: String| Err(CqlError::Protocol(message));
     let Some(cql_version) = startup.get(Startup::CQL_VERSION) else {

@@ -1,4 +1,4 @@
-//! A running request: polled in its connection's task first, moved to a task of its own when it computes for long.
+//! A running request. It is first polled in its connection's task, and moves to a task of its own if it computes for long.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -26,7 +26,7 @@ use crate::spans::SpanParent;
 use crate::stage_times::Arrival;
 use crate::stall;
 
-/// A request that held the thread for longer than this at a stretch goes on in a task of its own.
+/// Time of one poll above which a request moves to a task of its own.
 const POLL_MAX: Duration = Duration::from_millis(1);
 
 /// A running request's identity and cost.
@@ -42,28 +42,28 @@ pub(super) struct RequestInfo {
 /// A response that is ready to be sent.
 pub(super) struct ReadyResponse {
     pub message: ResponseMessage,
-    /// When it was ready.
+    /// Time at which the response was ready.
     pub at: Instant,
     pub notes: Option<Box<ResponseNotes>>,
-    /// What it takes until it is encoded, if that is much.
+    /// Memory counted for the response until it is encoded. `None` if the response is small.
     pub charge: Option<Charge>,
-    /// A long answer as it is to be sent; `message` has the rest.
+    /// The encoded bytes of a long response. `message` then has only the other parts of the response.
     pub encoded: Option<BytesMut>,
-    /// The memory that it takes until it has been sent.
+    /// Memory reserved for the response until it has been sent.
     pub reserved: Option<Reservation>,
 }
 
-/// Entries of the slow log and of traces, made when the response has been sent.
+/// Facts for the slow log, spans and traces, which are written when the response has been sent.
 #[derive(Default)]
 pub(super) struct ResponseNotes {
-    /// The statement and how many values it had, if the request was slow or is sampled.
+    /// The statement and the number of its values. `None` if the request was neither slow nor sampled.
     pub statement: Option<(String, usize)>,
     pub is_slow: bool,
     pub span: Option<SpanParent>,
     pub traced: Option<ResponseTrace>,
 }
 
-/// A request that has its answer.
+/// A request whose response is ready.
 pub(super) struct CompletedRequest {
     pub info: RequestInfo,
     pub answered: ReadyResponse,
@@ -74,15 +74,15 @@ pub(super) struct CompletedRequest {
 pub(super) struct AdmittedRequest {
     pub info: RequestInfo,
     pub traced: Option<Box<RequestTrace>>,
-    /// Where its span belongs, if it is sampled.
+    /// The parent of the request's span. `None` if the request is not sampled.
     pub span: Option<SpanParent>,
     pub work: Work,
-    /// It takes long already to be read and parsed.
+    /// True if even reading and parsing the request takes long.
     pub is_long: bool,
 }
 
 impl AdmittedRequest {
-    /// One that leaves no trace.
+    /// Returns a request without a trace and a span.
     pub fn untraced(info: RequestInfo) -> AdmittedRequest {
         AdmittedRequest {
             info,
@@ -94,8 +94,8 @@ impl AdmittedRequest {
     }
 }
 
-/// A running request. One that has used up its connection's budget of steps goes on in a task of its own too; one that has more to
-/// compute goes on aside. It resolves whatever happens inside: a panic becomes a server error.
+/// A running request. It moves to a task of its own if it computes for long or has used up its connection's budget of steps. It moves to
+/// the pool of long requests if it yields with more to compute. It always resolves: a panic becomes a server error.
 pub(super) struct InFlightRequest {
     info: RequestInfo,
     long_requests: Arc<LongRequestPool>,
@@ -108,13 +108,13 @@ enum RunState {
     Moved(TaskHandle),
 }
 
-/// A request that has a task of its own.
+/// Handle to a request that has a task of its own.
 struct TaskHandle {
     task: JoinHandle<(ReadyResponse, Work)>,
     is_left: Arc<AtomicBool>,
 }
 
-/// A request with what it has done so far and what it may take, both of which lie in the thread while it is polled.
+/// A request with its work so far and its scope. Both are swapped into thread-local variables while it is polled.
 struct TrackedRequest {
     work: Work,
     scope: Scope,
@@ -135,7 +135,7 @@ impl TrackedRequest {
         })
     }
 
-    /// The request; nothing is left in its place.
+    /// Takes the request out and leaves an empty one.
     fn take(&mut self) -> TrackedRequest {
         let nothing = TrackedRequest {
             work: Work::default(),
@@ -145,7 +145,7 @@ impl TrackedRequest {
         std::mem::replace(self, nothing)
     }
 
-    /// Goes on with it in a task of its own: aside if it has more to compute.
+    /// Moves the request to a task of its own. The task is in the pool of long requests if the request has more to compute.
     fn run_apart(mut self, long_requests: &Arc<LongRequestPool>) -> TaskHandle {
         let is_left = self.scope.left();
         if self.scope.has_more() {
@@ -167,13 +167,13 @@ impl TrackedRequest {
     }
 }
 
-/// A request in a task of its own.
+/// The future of a request that has a task of its own.
 struct SpawnedRequest {
     request: TrackedRequest,
     long_requests: Arc<LongRequestPool>,
-    /// True on a thread that serves no socket.
+    /// True if the task runs in the pool of long requests.
     is_aside: bool,
-    /// Where the request has gone on, having had more to compute than it should here.
+    /// The request's task in the pool of long requests. `None` if the request still runs in this task.
     moved: Option<TaskHandle>,
     busy: RunningLongRequest,
 }
@@ -189,7 +189,7 @@ impl Future for SpawnedRequest {
                 true => poll(),
                 false => stall::watch(poll),
             };
-            // What could go on if it were allowed to computes; everything else waits for something.
+            // A pending request computes if it yielded voluntarily or for lack of budget. Otherwise it waits for something.
             let has_more = this.request.scope.has_more();
             let is_busy = polled.is_pending() && (has_more || !coop::has_budget_remaining());
             this.busy.set(is_busy);
@@ -213,14 +213,14 @@ impl TaskHandle {
     }
 }
 
-/// A request that has been polled for the first time.
+/// The result of the first poll of a request.
 pub(super) enum StartOutcome {
     Done(CompletedRequest),
     Running(InFlightRequest),
 }
 
 impl InFlightRequest {
-    /// Begins a request, aside if it is known to take long. `work` is what has been done for it already.
+    /// Begins a request. It begins in the pool of long requests if it `is_long`. `work` is the work that was done for it before.
     pub fn begin(
         info: RequestInfo,
         work: Work,
@@ -257,7 +257,7 @@ impl InFlightRequest {
         })
     }
 
-    /// Nobody waits for the answer any more: what computes for long, here or on another node, ends at its next checkpoint.
+    /// Records that no client waits for the response any more. A long computation, here or on another node, ends at its next checkpoint.
     pub fn abandon(&mut self) {
         let is_left = match &mut self.state {
             RunState::Inline(request) => request.scope.left(),
@@ -275,7 +275,7 @@ impl InFlightRequest {
     }
 }
 
-/// The panic itself is in the log, where the hook has put it.
+/// Returns the response to a request that panicked. The panic hook has written the panic to the log.
 fn broken() -> ReadyResponse {
     let message = "Internal error: the request could not be completed; see the server's log".to_owned();
     ReadyResponse {
@@ -288,7 +288,7 @@ fn broken() -> ReadyResponse {
     }
 }
 
-/// What has become of a request that was polled in its connection's task.
+/// The result of a poll in the connection's task.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 enum PollOutcome {
     Done((ReadyResponse, Work)),
@@ -317,7 +317,7 @@ impl Future for InFlightRequest {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CompletedRequest> {
         if !coop::has_budget_remaining() {
-            // Others have used it up; whatever is polled now could not go on.
+            // Other requests have used up the budget, so that a poll of this one would make no progress.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -15,30 +15,31 @@ use super::memory::{STRANGERS_BODY_LEN_MAX, overloaded};
 use super::{Connection, OUTPUT_LEN_MAX, READ_LEN_MIN};
 use crate::backend::Backend;
 
-/// Bytes of answers after which the socket is tried before more requests are begun.
+/// Bytes of responses above which the connection writes to the socket before it begins more requests.
 const FLUSH_LEN: usize = 64 * 1024;
-/// Bytes that are read from a connection until others have had their turn: those of a large request may all be there already.
+/// Bytes that are read from a connection before other connections get their turn. Without this limit, a large request that has fully
+/// arrived would be read at once.
 const READ_TURN_LEN: usize = 512 * 1024;
-/// How long a connection serves requests before others get their turn.
+/// Maximum time for which a connection serves requests before other connections get their turn.
 const SLICE: Duration = Duration::from_millis(1);
-/// Requests that a connection may always run, however many others run.
+/// Number of requests that a connection may always run, however many run on the node.
 const RUNNING_ALWAYS: usize = 32;
-/// Requests that compute for long, on the whole node, above which a connection begins no second one: they would only take the
-/// threads from each other.
+/// Number of computing requests on the whole node above which a connection begins no second request. More of them would only compete for
+/// the threads.
 const BUSY_MAX: usize = 128;
 
-/// What has been read of a connection and not begun.
+/// The input of a connection that was read and has not begun to run.
 pub(super) struct Input {
     pub decoder: Decoder,
-    /// Bytes that the decoder has not taken.
+    /// Bytes that are not decoded yet.
     pub bytes: BytesMut,
-    /// Bytes to ask the socket for.
+    /// Maximum bytes of the next read from the socket.
     pub read_len: usize,
-    /// The requests that wait.
+    /// The waiting requests.
     pub queue: AdmissionQueue,
-    /// When the client was last read from.
+    /// Time of the last read from the socket.
     pub last_read: Instant,
-    /// When the first bytes came of a request that is not yet there as a whole.
+    /// Time at which the first bytes of a partly read request were read. `None` if there is no such request.
     pub partial_since: Option<Instant>,
 }
 
@@ -56,7 +57,7 @@ impl Input {
 }
 
 impl<B: Backend> Connection<B> {
-    /// Takes in what has arrived, and begins what may begin.
+    /// Reads requests, and begins those that may begin. Returns true if there was any progress.
     pub(super) fn serve_input(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut progress = self.read_requests(cx)?;
         while !self.lifecycle.is_closing() && self.output_len() < OUTPUT_LEN_MAX {
@@ -93,7 +94,7 @@ impl<B: Backend> Connection<B> {
         Ok(progress)
     }
 
-    /// Reads and decodes what there is. True if anything came, be it the end.
+    /// Reads and decodes the available input. Returns true if anything was read, including the end of the input.
     fn read_requests(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut progress = false;
         let mut read_len = 0;
@@ -122,7 +123,7 @@ impl<B: Backend> Connection<B> {
                         read_len += len;
                     }
                     Poll::Pending => {
-                        // Without budget left, the socket was not even asked.
+                        // If the budget is used up, the socket may still have bytes, because it was not read.
                         if coop::has_budget_remaining() {
                             self.input.queue.has_all();
                         }
@@ -143,7 +144,8 @@ impl<B: Backend> Connection<B> {
     }
 
     fn may_read_requests(&self) -> bool {
-        // How the bytes behind STARTUP are to be read is known when it has been served, and a stranger's requests come one by one.
+        // Until the client is ready, requests are read one by one. The framing of the bytes after STARTUP is only known once it has been
+        // served.
         let is_patient = self.input.queue.is_empty()
             || (self.session.state.is_ready() && !self.input.queue.is_full() && self.server.may_hold(0));
         !self.lifecycle.is_closing()
@@ -152,13 +154,13 @@ impl<B: Backend> Connection<B> {
             && self.output_len() < self.output_len_max()
     }
 
-    /// Whether what is no request may be skipped, if it is so long.
+    /// Returns true if an invalid request of `len` bytes may be skipped. `None` if its length is unknown.
     fn may_skip(&self, len: Option<usize>) -> bool {
         let is_started = self.session.state.is_ready();
         len.is_some_and(|len| is_started || len <= STRANGERS_BODY_LEN_MAX)
     }
 
-    /// False while requests have to wait for others to finish. One that asked to be told of a lack of room is not held back for it.
+    /// Returns true if the next request may begin now. A client that prefers OVERLOADED does not wait for memory here.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         let has_room = self.session.state.throws_on_overload() || {
             let needed = self
@@ -174,7 +176,7 @@ impl<B: Backend> Connection<B> {
         if has_room && may_run && may_compute {
             return true;
         }
-        // What waits becomes stale too.
+        // The timer is also needed because waiting requests become stale.
         self.wait_for_room(cx);
         false
     }
@@ -186,14 +188,14 @@ impl<B: Backend> Connection<B> {
         self.send_error(header.version, header.stream, overloaded());
     }
 
-    /// Refuses a request so that the driver asks another node.
+    /// Refuses a request because the node stops. The driver sends it to another node.
     fn reject(&mut self, waiting: &QueuedRequest) {
         let header = &waiting.envelope.header;
         let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
         self.send_error(header.version, header.stream, stopping);
     }
 
-    /// Does what comes behind the last request, if that has come.
+    /// Handles the end of the input. Returns false if the input has not ended.
     fn end(&mut self) -> bool {
         match self.input.queue.last.take() {
             Some(EndOfInput::Garbage(error)) => self.refuse(error),

@@ -1,4 +1,4 @@
-//! Requests and responses above the size from which decoding or encoding takes about a millisecond: both happen in the pool of long requests.
+//! Requests and responses so large that decoding or encoding them takes about a millisecond. Both are done in the pool of long requests.
 
 use std::task::Context;
 
@@ -21,15 +21,15 @@ use crate::metrics::RequestKind;
 use crate::stage_times::Arrival;
 use crate::working_memory::expanded_len;
 
-/// Bytes of a statement, of a BATCH message and of a message with values that take about a millisecond to be read.
+/// Bytes of a statement, of a BATCH message, and of a message with values above which reading them takes about a millisecond.
 const LONG_TEXT_LEN: usize = 32 << 10;
 const LONG_BATCH_LEN: usize = 64 << 10;
 const LONG_VALUES_LEN: usize = 256 << 10;
-/// Bytes of rows that take about a millisecond to be encoded.
+/// Bytes of rows above which encoding them takes about a millisecond.
 const LONG_ANSWER_LEN: usize = 256 << 10;
 
 impl<B: Backend> Connection<B> {
-    /// Begins a request that takes long already to be read.
+    /// Begins a request that takes long to decode. It is decoded in the pool of long requests.
     pub(super) fn begin_undecoded(
         &mut self,
         options: &StartupOptions,
@@ -88,7 +88,7 @@ impl<B: Backend> Connection<B> {
         let accepted = AdmittedRequest {
             info,
             traced,
-            // What its payload says is not known before it is decoded.
+            // The payload, which may have a parent span, is not decoded yet.
             span: self.sample(None),
             work,
             is_long: true,
@@ -102,7 +102,7 @@ fn decode(decompressor: Decompressor, envelope: Envelope) -> Result<Request, Cql
     RequestMessage::decode(envelope).map(|message| message.request)
 }
 
-/// True for a request that takes about a millisecond to be read, parsed and planned.
+/// Returns true if decoding, parsing and planning the request takes about a millisecond or more.
 pub(super) fn is_long(opcode: Opcode, len: usize) -> bool {
     match opcode {
         Opcode::Query | Opcode::Prepare => len > LONG_TEXT_LEN,
@@ -112,7 +112,8 @@ pub(super) fn is_long(opcode: Opcode, len: usize) -> bool {
     }
 }
 
-/// The bytes to send of an answer that is long: to encode it takes a while too. What is left of the message is its kind.
+/// Encodes a response in the pool of long requests if it is long, and returns its bytes. The rows of `message` are dropped then. `None` if
+/// the response is not long.
 pub(super) async fn encode_if_long(
     encoder: &OutputEncoder,
     info: &RequestInfo,

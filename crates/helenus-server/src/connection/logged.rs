@@ -1,4 +1,4 @@
-//! A request that the full query log is told of when it has succeeded.
+//! A request that is written to the full query log when it has succeeded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::backend::Backend;
 use crate::full_query_log::RunningQueryLog;
 use crate::server_state::ServerState;
 
-/// What is known of the request before it runs: its entry, but for the text of a single statement.
+/// The log entry of a request, made before it runs. The text of a single statement is added later.
 pub(super) struct LoggedRequest {
     log: Arc<RunningQueryLog>,
     entry: Entry,
 }
 
 impl LoggedRequest {
-    /// Begins the entry of a request, if the log is on. Boxed: requests are small while it is off.
+    /// Begins the log entry of a request. `None` if the log is off. The entry is boxed, so that requests stay small while the log is off.
     pub fn begin<B: Backend>(
         server: &ServerState<B>,
         keyspace: Option<&str>,
@@ -53,7 +53,7 @@ impl LoggedRequest {
         statements: &[BatchStatement],
     ) -> Box<Self> {
         self.entry.keyspace = batch_keyspace(server, self.entry.keyspace.take(), statements);
-        // The text of a prepared statement is long, maybe, and a batch may run it many times.
+        // Texts of prepared statements are shared, because they may be long, and a batch may contain the same statement many times.
         let mut prepared: HashMap<&[u8], Arc<str>> = HashMap::new();
         let mut text = |statement| -> Arc<str> {
             let text = || text(&server.backend, statement).into();
@@ -72,19 +72,20 @@ impl LoggedRequest {
         self
     }
 
-    /// Notes a request of one statement that has succeeded.
+    /// Logs a single statement that has succeeded.
     pub async fn record_single(mut self: Box<Self>, text: &str) {
         self.entry.statements = Statements::Single(without_password(text).into());
         self.log.record(&self.entry).await;
     }
 
-    /// Notes a batch that has succeeded.
+    /// Logs a batch that has succeeded.
     pub async fn record(self: Box<Self>) {
         self.log.record(&self.entry).await;
     }
 }
 
-/// The keyspace of a batch. Texts are in the one in use; if there are only prepared statements, it is the one that they were prepared in.
+/// Returns the keyspace of a batch. If it contains texts, this is the keyspace in use. If it contains only prepared statements, this is the
+/// keyspace in which they were prepared.
 fn batch_keyspace<B: Backend>(
     server: &ServerState<B>,
     in_use: Option<String>,

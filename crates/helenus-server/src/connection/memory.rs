@@ -1,9 +1,11 @@
-//! What a connection holds of the node's memory for clients: requests of which a part has come, those that wait or run, and answers that
-//! the client has not taken. All connections share one budget (`node_in_flight_bytes`).
+//! A connection's part of the memory for clients: partly read, waiting and running requests, and responses that the client has not
+//! received. All connections share one budget (`node_in_flight_bytes`).
 //!
-//! Whoever finds the budget used up waits, so that TCP makes the client wait. Nobody waits for ever: a connection that holds little may
-//! always run one request; a request that is half read is given up and answered OVERLOADED; and a client that neither sends what it has
-//! begun nor takes its answers loses its connection.
+//! If the budget is used up, a connection waits, so that TCP makes its client wait. No connection waits for ever:
+//!
+//! - A connection that holds little may always run one request.
+//! - A partly read request is given up and answered OVERLOADED.
+//! - A client that neither completes its request nor receives its responses loses its connection.
 
 use std::future::Future;
 use std::io;
@@ -20,59 +22,60 @@ use super::state::SessionState;
 use super::{Connection, OUTPUT_LEN_MAX};
 use crate::backend::Backend;
 
-/// The longest body of a request of a client that has not logged in.
+/// Maximum length of a request's body before the client has logged in.
 pub(super) const STRANGERS_BODY_LEN_MAX: usize = 8 * 1024;
-/// Bytes of answers that such a client may leave untaken before it is not read any more.
+/// Bytes of responses above which a client that has not logged in is not read.
 const STRANGERS_OUTPUT_LEN_MAX: usize = 4 * 1024;
-/// What a connection may hold however much others hold: enough for requests of single rows.
+/// Bytes that a connection may always hold, however much others hold. It is enough for requests of single rows.
 const HELD_ALWAYS: usize = 16 * 1024;
-/// Less than this is not told to the node: it would cost requests that come in pieces.
+/// Bytes up to which a connection's held memory is not reported to the node. Reports of less would slow down requests that arrive in
+/// pieces.
 const UNTOLD_MAX: usize = 4 * 1024;
-/// How long a request that is half read waits for memory.
+/// Maximum time that a partly read request waits for memory.
 const PARTIAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// While memory is short, a connection that holds some must send or take so many bytes in that time.
+/// While memory is short, a connection that holds some must transfer at least `STALL_BYTES_MIN` bytes in each such interval.
 const STALL_INTERVAL: Duration = Duration::from_secs(5);
 const STALL_BYTES_MIN: usize = 256 * 1024;
-/// How often a connection looks again when others use up what the node has.
+/// Interval at which a waiting connection checks whether other connections have released memory.
 const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a connection knows of the memory it holds.
+/// The memory figures of a connection.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// How long its answers are lately; what runs is taken to make another one like that.
+    /// Estimated bytes of the next response, from the latest responses. A running request is charged this much.
     answer_len: usize,
-    /// Since when a half-read request waits for memory.
+    /// Time since which a partly read request has waited for memory. `None` if none waits.
     short_since: Option<Instant>,
-    /// Bytes that went through the socket since `stall_timer` was set.
+    /// Bytes transferred through the socket since `stall_timer` was set.
     moved: usize,
     stall_timer: Option<Pin<Box<Sleep>>>,
     room_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Memory {
-    /// So many bytes went through the socket.
+    /// Adds bytes that were transferred through the socket.
     pub fn moved(&mut self, len: usize) {
         self.moved = self.moved.saturating_add(len);
     }
 
-    /// An answer was that long. The longest counts, and is forgotten slowly.
+    /// Updates the estimate by a response of `len` bytes. The estimate is the maximum, which decays slowly.
     pub fn answered(&mut self, len: usize) {
         self.answer_len = len.max(self.answer_len - self.answer_len / 64);
     }
 
-    /// What a request is charged beyond its own bytes.
+    /// Returns the bytes that a request is charged for its response.
     pub fn answer_len(&self) -> usize {
         self.answer_len
     }
 }
 
 impl<B: Backend> Connection<B> {
-    /// Bytes of a request of which a part has come.
+    /// Returns the bytes of a partly read request.
     fn partial_len(&self) -> usize {
         self.input.bytes.len() + self.input.decoder.buffered_len()
     }
 
-    /// Tells the node what waits here, if that has changed.
+    /// Reports the memory of waiting requests and held bytes to the node, if it has changed.
     pub(super) fn tell_held(&mut self) {
         let held = self.partial_len() + self.short_output_len();
         let held = if held > UNTOLD_MAX { held } else { 0 };
@@ -81,7 +84,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Bytes of untaken answers above which the client is not read.
+    /// Returns the bytes of responses above which the client is not read.
     pub(super) fn output_len_max(&self) -> usize {
         match self.session.state {
             SessionState::Ready(_) => OUTPUT_LEN_MAX,
@@ -89,23 +92,23 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// What a request takes beyond what it takes while it waits.
+    /// Returns the bytes that a running request takes beyond those that it takes while it waits.
     pub(super) fn needed(&self, envelope: &Envelope) -> usize {
         let decompressed = self.input.decoder.decompressed_len(envelope);
         decompressed.saturating_sub(envelope.body.len()) + self.memory.answer_len
     }
 
-    /// Whether there is memory for another request that needs so much.
+    /// Returns true if there is memory for another running request that needs `needed` bytes.
     pub(super) fn has_room(&self, needed: usize) -> bool {
         if self.running.bytes >= self.server.config.connection_in_flight_bytes {
             return false;
         }
         let is_small = self.running.requests.is_empty() && needed + self.output_len() <= HELD_ALWAYS;
-        // If nothing runs, nothing would make room.
+        // If no request runs on the node, no memory would be released, so that waiting would not help.
         is_small || self.server.has_room(needed) || self.server.is_idle()
     }
 
-    /// Looks again in a moment: nobody tells a connection that others have made room.
+    /// Schedules another check soon. Polling is needed because connections are not notified when others release memory.
     pub(super) fn wait_for_room(&mut self, cx: &mut Context<'_>) {
         let timer = self
             .memory
@@ -117,7 +120,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Whether more may be read of a request of which a part is there. One that gets no memory for long is given up.
+    /// Returns true if more of a partly read request may be read. A request that waits too long for memory is given up.
     pub(super) fn may_grow(&mut self, cx: &mut Context<'_>) -> bool {
         if self.partial_len() <= HELD_ALWAYS {
             return true;
@@ -137,7 +140,8 @@ impl<B: Backend> Connection<B> {
         true
     }
 
-    /// Of what lies in a first segment, which is short, the header has not come yet: that goes on.
+    /// Gives up a partly read request, if its header has been read. Otherwise the request is still in its first segment, which is short,
+    /// and reading goes on.
     fn give_up_partial(&mut self) {
         if let Some(header) = self.input.decoder.give_up(&mut self.input.bytes) {
             self.server.metrics.shed();
@@ -145,7 +149,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Fails for a client that keeps memory which others lack, by requests that it does not finish or answers that it does not take.
+    /// Fails if memory is short and the client makes no progress: it does not complete its request or does not receive its responses.
     pub(super) fn check_stall(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let held = self.partial_len() + self.output_len();
         if held <= HELD_ALWAYS {
@@ -173,7 +177,7 @@ impl<B: Backend> Connection<B> {
     }
 }
 
-/// As Cassandra says it.
+/// Returns the error for a lack of memory, with Cassandra's text.
 pub(super) fn overloaded() -> CqlError {
     CqlError::Overloaded(
         "Server is in overloaded state. Cannot accept more requests at this point".to_owned(),

@@ -1,10 +1,10 @@
 //! A client's connection: one task that reads requests, runs them concurrently, and writes responses.
 //!
-//! A request's future is polled as soon as it is decoded, so a request that the store serves from memory is answered without a task switch.
-//! Requests that wait join one set of futures, and all responses that are ready together leave in one write. A request that keeps the thread
-//! for long is moved to a task of its own ([`in_flight`]), so that the connection's other requests do not wait for it.
+//! A request's future is polled as soon as it is decoded. So a request that the store serves from memory is answered without a task switch.
+//! Requests that wait join one set of futures. All responses that are ready together are sent in one write. A request that keeps the thread
+//! for long moves to a task of its own ([`in_flight`]). There it does not delay the connection's other requests.
 //!
-//! Reading stops while too many bytes are in flight or the client does not read its responses: then TCP makes the client wait.
+//! Reading stops while too many bytes are in flight, or while the client does not read its responses. Then TCP makes the client wait.
 
 mod admission_queue;
 mod audited;
@@ -54,15 +54,15 @@ use crate::stage_times::Arrival;
 use crate::stall;
 use crate::tls::Stream;
 
-/// Bytes of answers that the client has not taken, above which it is not read any more.
+/// Bytes of responses above which the client is not read until it has received some.
 const OUTPUT_LEN_MAX: usize = 1024 * 1024;
 const READ_LEN_MIN: usize = 4 * 1024;
-/// What a request costs beyond its bytes, as far as limits on bytes in flight go.
+/// Bytes that a request counts beyond its body in limits on bytes in flight.
 const REQUEST_OVERHEAD_BYTES: usize = 512;
-/// How long a client that was refused may take to read why.
+/// Maximum time for a refused client to read the reason.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// A client's connection; [`state`] has its states.
+/// A client's connection. [`state`] describes its states.
 pub(crate) struct Connection<B: Backend> {
     server: Arc<ServerState<B>>,
     socket: Stream,
@@ -78,18 +78,18 @@ pub(crate) struct Connection<B: Backend> {
     memory: Memory,
 }
 
-/// The requests of a connection that are being run.
+/// The running requests of a connection.
 #[derive(Default)]
 struct RunningRequests {
     requests: FuturesUnordered<InFlightRequest>,
-    /// What they are charged.
+    /// Bytes that the requests are charged.
     bytes: usize,
 }
 
 /// The events that the client has registered for.
 #[derive(Default)]
 struct EventSubscription {
-    /// None before the first REGISTER.
+    /// `None` before the first REGISTER.
     receiver: Option<mpsc::Receiver<Event>>,
     types: Vec<EventType>,
 }
@@ -153,7 +153,7 @@ impl<B: Backend> Connection<B> {
         tracing::debug!(peer = %self.peer, "connection closed");
     }
 
-    /// Does what can be done now, for a slice of time. Ready when the connection is over.
+    /// Does the work that is possible now, for one time slice. Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.slice = TimeSlice::default();
         let served = stall::watch(|| self.serve_slice(cx));
@@ -201,14 +201,14 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// True if nothing is left to be answered and nothing more will be.
+    /// Returns true if all requests are answered and no more will be read.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.running.requests.is_empty() {
             return false;
         }
         match self.lifecycle {
             Lifecycle::Open => false,
-            // What comes now is turned away: the sooner the client goes elsewhere the better.
+            // Requests that arrive now are refused, so there is no need to wait until the client is quiet.
             Lifecycle::Draining(Drain::Reject) => self.input.queue.is_empty(),
             Lifecycle::Draining(Drain::Serve) => self.is_quiet(cx) && self.input.queue.is_empty(),
             Lifecycle::Closing(_) => true,
@@ -244,7 +244,7 @@ impl<B: Backend> Connection<B> {
         progress
     }
 
-    /// Answers what is no request, but can be told from what follows.
+    /// Answers an invalid request. The bytes that follow it are still read.
     fn refuse_one(&mut self, error: EnvelopeError) {
         let options = self.session.state.options();
         let version = options.map_or(error.version, |options| options.version);
@@ -258,7 +258,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Answers bytes that are no request, and reads no further: what follows them can't be trusted.
+    /// Answers invalid bytes and closes the connection, because the start of the next request is unknown.
     fn refuse(&mut self, error: EnvelopeError) {
         tracing::debug!(peer = %self.peer, error = %error.error, "connection refused");
         self.refuse_one(error);
@@ -322,12 +322,12 @@ impl<B: Backend> Connection<B> {
         if let Some(notes) = done.answered.notes.take() {
             self.remember(*notes, &done, self.output_len() - before);
         }
-        // From here on the answer is counted with those that were not taken.
+        // The response is now counted with the connection's output.
         drop(done.answered.charge.take());
     }
 }
 
-/// Returns when the connection shall end; never where nobody logs in.
+/// Waits until the connection shall be ended from outside. Never returns if authentication is off.
 async fn ended(client: Option<&Client>) {
     match client {
         Some(client) => client.ended().await,
@@ -336,8 +336,8 @@ async fn ended(client: Option<&Client>) {
 }
 
 impl<B: Backend> Drop for Connection<B> {
-    /// What has begun runs to its end: a client that goes away must not leave a change half made. What computes for long ends at its next
-    /// checkpoint, of which there are none within a change.
+    /// Lets running requests continue: a client that disconnects must not leave a change half done. Long computations end at their next
+    /// checkpoint; there is none within a change.
     fn drop(&mut self) {
         self.server
             .release(self.running.requests.len(), self.running.bytes);
@@ -345,7 +345,7 @@ impl<B: Backend> Drop for Connection<B> {
         if let Some((before, now)) = self.input.queue.tell(0) {
             self.server.now_waiting(before, now);
         }
-        // Whoever has not logged in has changed nothing.
+        // A client that has not logged in has changed nothing, so its requests may be dropped.
         if self.running.requests.is_empty() || !self.session.state.is_ready() {
             return;
         }

@@ -24,7 +24,7 @@ use crate::spans::SpanParent;
 use crate::stage_times::Arrival;
 
 impl<B: Backend> Connection<B> {
-    /// Begins a request: answers it at once if that is possible.
+    /// Begins a request. It is answered at once if possible.
     pub(super) fn begin(
         &mut self,
         options: &StartupOptions,
@@ -113,12 +113,12 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    /// Where the span of a request with that payload belongs, if the request is sampled.
+    /// Returns the parent of the span of a request with this payload. `None` if the request is not sampled.
     pub(super) fn sample(&self, payload: Option<&CustomPayload>) -> Option<SpanParent> {
         self.server.config.spans.as_ref()?.sample(payload)
     }
 
-    /// Answers what needs no statement to be run.
+    /// Answers a request that runs no statement.
     fn answer(&mut self, request: Request) -> Response {
         match request {
             Request::Options(_) => self.supported(),
@@ -130,7 +130,7 @@ impl<B: Backend> Connection<B> {
                 self.events.types.dedup();
                 Response::Ready(Ready)
             }
-            // Nobody is asked to authenticate; Cassandra's AllowAllAuthenticator is content with any answer too.
+            // Authentication is off, so any answer is accepted, as by Cassandra's AllowAllAuthenticator.
             Request::AuthResponse(_) => Response::AuthSuccess(AuthSuccess::default()),
             other => Response::Error(CqlError::Protocol(format!(
                 "Unexpected message {}, the connection is already initialized",
@@ -154,7 +154,7 @@ impl<B: Backend> Connection<B> {
         } = begun;
         let server = self.server.clone();
         let encoder = self.output.encoder;
-        // Futures hold what they wait for twice: a large one lies apart.
+        // A future contains the futures it awaits. This large one is boxed, so that the request stays small.
         let run = Box::pin(run);
         let audited = self.server.audit.running().map(|log| AuditedRequest {
             log,
@@ -187,7 +187,7 @@ impl<B: Backend> Connection<B> {
             let charge = charge(&server.memory, &message);
             let encoded = encode_if_long(&encoder, &info, &mut message).await;
             ReadyResponse {
-                // What is encoded is reserved.
+                // Encoded responses are covered by a reservation instead.
                 charge: charge.filter(|_| encoded.is_none()),
                 message,
                 at,
@@ -205,7 +205,7 @@ impl<B: Backend> Connection<B> {
     }
 }
 
-/// Counts an answer that takes much until it is encoded.
+/// Counts the memory of a large response until it is encoded. `None` if the response is small.
 fn charge(memory: &Arc<ClientMemory>, message: &ResponseMessage) -> Option<Charge> {
     let Response::Result(QueryResult::Rows(rows)) = &message.response else {
         return None;

@@ -19,42 +19,42 @@ use crate::backend::Backend;
 use crate::tls::Stream;
 
 const READ_LEN_MAX: usize = 128 * 1024;
-/// A buffer that a long answer has made larger than this is given back.
+/// Maximum capacity of an empty buffer that is kept. Larger ones are released.
 const OUTPUT_KEPT_LEN: usize = 256 * 1024;
 
-/// The most that is handed to the socket at a time.
+/// Maximum bytes that are written to the socket in one call.
 const WRITE_LEN_MAX: usize = 64 * 1024;
-/// And until others have had their turn: whoever reads fast shall not keep them waiting.
+/// Maximum bytes that are written before other connections get their turn, so that a fast reader does not delay them.
 const SENT_LEN_MAX: usize = 512 * 1024;
 
-/// A long answer as it is sent.
+/// The bytes of a long response that are yet to be sent.
 pub(super) struct LargeResponse {
     pub bytes: BytesMut,
-    /// The memory that it takes.
+    /// Memory reserved for the response.
     pub reserved: Option<Reservation>,
 }
 
 impl LargeResponse {
-    /// True if others lack the memory that it takes.
+    /// Returns true if the response has reserved memory, and other responses lack memory.
     pub fn is_missed(&self) -> bool {
         self.reserved.as_ref().is_some_and(Reservation::is_scarce)
     }
 }
 
-/// What is to be sent on a connection.
+/// The responses of a connection that are yet to be sent.
 pub(super) struct Output {
     pub encoder: OutputEncoder,
-    /// Responses of a v5 connection before they are put in segments.
+    /// Responses of a v5 connection that are not yet wrapped in segments.
     pub envelopes: BytesMut,
-    /// Bytes ready to be sent.
+    /// Bytes that can be sent.
     pub bytes: BytesMut,
-    /// Large responses, sent one at a time between what is in `bytes`, with the memory that they have reserved.
+    /// Long responses, with the memory that they have reserved. They are sent one at a time. `bytes` is sent before each of them.
     pub large: VecDeque<LargeResponse>,
-    /// The first of them has been sent in part.
+    /// True if a part of the first long response has been sent.
     pub is_sending_large: bool,
-    /// Counts responses.
+    /// Number of requests answered so far. It may wrap around.
     pub answered: u32,
-    /// Entries of the slow log and of traces that are made when the responses have been sent.
+    /// Requests that will be reported when their responses have been sent.
     pub pending_reports: Vec<PendingReport>,
 }
 
@@ -73,7 +73,7 @@ impl Output {
 }
 
 impl<B: Backend> Connection<B> {
-    /// Reads, when what was read before is no whole request.
+    /// Reads from the socket. Call it only when the bytes read before contain no complete request.
     pub(super) fn read_more(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
         let is_partial = !self.input.bytes.is_empty() || self.input.decoder.buffered_len() > 0;
         let partial_since = self.input.partial_since.take().unwrap_or(self.input.last_read);
@@ -83,7 +83,7 @@ impl<B: Backend> Connection<B> {
 
     fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<usize>> {
         self.input.bytes.reserve(self.input.read_len);
-        // There may be room for a whole body, which is not to be taken before the node has the memory.
+        // The buffer may have room for a whole body. The limit prevents reading more than the node has memory for.
         let mut room = (&mut self.input.bytes).limit(self.input.read_len);
         let read = pin!(self.socket.read_buf(&mut room)).poll(cx);
         let Poll::Ready(len) = read else {
@@ -93,7 +93,7 @@ impl<B: Backend> Connection<B> {
         self.input.last_read = Instant::now();
         self.memory.moved(len);
         self.server.metrics.received(len);
-        // The next read is as long as this one suggests.
+        // The length of the next read follows that of this one.
         if !self.session.state.is_ready() {
             return Ok(Poll::Ready(len));
         }
@@ -105,18 +105,18 @@ impl<B: Backend> Connection<B> {
         Ok(Poll::Ready(len))
     }
 
-    /// Bytes of answers that the client has not taken.
+    /// Returns the bytes of responses that are yet to be sent.
     pub(super) fn output_len(&self) -> usize {
         let long: usize = self.output.large.iter().map(|long| long.bytes.len()).sum();
         self.short_output_len() + long
     }
 
-    /// Those of answers that have reserved no memory.
+    /// Returns the bytes of responses without a reservation of memory that are yet to be sent.
     pub(super) fn short_output_len(&self) -> usize {
         self.output.envelopes.len() + self.output.bytes.len()
     }
 
-    /// Sends what is ready to be sent. Ready when nothing is left: true if anything was sent.
+    /// Sends responses. Ready when all are sent: true if anything was sent now.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         if !self.output.envelopes.is_empty() {
             self.output
@@ -152,7 +152,7 @@ impl<B: Backend> Connection<B> {
             }
         }
         give_back(&mut self.output.bytes);
-        // What is encrypted and was not taken yet.
+        // Sends bytes that are encrypted but still in the TLS buffer.
         ready!(Pin::new(&mut self.socket).poll_flush(cx))?;
         if !self.output.pending_reports.is_empty() {
             self.report_sent();
@@ -160,7 +160,7 @@ impl<B: Backend> Connection<B> {
         Poll::Ready(Ok(wrote))
     }
 
-    /// Puts a response where the next flush finds it.
+    /// Appends a response to the output. Errors are counted, and translated if the client does not know them.
     pub(super) fn send(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
         let mut translated = None;
         if let Response::Error(error) = &message.response {
@@ -174,7 +174,7 @@ impl<B: Backend> Connection<B> {
         self.put(version, stream, translated.as_ref().unwrap_or(message));
     }
 
-    /// The same for a response that is neither counted nor translated.
+    /// Appends a response to the output, without counting or translating it.
     pub(super) fn put(&mut self, version: ProtocolVersion, stream: i16, message: &ResponseMessage) {
         let out = if self.output.encoder.is_segmented() {
             &mut self.output.envelopes
@@ -188,15 +188,15 @@ impl<B: Backend> Connection<B> {
         self.send(version, stream, &Response::Error(error).into());
     }
 
-    /// Says goodbye to a client that could take the end of an encrypted connection for a cut.
+    /// Ends an encrypted connection in order. Otherwise the client could take the end for a truncation attack.
     pub(super) async fn close(&mut self) {
         if matches!(self.socket, Stream::Encrypted(_)) {
             let _ = tokio::time::timeout(LINGER, self.socket.shutdown()).await;
         }
     }
 
-    /// Lets the client read why it was refused: closing with unread input would reset the connection, and the
-    /// answer could be lost.
+    /// Reads and discards input until the client closes its side, so that it can read the last response. Closing a socket with unread input
+    /// would reset the connection, and the response could be lost.
     pub(super) async fn drain_input_before_close(&mut self) {
         let drain = async {
             let _ = self.socket.shutdown().await;
@@ -207,7 +207,7 @@ impl<B: Backend> Connection<B> {
     }
 }
 
-/// What is to be sent now, and whether it is a long answer. What has been begun is sent to its end first.
+/// Returns the bytes to send next, and true if they belong to a long response. A long response that was begun is completed first.
 fn next_bytes<'b>(
     long: &'b mut VecDeque<LargeResponse>,
     is_sending_large: bool,

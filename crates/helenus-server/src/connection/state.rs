@@ -1,8 +1,8 @@
 //! The states of a connection.
 //!
-//! [`SessionState`] says how far the client has come: greeting (STARTUP is awaited) → authenticating, if it has to log in → ready.
-//! [`Lifecycle`] says whether the connection goes on: open → draining (the node stops) → closing. A connection in any session state can be
-//! closed; one that is not ready when the node stops is closed at once.
+//! [`SessionState`] is the progress of the client: greeting (STARTUP is awaited) → authenticating, if authentication is on → ready.
+//! [`Lifecycle`] is the progress towards the end of the connection: open → draining (the node stops) → closing. A connection can be closed
+//! in any session state. If it is not ready when the node stops, it is closed at once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,30 +15,31 @@ use tokio::sync::oneshot;
 
 use crate::server_state::Stopping;
 
-/// What STARTUP agreed on.
+/// The options that STARTUP has set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartupOptions {
     pub version: ProtocolVersion,
     pub compression: Option<Compression>,
-    /// The client wants OVERLOADED instead of waiting for memory.
+    /// True if the client wants OVERLOADED instead of waiting for memory.
     pub throw_on_overload: bool,
-    /// The client wants to know where it should have asked. Only versions from 4 on can tell it.
+    /// True if responses may name the owner of a tablet, for requests that the client sent to another node. This needs version 4 of the
+    /// protocol or later.
     pub knows_tablets: bool,
-    /// The client knows the error of partitions that are asked for too often.
+    /// True if the client knows the error of a partition's rate limit.
     pub knows_rate_limits: bool,
 }
 
-/// How far a client has come.
+/// The progress of a client until it may run statements.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SessionState {
-    /// No STARTUP was accepted yet.
+    /// No STARTUP has been accepted yet.
     Greeting {
-        /// A STARTUP came and was refused.
+        /// True if a STARTUP was refused.
         startup_refused: bool,
     },
-    /// STARTUP was accepted; the client has to log in.
+    /// STARTUP was accepted, and the client has to log in.
     Authenticating(StartupOptions),
-    /// Statements are run.
+    /// The client may run statements.
     Ready(StartupOptions),
 }
 
@@ -47,7 +48,7 @@ impl SessionState {
         matches!(self, SessionState::Ready(_))
     }
 
-    /// The protocol version of a client that is ready.
+    /// Returns the protocol version of a client that is ready. `None` if the client is not ready.
     pub fn ready_version(&self) -> Option<ProtocolVersion> {
         match self {
             SessionState::Ready(options) => Some(options.version),
@@ -55,7 +56,7 @@ impl SessionState {
         }
     }
 
-    /// What STARTUP has agreed on, once one was accepted.
+    /// Returns the options of the accepted STARTUP. `None` before that.
     pub fn options(&self) -> Option<&StartupOptions> {
         match self {
             SessionState::Greeting { .. } => None,
@@ -63,17 +64,17 @@ impl SessionState {
         }
     }
 
-    /// The client knows the error of partitions that are asked for too often.
+    /// Returns true if the client knows the error of a partition's rate limit.
     pub fn knows_rate_limits(&self) -> bool {
         self.options().is_some_and(|options| options.knows_rate_limits)
     }
 
-    /// The client wants OVERLOADED instead of waiting for memory.
+    /// Returns true if the client wants OVERLOADED instead of waiting for memory.
     pub fn throws_on_overload(&self) -> bool {
         self.options().is_some_and(|options| options.throw_on_overload)
     }
 
-    /// The client has logged in.
+    /// Returns the state after the client has logged in.
     pub fn authenticated(self) -> SessionState {
         match self {
             SessionState::Authenticating(options) => SessionState::Ready(options),
@@ -82,16 +83,16 @@ impl SessionState {
     }
 }
 
-/// What the server knows of the client.
+/// The server's knowledge about the client.
 pub(super) struct Session {
     pub state: SessionState,
-    /// The keyspace in use and the user, as requests see them.
+    /// The keyspace in use and the user, for the client's requests.
     pub client: Arc<ClientState>,
-    /// Gets the user once the credentials are found right.
+    /// Receives the user when the credentials were found to be right. `None` if no log-in runs.
     pub logging_in: Option<oneshot::Receiver<Arc<User>>>,
-    /// The connection's row in the list of clients.
+    /// The connection's entry in the list of clients. `None` if the backend keeps no list.
     pub connected: Option<Connected>,
-    /// The client was warned of prepared statements whose meaning depends on the keyspace in use.
+    /// True if the client was warned about a prepared statement whose meaning depends on the keyspace in use.
     pub is_warned: Arc<AtomicBool>,
 }
 
@@ -109,31 +110,31 @@ impl Session {
     }
 }
 
-/// Whether a connection goes on.
+/// The progress of a connection towards its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lifecycle {
     /// Requests are read and served.
     Open,
-    /// The node stops: the connection closes when nothing is running.
+    /// The node stops. The connection closes when nothing runs on it.
     Draining(Drain),
-    /// No more is read: what runs is answered, then the connection closes.
+    /// No more requests are read. The connection closes when running requests are answered.
     Closing(SocketClose),
 }
 
-/// What a draining connection does with requests that come.
+/// The treatment of requests that arrive on a draining connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drain {
     Serve,
-    /// They are refused, so that the driver asks another node.
+    /// Requests are refused, so that the driver sends them to another node.
     Reject,
 }
 
-/// How the socket is closed.
+/// The way in which the socket is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketClose {
     /// At once.
     Plain,
-    /// After a moment in which the client can read its last answer: the client was refused, or the node stops.
+    /// After a short time in which the client can read its last response. Used if the client was refused, or the node stops.
     DrainInput,
 }
 
@@ -142,12 +143,12 @@ impl Lifecycle {
         matches!(self, Lifecycle::Closing(_))
     }
 
-    /// Requests that come are to be refused.
+    /// Returns true if requests that arrive must be refused.
     pub fn rejects(&self) -> bool {
         *self == Lifecycle::Draining(Drain::Reject)
     }
 
-    /// How the socket is to be closed.
+    /// Returns the way in which the socket must be closed.
     pub fn socket_close(&self) -> SocketClose {
         match self {
             Lifecycle::Open => SocketClose::Plain,
@@ -156,17 +157,17 @@ impl Lifecycle {
         }
     }
 
-    /// Nothing more is to be read.
+    /// Closes the connection: no more requests are read.
     pub fn close(&mut self) {
         *self = Lifecycle::Closing(self.socket_close());
     }
 
-    /// The client sent bytes that are no request.
+    /// Closes the connection of a client that sent invalid bytes.
     pub fn refuse(&mut self) {
         *self = Lifecycle::Closing(SocketClose::DrainInput);
     }
 
-    /// The node stops.
+    /// Applies a stage of stopping the node.
     pub fn node_stops(&mut self, stopping: Stopping) {
         *self = match (*self, stopping) {
             (_, Stopping::No) => return,

@@ -1,4 +1,4 @@
-//! A summary of a request's statements, kept while it runs for the log of slow requests.
+//! A summary of a request's statements. It is kept while the request runs, for the slow log and the audit log.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use helenus_query::trace::shorten;
 
 use crate::backend::Backend;
 
-/// A request's statements.
+/// The statements of a request.
 pub(super) enum StatementSummary<P> {
     Text {
         text: String,
@@ -21,19 +21,19 @@ pub(super) enum StatementSummary<P> {
         statements: usize,
         first: Option<StatementRef>,
         values: usize,
-        /// All statements, if the audit log is on.
+        /// All statements of the batch. Empty if the audit log is off.
         audited: Vec<StatementRef>,
     },
-    /// A log-in, by the name that was given.
+    /// A log-in, with the name that the client gave.
     Login {
         user: String,
     },
-    /// A statement that is not known here.
+    /// A statement that this node does not know.
     Unknown,
 }
 
 impl<P> StatementSummary<P> {
-    /// A batch, by its first statement, and with all of them if it `is_audited`.
+    /// Returns the summary of a batch: its first statement, and all of them if it `is_audited`.
     pub fn batch(batch: &Batch, is_audited: bool) -> StatementSummary<P> {
         let audited = match is_audited {
             true => batch.statements.iter().map(|one| one.statement.clone()).collect(),
@@ -51,7 +51,7 @@ impl<P> StatementSummary<P> {
         }
     }
 
-    /// How many values are bound.
+    /// Returns the number of bound values.
     pub fn values(&self) -> usize {
         match self {
             StatementSummary::Text { values, .. }
@@ -61,7 +61,7 @@ impl<P> StatementSummary<P> {
         }
     }
 
-    /// The statement's text.
+    /// Returns the shortened text of the statement. Empty for log-ins and unknown statements.
     pub fn text<B: Backend<Prepared = P>>(&self, backend: &B) -> String {
         match self {
             StatementSummary::Text { text, .. } => shorten(text).to_owned(),
@@ -78,7 +78,7 @@ impl<P> StatementSummary<P> {
     }
 }
 
-/// The text of a batch's statement; none of one that is not known here.
+/// Returns the text of a batch's statement. Empty if it is a prepared statement that this node does not know.
 pub(super) fn text<B: Backend>(backend: &B, statement: &StatementRef) -> String {
     match statement {
         StatementRef::Query(text) => text.clone(),

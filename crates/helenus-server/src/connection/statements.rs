@@ -17,7 +17,7 @@ use super::tablets;
 use crate::backend::Backend;
 use crate::server_state::ServerState;
 
-/// A request that has run.
+/// The outcome of a request that has run.
 pub(super) struct StatementOutcome<P> {
     pub summary: StatementSummary<P>,
     pub result: Result<ResponseMessage, CqlError>,
@@ -32,12 +32,12 @@ impl<P> StatementOutcome<P> {
     }
 }
 
-/// Refuses a keyspace that a v5 request brings along and that does not exist.
+/// Refuses a v5 request whose own keyspace does not exist.
 fn check_keyspace<B: Backend>(server: &ServerState<B>, keyspace: Option<&str>) -> Result<(), CqlError> {
     keyspace.map_or(Ok(()), |keyspace| server.backend.check_keyspace(keyspace))
 }
 
-/// The values of a request.
+/// Returns the values of a request.
 pub(super) fn values(parameters: QueryParameters) -> BoundValues {
     match parameters.names {
         Some(names) => BoundValues::Named(names.into_iter().zip(parameters.values).collect()),
@@ -46,7 +46,7 @@ pub(super) fn values(parameters: QueryParameters) -> BoundValues {
     }
 }
 
-/// The options of a request, without what is answered by the transport itself.
+/// Returns the options of a request for the engine, without those that the transport handles itself.
 fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOptions {
     QueryOptions {
         consistency: parameters.consistency,
@@ -63,7 +63,7 @@ fn options(mut parameters: QueryParameters, version: ProtocolVersion) -> QueryOp
     }
 }
 
-/// The outcome as a message; `page` decides on the metadata of rows.
+/// Returns the response for an outcome. `page` decides which metadata is sent with rows.
 fn answer(outcome: Outcome, page: impl FnOnce(&Rows) -> PageMetadata) -> ResponseMessage {
     let result = match outcome.response {
         Answer::Void => QueryResult::Void,
@@ -137,7 +137,7 @@ pub(super) async fn run_execute<B: Backend>(
         }
     };
     let skip = parameters.skip_metadata;
-    // Names are in the keyspace that they were prepared in.
+    // Unqualified names refer to the keyspace in which the statement was prepared.
     let keyspace = server.backend.keyspace(&prepared).or(client.keyspace.as_deref());
     let logged = LoggedRequest::begin(&server, keyspace, version, &parameters);
     let options = options(parameters, version);
@@ -171,11 +171,11 @@ pub(super) async fn run_execute<B: Backend>(
     }
 }
 
-/// What a client that executes a prepared statement is told of its columns (Cassandra's `ExecuteMessage`).
+/// Decides which metadata of columns is sent to a client that executes a prepared statement (Cassandra's `ExecuteMessage`).
 ///
-/// A v5 client says what it knows, and is sent the metadata anew when it has changed. An older one can't, so that
-/// the metadata may only be left out if it never changed since the statement was prepared. Rows of what is not a
-/// SELECT (a transaction's outcome) always describe themselves, and a client shall not remember them.
+/// A v5 client sends the id of the metadata that it knows, and receives the metadata again if that has changed. An older client cannot. Its
+/// metadata may only be left out if it never changed since the statement was prepared. Rows of a statement other than SELECT (a
+/// transaction's outcome) always carry their metadata, which a client must not remember.
 fn executed_metadata(
     rows: &Rows,
     skip: bool,

@@ -1,4 +1,5 @@
-//! ScyllaDB's extension `TABLETS_ROUTING_V1`: the answer to a prepared statement that came to the wrong node says whose the tablet is.
+//! ScyllaDB's extension `TABLETS_ROUTING_V1`: the response to a prepared statement that was sent to the wrong node names the tablet's
+//! owner.
 
 use bytes::Bytes;
 use helenus_cql::frame::CustomPayload;
@@ -6,17 +7,18 @@ use helenus_cql::value::{pack_list, pack_tuple};
 use helenus_query::response::PassedOn;
 
 const KEY: &str = "tablets-routing-v1";
-/// A node's cores share its tablets: it has one shard.
+/// Number of the only shard. A node's cores share its tablets.
 const SHARD: i32 = 0;
 
-/// `tuple<bigint, bigint, list<tuple<uuid, int>>>`: the token before the tablet's first, its last, and the replicas with their shards.
+/// Returns a payload of type `tuple<bigint, bigint, list<tuple<uuid, int>>>`: the token before the tablet's first, the tablet's last token,
+/// and the replicas with their shards.
 pub(super) fn payload(passed_on: &PassedOn) -> CustomPayload {
     let replica = pack_tuple([
         Some(Bytes::copy_from_slice(passed_on.node.as_bytes())),
         Some(Bytes::copy_from_slice(&SHARD.to_be_bytes())),
     ]);
     let token = |token: i64| Some(Bytes::copy_from_slice(&token.to_be_bytes()));
-    // The least token is nobody's: hashes of keys are never that.
+    // Saturating is safe for the least token, because no key has it as its hash.
     let before = passed_on.tokens.first.saturating_sub(1);
     let tablet = pack_tuple([
         token(before),

@@ -1,4 +1,4 @@
-//! The times of a connection: its slice of a thread, and when a silent client is cut off.
+//! The times of a connection: its time slice on a thread, and the deadlines of a silent client.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use tokio::time::Sleep;
 use super::{Connection, LINGER};
 use crate::backend::Backend;
 
-/// How long a client must have asked nothing for its connection to be ended because the node stops.
+/// Minimum time since the last request before the connection of a stopping node is closed.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// When a silent client is cut off.
+/// The deadlines after which a silent client is disconnected.
 pub(super) struct Timers {
-    /// Fires at the login deadline, then at the end of the idle time.
+    /// Timer for the login deadline, and then for the idle timeout.
     pub deadline: Pin<Box<Sleep>>,
-    /// A client that has not logged in by then is cut off.
+    /// Time at which a client that has not logged in is disconnected.
     pub login_deadline: Instant,
-    /// When the last request was begun.
+    /// Time at which the last request began.
     pub last_request: Instant,
 }
 
@@ -33,17 +33,17 @@ impl Timers {
     }
 }
 
-/// The time that a connection serves before others get their turn.
+/// The time for which a connection is served before other connections get their turn.
 #[derive(Default)]
 pub(super) struct TimeSlice {
-    /// None while nothing was served in this slice.
+    /// End of the slice. `None` if nothing was served in it yet.
     pub end: Option<Instant>,
     pub is_over: bool,
 }
 
 impl<B: Backend> Connection<B> {
-    /// True if the client has asked nothing for a moment: a request that is on its way when the connection ends has no answer, and most are
-    /// sent as soon as the one before is answered.
+    /// Returns true if the client has sent no request for a moment. A request that is on its way when the connection closes gets no
+    /// response. Most requests are sent as soon as the previous one is answered, so that waiting a moment avoids this.
     pub(super) fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
         let quiet_at = self.timers.last_request + QUIET;
         if quiet_at <= Instant::now() {
@@ -53,7 +53,7 @@ impl<B: Backend> Connection<B> {
         self.timers.deadline.as_mut().poll(cx).is_ready()
     }
 
-    /// Ends a connection that has been silent for too long, and looks again when one must have logged in.
+    /// Closes a connection that has been idle for too long. Wakes the task when the login deadline has passed.
     pub(super) fn check_deadline(&mut self, cx: &mut Context<'_>) {
         if !self.session.state.is_ready() {
             if self.timers.deadline.as_mut().poll(cx).is_ready() {

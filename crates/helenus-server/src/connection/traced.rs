@@ -1,4 +1,4 @@
-//! The trace of a request whose client asked for one.
+//! The trace of a request, if its client has requested one.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::server_state::{ServerState, time_uuid};
 use crate::stage_times::Arrival;
 
-/// A trace under way.
+/// The trace of a running request.
 pub(super) struct RequestTrace {
     trace: Trace,
     recording: TraceRecorder,
@@ -23,25 +23,25 @@ pub(super) struct RequestTrace {
     description: Arc<OnceLock<Description>>,
 }
 
-/// What a traced request does, in Cassandra's words, and its parameters.
+/// Description of a traced request in Cassandra's words, and its parameters.
 pub(super) struct Description {
     request: &'static str,
     parameters: BTreeMap<String, String>,
 }
 
-/// A trace whose answer is about to be sent.
+/// The trace of a request whose response is about to be sent.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseTrace {
     pub id: Uuid,
     first_byte: Instant,
     started_at_us: i64,
-    /// Of its last event, from the first byte on.
+    /// Time of the trace's last event, in microseconds since the first byte of the request.
     last_us: i64,
 }
 
 impl RequestTrace {
-    /// Begins the trace of a request: from now on what is done for that work is recorded. The request is described when it has been decoded,
-    /// into [`RequestTrace::description`].
+    /// Begins the trace of a request. All steps done for `work` are recorded from now on. The description is set through
+    /// [`RequestTrace::description`] once the request has been decoded.
     pub fn begin<B: Backend>(
         server: &ServerState<B>,
         client: SocketAddr,
@@ -75,12 +75,12 @@ impl RequestTrace {
         })
     }
 
-    /// Where the request's description goes.
+    /// Returns the cell into which the request's description must be set.
     pub fn description(&self) -> Arc<OnceLock<Description>> {
         self.description.clone()
     }
 
-    /// Keeps the trace of a request whose answer is ready.
+    /// Ends the trace when the response is ready, and stores it.
     pub fn finish<B: Backend>(self, server: &ServerState<B>, answered: Instant) -> ResponseTrace {
         let RequestTrace {
             mut trace,
@@ -117,7 +117,7 @@ impl RequestTrace {
 }
 
 impl ResponseTrace {
-    /// What is added when the answer has left.
+    /// Returns the event to add to the trace when the response has been sent.
     pub fn sent(&self, answer_len: usize, now: Instant) -> TraceEvent {
         let elapsed = now.saturating_duration_since(self.first_byte);
         TraceEvent {
@@ -137,7 +137,7 @@ fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
-/// What a request is called that could not be decoded.
+/// Description of a request that could not be decoded.
 const UNREAD: &str = "Request";
 
 /// Describes a request.
@@ -187,7 +187,7 @@ pub(super) fn describe<B: Backend>(server: &ServerState<B>, request: &Request) -
     }
 }
 
-/// Statements of a batch that its trace shows.
+/// Maximum number of statements of a batch that its trace shows.
 const BATCH_SHOWN: usize = 10;
 
 fn show_levels(parameters: &QueryParameters, shown: &mut BTreeMap<String, String>) {

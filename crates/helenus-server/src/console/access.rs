@@ -1,12 +1,14 @@
-//! Who may ask the console what.
+//! Access control of the console.
 //!
-//! Where clients must authenticate themselves, the console asks for the name and the password of a role, and a cookie names the session. Elsewhere
-//! everybody may look, as everybody may connect. A page of another site can send no command in either case:
+//! If authentication is on, the console requires the name and the password of a role, and a cookie identifies the session. If
+//! authentication is off, every caller may use the console, as every client may connect. A page of another site can send no command in
+//! either case:
 //!
-//! - A command (`POST`) brings a token in the header `x-helenus-token`, which only a page of this server can read and which no form can send.
-//! - Its `Origin`, if it says one, is this server.
-//! - Without authentication `Host` must be an address or a name without a dot: a name server that points a name of its own to this node (DNS
-//!   rebinding) gets nothing. With authentication, the cookie is not sent under another name.
+//! - A command (`POST`) needs a token in the header `x-helenus-token`. Only a page of this server can read the token, and no HTML form can
+//!   send the header.
+//! - Its `Origin`, if there is one, must be this server.
+//! - Without authentication, `Host` must be an address or a name without a dot. So a site cannot make its own name point to this node (DNS
+//!   rebinding). With authentication, the cookie is not sent under another name.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,7 +30,7 @@ const TOKEN_HEADER: &str = "x-helenus-token";
 const LOGIN: &str = "/console/api/login";
 const SESSION: &str = "/console/api/session";
 
-/// A request that is not answered: the status, and why.
+/// Refusal of a request: the HTTP status and the reason.
 pub(super) struct Refused(pub StatusCode, pub String);
 
 impl IntoResponse for Refused {
@@ -42,10 +44,10 @@ fn refused<T>(status: StatusCode, why: &str) -> Result<T, Refused> {
     Err(Refused(status, why.to_owned()))
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
-    /// What the cookie holds, and whose it is. None where nobody logs in, or nobody has yet.
+    /// The value of the session's cookie, and the session. `None` if authentication is off, or the caller has not logged in.
     pub session: Option<(String, Session)>,
 }
 
@@ -55,14 +57,14 @@ impl Caller {
     }
 }
 
-/// Decides who may ask.
+/// Decides which requests are allowed.
 pub(super) struct Access {
     pub engine: Arc<Engine>,
     pub sessions: Sessions,
     pub logins: LoginLimit,
-    /// What commands bring along that are nobody's in particular: the login, and all of them without authentication.
+    /// Token of commands without a session: the log-in, and all commands if authentication is off.
     token: String,
-    /// Browsers send cookies to every port of a host.
+    /// Name of the cookie. It contains the port, because browsers send cookies to every port of a host.
     cookie: String,
 }
 
@@ -77,7 +79,7 @@ impl Access {
         }
     }
 
-    /// The header `set-cookie` that begins a session, or with an empty `id` ends it.
+    /// Returns the header `set-cookie` that begins a session. An empty `id` ends the session.
     pub fn set_cookie(&self, id: &str) -> String {
         let end = if id.is_empty() { "; Max-Age=0" } else { "" };
         format!(
@@ -86,7 +88,7 @@ impl Access {
         )
     }
 
-    /// The token that a caller's commands must bring along.
+    /// Returns the token that a caller's commands must have.
     pub fn token<'a>(&'a self, caller: &'a Caller) -> &'a str {
         caller
             .session
@@ -113,7 +115,7 @@ impl Access {
         }
     }
 
-    /// Who asks, if that may be asked.
+    /// Returns the caller of a request, if the request is allowed.
     fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Caller, Refused> {
         let host = text(headers, header::HOST.as_str()).unwrap_or_default();
         let authenticates = self.engine.authenticates();
@@ -146,7 +148,7 @@ impl Access {
     }
 }
 
-/// Lets requests of the interface through that may be asked, with the [`Caller`] among their extensions.
+/// Refuses requests that are not allowed. Adds the [`Caller`] to the extensions of the others.
 pub(super) async fn guard(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
     let checked = access.check(request.method(), request.uri().path(), request.headers());
     let answer = match checked {
@@ -169,7 +171,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs.find_map(|(known, value)| (known == name).then_some(value))
 }
 
-/// Whether a header `host` names this node in a way that no public name server has a say in.
+/// Returns true if a header `host` names this node by an address or a name that no public name server resolves.
 pub(super) fn host_is_safe(host: &str) -> bool {
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
         return true;
@@ -182,7 +184,7 @@ pub(super) fn host_is_safe(host: &str) -> bool {
     !name.is_empty() && name.chars().all(is_plain)
 }
 
-/// Whether a header `origin` is that of a page from this host and port.
+/// Returns true if a header `origin` is that of a page from this host and port.
 pub(super) fn is_same_origin(origin: &str, host: &str) -> bool {
     let origin = origin
         .strip_prefix("http://")

@@ -6,7 +6,7 @@ use std::time::Instant;
 use helenus_tablet::{StoreStats, TabletStats};
 use serde_json::{Value, json};
 
-/// Operations per second of the tablets that are open here, between the last two looks at their counters.
+/// Operations per second of the tablets that are open here, between the last two readings of their counters.
 #[derive(Debug, Default)]
 pub(super) struct TabletRates {
     at: Option<Instant>,
@@ -14,7 +14,7 @@ pub(super) struct TabletRates {
     per_second: HashMap<u32, f64>,
 }
 
-/// Operations since the tablet was opened, as the cluster counts load.
+/// Returns the operations since the tablet was opened, counted as for the cluster's load.
 fn operations(stats: &TabletStats) -> u64 {
     stats.operands + stats.gets + stats.scans
 }
@@ -40,7 +40,7 @@ impl TabletRates {
     }
 }
 
-/// Adds to the tablets of a report that are open here their size and their load.
+/// Adds the size and the load to those tablets of a report that are open here.
 pub(super) fn add_load(report: &mut Value, stats: &StoreStats, rates: &TabletRates) {
     let tablets = report.get_mut("tablets").and_then(Value::as_array_mut);
     for tablet in tablets.into_iter().flatten() {

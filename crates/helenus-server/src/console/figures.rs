@@ -1,8 +1,13 @@
-//! The figures of the charts, from two readings of `/metrics`.
+//! The figures of the charts, computed from two readings of `/metrics`.
 //!
-//! A figure has one name whatever metric it is from: `rate.NAME` of a counter is its increase per second, `gauge.NAME` is what a gauge says,
-//! `latency.NAME.p50` and its kin are percentiles in milliseconds of the requests between the readings, and `hits.NAME` is the share of hits in
-//! per cent. A label's value ends the name: `rate.helenus_request_errors_total.overloaded`. Metrics with several labels are left out: their
+//! The name of a figure says what it is:
+//!
+//! - `rate.NAME`: a counter's increase per second;
+//! - `gauge.NAME`: a gauge's value;
+//! - `latency.NAME.p50` and other percentiles, in milliseconds, of the requests between the readings;
+//! - `hits.NAME`: the share of hits in per cent.
+//!
+//! A label's value ends the name: `rate.helenus_request_errors_total.overloaded`. Metrics with several labels are left out, because their
 //! number depends on the schema.
 
 use std::collections::BTreeMap;
@@ -12,23 +17,23 @@ use std::time::Instant;
 const CACHES: [&str; 3] = ["row_cache", "block_cache", "disk_cache"];
 const PERCENTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)];
 
-/// A reading of the metrics: the values by `NAME.LABEL`.
+/// A reading of the metrics, with the values by `NAME.LABEL`.
 #[derive(Debug, Default)]
 struct Reading {
     counters: BTreeMap<String, f64>,
     gauges: BTreeMap<String, f64>,
-    /// Upper bounds in seconds and counts of requests up to these.
+    /// Upper bounds of buckets in seconds, with the number of requests up to each bound.
     histograms: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
-/// Makes figures of one reading after the other.
+/// Computes figures from successive readings.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
     before: Option<(Instant, Reading)>,
 }
 
 impl Sampler {
-    /// The figures of the time since the last reading. After the first there are those of gauges alone.
+    /// Returns the figures of the time since the last reading. The first reading gives figures of gauges only.
     pub fn figures(&mut self, text: &str) -> BTreeMap<String, f64> {
         let (now, reading) = (Instant::now(), Reading::parse(text));
         let mut figures = BTreeMap::new();
@@ -47,7 +52,7 @@ impl Sampler {
 }
 
 impl Reading {
-    /// Reads Prometheus' text format. Lines that are not understood are skipped.
+    /// Parses Prometheus' text format. Invalid lines are skipped.
     fn parse(text: &str) -> Reading {
         let mut reading = Reading::default();
         let mut kind = "";
@@ -101,7 +106,7 @@ impl Reading {
     }
 
     fn add_since(&self, before: &Reading, elapsed_s: f64, figures: &mut BTreeMap<String, f64>) {
-        // What was not there before has begun at 0.
+        // A counter that is missing in the earlier reading began at 0.
         let increase = |name: &String, value: f64| {
             (value - before.counters.get(name).copied().unwrap_or_default()).max(0.0)
         };
@@ -143,14 +148,14 @@ impl Reading {
     }
 }
 
-/// A label's name and value. Values with commas or quotes are not among those that are shown.
+/// Returns a label's name and value. Values with commas or quotes are not supported; no metric shown here has them.
 fn label(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once('=')?;
     Some((name, value.strip_prefix('"')?.strip_suffix('"')?))
 }
 
-/// The bound under which that share of the requests lies, as Prometheus' `histogram_quantile` has it: between the bounds of a bucket in
-/// proportion, and of the last bucket its lower bound. None without requests.
+/// Returns the bound below which the given share of the requests lies, as Prometheus' `histogram_quantile` does. It interpolates between
+/// the bounds of a bucket, and returns the lower bound of the last bucket. `None` if there are no requests.
 pub(super) fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     let total = buckets
         .last()

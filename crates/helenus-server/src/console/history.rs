@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long figures are kept.
+/// Time for which figures are kept.
 const KEPT: Duration = Duration::from_secs(6 * 3600);
-/// Figures that are kept side by side: with all of them the history takes 4.4 MB.
+/// Maximum number of figures. With all of them the history takes 4.4 MB.
 pub(super) const COLUMNS_MAX: usize = 256;
-/// Points of a chart.
+/// Maximum number of points of a chart.
 const POINTS_MAX: usize = 360;
 
-/// Figures by name at equal intervals; the oldest go.
+/// Figures by name at equal intervals. The oldest are dropped.
 #[derive(Debug)]
 pub(super) struct History {
     interval: Duration,
-    /// Seconds since the epoch.
+    /// Times of the figures, in seconds since 1970.
     times: VecDeque<i64>,
-    /// As long as `times` each; NaN where there was no figure.
+    /// Values of each figure, as many as `times`. NaN if the figure was missing.
     columns: BTreeMap<String, VecDeque<f32>>,
 }
 
@@ -35,7 +35,7 @@ impl History {
         (KEPT.as_secs() / self.interval.as_secs().max(1)) as usize
     }
 
-    /// Adds what the figures are now. New names are left out once there are [`COLUMNS_MAX`].
+    /// Adds the present figures. New names are ignored once there are [`COLUMNS_MAX`].
     pub fn add(&mut self, at_s: i64, figures: BTreeMap<String, f64>) {
         let before = self.times.len();
         self.times.push_back(at_s);
@@ -58,14 +58,15 @@ impl History {
         }
     }
 
-    /// The figures of the last `seconds`, in [`POINTS_MAX`] points at most: the mean of each interval, of latencies the highest.
+    /// Returns the figures of the last `seconds`, in at most [`POINTS_MAX`] points. A point is the mean of its interval, or the maximum for
+    /// latencies.
     pub fn report(&self, seconds: i64) -> Value {
         let latest = self.times.back().copied().unwrap_or_default();
         let first = self
             .times
             .partition_point(|at| *at <= latest.saturating_sub(seconds));
         let step = (self.times.len() - first).div_ceil(POINTS_MAX).max(1);
-        // As long as nothing is dropped, intervals begin at the same times whenever they are asked for.
+        // Rounding makes intervals begin at the same times in every report, as long as no old figures are dropped.
         let first = first.next_multiple_of(step).min(self.times.len());
         let times: Vec<i64> = self.times.iter().skip(first).step_by(step).copied().collect();
         let points = |(name, column): (&String, &VecDeque<f32>)| {

@@ -1,4 +1,4 @@
-//! Limits attempts to log in, so that passwords can't be guessed.
+//! Limits attempts to log in, so that passwords cannot be guessed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Attempts from one address that fail within [`WINDOW`] before others are refused.
+/// Number of failed attempts from one address within [`WINDOW`] after which further ones are refused.
 const ATTEMPTS_MAX: u32 = 5;
 const WINDOW: Duration = Duration::from_secs(60);
-/// Addresses that are remembered. When there are more, attempts from new ones are refused until a window ends.
+/// Maximum number of addresses that are remembered. Beyond it, attempts from new addresses are refused until a window ends.
 const ADDRESSES_MAX: usize = 4096;
 
-/// The attempts of the last minute that have not succeeded.
+/// The attempts of the last minute that have not succeeded, by address.
 #[derive(Debug, Default)]
 pub(super) struct LoginLimit(Mutex<HashMap<IpAddr, (Instant, u32)>>);
 
 impl LoginLimit {
-    /// Counts an attempt before the password is looked at; false if it is one too many.
+    /// Counts an attempt before the password is checked. Returns false if the attempt must be refused.
     pub fn begin(&self, address: IpAddr, now: Instant) -> bool {
         let mut attempts = self.0.lock();
         attempts.retain(|_, (began, _)| now.duration_since(*began) < WINDOW);
@@ -29,7 +29,7 @@ impl LoginLimit {
         *count <= ATTEMPTS_MAX
     }
 
-    /// The attempt was successful.
+    /// Forgets the failed attempts of an address that has logged in.
     pub fn succeeded(&self, address: IpAddr) {
         self.0.lock().remove(&address);
     }

@@ -1,8 +1,8 @@
-//! The web console at `/console`: a page in plain HTML, CSS and JavaScript that is part of the binary, and what it asks in JSON under
+//! The web console at `/console`. It is a page in plain HTML, CSS and JavaScript that is part of the binary, and a JSON interface under
 //! `/console/api`.
 //!
-//! The page shows what `/cluster`, `/metrics` and the tables of `system_views` tell; the latter it reads as statements of whoever looks at it, so
-//! that a role sees no more there than in `cqlsh`. Who may ask is told in [`access`].
+//! The page shows the contents of `/cluster`, of `/metrics` and of the tables of `system_views`. It reads those tables by statements of the
+//! role that has logged in, so that the role sees no more than in `cqlsh`. [`access`] decides which requests are allowed.
 
 mod access;
 mod assets;
@@ -41,16 +41,16 @@ use cluster::TabletRates;
 use figures::Sampler;
 use history::History;
 
-/// How often the history takes up the figures.
+/// Interval at which figures are added to the history.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
-/// Statements of the console that run at a time.
+/// Maximum number of statements of the console that run at the same time.
 const STATEMENTS_MAX: usize = 4;
 
 /// The state of the console's handlers.
 #[derive(Clone)]
 pub(crate) struct Console {
     reporter: NodeReporter,
-    /// Of a node among others.
+    /// The cluster's requests. `None` if the node is not part of a cluster.
     control: Option<AdminApi>,
     serves_clients: Arc<AtomicBool>,
     access: Arc<Access>,
@@ -60,7 +60,7 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// `port` is that of the HTTP server; `serves_clients` is false once the node is stopping.
+    /// Returns the console. `port` is that of the HTTP server. `serves_clients` is false once the node is stopping.
     pub fn new(
         reporter: NodeReporter,
         control: Option<AdminApi>,
@@ -98,7 +98,7 @@ impl Console {
             .merge(api)
     }
 
-    /// Takes up the figures until the server stops. `record_stats` brings the metrics up to date.
+    /// Adds figures to the history until the server stops. `record_stats` updates the metrics first.
     pub async fn sample(
         self,
         prometheus: PrometheusHandle,

@@ -1,4 +1,4 @@
-//! The partitions that are the most active and the largest.
+//! The most active and the largest partitions.
 
 use axum::Extension;
 use axum::extract::State;
@@ -11,12 +11,12 @@ use super::Console;
 use super::access::{Caller, Refused};
 use crate::node_report::as_json;
 
-/// Partitions that are told of each kind.
+/// Maximum number of partitions of each kind that are shown.
 const TOP: usize = 10;
-/// Partitions among which those of tables are looked for that the caller may read.
+/// Number of partitions of each kind that are filtered by the tables that the caller may read.
 const LOOKED_AT: usize = 200;
 
-/// Those of tables that the caller may read.
+/// Returns the most active and the largest partitions of tables that the caller may read.
 pub(super) async fn show(
     State(console): State<Console>,
     Extension(caller): Extension<Caller>,

@@ -1,4 +1,4 @@
-//! The requests of the page, but for statements.
+//! The requests of the page, except statements.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use super::access::{Caller, Refused};
 use super::{Console, cluster};
 use crate::node_report::as_json;
 
-/// The time that charts show unless they are asked for another.
+/// Default time range of the charts, in seconds.
 const HISTORY_S: i64 = 3600;
 
-/// Whether somebody must log in, who has, and the token of commands.
+/// Returns whether the caller must log in, the user, and the token of commands.
 pub(super) async fn session(
     State(console): State<Console>,
     Extension(caller): Extension<Caller>,
@@ -44,7 +44,7 @@ pub(super) async fn log_in(
         return Err(Refused(StatusCode::TOO_MANY_REQUESTS, why));
     }
     let (name, password) = (field("user"), field("password"));
-    // The name of SASL PLAIN (RFC 4616), as drivers send it.
+    // The token below is one of SASL PLAIN (RFC 4616), as drivers send it. It separates the name and the password by NULs.
     if name.contains('\0') || password.contains('\0') {
         return Err(Refused(
             StatusCode::BAD_REQUEST,
@@ -77,7 +77,7 @@ pub(super) async fn log_out(
     (cookie, as_json(&json!({})))
 }
 
-/// This node, the cluster as it knows it, and its tablets with load and size.
+/// Returns this node, the cluster as this node knows it, and its tablets with load and size.
 pub(super) async fn cluster(State(console): State<Console>) -> impl IntoResponse {
     let serves_clients = console.serves_clients.load(Ordering::Relaxed);
     let mut report = match &console.control {
@@ -94,7 +94,7 @@ pub(super) async fn cluster(State(console): State<Console>) -> impl IntoResponse
     }))
 }
 
-/// The figures of the last `seconds`.
+/// Returns the figures of the last `seconds`.
 pub(super) async fn history(State(console): State<Console>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let seconds = query.as_deref().and_then(|query| query.strip_prefix("seconds="));
     let seconds = seconds

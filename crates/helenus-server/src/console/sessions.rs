@@ -1,4 +1,4 @@
-//! Who has logged in at the console.
+//! The sessions of roles that have logged in at the console.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use helenus_query::request::User;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-/// Sessions at a time; another one ends the one that was idle the longest.
+/// Maximum number of sessions. A further one ends the session that was idle for the longest time.
 const SESSIONS_MAX: usize = 256;
-/// A session ends when nothing is asked for so long.
+/// Time without requests after which a session ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// And in any case after so long.
+/// Time after which a session ends in any case.
 const AGE_MAX: Duration = Duration::from_secs(12 * 3600);
 
 type Digested = [u8; 32];
 
-/// 256 random bits in hexadecimal.
+/// Returns 256 random bits in hexadecimal digits.
 pub(super) fn random_token() -> String {
     rand::random::<[u8; 32]>()
         .iter()
@@ -25,16 +25,16 @@ pub(super) fn random_token() -> String {
         .collect()
 }
 
-/// What a secret is compared by, so that the time of a comparison tells nothing of the secret.
+/// Returns a digest for comparing secrets. The duration of a comparison of digests reveals nothing about the secret.
 pub(super) fn digest(secret: &str) -> Digested {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// A session that is valid now.
+/// A valid session.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub user: Arc<User>,
-    /// What commands must bring along in a header.
+    /// Token that commands must have in a header.
     pub token: String,
     began: Instant,
     used: Instant,
@@ -46,12 +46,12 @@ impl Session {
     }
 }
 
-/// The sessions by the digest of what their cookies hold.
+/// The sessions, by the digest of their cookie's value.
 #[derive(Debug, Default)]
 pub(super) struct Sessions(Mutex<HashMap<Digested, Session>>);
 
 impl Sessions {
-    /// A new session; what its cookie holds.
+    /// Begins a session, and returns the value of its cookie.
     pub fn begin(&self, user: Arc<User>, now: Instant) -> String {
         let id = random_token();
         let session = Session {
@@ -72,7 +72,7 @@ impl Sessions {
         id
     }
 
-    /// The session of a cookie, which is used by that.
+    /// Returns the session of a cookie, and records that it was used now. `None` if there is no valid session.
     pub fn find(&self, id: &str, now: Instant) -> Option<Session> {
         let mut sessions = self.0.lock();
         let session = sessions

@@ -1,4 +1,4 @@
-//! The last slow statements.
+//! The latest slow statements.
 
 use axum::Extension;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use super::access::Caller;
 use crate::node_report::as_json;
 use crate::slow::KeptRequest;
 
-/// Those about tables that the caller may read; of a superuser, all.
+/// Returns the latest slow statements about tables that the caller may read. A superuser sees all.
 pub(super) async fn show(
     State(console): State<Console>,
     Extension(caller): Extension<Caller>,

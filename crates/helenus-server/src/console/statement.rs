@@ -16,12 +16,12 @@ use super::Console;
 use super::access::{Caller, Refused};
 use crate::node_report::as_json;
 
-/// Rows that an answer has at most.
+/// Maximum number of rows in a result.
 const ROWS_MAX: i32 = 1000;
-/// How long an answer is waited for. What has begun is still run to its end.
+/// Maximum time to wait for a result. The statement still runs to its end.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs `statement`, in `keyspace` if that is given.
+/// Runs the statement in the body, in its `keyspace` if there is one.
 pub(super) async fn run(
     State(console): State<Console>,
     Extension(caller): Extension<Caller>,
@@ -96,7 +96,7 @@ fn rows_report(rows: &Rows) -> Value {
     })
 }
 
-/// A value as text: JSON loses digits of large numbers in a browser.
+/// Returns a value as text, because JSON numbers lose digits in a browser.
 fn cell_text(column: &ColumnSpec, bytes: &[u8]) -> String {
     match to_json(&column.ty, bytes) {
         Ok(text) => serde_json::from_str::<String>(&text).unwrap_or(text),

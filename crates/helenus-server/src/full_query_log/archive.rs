@@ -1,4 +1,4 @@
-//! Runs the archive command for segments that are complete (Cassandra's `ExternalArchiver`).
+//! Runs the archive command for each complete segment (Cassandra's `ExternalArchiver`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time after which a command that has failed is run again.
+/// Time after which a failed command is run again.
 const RETRY_AFTER: Duration = Duration::from_secs(300);
-/// How long the thread sleeps when there is nothing to try again.
+/// Time for which the thread sleeps if there is nothing to retry.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Stands for the segment in a command.
+/// Placeholder for the path of the segment in a command.
 const PATH: &str = "%path";
 
 struct Archiver {
     command: String,
     retries_max: u32,
     segments: Receiver<PathBuf>,
-    /// Segments whose command has failed, when it is run again, and how often it was.
+    /// Segments whose command has failed. Each has the time of the next attempt and the number of failed attempts.
     failed: Vec<(Instant, PathBuf, u32)>,
 }
 
-/// Starts a thread that runs the command for each segment that is sent. When nobody can send any more, it ends without trying again.
+/// Starts a thread that runs the command for each segment that is sent. It ends without further retries once all senders are dropped.
 ///
 /// # Errors
-/// There can be no thread.
+/// The thread cannot be started.
 pub(super) fn start(command: String, retries_max: u32) -> io::Result<Sender<PathBuf>> {
     let (sender, segments) = channel();
     let mut archiver = Archiver {
@@ -77,7 +77,7 @@ impl Archiver {
     }
 }
 
-/// Runs a command without a shell: a name may hold anything.
+/// Runs a command without a shell, because a path may contain any characters.
 fn run(command: &str, path: &Path) -> Result<(), String> {
     let shown = path.display().to_string();
     let mut words = command.split_whitespace().map(|word| word.replace(PATH, &shown));

@@ -1,4 +1,4 @@
-//! Counts the entries that are not in the log.
+//! Counts the entries that are missing in the log.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use metrics::{Counter, counter};
 
 use crate::log_rate_limit::LogRateLimiter;
 
-/// Why an entry is dropped.
+/// The reason why an entry was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The queue was full, and requests do not wait.
+    /// The queue was full, and requests must not wait.
     QueueFull,
     /// The disk has failed.
     Disk,
-    /// No record is that long.
+    /// The entry is too long for a record.
     TooLong,
 }
 
@@ -27,7 +27,7 @@ impl Reason {
     }
 }
 
-/// The entries that are dropped.
+/// Counter of dropped entries.
 #[derive(Clone)]
 pub(super) struct Dropped {
     counter: Counter,

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Time limit of what must come to an end.
+/// Maximum time of operations that must end.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn entry(text: &str) -> Entry {
@@ -77,7 +77,7 @@ async fn entries_are_written_in_their_order_while_the_log_is_on() {
     assert!(texts(folder.path()).is_empty());
 }
 
-/// A log whose queue takes one entry, and nobody who writes.
+/// Returns a log whose queue has room for one entry, and which has no writer.
 fn full(block: bool) -> (RunningQueryLog, mpsc::Receiver<Message>) {
     let (messages, received) = mpsc::channel();
     let running = RunningQueryLog {

@@ -1,8 +1,7 @@
-//! The full query log: each request that has succeeded, with its values and options, in files that can be replayed
-//! (`org.apache.cassandra.fql`).
+//! The full query log: each request that has succeeded, with its values and options, in files for replay (`org.apache.cassandra.fql`).
 //!
-//! The bytes are told in [`helenus_cql::query_log`]. Records go to a [`writer`] thread through a queue that is bounded in bytes; it writes
-//! [`segments`] and hands complete ones to [`archive`]. While the log is off, a request looks at one flag.
+//! [`helenus_cql::query_log`] defines the format. Records go to a [`writer`] thread through a queue that is bounded in bytes. The thread
+//! writes [`segments`] and sends complete ones to [`archive`]. While the log is off, a request only checks one flag.
 
 mod archive;
 mod dropped;
@@ -31,43 +30,43 @@ use dropped::{Dropped, Reason};
 use segments::Segments;
 use writer::{Message, Writer};
 
-/// How long whoever switches the log off waits for what is still to be written.
+/// Maximum time that switching the log off waits for queued entries to be written.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The full query log of a node.
 #[derive(Default)]
 pub struct FullQueryLog {
-    /// What the log is switched on with unless the command says otherwise.
+    /// Options for switching the log on. A command may replace some of them.
     defaults: QueryLogOptions,
     is_on: AtomicBool,
     running: ArcSwapOption<RunningQueryLog>,
-    /// Held while the log is switched; the folder that was written last.
+    /// The folder that was last written, if any. The lock is held while the log is switched on or off.
     switching: Mutex<Option<PathBuf>>,
 }
 
 /// A log that is on.
 pub struct RunningQueryLog {
     options: QueryLogOptions,
-    /// A permit for each byte that may wait.
+    /// One permit for each byte of the queue.
     room: Arc<Semaphore>,
     messages: Sender<Message>,
     dropped: Dropped,
     timestamps: TimestampSource,
-    /// Told when the thread has ended.
+    /// Notified when the writer thread has ended.
     stopped: Mutex<Receiver<()>>,
 }
 
-/// When a request has begun.
+/// The times of a request's beginning.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestTimes {
     pub start_ms: i64,
     pub now_s: i64,
-    /// Given to no other request.
+    /// A timestamp that no other request has.
     pub timestamp_us: i64,
 }
 
 impl FullQueryLog {
-    /// The log of a node, off.
+    /// Returns the log of a node, switched off.
     pub fn new(defaults: QueryLogOptions) -> FullQueryLog {
         FullQueryLog {
             defaults,
@@ -75,16 +74,16 @@ impl FullQueryLog {
         }
     }
 
-    /// The log if it is on.
+    /// Returns the log. `None` if it is off.
     pub fn running(&self) -> Option<Arc<RunningQueryLog>> {
-        // Relaxed: a request that begins while the log is switched may be in it or not.
+        // Relaxed is enough: a request that begins while the log is switched may be logged or not.
         match self.is_on.load(Ordering::Relaxed) {
             true => self.running.load_full(),
             false => None,
         }
     }
 
-    /// Whether it is on, and what it runs with, or would.
+    /// Returns true if the log is on, and its options. If the log is off, these are the options with which it would be switched on.
     pub fn state(&self) -> (bool, QueryLogOptions) {
         match self.running() {
             Some(running) => (true, running.options.clone()),
@@ -92,10 +91,10 @@ impl FullQueryLog {
         }
     }
 
-    /// Switches it on.
+    /// Switches the log on.
     ///
     /// # Errors
-    /// It is on, there is no folder, or that can't be written.
+    /// The log is on already, no folder is set, or the folder cannot be written.
     pub fn enable(&self, patch: &QueryLogPatch) -> Result<(), String> {
         let mut last_folder = self.switching.lock();
         if self.is_on.load(Ordering::Relaxed) {
@@ -116,16 +115,16 @@ impl FullQueryLog {
         Ok(())
     }
 
-    /// Switches it off, and waits until what is in the queue is written, or for ten seconds.
+    /// Switches the log off, and waits until the queue is written, for at most ten seconds.
     pub fn disable(&self) {
         let _switching = self.switching.lock();
         self.stop();
     }
 
-    /// Switches it off and deletes the segments in the folder of the settings and in the one that was written last.
+    /// Switches the log off, and deletes the segments in the folder of the settings and in the folder that was last written.
     ///
     /// # Errors
-    /// One of them can't be deleted.
+    /// A segment cannot be deleted.
     pub fn reset(&self) -> Result<(), String> {
         let mut last_folder = self.switching.lock();
         self.stop();
@@ -170,7 +169,7 @@ impl RunningQueryLog {
         let builder = thread::Builder::new().name("helenus-query-log".to_owned());
         builder.spawn(move || {
             writer.run();
-            // Nobody may wait for it.
+            // The error is ignored, because the log may not be waited for.
             let _ = ended.send(());
         })?;
         Ok(RunningQueryLog {
@@ -183,7 +182,7 @@ impl RunningQueryLog {
         })
     }
 
-    /// The times of a request that begins.
+    /// Returns the times of a request that begins.
     pub fn times(&self) -> RequestTimes {
         let timestamp_us = self.timestamps.next_us(&SystemClock as &dyn Clock);
         let now_us = SystemClock.now_us();
@@ -194,7 +193,7 @@ impl RunningQueryLog {
         }
     }
 
-    /// Queues an entry. While the queue is full, this waits or drops the entry, as the options say.
+    /// Queues an entry. If the queue is full, waits or drops the entry, depending on the options.
     pub async fn record(&self, entry: &Entry) {
         let Some(record) = encode_record(entry) else {
             return self.dropped.count(Reason::TooLong);
@@ -202,13 +201,13 @@ impl RunningQueryLog {
         let Some(place) = self.place(record.len()).await else {
             return;
         };
-        // The log may have been switched off meanwhile.
+        // The error is ignored, because the log may have been switched off meanwhile.
         let _ = self.messages.send(Message::Record(record, place));
     }
 
-    /// A place in the queue. None if it is full, or the log is off.
+    /// Reserves `len` bytes of the queue. `None` if the entry must be dropped, or the log is off.
     async fn place(&self, len: usize) -> Option<OwnedSemaphorePermit> {
-        // One that is longer than the queue takes all of it.
+        // An entry that is longer than the queue takes all of it.
         let len = u32::try_from(len)
             .unwrap_or(u32::MAX)
             .min(self.options.queue_bytes_max);
@@ -224,7 +223,7 @@ impl RunningQueryLog {
 
     fn stop(&self) {
         self.room.close();
-        // The thread may have ended by itself.
+        // The error is ignored, because the thread may have ended by itself.
         let _ = self.messages.send(Message::Stop);
         if self.stopped.lock().recv_timeout(STOP_TIMEOUT).is_err() {
             tracing::warn!("the full query log is still being written");

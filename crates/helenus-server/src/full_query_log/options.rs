@@ -4,25 +4,25 @@ use std::path::PathBuf;
 
 use crate::roll_cycle::RollCycle;
 
-/// The settings.
+/// The settings of the full query log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryLogOptions {
-    /// `log_dir`; empty for none, so that each command must name one.
+    /// Folder of the log (`log_dir`). Empty if each command must name a folder.
     pub folder: PathBuf,
-    /// The folder of the store, in which no log may lie. `None` if the store is in a bucket.
+    /// The folder of the store, in which no log may be. `None` if the store is in a bucket.
     pub store_folder: Option<PathBuf>,
-    /// Run for each segment that is complete, with the file in place of `%path`; empty for none.
+    /// Command that is run for each complete segment, with the path in place of `%path`. Empty if there is none.
     pub archive_command: String,
-    /// Whether a command may bring another `archive_command`.
+    /// True if a command of nodetool may replace `archive_command`.
     pub allow_nodetool_archive_command: bool,
     pub roll_cycle: RollCycle,
-    /// Requests wait while the queue is full; otherwise entries are dropped.
+    /// True if requests wait while the queue is full. Otherwise entries are dropped.
     pub block: bool,
-    /// `max_queue_weight`: bytes of entries that wait for the disk.
+    /// Maximum bytes of entries that wait to be written (`max_queue_weight`).
     pub queue_bytes_max: u32,
-    /// `max_log_size`: bytes of all segments; the oldest are deleted.
+    /// Maximum bytes of all segments (`max_log_size`). The oldest are deleted.
     pub log_bytes_max: u64,
-    /// `max_archive_retries`
+    /// Maximum number of retries of the archive command for a segment (`max_archive_retries`).
     pub archive_retries_max: u32,
 }
 
@@ -43,7 +43,7 @@ impl Default for QueryLogOptions {
 }
 
 impl QueryLogOptions {
-    /// The options by name, in the order of Cassandra's `nodetool getfullquerylog`.
+    /// Returns the options by name, in the order of Cassandra's `nodetool getfullquerylog`.
     pub fn by_name(&self) -> [(&'static str, String); 7] {
         [
             ("log_dir", self.folder.display().to_string()),
@@ -57,15 +57,15 @@ impl QueryLogOptions {
     }
 }
 
-/// What `nodetool enablefullquerylog` says instead of the settings.
+/// Options of `nodetool enablefullquerylog` that replace those of the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryLogPatch(Vec<(String, String)>);
 
 impl QueryLogPatch {
-    /// Of lines `name=value`.
+    /// Parses lines `name=value`.
     ///
     /// # Errors
-    /// A line is no such one, or the name or the value is unknown.
+    /// A line has another form, or the name or the value is unknown.
     pub fn parse(text: &str) -> Result<QueryLogPatch, String> {
         let mut given = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -83,7 +83,7 @@ impl QueryLogPatch {
         Ok(patch)
     }
 
-    /// The settings with what is given in place of theirs.
+    /// Returns `options` with the given values in place of their own.
     pub(super) fn on(&self, mut options: QueryLogOptions) -> Result<QueryLogOptions, String> {
         for (name, value) in &self.0 {
             set(&mut options, name, value)?;

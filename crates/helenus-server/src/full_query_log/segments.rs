@@ -1,4 +1,4 @@
-//! The folder of the log: segments that are written, rolled, and deleted when there are too many bytes of them.
+//! The folder of the log. Its segments are written, rolled, and deleted when they take too many bytes.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -13,12 +13,12 @@ use helenus_cql::query_log::{SEGMENT_HEADER, SEGMENT_SUFFIX};
 use super::options::QueryLogOptions;
 use crate::roll_cycle::RollCycle;
 
-/// The greatest length of a segment, unless one record is longer. Readers skip the rest of a segment that is damaged.
+/// Maximum length of a segment, unless a single record is longer. It is limited because readers skip the rest of a damaged segment.
 const SEGMENT_BYTES_MAX: u64 = 128 << 20;
-/// So many segments have room in the log at least, so that the oldest can go.
+/// Minimum number of segments that fit into the log, so that the oldest can be deleted.
 const SEGMENTS_MIN: u64 = 4;
 const BUFFER_BYTES: usize = 64 << 10;
-/// Names that are tried for a new segment.
+/// Maximum number of names that are tried for a new segment.
 const NAMES_MAX: u64 = 1000;
 
 /// The segments of a log that is on.
@@ -29,7 +29,7 @@ pub(super) struct Segments {
     open: Option<OpenSegment>,
     /// Complete segments and their lengths, the oldest first.
     closed: VecDeque<(PathBuf, u64)>,
-    /// Takes segments that are complete.
+    /// Channel to the archiver. `None` if segments are not archived.
     archive: Option<Sender<PathBuf>>,
 }
 
@@ -37,15 +37,15 @@ struct OpenSegment {
     path: PathBuf,
     file: BufWriter<File>,
     len: u64,
-    /// Which one of the cycles since 1970.
+    /// Number of the segment's roll cycle, counted from 1970.
     cycle: u64,
 }
 
 impl Segments {
-    /// Opens the folder and begins a segment in it; what is there already stays.
+    /// Opens the folder and begins a segment in it. Existing segments are kept.
     ///
     /// # Errors
-    /// The folder can't be made, read or written.
+    /// The folder cannot be created, read or written.
     pub fn open(options: &QueryLogOptions, archive: Option<Sender<PathBuf>>) -> io::Result<Segments> {
         fs::create_dir_all(&options.folder)?;
         let mut segments = Segments {
@@ -65,10 +65,10 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Appends a record; where it does not fit, the oldest segments go.
+    /// Appends a record. If there is no room for it, the oldest segments are deleted.
     ///
     /// # Errors
-    /// It can't be written. The next record begins a new segment.
+    /// The record cannot be written. The next record begins a new segment.
     pub fn write(&mut self, record: &[u8]) -> io::Result<()> {
         let len = record.len() as u64;
         if len + SEGMENT_HEADER.len() as u64 > self.log_bytes_max {
@@ -87,10 +87,10 @@ impl Segments {
         self.or_close(written)
     }
 
-    /// Hands what is buffered to the operating system.
+    /// Writes buffered records to the operating system.
     ///
     /// # Errors
-    /// It can't be written.
+    /// The records cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let flushed = open.file.flush();
@@ -104,7 +104,7 @@ impl Segments {
         }
     }
 
-    /// Closes the open segment. One without records goes.
+    /// Closes the open segment. If it has no records, it is deleted.
     pub fn close(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         if let Err(error) = open.file.flush() {
@@ -119,19 +119,19 @@ impl Segments {
         self.measure();
     }
 
-    /// A segment that could not be written may end anywhere; nothing may come behind that.
+    /// Closes the open segment if writing has failed. It may end anywhere, so that no record may follow.
     fn or_close(&mut self, written: io::Result<()>) -> io::Result<()> {
         if written.is_err()
             && let Some(open) = self.open.take()
         {
-            // What is buffered must not be written later.
+            // Drops the buffered bytes without writing them.
             let (_, _) = open.file.into_parts();
             self.closed.push_back((open.path, open.len));
         }
         written
     }
 
-    /// True if nothing more belongs into the segment: its cycle is over, or the next record would make it too long.
+    /// Returns true if the segment must be closed before the next record: its cycle is over, or the record would make it too long.
     fn is_complete(&self, open: &OpenSegment, next_len: u64) -> bool {
         let has_records = open.len > SEGMENT_HEADER.len() as u64;
         let len_max = (self.log_bytes_max / SEGMENTS_MIN).min(SEGMENT_BYTES_MAX);
@@ -142,11 +142,11 @@ impl Segments {
         now_ms() / 1000 / self.roll_cycle.seconds()
     }
 
-    /// Begins a segment, named after the time.
+    /// Begins a segment. Its name is the current time.
     fn begin(&mut self) -> io::Result<()> {
         let now_ms = now_ms();
         let mut options = OpenOptions::new();
-        // It holds the values of rows.
+        // Only the owner may read the file, because it contains values of rows.
         options.write(true).create_new(true).mode(0o600);
         for ms in now_ms..now_ms + NAMES_MAX {
             let path = self.folder.join(format!("{ms:013}.{SEGMENT_SUFFIX}"));
@@ -169,7 +169,7 @@ impl Segments {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Deletes the oldest segments until so many bytes more have room.
+    /// Deletes the oldest segments until there is room for `bytes` more.
     fn make_room(&mut self, bytes: u64) {
         while self.len() + bytes > self.log_bytes_max
             && let Some((oldest, _)) = self.closed.pop_front()
@@ -187,7 +187,7 @@ impl Segments {
         self.closed.iter().map(|(_, len)| len).sum::<u64>() + open
     }
 
-    /// Looks at the closed segments anew: others may have taken them away.
+    /// Reads the lengths of the closed segments again, and forgets those that no longer exist. The archive command may have moved them.
     fn measure(&mut self) {
         self.closed.retain_mut(|(path, len)| match fs::metadata(path) {
             Ok(found) => {
@@ -200,16 +200,16 @@ impl Segments {
 
     fn hand_over(&self, path: &Path) {
         if let Some(archive) = &self.archive {
-            // Its thread ends after this one.
+            // This does not fail, because the archiver's thread ends after this one.
             let _ = archive.send(path.to_owned());
         }
     }
 }
 
-/// Deletes the segments of a folder, if it is there, and nothing else.
+/// Deletes the segments in a folder, and no other files. Does nothing if there is no such folder.
 ///
 /// # Errors
-/// One of them can't be deleted.
+/// A segment cannot be deleted.
 pub(super) fn delete_all(folder: &Path) -> io::Result<()> {
     let paths = match segment_paths(folder) {
         Ok(paths) => paths,
@@ -219,7 +219,7 @@ pub(super) fn delete_all(folder: &Path) -> io::Result<()> {
     paths.iter().try_for_each(fs::remove_file)
 }
 
-/// The segments of a folder, the oldest first.
+/// Returns the segments of a folder, the oldest first.
 fn segment_paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {

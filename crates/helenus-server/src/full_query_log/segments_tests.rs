@@ -62,7 +62,7 @@ fn nothing_comes_behind_a_record_that_could_not_be_written() {
     let mut segments = Segments::open(&options(folder.path(), 1 << 20), None).unwrap();
     segments.write(&[7; 10]).unwrap();
     segments.flush().unwrap();
-    // A file that can only be read, in place of a disk that fails.
+    // A read-only file takes the place of a disk that fails.
     let open = segments.open.as_mut().unwrap();
     open.file = BufWriter::with_capacity(1, File::open(&open.path).unwrap());
     assert!(segments.write(&[8; 10]).is_err());

@@ -9,24 +9,24 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::dropped::{Dropped, Reason};
 use super::segments::Segments;
 
-/// How often the thread looks whether a segment's cycle is over, if there is nothing to write.
+/// Interval at which an idle thread checks whether a segment's cycle is over.
 const ROLL_CHECK: Duration = Duration::from_secs(1);
-/// How long nothing is tried after the disk has failed.
+/// Time for which nothing is written after the disk has failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// What the thread is sent.
+/// A message to the writer thread.
 pub(super) enum Message {
-    /// A record, and its place in the queue, which is free when it is written.
+    /// A record, and its part of the queue, which is released when the record is written.
     Record(Bytes, OwnedSemaphorePermit),
     Stop,
 }
 
-/// Writes what is sent until it is told to stop, and closes the last segment.
+/// Writes records until it receives [`Message::Stop`], and closes the last segment.
 pub(super) struct Writer {
     pub segments: Segments,
     pub messages: Receiver<Message>,
     pub dropped: Dropped,
-    /// The disk has failed, and is not tried before that.
+    /// Time until which nothing is written, because the disk has failed. `None` if it has not.
     pub failed_until: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl Writer {
         self.segments.close();
     }
 
-    /// Writes a message and those that wait behind it; false if the thread is to stop.
+    /// Writes a message and those that wait behind it. Returns false if the thread must stop.
     fn write_waiting(&mut self, first: Message) -> bool {
         let mut next = Some(first);
         while let Some(message) = next {
@@ -62,7 +62,7 @@ impl Writer {
         true
     }
 
-    /// A record that can't be written is lost: requests go on without the log.
+    /// Writes a record. A record that cannot be written is lost, so that requests do not wait for the disk.
     fn write(&mut self, record: &[u8]) {
         if self.failed_until.is_some_and(|until| Instant::now() < until) {
             return self.dropped.count(Reason::Disk);

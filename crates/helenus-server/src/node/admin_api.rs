@@ -1,7 +1,7 @@
-//! The cluster over HTTP, for `nodetool`: `GET /cluster` shows it in JSON, `GET /cluster/loads` the bytes of
-//! each node, `POST /cluster/drain` has this node hand its tablets over and leave, `POST /cluster/forget` forgets a node that is gone.
+//! The cluster over HTTP, for `nodetool`. `GET /cluster` returns it as JSON, and `GET /cluster/loads` the bytes of each node. `POST
+//! /cluster/drain` makes this node hand over its tablets and leave. `POST /cluster/forget` forgets a node that is gone.
 //!
-//! Whose commands are taken is told in [`admin_auth`](super::admin_auth).
+//! [`admin_auth`](super::admin_auth) decides which callers' commands are accepted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl AdminApi {
         }
     }
 
-    /// What `GET /cluster` answers.
+    /// Returns the response to `GET /cluster`.
     pub(crate) fn report(&self) -> Value {
         let version = self.engine.schema().version.to_string();
         report(&self.agent, self.here, &version)
@@ -69,7 +69,7 @@ async fn show(State(control): State<AdminApi>) -> impl IntoResponse {
     as_json(&control.report())
 }
 
-/// The bytes that the tablets of each node have, as the nodes' heartbeats say; each is asked for in the store.
+/// Returns the bytes of each node's tablets, from the nodes' heartbeats. Each heartbeat is read from the store.
 async fn show_loads(State(control): State<AdminApi>) -> Result<impl IntoResponse, Refusal> {
     let view = control.agent.view();
     let loads = loads(control.documents.as_ref(), &view).await;
@@ -88,7 +88,7 @@ async fn show_loads(State(control): State<AdminApi>) -> Result<impl IntoResponse
     Ok(as_json(&report.into()))
 }
 
-/// Forgets a node whose lease has ended: the body is its host id.
+/// Forgets a node whose lease has ended. The body is its host id.
 async fn forget(
     State(control): State<AdminApi>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -123,7 +123,7 @@ async fn drain(
     Ok("drained\n")
 }
 
-/// Nodes and tablets as this node knows them.
+/// Returns the nodes and the tablets as this node knows them.
 fn report(agent: &AgentHandle, here: HostId, schema_version: &str) -> Value {
     let view = agent.view();
     let nodes: Vec<Value> = agent
@@ -161,7 +161,7 @@ fn report(agent: &AgentHandle, here: HostId, schema_version: &str) -> Value {
     })
 }
 
-/// A node whose lease has ended.
+/// Returns the report of a node whose lease has ended.
 fn lost(node: &LostNode) -> Value {
     json!({
         "host_id": node.host_id.to_string(),
@@ -182,7 +182,7 @@ fn lost(node: &LostNode) -> Value {
 fn tablet(tablet: &TabletInfo) -> Value {
     json!({
         "id": tablet.id.0,
-        // As text: JSON's numbers lose such large ones.
+        // Tokens are strings, because many JSON parsers lose digits of such large numbers.
         "first_token": tablet.tokens.first.to_string(),
         "last_token": tablet.tokens.last.to_string(),
         "owner": tablet.owner.map(|owner| owner.to_string()),

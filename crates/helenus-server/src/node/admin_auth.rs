@@ -1,8 +1,9 @@
 //! Authorises admin commands over HTTP: from the node's own machine, or with the cluster's secret.
 //!
-//! From elsewhere a command takes two steps. `GET /cluster/challenge` gives a word that this process has made up and that is good for a
-//! few minutes (`GET /node/challenge` for the commands of [`node_commands`](crate::node_commands)); the command comes with `authorization: helenus CHALLENGE.MAC`, the MAC being that of the command and the challenge by the
-//! secret. The challenge is used up then: who has listened can repeat it neither here nor to another node.
+//! From another machine, a command takes two steps. `GET /cluster/challenge` returns a word that this process has made and that is valid
+//! for a few minutes. For the commands of [`node_commands`](crate::node_commands), the path is `GET /node/challenge`. The command then has
+//! the header `authorization: helenus CHALLENGE.MAC`. The MAC is that of the command and the challenge, with the secret as its key. Each
+//! challenge is valid once: an attacker who reads the traffic can repeat the command neither here nor at another node.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,15 +17,15 @@ use crate::log_rate_limit::LogRateLimiter;
 use crate::rpc::secret::{Purpose, Secret};
 
 const SCHEME: &str = "helenus ";
-/// How long used challenges are remembered: longer than they would be good for.
+/// Time for which used challenges are remembered. It is longer than challenges are valid.
 const REMEMBERED: Duration = Duration::from_secs(900);
 
 const REFUSAL: &str = "commands are taken from this machine, or with the cluster's secret: nodetool takes it from HELENUS_CLUSTER_SECRET\n";
 
-/// The status and the reason of a command that was not carried out.
+/// The HTTP status and the reason of a command that was refused or has failed.
 pub(crate) type Refusal = (StatusCode, String);
 
-/// The header `authorization` of a command, such as `POST /cluster/drain`, that answers a challenge.
+/// Returns the header `authorization` of a command, such as `POST /cluster/drain`, for a challenge.
 pub fn authorization(secret: &Secret, command: &str, challenge: &str) -> String {
     let mac = secret.sign(Purpose::Command, &signed(command, challenge));
     format!("{SCHEME}{challenge}.{mac}")
@@ -34,11 +35,11 @@ fn signed(command: &str, challenge: &str) -> String {
     format!("{command} {challenge}")
 }
 
-/// Decides on commands.
+/// Decides which commands are accepted.
 #[derive(Clone)]
 pub(crate) struct AdminAuthenticator {
     secret: Secret,
-    /// Signs the challenges of this process.
+    /// Key that signs the challenges of this process.
     own: Secret,
     used: Arc<Mutex<HashMap<String, Instant>>>,
     refusals: Arc<LogRateLimiter>,
@@ -54,16 +55,16 @@ impl AdminAuthenticator {
         }
     }
 
-    /// A new challenge.
+    /// Returns a new challenge.
     pub fn challenge(&self) -> String {
         let proof = self.own.proof(Purpose::Command);
         proof.trim_start_matches(SCHEME).to_owned()
     }
 
-    /// Refuses a command that may not come from there.
+    /// Refuses a command from a caller that is not authorised.
     ///
     /// # Errors
-    /// What the client is answered.
+    /// The response to the caller.
     pub fn check(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
         if self.allow(command, peer, headers) {
             return Ok(());
@@ -74,23 +75,24 @@ impl AdminAuthenticator {
         Err((StatusCode::FORBIDDEN, REFUSAL.to_owned()))
     }
 
-    /// Refuses a command that may not come from there, and logs one that is carried out.
+    /// Refuses a command from a caller that is not authorised, and logs an accepted one.
     ///
     /// # Errors
-    /// What the client is answered.
+    /// The response to the caller.
     pub fn admit(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refusal> {
         self.check(command, peer, headers)?;
         tracing::info!(%peer, command, "a command is carried out");
         Ok(())
     }
 
-    /// Whether that command may come from there.
+    /// Returns true if the caller is authorised to send this command.
     fn allow(&self, command: &str, peer: SocketAddr, headers: &HeaderMap) -> bool {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         match text(header::AUTHORIZATION) {
             Some(answer) => self.verify_response(command, answer).is_some(),
             None => {
-                // A page in a browser of this machine says whose it is, or believes that this machine has another name.
+                // Excludes pages in a browser on this machine. Such a page sends its origin, or a host name of its own that resolves to
+                // this machine.
                 peer.ip().to_canonical().is_loopback()
                     && text(header::ORIGIN).is_none()
                     && text(header::HOST).is_some_and(is_this_machine)
@@ -118,7 +120,7 @@ impl AdminAuthenticator {
     }
 }
 
-/// Whether a header `host` names this machine in a way that no name server has a say in.
+/// Returns true if a header `host` names this machine by a name that no name server resolves.
 fn is_this_machine(host: &str) -> bool {
     if let Ok(address) = host.parse::<SocketAddr>() {
         return address.ip().is_loopback();

@@ -18,23 +18,23 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Where the store keeps its documents.
+/// Folder of the documents in the store.
 const FOLDER: &str = "meta";
-/// The engine's documents are asked for no more often than this where the cluster's are asked for by name: nodes tell each other of changes, and
-/// a look finds only those of which a node was not told.
+/// Minimum time between two checks of the engine's documents. Nodes notify each other of changes, so that a check only finds changes whose
+/// notification was lost.
 const OTHERS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Documents of a store in a bucket.
 pub struct StoreDocuments {
     store: Arc<Store>,
     requests: Requests,
-    /// The other documents by name, with their stamps, as they were seen last.
+    /// Stamps of the engine's documents by name, as last seen.
     others: watch::Sender<BTreeMap<String, String>>,
-    /// When the other documents were last seen.
+    /// Time of the last check of the engine's documents. `None` before the first.
     others_seen: Mutex<Option<Instant>>,
 }
 
-/// What is asked of the store for the cluster's sake: it costs money.
+/// Counters of the requests to the store for the cluster's documents. They are counted because they cost money.
 struct Requests {
     get: Counter,
     head: Counter,
@@ -62,12 +62,13 @@ impl StoreDocuments {
         }
     }
 
-    /// Changes whenever other documents than the cluster's are seen to have changed: readers need not reload the documents for that.
+    /// Returns a channel that changes whenever an engine's document is seen to have changed. While it does not change, readers need not
+    /// load the documents again.
     pub fn others(&self) -> watch::Receiver<BTreeMap<String, String>> {
         self.others.subscribe()
     }
 
-    /// The stamp of a document, if there is one.
+    /// Returns the stamp of a document. `None` if there is no such document.
     async fn stamp(&self, name: &str) -> Result<Option<Listed>, DocumentError> {
         self.requests.head.increment(1);
         let objects = self.store.objects().map_err(failed)?;
@@ -78,7 +79,7 @@ impl StoreDocuments {
         }
     }
 
-    /// Looks at the engine's documents if it is time to.
+    /// Checks the engine's documents for changes, unless they were checked recently.
     async fn check_others(&self) -> Result<(), DocumentError> {
         let is_due = |seen: &Option<Instant>| seen.is_none_or(|seen| seen.elapsed() >= OTHERS_INTERVAL);
         if !is_due(&self.others_seen.lock()) {
@@ -98,11 +99,11 @@ impl StoreDocuments {
     }
 }
 
-/// An object's name and stamp.
+/// Returns the name and the stamp of an object. `None` if it has no name.
 fn listed(object: ObjectMeta) -> Option<Listed> {
     let name = object.location.filename()?.to_owned();
     let stamp = match object.e_tag.or(object.version) {
-        // Some stores quote an entity tag in one kind of answer only.
+        // Quotes are removed, because some stores quote an entity tag in one kind of response only.
         Some(stamp) => stamp.trim_matches('"').to_owned(),
         None => object.last_modified.to_rfc3339(),
     };

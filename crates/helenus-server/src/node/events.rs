@@ -1,4 +1,4 @@
-//! Topology and status events for clients, from one view of the cluster to the next.
+//! Topology and status events for clients, computed from two successive views of the cluster.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use helenus_cql::frame::response::{Event, StatusChange, TopologyChange};
 
 use crate::listener::EventSender;
 
-/// Announces changes until the agent is gone.
+/// Sends events to clients until the agent has stopped.
 pub(super) async fn announce(agent: AgentHandle, here: HostId, announcer: EventSender) {
     let mut views = agent.views();
     let mut announced = AnnouncedNodes::new(&views.borrow_and_update().clone(), here);
@@ -33,14 +33,14 @@ fn status(alive: bool) -> StatusChange {
     }
 }
 
-/// The other nodes as they were announced to drivers.
+/// The other nodes, as they were last announced to drivers.
 struct AnnouncedNodes {
     here: HostId,
     nodes: BTreeMap<HostId, AnnouncedNode>,
 }
 
 impl AnnouncedNodes {
-    /// Drivers that connect now read of all nodes that have tablets.
+    /// Returns the state in which all nodes with tablets are announced, because drivers that connect now read them.
     fn new(view: &ClusterView, here: HostId) -> AnnouncedNodes {
         let mut announced = AnnouncedNodes {
             here,
@@ -50,8 +50,8 @@ impl AnnouncedNodes {
         announced
     }
 
-    /// The events that lead to this view. A node that joins is not spoken of before it has the tablets that it was to be given: drivers read
-    /// a node's tokens when they first hear of it, and some of them never again.
+    /// Returns the events that lead to this view. A joining node is not announced before it has all tablets that move to it. Drivers read a
+    /// node's tokens when they first learn of it, and some never read them again.
     fn update(&mut self, view: &ClusterView) -> Vec<Event> {
         let mut events = Vec::new();
         for node in view.nodes().iter().filter(|node| node.host_id != self.here) {
@@ -113,7 +113,8 @@ mod tests {
         SocketAddr::from(([127, 0, 0, number], 9042))
     }
 
-    /// Nodes by number and whether they are alive, who owns each half of the ring, and to whom the second is to go.
+    /// Returns a view of two tablets, one for each half of the ring. `nodes` are numbers of nodes and whether they are alive. The second
+    /// tablet moves to `heir`, if given.
     fn view(nodes: &[(u8, bool)], owners: [u8; 2], heir: Option<u8>) -> ClusterView {
         let node = |(number, alive): &(u8, bool)| NodeInfo {
             host_id: host(*number),

@@ -1,4 +1,4 @@
-//! The tablet host of the agent: opens and closes tablets of the store.
+//! The agent's tablet host, which opens and closes tablets of the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use parking_lot::Mutex;
 
 use crate::rpc::ClusterClient;
 
-/// The tablets of an engine's store.
+/// Tablet host for an engine's store.
 pub struct StoreHost {
     engine: Arc<Engine>,
-    /// Told of each tablet that is open.
+    /// Notified of each tablet that was opened, and of each that was closed for its next owner.
     members: Arc<ClusterClient>,
-    /// What each tablet had done when its load was last asked for.
+    /// Operations of each tablet, and the time, when its load was last computed.
     counted: Mutex<HashMap<u32, (u64, Instant)>>,
-    /// The runtime of requests. The agent's own renews the lease, and must not be kept busy.
+    /// The runtime that serves requests. The agent's own runtime renews the lease and must not be kept busy.
     serving: tokio::runtime::Handle,
 }
 
 impl StoreHost {
-    /// Call it from the runtime that serves requests.
+    /// Returns a tablet host. Call it from the runtime that serves requests.
     pub fn new(engine: Arc<Engine>, members: Arc<ClusterClient>) -> StoreHost {
         StoreHost {
             engine,
@@ -46,7 +46,7 @@ pub(super) fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
     }
 }
 
-/// The tablets that a store in a bucket began with.
+/// Returns the initial tablets of a store in a bucket.
 pub(super) fn tablets(store: &Store) -> Vec<TabletSpec> {
     let spec = |(id, tokens): (u32, helenus_tablet::TokenRange)| TabletSpec {
         id: TabletId(id),
@@ -63,7 +63,7 @@ impl TabletHost for StoreHost {
     async fn open(&self, tablet: TabletId, tokens: TokenRange, _epoch: Epoch) -> Result<(), HostError> {
         let began = Instant::now();
         let store = self.engine.store();
-        // What was agreed while this node did not take part.
+        // Loads schema changes that were made while this node was not in the cluster.
         let (engine, this) = (self.engine.clone(), self.engine.clone());
         let loading = self.serving.spawn(async move { engine.load_newest().await });
         let loaded = async move {
@@ -81,7 +81,7 @@ impl TabletHost for StoreHost {
             .serving
             .spawn(async move { engine.recover_batches(range(tokens)).await });
         let unfinished = recovering.await.map_err(failed)?.map_err(failed)?;
-        // All that this node has read so far, for whatever tablet.
+        // The bytes are those that the node has read so far, for all tablets.
         let read_bytes = store.stats().bucket.map_or(0, |bucket| bucket.read_bytes);
         tracing::info!(%tablet, %tokens, took_ms, unfinished, read_bytes, "tablet open");
         Ok(())

@@ -1,9 +1,9 @@
-//! Metrics of the cluster. Their number grows with neither nodes nor tablets.
+//! Metrics of the cluster. Their number does not depend on the number of nodes or tablets.
 
 use helenus_cluster::{AgentHandle, AgentState, HostId, NodeState, TabletState};
 use metrics::{counter, gauge};
 
-/// Sets the figures, just before they are read.
+/// Sets the metrics. Called just before they are read.
 pub(super) fn record(agent: &AgentHandle, here: HostId) {
     let view = agent.view();
     let (nodes, tablets) = (view.nodes(), view.tablets());

@@ -1,6 +1,6 @@
 //! A node of a cluster: its agent, the connection between agent and store, and the port for the other nodes.
 //!
-//! The agent has a thread of its own, since a lease that is renewed late ends.
+//! The agent has a thread of its own, because the lease ends if it is renewed late.
 
 mod admin_api;
 pub mod admin_auth;
@@ -34,23 +34,23 @@ use crate::listener::EventSender;
 use crate::rpc::secret::Secret;
 use crate::rpc::{ClockSkew, ClusterClient, LocalIdentity, Peers, RpcServer, TabletReleased, Tls};
 
-/// The document that holds the cluster's secret, if none is configured: who can read the store is one of the cluster.
+/// Name of the document with the cluster's secret, if none is configured. A process that can read the store belongs to the cluster.
 pub const SECRET_DOCUMENT: &str = "cluster-secret";
-/// How often a node looks for documents that others have changed, whatever is listed.
+/// Maximum time between two checks for documents that other nodes have changed.
 const RELOAD_INTERVAL_MAX: Duration = Duration::from_secs(30);
 const RELOAD_PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// How a node takes part.
+/// Settings of a node of a cluster.
 pub struct NodeConfig {
     pub agent: AgentConfig,
-    /// Where the other nodes are served.
+    /// Address of the port for the other nodes.
     pub rpc: SocketAddr,
-    /// None takes the one that is kept in the store.
+    /// The cluster's secret. `None` uses the one that is kept in the store.
     pub secret: Option<Secret>,
     pub tls: Option<Tls>,
 }
 
-/// A node that takes part.
+/// A running node of a cluster.
 pub struct ClusterNode {
     agent: AgentHandle,
     here: HostId,
@@ -63,7 +63,7 @@ pub struct ClusterNode {
     running: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Why a node can't take part.
+/// The reason why a node cannot be part of the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     #[error("rpc = \"{0}\": cannot listen there: {1}")]
@@ -77,7 +77,7 @@ pub enum NodeError {
 }
 
 impl ClusterNode {
-    /// Opens the port for the other nodes and begins to join. The address that the others are told is the agent's.
+    /// Opens the port for the other nodes and begins to join. The address that other nodes use is in the agent's settings.
     #[boxed]
     pub async fn start(engine: &Arc<Engine>, config: NodeConfig) -> Result<ClusterNode, NodeError> {
         let NodeConfig {
@@ -152,57 +152,57 @@ impl ClusterNode {
         &self.agent
     }
 
-    /// This node's id.
+    /// Returns this node's host id.
     pub fn host_id(&self) -> HostId {
         self.here
     }
 
-    /// The identity of the store.
+    /// Returns the identity of the store.
     pub fn store(&self) -> Uuid {
         self.identity
     }
 
-    /// Where the other nodes are served.
+    /// Returns the address of the port for the other nodes.
     pub fn rpc_address(&self) -> SocketAddr {
         self.rpc.address()
     }
 
-    /// Tells clients of nodes that come and go.
+    /// Starts to send clients events of nodes that join, leave, start or stop.
     pub fn announce(&self, announcer: EventSender) {
         let announcing = events::announce(self.agent.clone(), self.here, announcer);
         tokio::spawn(announcing);
     }
 
-    /// What HTTP offers of the cluster.
+    /// Returns the cluster's requests over HTTP.
     pub fn control(&self, engine: &Arc<Engine>) -> AdminApi {
         AdminApi::new(self.agent.clone(), self.here, engine.clone(), self.secret.clone())
     }
 
-    /// Differences between this node's clock and those of other nodes.
+    /// Returns the differences between this node's clock and those of other nodes.
     pub fn clock_skew(&self) -> Arc<ClockSkew> {
         self.clock_skew.clone()
     }
 
-    /// When this node's certificate for other nodes expires. `None` without TLS between nodes.
+    /// Returns the expiry time of this node's certificate for other nodes. `None` without TLS between nodes.
     pub fn certificate_expiry(&self) -> Option<Expiry> {
         self.certificate_expiry.clone()
     }
 
-    /// The secret that the nodes of the cluster share.
+    /// Returns the secret that the nodes of the cluster share.
     pub fn secret(&self) -> Secret {
         self.secret.clone()
     }
 
-    /// Sets the cluster's metrics when it is called.
+    /// Returns a function that sets the cluster's metrics.
     pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
         let (agent, here) = (self.agent.clone(), self.here);
         move || metrics::record(&agent, here)
     }
 
-    /// Returns when the node is in the cluster and has its tablets open.
+    /// Waits until the node is in the cluster and has opened its tablets.
     ///
     /// # Errors
-    /// The node can't take part, and waiting would not help.
+    /// The node cannot join, and waiting would not help.
     #[boxed]
     pub async fn joined(&self) -> Result<(), NodeError> {
         let mut states = self.agent.states();
@@ -223,7 +223,7 @@ impl ClusterNode {
         Ok(self.agent.drain().await?)
     }
 
-    /// Closes the port for the other nodes, once what they have asked for is done.
+    /// Completes the requests of other nodes, for at most `at_most`, and closes the port for them.
     pub async fn stop(mut self, at_most: Duration) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.rpc.stop(at_most).await;
@@ -247,7 +247,7 @@ fn run(mut agent: Agent) -> std::io::Result<std::thread::JoinHandle<()>> {
         })
 }
 
-/// Reads the secret that is kept in the store, and waits for the store if that does not answer.
+/// Reads the secret that is kept in the store. Retries while the store does not answer.
 async fn awaited_secret(store: &Store) -> Result<Secret, StoreError> {
     let mut reading = FailureStreak::new(
         "the secret of the cluster cannot be read from the store; trying again",
@@ -265,7 +265,7 @@ async fn awaited_secret(store: &Store) -> Result<Secret, StoreError> {
     }
 }
 
-/// The secret that is kept in the store; the first node makes it.
+/// Returns the secret that is kept in the store. The first node creates it.
 async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
     loop {
         if let Some(document) = store.meta_get(SECRET_DOCUMENT).await? {
@@ -283,7 +283,8 @@ async fn kept_secret(store: &Store) -> Result<Secret, StoreError> {
     }
 }
 
-/// Loads the documents that others have changed, should nobody have said so: the agent's listings show it, as long as there are any.
+/// Loads documents that other nodes have changed, in case their notification was lost. The agent's listings show such changes while the
+/// agent runs. Without listings, the documents are loaded once in each interval.
 async fn reload_documents(engine: Arc<Engine>, mut documents: watch::Receiver<BTreeMap<String, String>>) {
     let mut longest = RELOAD_INTERVAL_MAX;
     let mut looking = FailureStreak::new(
@@ -292,7 +293,7 @@ async fn reload_documents(engine: Arc<Engine>, mut documents: watch::Receiver<BT
     );
     loop {
         if let Ok(Err(_)) = tokio::time::timeout(longest, documents.changed()).await {
-            // The agent is gone.
+            // The agent has stopped, so the channel no longer delays this loop.
             tokio::time::sleep(longest).await;
         }
         let loaded = engine.load_newest().await;
@@ -304,14 +305,14 @@ async fn reload_documents(engine: Arc<Engine>, mut documents: watch::Receiver<BT
     }
 }
 
-/// Has the agent hear of what other nodes write into the cluster document.
+/// Forwards versions of the cluster document that other nodes have written to the agent.
 async fn forward_document_changes(mut told: watch::Receiver<DocumentVersion>, agent: AgentHandle) {
     while told.changed().await.is_ok() {
         agent.document_announced(told.borrow_and_update().clone());
     }
 }
 
-/// Begins to open the tablets that others have closed for this node to have.
+/// Begins to open tablets that other nodes have closed to hand them over to this node.
 async fn open_standbys(
     released: Option<mpsc::Receiver<TabletReleased>>,
     agent: AgentHandle,
@@ -321,7 +322,7 @@ async fn open_standbys(
     let Some(mut released) = released else { return };
     while let Some(released) = released.recv().await {
         let view = agent.view();
-        // A message that was long on its way must not take the tablet from whoever has it by now.
+        // A notification that was delayed must not take the tablet from its present owner.
         let moves_here = |tablet: &&TabletInfo| {
             tablet.id.0 == released.tablet
                 && tablet.epoch == released.epoch
@@ -341,7 +342,7 @@ async fn open_standbys(
     }
 }
 
-/// Tells the agent of tablets that others have opened.
+/// Notifies the agent of tablets that this node no longer serves, because other nodes have opened them.
 async fn report_losses(store: Arc<Store>, agent: AgentHandle) {
     let mut events = store.tablet_events();
     loop {

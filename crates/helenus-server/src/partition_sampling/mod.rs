@@ -1,7 +1,11 @@
-//! Samples of what partitions are asked for over HTTP, for `nodetool toppartitions` and `profileload`: `POST /node/sampling` samples for a while and
-//! answers with the greatest, `POST /node/sampling/schedule` samples again and again and logs them, until `POST /node/sampling/stop`; `GET
-//! /node/sampling` lists what is scheduled. The body of the first two is a JSON object with the fields of [`Order`]; that of the third has its
-//! keyspace and table.
+//! Samples of the requests to partitions over HTTP, for `nodetool toppartitions` and `profileload`:
+//!
+//! - `POST /node/sampling` samples for a time and returns the partitions with the greatest counts;
+//! - `POST /node/sampling/schedule` samples repeatedly and logs them;
+//! - `POST /node/sampling/stop` ends scheduled samplings;
+//! - `GET /node/sampling` lists the scheduled samplings.
+//!
+//! The body of the first two is a JSON object with the fields of [`Order`]. That of the third has the keyspace and the table of the order.
 
 mod schedule;
 
@@ -23,19 +27,19 @@ use self::schedule::Schedule;
 use crate::node::admin_auth::{AdminAuthenticator, Refusal};
 use crate::node_report::as_json;
 
-/// The greatest capacity of a sampler, as in Cassandra.
+/// Maximum capacity of a sampler, as in Cassandra.
 const CAPACITY_MAX: u64 = 1024;
-/// A sampling takes no longer than that.
+/// Maximum duration and maximum interval of a sampling.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// A sampling that is asked for.
+/// A requested sampling.
 #[derive(Clone, Debug)]
 struct Order {
     request: SamplingRequest,
-    /// How many of the greatest are told.
+    /// Number of partitions that are returned, those with the greatest counts.
     top: usize,
     duration: Duration,
-    /// From the beginning of one sampling to that of the next, of one that is scheduled.
+    /// Time between the beginnings of two scheduled samplings.
     interval: Duration,
 }
 
@@ -46,7 +50,7 @@ struct Context {
     schedule: Arc<Schedule>,
 }
 
-/// The requests above. `authenticator` is that of the node's other commands.
+/// Returns the routes of the requests above. `authenticator` is that of the node's other commands.
 pub(crate) fn router(engine: Arc<Engine>, authenticator: AdminAuthenticator) -> Router {
     Router::new()
         .route("/node/sampling", post(sample).get(list))
@@ -96,7 +100,7 @@ impl Order {
         })
     }
 
-    /// Samples for as long as it says.
+    /// Samples for the requested duration and returns the results.
     async fn run(&self, engine: &Engine) -> Result<Vec<(SamplerKind, Vec<NamedSample>)>, String> {
         let running = engine.begin_sampling(&self.request)?;
         tokio::time::sleep(self.duration).await;
@@ -112,7 +116,7 @@ fn sampler_kind(name: &Value) -> Result<SamplerKind, Refusal> {
     SamplerKind::named(name).ok_or_else(|| refused(format!("there is no sampler {name}")))
 }
 
-/// The keyspace and the table that a body names.
+/// Returns the keyspace and the table in a body. `None` stands for all.
 fn place(body: &Value) -> (Option<String>, Option<String>) {
     let name = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
     (name("keyspace"), name("table"))

@@ -1,4 +1,4 @@
-//! Samplings that are taken again and again, and logged (Cassandra's `SamplingManager`).
+//! Samplings that are repeated and logged (Cassandra's `SamplingManager`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use super::Order;
 
-/// The keyspace and the table that are sampled; all without them.
+/// The keyspace and the table that are sampled. `None` stands for all.
 type JobId = (Option<String>, Option<String>);
 
-/// The samplings that are scheduled on a node, and whether they are to end with the next that is taken.
+/// The scheduled samplings of a node. Each has a flag that ends it after the running sampling.
 #[derive(Debug, Default)]
 pub(super) struct Schedule(Mutex<Vec<Job>>);
 
@@ -24,12 +24,12 @@ struct Job {
 }
 
 impl Schedule {
-    /// Begins a sampling; false if one is scheduled already that has some of its tables.
+    /// Schedules a sampling. Returns false if one of its tables has a scheduled sampling already, or too many are scheduled.
     ///
     /// # Errors
-    /// In words: there is no such keyspace or table, or as many sample already as may.
+    /// There is no such keyspace or table, or too many samplings run already.
     pub fn begin(self: &Arc<Self>, engine: Arc<Engine>, order: Order) -> Result<bool, String> {
-        // Told now what would else be in the log alone.
+        // Checks the request now. Otherwise its error would only be in the log.
         drop(engine.begin_sampling(&order.request)?);
         let id = (order.request.keyspace.clone(), order.request.table.clone());
         let mut jobs = self.0.lock();
@@ -45,7 +45,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// Stops a sampling once what it takes now has been logged; all of them without a keyspace and a table. False if there is none.
+    /// Ends a scheduled sampling once its running sampling has been logged. Ends all of them if neither a keyspace nor a table is given.
+    /// Returns false if there is no such sampling.
     pub fn stop(&self, keyspace: Option<String>, table: Option<String>) -> bool {
         let stops_all = keyspace.is_none() && table.is_none();
         let id = (keyspace, table);
@@ -56,7 +57,7 @@ impl Schedule {
         count > 0 || stops_all
     }
 
-    /// The tables of what is scheduled, as `KEYSPACE.TABLE` with `*` for all.
+    /// Returns the tables of scheduled samplings, as `KEYSPACE.TABLE` with `*` for all.
     pub fn list(&self) -> Vec<String> {
         self.0.lock().iter().map(|job| shown(&job.id)).collect()
     }
@@ -72,7 +73,7 @@ fn shown((keyspace, table): &JobId) -> String {
     format!("{}.{}", name(keyspace), name(table))
 }
 
-/// True if some table is of both.
+/// Returns true if the two samplings have a table in common.
 fn overlap(one: &JobId, other: &JobId) -> bool {
     let meet =
         |one: &Option<String>, other: &Option<String>| one.is_none() || other.is_none() || one == other;
@@ -99,7 +100,7 @@ async fn run(schedule: Arc<Schedule>, engine: Arc<Engine>, order: Order, id: Job
     schedule.0.lock().retain(|job| job.id != id);
 }
 
-/// Logs the greatest of a sampler in one line: `shop.carts 17 (4012), shop.carts 3 (88)`.
+/// Logs the results of a sampler in one line, such as `shop.carts 17 (4012), shop.carts 3 (88)`.
 fn log(tables: &str, kind: SamplerKind, samples: &[NamedSample]) {
     let sample = |one: &NamedSample| format!("{}.{} {} ({})", one.keyspace, one.table, one.value, one.count);
     let top: Vec<String> = samples.iter().map(sample).collect();

@@ -1,7 +1,8 @@
 //! Calls to other nodes.
 //!
-//! A connection is made when it is first needed and kept; one that is silent is asked whether it is alive. What matters of a call that
-//! fails is whether it may have been done: it has not if no connection was had.
+//! A connection is established when it is first needed, and then kept. Pings check that a silent connection is alive. A failed call is
+//! *unreachable* if no connection was established, so that it was surely not executed. Otherwise it has *no answer*, and may have been
+//! executed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,41 +41,41 @@ use super::request_stream::{self, RequestStream, is_large};
 use super::secret::Secret;
 use super::{MESSAGE_BYTES_MAX, TabletReleased, Tls};
 
-/// How long a connection may take to be made.
+/// Maximum time to establish a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a connection is asked whether it is alive, and for how long.
+/// Interval of the pings of a silent connection, and maximum time until a response to them.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of answers on their way on the connection for requests.
+/// Maximum bytes of responses in flight on the connection for requests.
 const REQUESTS_WINDOW: u32 = 8 << 20;
 
-/// What a connection is for: on a shared one, small messages would wait for large ones.
+/// Purpose of a connection. Small and large messages use separate connections, so that small ones do not queue behind large ones.
 #[derive(Clone, Copy)]
 enum Traffic {
-    /// Greetings, and what concerns the cluster document.
+    /// Greetings, and messages about the cluster document.
     Control,
     Requests,
     /// Scans and large requests.
     Bulk,
 }
 
-/// The other nodes, by their addresses.
+/// The connections to other nodes, by address.
 pub struct Peers {
     secret: Secret,
     own: LocalIdentity,
     tls: Option<Tls>,
-    /// Where requests are served.
+    /// The runtime that serves requests.
     runtime: Handle,
     clients: Mutex<HashMap<String, Arc<Peer>>>,
-    /// What was asked of each node, in whichever incarnation.
+    /// Counters of requests to each node, over all its incarnations.
     traffic: Mutex<HashMap<Uuid, Arc<OutboundTraffic>>>,
 }
 
-/// The ways to one of them.
+/// The connections to one other node.
 struct Peer {
     client: NodeClient<Channel>,
-    /// For scans and large requests.
+    /// Client for scans and large requests.
     bulk: NodeClient<Channel>,
     credentials: Arc<PeerCredentials>,
     exchange: RequestStream,
@@ -83,7 +84,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Makes a call of its own, which is counted.
+    /// Makes a separate call, outside the request stream, and counts it.
     async fn call<M: Message, A>(
         &self,
         request: Request<M>,
@@ -114,7 +115,7 @@ fn unexpected(_: answer::What) -> RemoteError {
 }
 
 impl Peers {
-    /// Connections for requests live in the runtime of the caller.
+    /// Returns an empty set of connections. Connections for requests will use the runtime of the caller.
     pub fn new(secret: Secret, own: LocalIdentity, tls: Option<Tls>) -> Peers {
         Peers {
             secret,
@@ -126,14 +127,14 @@ impl Peers {
         }
     }
 
-    /// Forgets connections to all but these addresses.
+    /// Drops the connections to all other addresses.
     pub fn keep_only(&self, addresses: &[&str]) {
         self.clients
             .lock()
             .retain(|address, _| addresses.contains(&address.as_str()));
     }
 
-    /// What was asked of the nodes that there are ways to, and what waits to be sent.
+    /// Returns the counters of requests to each connected node, and its queue of requests that are yet to be sent.
     pub fn outbound(&self) -> Vec<(Uuid, Arc<OutboundTraffic>, OutboundQueue)> {
         let clients = self.clients.lock();
         let of_peer = |peer: &Arc<Peer>| (peer.host_id, peer.traffic.clone(), peer.exchange.waiting());
@@ -177,7 +178,7 @@ impl Peers {
         Ok(peer)
     }
 
-    /// Asks over the stream, or by a call of its own what is large.
+    /// Sends a request over the stream, or by a separate call if it is large.
     async fn request(
         &self,
         node: &NodeInfo,
@@ -211,7 +212,7 @@ impl Peers {
             .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
         endpoint = match traffic {
-            // A fixed window asks for no measuring beside each message.
+            // A fixed window needs no measurements, which would cost extra messages.
             Traffic::Requests => endpoint
                 .initial_stream_window_size(REQUESTS_WINDOW)
                 .initial_connection_window_size(REQUESTS_WINDOW),
@@ -236,7 +237,7 @@ impl Peers {
             .await
     }
 
-    /// Says what the cluster document is now, and how the store tells this version.
+    /// Sends the new version of the cluster document, and the stamp by which the store identifies it.
     pub async fn announce_document(
         &self,
         node: &NodeInfo,
@@ -258,7 +259,7 @@ impl Peers {
             .map(|_| ())
     }
 
-    /// Says that a tablet is closed, which is about to be that node's.
+    /// Notifies the next owner of a tablet that the tablet is closed here.
     pub async fn release(
         &self,
         node: &NodeInfo,
@@ -311,7 +312,7 @@ impl Peers {
         })
     }
 
-    /// Has that node read a part of an aggregate; what its rows come to.
+    /// Requests that a node reads a part of an aggregate, and returns its partial result.
     pub async fn read_part(
         &self,
         node: &NodeInfo,
@@ -437,7 +438,7 @@ impl Peers {
         }
     }
 
-    /// Has index entries of that node's rows removed that stand for nothing; their number.
+    /// Requests that a node removes stale index entries of its rows. Returns the number of removed entries.
     pub async fn remove_stale(
         &self,
         node: &NodeInfo,
@@ -510,7 +511,7 @@ impl Peers {
     }
 }
 
-/// Rows as they come.
+/// The rows of a scan, as they arrive.
 struct Chunks {
     chunks: Streaming<ScanChunk>,
     entries: std::vec::IntoIter<Entry>,

@@ -1,4 +1,4 @@
-//! Differences between the clocks of the nodes, as greetings show them.
+//! Differences between the clocks of the nodes, measured by greetings.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ pub struct ClockSkew(Mutex<HashMap<Uuid, Skew>>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Skew {
     node: String,
-    /// Positive if the other clock is ahead.
+    /// Difference in microseconds. Positive if the other clock is ahead.
     us: i64,
 }
 
 impl ClockSkew {
-    /// Notes the clock that another node has shown. `span_us` is when this node sent the request and when the answer came, by its own clock.
-    /// The clocks agree if the other time lies between the two.
+    /// Records the clock that another node has reported. `span_us` has the times at which this node sent the request and received the
+    /// response, by its own clock. The clocks agree if the reported time lies between the two.
     pub fn observe(&self, host_id: Uuid, node: &str, other_us: i64, span_us: (i64, i64)) {
         let (sent_us, answered_us) = span_us;
         let us = match other_us {
@@ -30,12 +30,12 @@ impl ClockSkew {
         self.0.lock().insert(host_id, Skew { node, us });
     }
 
-    /// Forgets all other nodes than these.
+    /// Drops the differences of all nodes except these.
     pub fn keep_only(&self, nodes: &[Uuid]) {
         self.0.lock().retain(|node, _| nodes.contains(node));
     }
 
-    /// Name of the node whose clock differs most, and by how many microseconds. `None` if no other node has answered.
+    /// Returns the name of the node whose clock differs most, and the difference in microseconds. `None` if no other node has answered.
     pub fn largest(&self) -> Option<(String, i64)> {
         let seen = self.0.lock();
         let largest = seen.values().max_by_key(|skew| skew.us.unsigned_abs())?;

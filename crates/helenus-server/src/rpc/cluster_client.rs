@@ -28,26 +28,26 @@ use super::proto::GreetRequest;
 use super::refusal_log::RefusalLog;
 use super::{ClockSkew, LocalIdentity, PROTOCOL, PROTOCOL_MIN, Peers, TabletReleased};
 
-/// At most so often the agent is told to look at the cluster document.
+/// Minimum time between two requests to the agent to read the cluster document.
 const REFRESH_INTERVAL_MS: u64 = 50;
-/// How long a view is waited for that another node may have changed.
+/// Maximum time to wait for a new view after such a request.
 const REFRESH_WAIT: Duration = Duration::from_millis(30);
-/// How often the others are greeted, and how long they may take.
+/// Interval of greetings to the other nodes, and maximum time until a response to them.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a node looks whether it is in the cluster.
+/// Interval at which a node checks whether it is in the cluster.
 const JOINING_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The nodes that take part.
+/// The other nodes of the cluster, as the engine sees them.
 pub struct ClusterClient {
     agent: AgentHandle,
     here: HostId,
     /// The identity of the store.
     store: Uuid,
     peers: Peers,
-    /// Of this node by others.
+    /// Refusals of this node by other nodes.
     refusals: RefusalLog,
     counts: PeerRequestMetrics,
-    /// Counts the tablets that were opened here.
+    /// Number of tablets opened here so far.
     opened: watch::Sender<u64>,
     began: Instant,
     refreshed_ms: AtomicU64,
@@ -55,7 +55,7 @@ pub struct ClusterClient {
 }
 
 impl ClusterClient {
-    /// `own` is this node.
+    /// Returns the client of this node, whose identity is `own`.
     pub fn new(own: LocalIdentity, peers: Peers) -> Arc<ClusterClient> {
         Arc::new(ClusterClient {
             agent: own.agent,
@@ -71,17 +71,18 @@ impl ClusterClient {
         })
     }
 
-    /// Differences between this node's clock and those of other nodes.
+    /// Returns the differences between this node's clock and those of other nodes.
     pub fn clock_skew(&self) -> Arc<ClockSkew> {
         self.clock_skew.clone()
     }
 
-    /// A tablet is open: requests may be waiting for it.
+    /// Wakes the requests that wait for a tablet, because one was opened.
     pub fn has_opened(&self) {
         self.opened.send_modify(|count| *count += 1);
     }
 
-    /// Tells a tablet's next owner that it is closed here, so that it begins to open it at once. Nobody waits for that.
+    /// Notifies a tablet's next owner that the tablet is closed here, so that it opens the tablet at once. Does not wait for the
+    /// notification.
     pub fn release(self: &Arc<Self>, tablet: TabletId) {
         let view = self.agent.view();
         let mut mine = view.tablets_of(self.here);
@@ -116,7 +117,7 @@ impl ClusterClient {
         }
     }
 
-    /// Has the agent look at the cluster document, unless it did a moment ago.
+    /// Requests that the agent reads the cluster document, unless this was requested a moment ago.
     fn refresh_soon(&self) {
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let last_ms = self.refreshed_ms.load(Ordering::Relaxed);
@@ -132,7 +133,7 @@ impl ClusterClient {
         }
     }
 
-    /// Greets the others every now and then, so that clocks stay together and connections warm, until the task is aborted.
+    /// Greets the other nodes in each interval, until the task is aborted. This keeps clocks in agreement and connections open.
     pub fn ping_loop(self: &Arc<Self>, engine: Arc<Engine>) -> JoinHandle<()> {
         let members = self.clone();
         tokio::spawn(async move {
@@ -146,8 +147,8 @@ impl ClusterClient {
         })
     }
 
-    /// Tells the others of each version of the cluster document that this node writes, until the agent is gone: what they are to open is
-    /// closed here already.
+    /// Sends each version of the cluster document that this node writes to the other nodes, until the agent has stopped. Tablets that they
+    /// must open are already closed here.
     pub fn announce_loop(self: &Arc<Self>, store: Arc<Store>) -> JoinHandle<()> {
         let members = self.clone();
         tokio::spawn(async move {
@@ -161,7 +162,7 @@ impl ClusterClient {
                 for node in view.nodes().iter().filter(|node| node.host_id != members.here) {
                     let (members, node) = (members.clone(), node.clone());
                     let (document, stamp) = (document.clone(), stamp.clone());
-                    // One that hangs must not keep the others from hearing of it.
+                    // Each node has a task of its own, so that one that hangs does not delay the others.
                     tokio::spawn(async move {
                         let told = members
                             .peers
@@ -176,7 +177,7 @@ impl ClusterClient {
         })
     }
 
-    /// The others hear nobody who is not in the cluster document.
+    /// Returns true if this node is in the cluster document. Other nodes refuse calls from nodes that are not.
     fn has_joined(&self) -> bool {
         let view = self.agent.view();
         let here = view.node(self.here).map(|node| node.incarnation);
@@ -229,7 +230,7 @@ impl ClusterClient {
                 }
             }
             Err(status) => match status.code() {
-                // A node that has just come is not known everywhere yet.
+                // Other nodes may not know yet of a node that has just joined.
                 tonic::Code::PermissionDenied => self.note_refusal(node, &status, RefusalLog::JOIN_GRACE),
                 tonic::Code::Unauthenticated | tonic::Code::FailedPrecondition => {
                     self.note_refusal(node, &status, Duration::ZERO);
@@ -320,7 +321,7 @@ impl Cluster for ClusterClient {
     }
 
     fn changes(&self) -> u64 {
-        // Neither ever becomes less.
+        // The sum changes with each of the two, because neither ever decreases.
         self.agent.view().version() + *self.opened.borrow()
     }
 

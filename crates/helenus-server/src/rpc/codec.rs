@@ -1,4 +1,4 @@
-//! Encodes and decodes the statements and results that nodes send each other: envelopes of the native protocol, version 5.
+//! Encodes and decodes the statements and results that nodes send to each other, as envelopes of the native protocol, version 5.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::proto::{self, ExecuteRequest, Partitions, RemoveStaleRequest, SearchL
 
 const VERSION: ProtocolVersion = ProtocolVersion::V5;
 
-/// Index entries that stand for nothing, as they are sent to the owner of their rows.
+/// Encodes stale index entries for the owner of their rows.
 pub(super) fn stale_request(stale: &StaleEntries) -> RemoveStaleRequest {
     let entry = |entry: &StaleEntry| proto::StaleEntry {
         partition_key: entry.partition_key().clone(),
@@ -35,7 +35,7 @@ pub(super) fn stale_request(stale: &StaleEntries) -> RemoveStaleRequest {
     }
 }
 
-/// The same, as they come.
+/// Decodes stale index entries.
 pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
     let entry =
         |entry: proto::StaleEntry| StaleEntry::new(entry.partition_key, entry.clustering, entry.written_us);
@@ -46,7 +46,7 @@ pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
     }
 }
 
-/// A search of posting lists, as it is sent to their owner.
+/// Encodes a search of posting lists for their owner.
 pub(super) fn list_search_request(search: &ListSearch) -> SearchListsRequest {
     SearchListsRequest {
         index: search.index,
@@ -60,7 +60,7 @@ pub(super) fn list_search_request(search: &ListSearch) -> SearchListsRequest {
     }
 }
 
-/// The same, as it comes.
+/// Decodes a search of posting lists.
 pub(super) fn list_search(request: SearchListsRequest) -> ListSearch {
     let (components, _) = request.vector.as_chunks();
     ListSearch {
@@ -74,9 +74,9 @@ pub(super) fn list_search(request: SearchListsRequest) -> ListSearch {
     }
 }
 
-/// A statement as it is sent to its owner.
+/// Encodes a statement for its owner.
 ///
-/// `known` are the columns of its result as this node knows them.
+/// `known` are the columns of its result as this node knows them. `None` if the owner must send them.
 pub(super) fn statement(
     forwarded: &Forwarded<'_>,
     known: Option<&ResultMetadata>,
@@ -133,7 +133,7 @@ pub(super) fn statement(
     }
 }
 
-/// The columns of the result as this node knows them, if the statement is prepared and always answers with rows.
+/// Returns the columns of the result as this node knows them. `None` if the statement is not prepared, or does not always return rows.
 pub(super) fn known_result(forwarded: &Forwarded<'_>) -> Option<Arc<ResultMetadata>> {
     match forwarded.source {
         Source::Prepared(prepared) => prepared.result(),
@@ -182,7 +182,7 @@ fn parameters(options: &QueryOptions, keyspace: Option<&str>) -> QueryParameters
     }
 }
 
-/// A statement as its owner runs it.
+/// A statement that this node runs as its owner.
 pub(super) struct ReceivedStatement {
     pub client: ClientState,
     pub options: QueryOptions,
@@ -204,10 +204,10 @@ impl ReceivedStatement {
         }
     }
 
-    /// Reads what [`statement`] wrote, and prepares what is worth it.
+    /// Decodes the result of [`statement`]. Prepares those statements that are prepared at the sender.
     ///
     /// # Errors
-    /// Cassandra's, for statements that make no sense in this node's schema.
+    /// Cassandra's errors, for statements that are invalid in this node's schema.
     pub async fn read(engine: &Engine, request: ExecuteRequest) -> Result<ReceivedStatement, CqlError> {
         let place = match &request.share {
             Some(share) => Place::Part(parts(share)),
@@ -292,7 +292,7 @@ impl ReceivedStatement {
             masks: request.masks,
         };
         Ok(ReceivedStatement {
-            // The node that the client asked has seen to what it may do.
+            // The user is not needed: the node that received the client's request has checked the permissions.
             client: ClientState {
                 keyspace,
                 ..ClientState::default()
@@ -303,7 +303,7 @@ impl ReceivedStatement {
     }
 }
 
-/// The prepared statement of an id, if it is known here and still makes sense.
+/// Returns the prepared statement with this id. `None` if this node does not know it, or it is no longer valid.
 fn known(engine: &Engine, id: &[u8]) -> Option<Arc<Prepared>> {
     let prepared = engine.prepared(id).ok()?;
     engine.current_plan(&prepared).is_ok().then_some(prepared)
@@ -325,7 +325,7 @@ fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlE
     }
 }
 
-/// An answer as it is sent back, without columns of that id.
+/// Encodes a result for the sender. Leaves out the columns if their id is `known_id`.
 pub(super) fn answer(result: Result<Outcome, CqlError>, known_id: &[u8]) -> Bytes {
     let message = match result {
         Ok(outcome) => ResponseMessage {
@@ -359,10 +359,10 @@ fn query_result(response: Response, known_id: &[u8]) -> QueryResult {
     }
 }
 
-/// Reads what [`answer`] wrote; `known` are the columns whose id the question had.
+/// Decodes the result of [`answer`]. `known` are the columns whose id was in the request.
 ///
 /// # Errors
-/// The error that was sent, or that it can't be read.
+/// The error that the other node sent, or an error that the result is invalid.
 pub(super) fn outcome(message: &Bytes, known: Option<Arc<ResultMetadata>>) -> Result<Outcome, CqlError> {
     let message = ResponseMessage::decode(envelope(message, Direction::Response)?)?;
     let response = match message.response {

@@ -1,4 +1,4 @@
-//! Maps the status of a failed call to a `RemoteError`, which says whether the call may have been carried out.
+//! Maps the status of a failed call to a `RemoteError`, which says whether the call may have been executed.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ use helenus_cql::error::CqlError;
 use helenus_query::cluster::RemoteError;
 use tonic::{Code, ConnectError, Status};
 
-/// Whether the call has reached the other node, by its status.
+/// Returns the error for the status of a failed call.
 pub(super) fn failure(status: &Status) -> RemoteError {
     let mut source: Option<&(dyn Error + 'static)> = status.source();
     while let Some(error) = source {
@@ -16,7 +16,7 @@ pub(super) fn failure(status: &Status) -> RemoteError {
         source = error.source();
     }
     match status.code() {
-        // Someone else, who has heard nothing: whom this node means is elsewhere, or knows it soon.
+        // The called node has executed nothing. It is not the node that was meant, or does not know this node yet.
         Code::PermissionDenied => RemoteError::Unreachable(status.message().to_owned()),
         Code::Unauthenticated | Code::FailedPrecondition => RemoteError::Failed(CqlError::Server(format!(
             "another node has refused: {}",

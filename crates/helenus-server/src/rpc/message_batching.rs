@@ -1,11 +1,11 @@
-//! Batches messages to another node, up to a limit of bytes.
+//! Batches requests or responses into messages to another node, up to a limit of bytes.
 
-/// Questions or answers in a message.
+/// Maximum number of requests or responses in a message.
 pub(super) const GROUP_MAX: usize = 128;
-/// Their bytes, about.
+/// Approximate bytes above which nothing more is added to a message.
 pub(super) const GROUP_BYTES_MAX: usize = 64 << 10;
 
-/// The next message's: what there is, as long as there is room.
+/// Returns the parts of the next message: all that `next` returns, up to the limits.
 pub(super) fn next_batch<T>(mut next: impl FnMut() -> Option<T>, size: impl Fn(&T) -> usize) -> Vec<T> {
     let mut group = Vec::new();
     let mut bytes = 0;

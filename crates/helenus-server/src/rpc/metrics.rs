@@ -1,14 +1,14 @@
-//! Metrics of the requests that this node sends to others.
+//! Metrics of the requests that this node sends to other nodes.
 
 use helenus_query::cluster::RemoteError;
 use metrics::{Counter, counter};
 
-/// One kind of question.
+/// Counters of one kind of request.
 pub(super) struct RequestKindMetrics {
     done: Counter,
-    /// The other node did not own what it was asked for.
+    /// Requests that failed because the other node did not own the tablet.
     not_mine: Counter,
-    /// It was not reached, or has not answered.
+    /// Requests that failed because the other node was not reached, or has not answered.
     lost: Counter,
 }
 
@@ -22,7 +22,7 @@ impl RequestKindMetrics {
         }
     }
 
-    /// Counts an answer, and hands it on.
+    /// Counts a result and returns it.
     pub fn count<T>(&self, answer: Result<T, RemoteError>) -> Result<T, RemoteError> {
         match &answer {
             Ok(_) | Err(RemoteError::Failed(_)) => &self.done,
@@ -34,16 +34,16 @@ impl RequestKindMetrics {
     }
 }
 
-/// All of them.
+/// The counters of all kinds of requests.
 pub(super) struct PeerRequestMetrics {
-    /// Statements that were passed on to their owner.
+    /// Statements that were forwarded to their owner.
     pub statements: RequestKindMetrics,
     /// Parts of aggregates that their owners read.
     pub parts: RequestKindMetrics,
-    /// Rows by key, and ranges, that a read on this node took from others.
+    /// Rows by key, and ranges of rows, that a read on this node took from other nodes.
     pub gets: RequestKindMetrics,
     pub scans: RequestKindMetrics,
-    /// Posting lists of other nodes that were searched there.
+    /// Searches of posting lists on other nodes.
     pub list_searches: RequestKindMetrics,
     /// Parts of batches and index entries.
     pub writes: RequestKindMetrics,

@@ -39,17 +39,17 @@ pub use tls::{Tls, TlsFiles};
 pub const PROTOCOL: u32 = 6;
 pub const PROTOCOL_MIN: u32 = 2;
 
-/// The largest message: a page of rows with room to spare.
+/// Maximum bytes of a message: a page of rows with room to spare.
 const MESSAGE_BYTES_MAX: usize = 512 << 20;
 
-/// Questions that may be without an answer.
+/// Maximum number of unanswered requests on a stream.
 const OPEN_MAX: usize = 1024;
 
-/// Another node says that it has closed a tablet, which is about to be another's.
+/// Notification from another node that it has closed a tablet, which is about to move to another owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TabletReleased {
     pub by: Uuid,
     pub tablet: u32,
-    /// At which it had the tablet.
+    /// Epoch in which that node owned the tablet.
     pub epoch: u64,
 }

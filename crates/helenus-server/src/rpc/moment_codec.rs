@@ -1,4 +1,4 @@
-//! Encodes and decodes what nodes tell each other of a moment that they have in common.
+//! Encodes and decodes the messages between nodes about a consistent cut.
 
 use bytes::Bytes;
 use helenus_query::cluster::{Moment, Pin};
@@ -37,8 +37,10 @@ pub(super) fn hold_request(moment: Uuid) -> HoldRequest {
     }
 }
 
+/// Returns the id of the cut.
+///
 /// # Errors
-/// The id of the moment is none.
+/// The id is invalid.
 pub(super) fn moment(request: &HoldRequest) -> Result<Uuid, Status> {
     id(&request.moment)
 }
@@ -63,8 +65,10 @@ pub(super) fn pin_request(pin: Pin) -> PinRequest {
     }
 }
 
+/// Decodes a request to pin or unpin tablets.
+///
 /// # Errors
-/// The request says nothing that is known here, or an id that is none.
+/// This version does not know the kind of the request, or its id is invalid.
 pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
     match &request.what {
         Some(pin_request::What::Held(moment)) => id(moment).map(Pin::Held),
@@ -97,8 +101,10 @@ fn log_position(position: HistoryPosition) -> proto::LogPosition {
     }
 }
 
+/// Decodes the pinned tablets and the positions in the logs.
+///
 /// # Errors
-/// The tokens of a tablet are missing, or the id of a checkpoint or a log is none.
+/// The tokens of a tablet are missing, or the id of a checkpoint or a log is invalid.
 pub(super) fn pinned(response: &PinResponse) -> Result<Moment, Status> {
     let tablet = |tablet: &proto::PinnedTablet| {
         let tokens = tablet.tokens.as_ref().map(token_range);

@@ -1,4 +1,4 @@
-//! Encodes and decodes what parts of reads come to, for the node that puts them together.
+//! Encodes and decodes the results of parts of reads, for the node that combines them.
 
 use helenus_cql::error::CqlError;
 use helenus_query::analysis::selection::{NamedGroup, NamedRow};
@@ -13,7 +13,7 @@ use super::proto::{
     Cell, ColumnCells, ColumnValue, FirstRow, PartPage as SentPage, PartResponse, PartialGroup,
 };
 
-/// What came of a part, as it is sent.
+/// Encodes the result of a part.
 pub(super) fn response(result: Result<PartAnswer, ExecutionError>) -> PartResponse {
     match result {
         Ok(answer) => answered(answer),
@@ -85,10 +85,10 @@ fn first_row(row: NamedRow) -> FirstRow {
     }
 }
 
-/// Reads what [`response`] wrote.
+/// Decodes the result of [`response`].
 ///
 /// # Errors
-/// What the other node has told; or that it has told nothing that is known here.
+/// The error that the other node sent, or an error that the result is of an unknown kind.
 pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> {
     if response.not_mine {
         return Err(RemoteError::NotOwned);
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// The same after it was on its way.
+    /// Returns a result after encoding and decoding it.
     fn sent(result: Result<PartAnswer, ExecutionError>) -> Result<PartAnswer, RemoteError> {
         let bytes = response(result).encode_to_vec();
         answer(PartResponse::decode(bytes.as_slice()).unwrap())
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Rows of one column.
+    /// Returns rows with one column.
     fn page(cells: &[Option<&[u8]>], last: Option<&'static str>, is_cut: bool) -> PartRows {
         let column = ColumnSpec::new("ks", "t", "v", CqlType::Native(NativeType::Blob));
         let mut builder = RowsBuilder::new(1);

@@ -1,14 +1,16 @@
-//! Mutual authentication of calls between nodes: who calls whom, as of which store, proved by the cluster's secret and checked by the callee.
+//! Mutual authentication of calls between nodes. A call proves by the cluster's secret which node calls which, and for which store. The
+//! callee checks the proof.
 //!
 //! When a store is a copy of another one, both have the same secret and know the same addresses. So a call is accepted only
+//!
 //! - with this store's identity,
-//! - from a node that this store's own cluster document shows, or has shown, in the incarnation that it calls from. An incarnation is random
-//!   and belongs to one cluster; so no call from a node of a copy is accepted, even if the copy could not be told from its store,
-//! - by the node, in its present incarnation, that the caller means: a copy holds the addresses of the store's nodes, and something else may
+//! - from a node, in its present incarnation, that this store's own cluster document shows or has shown. An incarnation is random and
+//!   belongs to one cluster. So no call from a node of a copy is accepted, even if the copy has the same identity,
+//! - by the node, in its present incarnation, that the caller means. A copy knows the addresses of the store's nodes, and another node may
 //!   listen there.
 //!
-//! The caller claims each of them in the header `authorization`: `helenus TIME.NONCE.STORE.HOST.INCARNATION.HOST.INCARNATION.NAME.MAC`. The first
-//! pair is the caller, the second the callee, and the name is the caller's in hexadecimal digits.
+//! The caller claims each of them in the header `authorization`: `helenus TIME.NONCE.STORE.HOST.INCARNATION.HOST.INCARNATION.NAME.MAC`. The
+//! first pair of host and incarnation is the caller, the second the callee. The name is the caller's, in hexadecimal digits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,15 +26,15 @@ use super::refusal_log::RefusalLog;
 use super::secret::{Purpose, Secret, hex, unhex, words};
 
 const HEADER: &str = "authorization";
-/// How long a proof is used before another is made.
+/// Maximum time for which a proof is used before a new one is made.
 const REUSE: Duration = Duration::from_secs(20);
-/// Of a name that strangers give.
+/// Maximum bytes of a caller's name. It is read before the caller is authenticated.
 const NAME_BYTES_MAX: usize = 100;
 
-/// This node, as it shows itself to the others.
+/// This node, as other nodes see it.
 #[derive(Clone)]
 pub struct LocalIdentity {
-    /// The identity of the store that it has open.
+    /// Identity of the store that this node has open.
     pub store: Uuid,
     pub host_id: HostId,
     pub name: String,
@@ -48,7 +50,7 @@ impl LocalIdentity {
     }
 }
 
-/// What a caller claims.
+/// The claim in a call's header.
 struct PeerClaim {
     store: Uuid,
     from: Member,
@@ -66,7 +68,7 @@ impl PeerClaim {
         )
     }
 
-    /// What the header says; nothing of it need be true.
+    /// Parses the claim in a header, without verifying it. `None` if the header is invalid.
     fn read(proof: &str) -> Option<PeerClaim> {
         let mut words = words(proof)?.split('.');
         let mut id = || words.next().and_then(|word| Uuid::parse_str(word).ok());
@@ -86,11 +88,11 @@ impl PeerClaim {
     }
 }
 
-/// The node that has made a call, as an extension of the request.
+/// Host id of the authenticated caller, as an extension of the request.
 #[derive(Clone, Copy)]
 pub(super) struct Caller(pub Uuid);
 
-/// Accepts calls from nodes of the cluster that mean this node.
+/// Accepts calls that are meant for this node and come from nodes of its cluster.
 #[derive(Clone)]
 pub(super) struct PeerAuthInterceptor {
     pub secret: Secret,
@@ -132,7 +134,8 @@ impl PeerAuthInterceptor {
         Ok(Caller(from.host_id.0))
     }
 
-    /// Who has just joined is not known yet: the document is read, and it calls again.
+    /// Refuses callers that are not in the cluster document. The agent reads the document again, because the caller may have just joined.
+    /// Such a caller will call again.
     fn check_member(&self, from: Member, name: &str) -> Result<(), Status> {
         if self.own.agent.has_seen(from.host_id, from.incarnation) {
             return Ok(());
@@ -153,7 +156,7 @@ impl PeerAuthInterceptor {
     }
 
     fn note_stranger(&self, claim: Option<&PeerClaim>) {
-        // Whatever ids it makes up: one line a minute.
+        // All such refusals share one id, so that they cause one line a minute, whatever ids the callers invent.
         if self.refusals.should_log(Uuid::nil(), "secret", Duration::ZERO) {
             let name = claim.map_or("?", |claim| claim.name.as_str());
             tracing::warn!(
@@ -164,7 +167,7 @@ impl PeerAuthInterceptor {
     }
 }
 
-/// All that a stranger is told.
+/// Returns the refusal of a caller without the secret. The text reveals nothing about the cluster.
 fn unknown() -> Status {
     Status::unauthenticated("this port is for the nodes of a cluster")
 }
@@ -179,7 +182,7 @@ impl Interceptor for PeerAuthInterceptor {
     }
 }
 
-/// Adds the proof to calls to one node.
+/// Adds proofs to the calls to one node.
 pub(super) struct PeerCredentials {
     secret: Secret,
     own: LocalIdentity,
@@ -203,7 +206,7 @@ impl PeerCredentials {
         }
     }
 
-    /// Whether the calls are for that node in that incarnation.
+    /// Returns true if the proofs are for this node in this incarnation.
     pub fn is_for(&self, node: &NodeInfo) -> bool {
         self.to == node.member()
     }
@@ -233,12 +236,12 @@ impl PeerCredentials {
         Some(proof)
     }
 
-    /// A stream, which ends when either side does.
+    /// Returns the request of a stream without a time limit. The stream ends when either side ends it.
     pub fn stream<T>(&self, messages: T) -> Request<T> {
         self.proven(Request::new(messages))
     }
 
-    /// A call that ends within that time.
+    /// Returns the request of a call that ends within `timeout`.
     pub fn request<T>(&self, message: T, timeout: Duration) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(timeout);

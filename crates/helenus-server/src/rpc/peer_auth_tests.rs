@@ -21,7 +21,7 @@ pub fn node(number: u128, stay: u128) -> NodeInfo {
     }
 }
 
-/// A node that sees those nodes.
+/// Returns the identity of a node whose view contains the nodes `seen`.
 pub fn own(number: u128, store: Uuid, seen: &[(u128, u128)]) -> LocalIdentity {
     let nodes = seen.iter().map(|&(number, stay)| node(number, stay));
     let view = ClusterView::new(1, "test", nodes.collect(), Vec::new());
@@ -34,7 +34,7 @@ pub fn own(number: u128, store: Uuid, seen: &[(u128, u128)]) -> LocalIdentity {
     }
 }
 
-/// What becomes of a call to node 1 in incarnation 10 of the store 42, which knows node 2 in incarnation 20.
+/// Calls node 1 in incarnation 10 of store 42, which knows node 2 in incarnation 20.
 fn call(secret: &str, from: LocalIdentity, to: (u128, u128)) -> Result<(), Status> {
     let mut guard = PeerAuthInterceptor {
         secret: Secret::new("secret"),
@@ -65,7 +65,7 @@ fn a_member_of_the_store_is_heard_and_nobody_else() {
         words.contains("\"node1\"") && words.contains("\"node2\""),
         "{words}"
     );
-    // Of a copy with the same identity: the same host id in another incarnation, or a new node.
+    // Callers of a copy with the same identity: the same host id in another incarnation, or a new node.
     for stranger in [own(2, STORE, &[(2, 21)]), own(3, STORE, &[(3, 30)])] {
         let words = refused("secret", stranger, (1, 10));
         assert!(words.contains("not in the cluster document"), "{words}");

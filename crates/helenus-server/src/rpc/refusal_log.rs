@@ -1,4 +1,4 @@
-//! Logs repeated refusals of and by other nodes at a limited rate.
+//! Logs repeated refusals of other nodes and by other nodes at a limited rate.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// The same is told again after so long.
+/// Time after which the same refusal is logged again.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
-/// Refusals that are remembered: strangers must not fill the memory.
+/// Maximum number of refusals that are remembered, so that unknown callers cannot fill the memory.
 const MAX: usize = 256;
 
 /// Recent refusals, by node and kind.
@@ -22,10 +22,10 @@ struct RefusalHistory {
 }
 
 impl RefusalLog {
-    /// A node that has just joined is known to all within this time.
+    /// Time within which all nodes know of a node that has joined.
     pub const JOIN_GRACE: Duration = Duration::from_secs(1);
 
-    /// Whether to tell of a refusal now: it has gone on for `grace`, and was not told of lately.
+    /// Returns true if a refusal must be logged now: it has gone on for `grace`, and was not logged recently.
     pub fn should_log(&self, node: Uuid, kind: &str, grace: Duration) -> bool {
         self.should_log_at(Instant::now(), node, kind, grace)
     }

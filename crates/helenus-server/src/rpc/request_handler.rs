@@ -1,4 +1,5 @@
-//! What other nodes ask, answered: each by a call of its own, or as questions of a stream ([`super::request_stream`]).
+//! Handles requests from other nodes: separate calls, and requests of a stream ([`super::request_stream`]). The protocol calls them
+//! questions.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -38,20 +39,20 @@ use super::proto::{
 use super::{request_stream, scoped};
 use crate::long_requests::LongRequestPool;
 
-/// Bytes of a statement or of operands that take about a millisecond to be read.
+/// Bytes of a statement or of operands above which reading them takes about a millisecond.
 const LONG_REQUEST_LEN: usize = 32 << 10;
 
-/// Answers for the engine.
+/// Handles requests with the engine.
 #[derive(Clone)]
 pub(super) struct RequestHandler {
     pub engine: Arc<Engine>,
-    /// Where questions go on that compute for long.
+    /// The pool of requests that compute for long.
     pub long_requests: Arc<LongRequestPool>,
-    /// Questions so far.
+    /// Number of requests so far.
     pub calls: Arc<AtomicU64>,
 }
 
-/// Runs it to its end, also when the caller has gone.
+/// Runs `work` to its end, even if the caller disconnects.
 pub(super) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Status> {
@@ -192,7 +193,8 @@ impl RequestHandler {
         })
     }
 
-    /// Answers a question, in a task of its own that is to run to its end. Whoever sets `is_left` has it end at its next checkpoint.
+    /// Handles a request. The caller must run the future to its end, in a task of its own. Setting `is_left` ends the request at its next
+    /// checkpoint.
     pub async fn answer(
         &self,
         what: Option<question::What>,
@@ -224,7 +226,7 @@ impl RequestHandler {
         answer.unwrap_or_else(|status| answer::What::Failure(status.to_string()))
     }
 
-    /// Answers the questions of a stream until it ends, or until `stopping`; what was asked before runs to its end.
+    /// Handles the requests of a stream until the stream ends, or until `stopping` is true. Requests received before that run to their end.
     pub async fn exchange(
         self,
         mut questions: Streaming<Questions>,
@@ -246,7 +248,7 @@ impl RequestHandler {
             for Question { id, timeout_ms, what } in group.questions {
                 let bytes = what.as_ref().map_or(0, request_stream::size);
                 traffic.received.add(bytes);
-                // More than are allowed are not heard before others have their answers.
+                // At the limit, the next request waits until another one is answered.
                 let Ok(permit) = open.clone().acquire_owned().await else {
                     return;
                 };
@@ -266,9 +268,9 @@ impl RequestHandler {
                     traffic.ended(bytes, is_answer(&what));
                     replying.reply(what, reserved);
                 };
-                // The panic itself is in the log; the guard answers.
+                // The panic hook logs a panic, and the guard sends the response.
                 let mut answering = Box::pin(AssertUnwindSafe(answering).catch_unwind());
-                // Most are answered from memory at once; the others go on in tasks of their own.
+                // Most requests are answered from memory in the first poll. The others continue in tasks of their own.
                 if futures::poll!(answering.as_mut()).is_pending() {
                     let asked = running.begin(id, is_left);
                     tokio::spawn(async move {
@@ -281,13 +283,13 @@ impl RequestHandler {
     }
 }
 
-/// Gives up a read after that time.
+/// Runs a read for at most `timeout`.
 async fn in_time<T>(timeout: Duration, read: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let answer = tokio::time::timeout(timeout, read).await;
     answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
 }
 
-/// The questions of a stream that are worked on, each with what ends it.
+/// The running requests of a stream, each with the flag that ends it.
 #[derive(Clone, Default)]
 struct Running(Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>);
 
@@ -300,7 +302,7 @@ impl Running {
         }
     }
 
-    /// Nobody waits for the answer any more.
+    /// Records that the caller no longer waits for the response.
     fn leave(&self, id: u64) {
         if let Some(is_left) = self.0.lock().get(&id) {
             is_left.store(true, Ordering::Relaxed);
@@ -314,7 +316,7 @@ impl Running {
     }
 }
 
-/// A question that is worked on.
+/// A running request. Dropping this removes it from the list.
 struct Asked {
     id: u64,
     running: Running,
@@ -326,15 +328,15 @@ impl Drop for Asked {
     }
 }
 
-/// An answer that waits to be sent.
+/// A response that waits to be sent.
 pub(super) struct ReadyReply {
     answer: Answer,
-    /// The memory that it takes.
+    /// Memory reserved for the response.
     _reserved: Option<Reservation>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Answers when it goes, whatever has come of the question.
+/// Sends the response when it is dropped: a failure if there is no result, as after a panic.
 struct ReplyGuard {
     id: u64,
     ready: mpsc::UnboundedSender<ReadyReply>,
@@ -358,7 +360,7 @@ impl Drop for ReplyGuard {
             id: self.id,
             what: Some(what.unwrap_or_else(broken)),
         };
-        // Who asked may have gone.
+        // The error is ignored, because the caller may have disconnected.
         let _ = self.ready.send(ReadyReply {
             answer,
             _reserved: self.reserved.take(),
@@ -367,7 +369,7 @@ impl Drop for ReplyGuard {
     }
 }
 
-/// The answers as they leave: those that are ready together, together.
+/// The responses of a stream. Those that are ready at the same time share a message.
 pub(super) struct Outgoing(pub mpsc::UnboundedReceiver<ReadyReply>);
 
 impl Stream for Outgoing {
@@ -390,12 +392,12 @@ impl Stream for Outgoing {
     }
 }
 
-/// False if something has failed that is not the client's.
+/// Returns false if this node has failed. An error of the client's own is an answer.
 pub(super) fn is_answer(what: &answer::What) -> bool {
     !matches!(what, answer::What::Failure(_))
 }
 
-/// About how large an answer is.
+/// Returns the approximate bytes of a response.
 fn size(answer: &Answer) -> usize {
     match &answer.what {
         Some(answer::What::Execute(execute)) => execute.message.len(),
@@ -426,7 +428,7 @@ fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
     }
 }
 
-/// Runs it and tells its steps.
+/// Runs a future, and returns its result and the recorded steps of its trace.
 async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
     let began = Instant::now();
     let mut work = Work::default();

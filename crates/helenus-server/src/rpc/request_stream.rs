@@ -1,8 +1,9 @@
-//! Questions to another node over one long-lived stream: what is asked while a message is on its way goes together in the next one.
+//! Requests to another node over one long-lived stream. Requests that arrive while a message is being sent share the next message. The
+//! protocol calls requests questions.
 //!
-//! A call of its own costs far more than most of what is asked. The stream is begun with the first question and again after it has
-//! broken. A question that was put into a message may have been heard; one that was not has surely not. Each has a deadline here, and no
-//! more than [`OPEN_MAX`] are open at a time: then those who ask wait.
+//! A separate call costs far more than most requests. The stream is opened with the first request, and again after it has broken. A request
+//! that was put into a message may have been executed; any other was surely not. Each request has a deadline here. At most [`OPEN_MAX`]
+//! requests are open at a time, and further ones wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -30,18 +31,18 @@ use super::peer_auth::PeerCredentials;
 use super::proto::node_client::NodeClient;
 use super::proto::{Answer, Question, Questions, answer, question};
 
-/// How often it is seen whose time is over, and whose client has gone: one timer for all requests.
+/// Interval of the check for expired requests and for those whose client has disconnected. One timer serves all requests.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(50);
 
 type Outcome = Result<answer::What, RemoteError>;
 
-/// The way to one node.
+/// The stream of requests to one node.
 pub(super) struct RequestStream {
     client: NodeClient<Channel>,
     credentials: Arc<PeerCredentials>,
     queue: Arc<Queue>,
     open: Semaphore,
-    /// Where requests are served.
+    /// The runtime that serves requests.
     runtime: Handle,
 }
 
@@ -53,7 +54,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Says that nobody waits for the answer to a question that was sent.
+    /// Reports to the other node that the response to a sent request is not needed.
     fn give_up(&self, id: u64) {
         let mut state = self.state.lock();
         if state.is_running {
@@ -63,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Tells requests whose time is over, and the other node which ones nobody waits for.
+    /// Fails expired requests, and reports to the other node which requests were given up.
     fn sweep(&self, now: Instant) {
         let mut state = self.state.lock();
         state.sweep(now, &self.traffic);
@@ -77,14 +78,14 @@ impl Queue {
 #[derive(Default)]
 struct StreamState {
     next_id: u64,
-    /// Questions that were sent and given up since.
+    /// Requests that were sent, and given up after that. The other node has yet to be notified.
     given_up: Vec<u64>,
-    /// In the order of asking; those that are given up are not open any more.
+    /// Requests that are yet to be sent, in order. A request that was given up stays here, but is not in `open` any more.
     waiting: VecDeque<Question>,
     open: HashMap<u64, PendingRequest>,
-    /// There is a stream, or one is begun.
+    /// True if the stream is open or being opened.
     is_running: bool,
-    /// Nobody asks any more.
+    /// True once the [`RequestStream`] has been dropped.
     is_over: bool,
 }
 
@@ -92,26 +93,27 @@ struct PendingRequest {
     asker: oneshot::Sender<Outcome>,
     deadline: Instant,
     bytes: usize,
-    /// Set when the client has gone.
+    /// Set to true when the client has disconnected.
     is_left: Arc<AtomicBool>,
     was_sent: bool,
     was_given_up: bool,
 }
 
 impl PendingRequest {
-    /// Tells who asked that there is no answer: `sent` if the question may have been heard, else that the node was not reached, and why.
+    /// Fails the request. The error is `sent` if the request was sent and may have been executed. Otherwise the error is that the node was
+    /// not reached, for the reason `not_sent`.
     fn fail(self, sent: RemoteError, not_sent: &str) {
         let told = match self.was_sent {
             true => sent,
             false => RemoteError::Unreachable(not_sent.to_owned()),
         };
-        // It may have given up.
+        // The error is ignored, because the caller may have given up.
         let _ = self.asker.send(Err(told));
     }
 }
 
 impl StreamState {
-    /// The next message.
+    /// Returns the next message. `None` if there is nothing to send.
     fn take(&mut self, traffic: &OutboundTraffic) -> Option<Questions> {
         let (waiting, open) = (&mut self.waiting, &mut self.open);
         let next = || {
@@ -135,7 +137,7 @@ impl StreamState {
             if now >= open.deadline {
                 overdue.push(*id);
             } else if open.was_sent && !open.was_given_up && open.is_left.load(Ordering::Relaxed) {
-                // It is answered all the same.
+                // The request stays open, because the other node answers it all the same.
                 open.was_given_up = true;
                 self.given_up.push(*id);
             }
@@ -155,7 +157,7 @@ impl StreamState {
         }
     }
 
-    /// The stream is over: whoever waits is told.
+    /// Fails all open requests, because the stream has ended.
     fn fail(&mut self, sent: &RemoteError, traffic: &OutboundTraffic) {
         self.is_running = false;
         self.waiting.clear();
@@ -167,7 +169,7 @@ impl StreamState {
     }
 }
 
-/// About how large a question is.
+/// Returns the approximate bytes of a request.
 pub(super) fn size(what: &question::What) -> usize {
     match what {
         question::What::Execute(execute) => execute.message.len(),
@@ -185,7 +187,7 @@ pub(super) fn size(what: &question::What) -> usize {
     }
 }
 
-/// True of what is worth a call of its own: it would keep the others waiting.
+/// Returns true if a request needs a separate call, because it would delay the others on the stream.
 pub(super) fn is_large(what: &question::What) -> bool {
     size(what) > GROUP_BYTES_MAX
 }
@@ -199,7 +201,7 @@ pub(super) fn question(id: u64, what: question::What, deadline: Instant) -> Ques
     }
 }
 
-/// The questions as they leave.
+/// The messages with requests, as gRPC sends them.
 struct Outgoing(Arc<Queue>);
 
 impl Stream for Outgoing {
@@ -216,7 +218,7 @@ impl Stream for Outgoing {
     }
 }
 
-/// Forgets a question that its asker has given up.
+/// Gives up a request when its caller drops this.
 struct PendingGuard<'a> {
     queue: &'a Queue,
     id: u64,
@@ -250,7 +252,7 @@ impl RequestStream {
         }
     }
 
-    /// What waits to be sent.
+    /// Returns the number and the bytes of requests that are yet to be sent.
     pub fn waiting(&self) -> OutboundQueue {
         let state = self.queue.state.lock();
         let waiting = state
@@ -338,7 +340,7 @@ impl Drop for RequestStream {
     }
 }
 
-/// Sweeps now and then, without end.
+/// Sweeps the queue in each interval, without end.
 async fn sweep(queue: &Queue) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
@@ -346,7 +348,7 @@ async fn sweep(queue: &Queue) {
     }
 }
 
-/// Runs a stream to its end.
+/// Opens the stream, and receives responses until it ends.
 async fn run(
     mut client: NodeClient<Channel>,
     request: Request<Outgoing>,
@@ -356,7 +358,7 @@ async fn run(
     while let Some(group) = answers.message().await? {
         let mut state = queue.state.lock();
         for Answer { id, what } in group.answers {
-            // One that was given up is not waited for any more.
+            // A request that was given up is not in `open` any more. Its response is dropped.
             if let (Some(open), Some(what)) = (state.open.remove(&id), what) {
                 let _ = open.asker.send(Ok(what));
             }

@@ -14,14 +14,14 @@ use super::super::proto::*;
 use super::super::secret::Secret;
 use super::*;
 
-/// How the other node takes the stream.
+/// The behaviour of the other node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PeerBehaviour {
-    /// It answers each message's questions, the last one first.
+    /// Answers the requests of each message, the last one first.
     Answers,
-    /// It reads and says nothing.
+    /// Reads requests and answers none.
     Hangs,
-    /// It reads one message and ends the stream.
+    /// Reads one message and ends the stream.
     HangsUp,
 }
 

@@ -1,5 +1,5 @@
-//! What another node asks, run within a [`Scope`]: it begins where it arrives, goes on aside once it has computed for a slice, and ends at a
-//! checkpoint when its time is over or its asker has given it up.
+//! Runs requests of other nodes within a [`Scope`]. A request begins on the thread that received it, and moves to the pool of long requests
+//! once it has computed for a slice. It ends at a checkpoint when its time is over or its caller has given it up.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,16 +16,16 @@ use tonic::Status;
 use crate::long_requests::LongRequestPool;
 use crate::stall;
 
-/// The longest that a question without a deadline of its own may compute.
+/// Maximum time for which a request without a deadline of its own may compute.
 pub(super) const LONGEST: Duration = Duration::from_secs(600);
 
-/// What came of it, and the memory that its answer takes until it has been sent.
+/// The result of a request, and the memory that its response takes until it has been sent.
 pub(super) type Outcome<T> = Result<(T, Option<Reservation>), Status>;
 
-/// Runs `work` for at most `limit` of computing. Whoever sets `is_left` ends it.
+/// Runs `work` for at most `limit`. Setting `is_left` ends it earlier.
 ///
 /// # Errors
-/// [`Status::internal`] if it panicked aside.
+/// [`Status::internal`] if `work` panicked in the pool of long requests.
 pub(super) async fn run<T: Send + 'static>(
     long_requests: &LongRequestPool,
     is_left: Arc<AtomicBool>,
@@ -45,14 +45,14 @@ pub(super) async fn run<T: Send + 'static>(
             running.scope.go_aside();
             match long_requests.spawn(Scoped(Some(running))).await {
                 Ok(Stretch::Done(value, reserved)) => Ok((value, reserved)),
-                // What is aside stays there; the panic is in the log, where the hook has put it.
+                // Work in the pool never leaves it, so this is a panic. The panic hook has logged it.
                 Ok(Stretch::HasMore(_)) | Err(_) => Err(broken()),
             }
         }
     }
 }
 
-/// The answer to what has panicked.
+/// Returns the response to a request that has panicked.
 pub(super) fn broken() -> Status {
     Status::internal("the request could not be completed; see the node's log")
 }
@@ -62,14 +62,14 @@ struct Running<T> {
     work: BoxFuture<'static, T>,
 }
 
-/// How a stretch of computing has ended.
+/// The end of a stretch of computing.
 enum Stretch<T> {
     Done(T, Option<Reservation>),
-    /// The work is to go on aside.
+    /// The work must move to the pool of long requests.
     HasMore(Running<T>),
 }
 
-/// None once it has ended.
+/// Work that is polled within its scope. `None` once it has ended.
 struct Scoped<T>(Option<Running<T>>);
 
 impl<T> Future for Scoped<T> {
@@ -114,7 +114,7 @@ mod tests {
         std::thread::current().name().unwrap_or_default().to_owned()
     }
 
-    /// Computes for that long; the thread where it ended.
+    /// Computes for `time`, and returns the name of the thread on which it ended.
     async fn compute(time: Duration) -> Result<String, helenus_cql::error::CqlError> {
         let end = Instant::now() + time;
         while Instant::now() < end {

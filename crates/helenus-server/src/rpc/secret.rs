@@ -1,8 +1,8 @@
-//! Who may speak to this node: whoever knows the cluster's secret.
+//! Authentication of callers by the cluster's secret.
 //!
-//! A call carries `authorization: helenus TIME.NONCE.MAC`: the sender's clock in seconds, a random word, and the HMAC-SHA256 of both by the
-//! secret, which itself never travels. Between nodes more is claimed: who calls whom, as of which store ([`super::peer_auth`]). Who can
-//! listen to the wire can use what it hears for as long as [`AGE_MAX_S`]: that is for TLS to prevent.
+//! A call has the header `authorization: helenus TIME.NONCE.MAC`: the sender's clock in seconds, a random word, and the HMAC-SHA256 of
+//! both. The key of the HMAC is the secret, which is never sent itself. Calls between nodes claim more: which node calls which, and for
+//! which store ([`super::peer_auth`]). An attacker who reads the traffic can replay a call for as long as [`AGE_MAX_S`]; TLS prevents that.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,16 +12,16 @@ use sha2::Sha256;
 use uuid::Uuid;
 
 const SCHEME: &str = "helenus ";
-/// How far the clocks of nodes may be apart.
+/// Maximum difference between the clocks of nodes.
 const AGE_MAX_S: u64 = 300;
-/// What a proof is for: it proves nothing else.
+/// The purpose of a proof. A proof is valid for one purpose only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A call between nodes.
     Rpc,
     /// An operator's command.
     Command,
-    /// To be compared in the cluster document.
+    /// A comparison of secrets through the cluster document.
     Digest,
 }
 
@@ -35,7 +35,7 @@ impl Purpose {
     }
 }
 
-/// What the nodes of a cluster know and no one else does.
+/// The secret that only the nodes of a cluster know.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -50,7 +50,7 @@ impl Secret {
         Secret(bytes.into())
     }
 
-    /// A new one, to be kept where only the nodes can read.
+    /// Returns a new secret. The caller must store it where only the nodes can read it.
     pub fn random() -> Secret {
         Secret(rand::random::<[u8; 32]>().to_vec())
     }
@@ -60,39 +60,39 @@ impl Secret {
     }
 
     fn mac(&self, purpose: Purpose, claim: &str) -> Hmac<Sha256> {
-        // A key may be of any length: there is no error.
+        // This does not fail, because a key may have any length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| unreachable!());
         mac.update(purpose.context());
         mac.update(claim.as_bytes());
         mac
     }
 
-    /// What the header `authorization` has to be now.
+    /// Returns the header `authorization` of a call that is made now.
     pub fn proof(&self, purpose: Purpose) -> String {
         self.prove(purpose, "", now_s())
     }
 
-    /// The same with more that it proves: words with points between them.
+    /// Returns the header `authorization` of a call that is made now and also proves `words`, which are separated by points.
     pub(super) fn proof_of(&self, purpose: Purpose, words: &str) -> String {
         self.prove(purpose, words, now_s())
     }
 
-    /// Whether that header comes from someone who knows the secret.
+    /// Returns true if the sender of a header knows the secret, and the header is not too old.
     pub fn accepts(&self, purpose: Purpose, proof: &str) -> bool {
         self.verify(purpose, proof, now_s()).is_some()
     }
 
-    /// The MAC of a text, in hexadecimal digits.
+    /// Returns the MAC of a text, in hexadecimal digits.
     pub(crate) fn sign(&self, purpose: Purpose, text: &str) -> String {
         hex(&self.mac(purpose, text).finalize().into_bytes())
     }
 
-    /// Whether that is the MAC of that text.
+    /// Returns true if `mac` is the MAC of this text.
     pub(crate) fn has_signed(&self, purpose: Purpose, text: &str, mac: &str) -> bool {
         unhex(mac).is_some_and(|mac| self.mac(purpose, text).verify_slice(&mac).is_ok())
     }
 
-    /// What shows that two nodes of a store have the same secret, and nothing of the secret.
+    /// Returns a digest by which the nodes of a store compare their secrets. The digest does not reveal the secret.
     pub fn digest(&self, store: Uuid) -> String {
         let mac = self.mac(Purpose::Digest, &store.to_string());
         hex(mac.finalize().into_bytes().get(..16).unwrap_or_default())
@@ -117,7 +117,7 @@ impl Secret {
     }
 }
 
-/// The words that a header claims beside its time, true or not.
+/// Returns the words of a header after its time and its nonce, without verifying them.
 pub(super) fn words(proof: &str) -> Option<&str> {
     let (claim, _) = proof.strip_prefix(SCHEME)?.rsplit_once('.')?;
     claim.splitn(3, '.').nth(2)

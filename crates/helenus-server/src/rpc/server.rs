@@ -41,29 +41,29 @@ use super::secret::Secret;
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, TabletReleased, Tls};
 use crate::long_requests::LongRequestPool;
 
-/// Bytes of rows in a chunk of a scan, and chunks that wait to be sent.
+/// Bytes of rows in a chunk of a scan, and maximum number of chunks that wait to be sent.
 const CHUNK_BYTES: usize = 256 << 10;
 const CHUNKS_AHEAD: usize = 2;
-/// How often a silent connection is asked whether it is alive, and for how long.
+/// Interval of the pings of a silent connection, and maximum time until a response to them.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Bytes of requests on their way, on a stream and on a connection. They are fixed: measuring costs messages.
+/// Maximum bytes of requests in flight on a stream and on a connection. They are fixed, because measuring costs messages.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
-/// Calls go on until there was none for so long: the others need a moment to see that a node has left, and a call that is under way when a
-/// connection ends has no answer.
+/// Time without calls after which the server stops. Other nodes need a moment to see that this node has left. A call that is in flight when
+/// a connection closes gets no response.
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Tablets that others have closed and that nobody has looked at yet; more are not worth it.
+/// Maximum number of notifications about closed tablets that wait. Further ones are dropped.
 const RELEASED_MAX: usize = 64;
 
-/// A running server for the other nodes.
+/// A running gRPC server for the other nodes.
 pub struct RpcServer {
     address: SocketAddr,
-    /// What was asked so far; greetings are left out.
+    /// Number of requests so far, without greetings.
     calls: Arc<AtomicU64>,
     told: watch::Receiver<DocumentVersion>,
     released: Option<mpsc::Receiver<TabletReleased>>,
@@ -75,7 +75,7 @@ impl RpcServer {
     /// Binds the address and begins to serve.
     ///
     /// # Errors
-    /// The address can't be bound, or the certificates make no sense.
+    /// The address cannot be bound, or the certificates are invalid.
     pub async fn start(
         address: SocketAddr,
         engine: Arc<Engine>,
@@ -140,22 +140,23 @@ impl RpcServer {
         })
     }
 
-    /// The newest version of the cluster document that another node has told of.
+    /// Returns a channel with the newest version of the cluster document that another node has sent.
     pub fn told(&self) -> watch::Receiver<DocumentVersion> {
         self.told.clone()
     }
 
-    /// Tablets that others have closed, as they say so; to be had once.
+    /// Returns a channel with the notifications about closed tablets. `None` if it was taken before.
     pub fn released(&mut self) -> Option<mpsc::Receiver<TabletReleased>> {
         self.released.take()
     }
 
-    /// Where it listens, with the port that was chosen if 0 was asked for.
+    /// Returns the address on which the server listens. If the configured port was 0, the address has the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Lets running calls end, for that long at most, and closes the port; before that, waits a little until the others call no more.
+    /// Stops the server. First waits a little until other nodes send no more calls. Then waits for running calls, for at most `at_most`,
+    /// and closes the port.
     pub async fn stop(self, at_most: Duration) {
         let _ = tokio::time::timeout(QUIET_WAIT_MAX, self.quiet()).await;
         let _ = self.stop.send(true);
@@ -187,14 +188,14 @@ struct NodeService {
 }
 
 impl NodeService {
-    /// The counters of the node that asks.
+    /// Returns the counters of the calling node.
     fn traffic<T>(&self, request: &Request<T>) -> Arc<InboundTraffic> {
         let caller = request.extensions().get::<Caller>();
         let node = caller.map_or_else(Uuid::nil, |caller| caller.0);
         self.handler.engine.figures.inbound.of(node)
     }
 
-    /// Counts a call, which is worked on at once.
+    /// Counts a call that is handled at once.
     fn count_call<M: Message>(&self, request: &Request<M>) {
         let (traffic, bytes) = (self.traffic(request), request.get_ref().encoded_len());
         traffic.received.add(bytes);
@@ -250,7 +251,7 @@ impl Node for NodeService {
         let Question { id, timeout_ms, what } = request.into_inner();
         let (handler, timeout) = (self.handler.clone(), Duration::from_millis(timeout_ms.into()));
         let answered = to_the_end(async move { handler.answer(what, timeout, Arc::default()).await }).await?;
-        // The memory that the answer takes is free again before it has been sent: the call ends here.
+        // The memory reserved for the response is released before it has been sent, because the reservation cannot outlive this call.
         let (what, _reserved) = answered;
         traffic.ended(bytes, is_answer(&what));
         Ok(Response::new(Answer { id, what: Some(what) }))
@@ -275,7 +276,7 @@ impl Node for NodeService {
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         tokio::spawn(async move {
             let work = async move { send_scan(&engine, range, sender).await };
-            // It ends when nobody takes its chunks.
+            // The scan ends when the receiver of its chunks is dropped.
             let _ = scoped::run(&long_requests, Arc::default(), scoped::LONGEST, work).await;
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
@@ -310,7 +311,7 @@ impl Node for NodeService {
         let request = request.into_inner();
         let by = Uuid::from_slice(&request.host_id)
             .map_err(|_| Status::invalid_argument("a host id has 16 bytes"))?;
-        // It is opened later all the same.
+        // The notification may be lost: the tablet is then opened a little later.
         let _ = self.release.try_send(TabletReleased {
             by,
             tablet: request.tablet,
@@ -386,7 +387,7 @@ fn refusal(refused: ExecutionError) -> Result<ScanChunk, Status> {
     }
 }
 
-/// Sends the chunks of a scan until the last one, or until nobody takes them.
+/// Sends the chunks of a scan until the last one, or until their receiver is dropped.
 async fn send_scan(engine: &Arc<Engine>, range: ScanRange, sender: mpsc::Sender<Result<ScanChunk, Status>>) {
     let mut scan = match engine.serve_scan(&range).await {
         Ok(scan) => scan,

@@ -1,4 +1,4 @@
-//! TLS between nodes: each shows a certificate of the cluster's own authority.
+//! TLS between nodes. Each side shows a certificate that the cluster's own authority has signed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,21 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 use super::secret::hex;
 use crate::certificate_expiry::Expiry;
 
-/// The name that every node's certificate must have among its alternative names: nodes come and go, and so do their addresses.
+/// The name that every node's certificate must have among its alternative names. It is the same for all nodes, because nodes and their
+/// addresses change.
 pub const NAME_DEFAULT: &str = "helenus";
 
-/// Where the certificates lie, as PEM files.
+/// Paths of the certificates, as PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The node's own certificate, and its key.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// The authority that has signed those of all nodes.
+    /// The authority that has signed the certificates of all nodes.
     pub authority: PathBuf,
 }
 
-/// What both sides of a connection show and check.
+/// The certificates that both sides of a connection show and check.
 #[derive(Clone)]
 pub struct Tls {
     identity: Identity,
@@ -36,9 +37,9 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// With the file that can't be read.
+    /// A file cannot be read. The text names the file.
     pub fn load(files: &TlsFiles) -> Result<Tls, String> {
-        // A provider that was installed before does as well.
+        // The call fails if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
@@ -62,12 +63,12 @@ impl Tls {
         })
     }
 
-    /// When the node's certificate expires.
+    /// Returns the expiry time of the node's certificate.
     pub fn expiry(&self) -> Expiry {
         self.expiry.clone()
     }
 
-    /// Digests of the authorities whose certificates are trusted.
+    /// Returns digests of the authorities whose certificates are trusted.
     pub fn authorities(&self) -> Vec<String> {
         self.authorities.clone()
     }

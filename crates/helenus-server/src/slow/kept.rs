@@ -1,4 +1,4 @@
-//! The last slow requests of a node, in memory.
+//! The latest slow requests of a node, in memory.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,28 +11,28 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// A slow request whose answer was sent.
+/// A slow request whose response was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptRequest {
-    /// When its answer had been sent, in milliseconds since 1970.
+    /// Time at which its response had been sent, in milliseconds since 1970.
     pub at_ms: i64,
     pub total: Duration,
-    /// Where the time went, by name.
+    /// Time by stage, with the names of the stages.
     pub stages: Vec<(&'static str, Duration)>,
     pub client: SocketAddr,
     pub keyspace: String,
     pub table: String,
-    /// The node that it was passed on to.
+    /// The node to which the request was forwarded. `None` if it ran here.
     pub owner: Option<Uuid>,
-    /// Without the values that are written into it, unless the settings ask for them.
+    /// The shortened statement. Literal values are left out unless the settings allow them.
     pub statement: String,
-    /// Values bound to its markers.
+    /// Number of values that are bound to its markers.
     pub values: usize,
     pub work: Work,
 }
 
 impl KeptRequest {
-    /// In JSON, times in milliseconds.
+    /// Returns the request as JSON, with times in milliseconds.
     pub fn report(&self) -> Value {
         let Work { statement, store } = &self.work;
         let stages = self
@@ -59,12 +59,12 @@ impl KeptRequest {
     }
 }
 
-/// Rounded to a tenth.
+/// Returns milliseconds, rounded to a tenth.
 fn ms(time: Duration) -> Value {
     super::rounded_ms(time).into()
 }
 
-/// The last of them.
+/// The latest slow requests.
 #[derive(Debug)]
 pub(super) struct KeptRequests {
     most: AtomicUsize,
@@ -72,7 +72,7 @@ pub(super) struct KeptRequests {
 }
 
 impl KeptRequests {
-    /// Keeps at most so many.
+    /// Returns an empty list that keeps at most `most` requests.
     pub fn new(most: usize) -> KeptRequests {
         KeptRequests {
             most: AtomicUsize::new(most),
@@ -101,7 +101,7 @@ impl KeptRequests {
         kept.push_front(request);
     }
 
-    /// Those that are kept, the newest first.
+    /// Returns the kept requests, the newest first.
     pub fn all(&self) -> Vec<KeptRequest> {
         self.kept.lock().iter().cloned().collect()
     }

@@ -1,7 +1,8 @@
-//! Spans of requests for an OpenTelemetry collector (OTLP over HTTP): one for each request that is sampled, with the time of its stages.
+//! Spans of requests for an OpenTelemetry collector (OTLP over HTTP). Each sampled request has one, with the time of its stages.
 //!
-//! A request is sampled if its client says so in a W3C trace context (`traceparent` in the custom payload), and one in so many of those
-//! without a context. Spans wait in a bounded queue for a task that sends them; a collector that is slow or gone costs spans, not requests.
+//! A request is sampled if its client says so in a W3C trace context (`traceparent` in the custom payload). Of the requests without a
+//! context, a random part is sampled. Spans wait in a bounded queue for a task that sends them. If the collector is slow or unreachable,
+//! spans are lost, but requests do not wait.
 
 mod request_span;
 mod trace_context;
@@ -22,29 +23,29 @@ use crate::log_rate_limit::LogRateLimiter;
 pub(crate) use self::request_span::RequestSpan;
 pub(crate) use self::trace_context::SpanParent;
 
-/// Spans that wait to be sent; more are dropped.
+/// Maximum number of spans that wait to be sent. Further ones are dropped.
 const QUEUE_LEN: usize = 4096;
-/// Spans of one message, and how long the first of them waits for others.
+/// Maximum number of spans in a message, and maximum time that the first of them waits for others.
 const BATCH_MAX: usize = 512;
 const BATCH_PAUSE: Duration = Duration::from_millis(500);
-/// How long a collector has for a message.
+/// Maximum time until the collector has accepted a message.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What tells the collector where requests are counted.
+/// Path of the collector's requests for spans.
 const TRACES_PATH: &str = "/v1/traces";
 const SPANS: &str = "helenus_spans_total";
 
-/// Where spans go, and which requests have one.
+/// Settings of spans: their destination, and which requests have one.
 #[derive(Clone, Debug)]
 pub struct SpanOptions {
     /// The collector's URL for OTLP over HTTP, without a path.
     pub endpoint: String,
-    /// The part of the requests without a trace context that are sampled, from 0 to 1.
+    /// Share of the requests without a trace context that is sampled, from 0 to 1.
     pub sample_ratio: f64,
-    /// What tells this node from others (`service.instance.id`).
+    /// Name of this node, which distinguishes it from others (`service.instance.id`).
     pub instance: String,
 }
 
-/// Samples requests, and has their spans sent.
+/// Samples requests and sends their spans.
 #[derive(Debug)]
 pub struct RequestSpans {
     queue: mpsc::Sender<SpanData>,
@@ -54,12 +55,12 @@ pub struct RequestSpans {
 }
 
 impl RequestSpans {
-    /// Begins to send spans. Call it within a runtime.
+    /// Starts the task that sends spans. Call it within a runtime.
     ///
     /// # Errors
-    /// If the endpoint is no URL.
+    /// The endpoint is not a valid URL.
     pub fn start(options: SpanOptions) -> Result<RequestSpans, ExporterBuildError> {
-        // The certificates of a collector are checked by the library that checks all others.
+        // Collectors' certificates are verified by the library that verifies all others. The call fails if it is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let endpoint = format!("{}{TRACES_PATH}", options.endpoint.trim_end_matches('/'));
         let mut exporter = opentelemetry_otlp::SpanExporter::builder()
@@ -83,7 +84,7 @@ impl RequestSpans {
         })
     }
 
-    /// Where the span of a request with that payload belongs, if the request is sampled.
+    /// Returns the parent of the span of a request with this payload. `None` if the request is not sampled.
     pub(crate) fn sample(&self, payload: Option<&CustomPayload>) -> Option<SpanParent> {
         match payload.and_then(trace_context::of_payload) {
             Some(context) => context.is_sampled.then_some(context.parent),
@@ -91,7 +92,7 @@ impl RequestSpans {
         }
     }
 
-    /// Has the span of a request sent whose answer has left.
+    /// Queues the span of a request whose response was sent. The span is dropped if the queue is full.
     pub(crate) fn record(&self, span: RequestSpan<'_>) {
         if self.queue.try_send(span.data(self.scope.clone())).is_err() {
             self.dropped.increment(1);
@@ -99,7 +100,7 @@ impl RequestSpans {
     }
 }
 
-/// Sends the spans that come, until there will be no more.
+/// Sends queued spans until the queue is closed.
 async fn export(mut waiting: mpsc::Receiver<SpanData>, exporter: impl SpanExporter) {
     let [exported, failed] = ["exported", "failed"].map(|outcome| counter!(SPANS, "outcome" => outcome));
     let warnings = LogRateLimiter::default();
@@ -121,7 +122,7 @@ async fn export(mut waiting: mpsc::Receiver<SpanData>, exporter: impl SpanExport
     }
 }
 
-/// The spans of the next message; empty if there will be no more.
+/// Waits for the spans of the next message. Empty if the queue is closed.
 async fn next_batch(waiting: &mut mpsc::Receiver<SpanData>) -> Vec<SpanData> {
     let mut batch = Vec::new();
     batch.extend(waiting.recv().await);

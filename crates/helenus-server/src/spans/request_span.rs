@@ -1,4 +1,4 @@
-//! What a request's span tells of it, by OpenTelemetry's conventions for databases where they have a name.
+//! The attributes of a request's span. OpenTelemetry's conventions for databases are used where they have a name.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,20 +10,20 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use super::SpanParent;
 use crate::slow::FinishedRequest;
 
-/// A request whose answer has left.
+/// A request whose response was sent.
 pub(crate) struct RequestSpan<'r> {
     pub parent: SpanParent,
     pub request: &'r FinishedRequest,
-    /// When its first byte came, and the last byte of its answer was sent.
+    /// Times at which its first byte was read, and the last byte of its response was sent.
     pub began: Instant,
     pub ended: Instant,
     pub sending: Duration,
-    /// The code of the error that it was answered with.
+    /// Code of the error response. `None` if the request succeeded.
     pub error: Option<i32>,
 }
 
 impl RequestSpan<'_> {
-    /// The span as it is sent.
+    /// Returns the span for the exporter.
     pub(super) fn data(self, instrumentation_scope: InstrumentationScope) -> SpanData {
         let now = (SystemTime::now(), Instant::now());
         let at = |instant: Instant| now.0 - now.1.saturating_duration_since(instant);
@@ -33,7 +33,7 @@ impl RequestSpan<'_> {
             None => operation.clone(),
         };
         let status = match &self.error {
-            // The message may have values in it.
+            // The message is left out, because it may contain values.
             Some(code) => Status::error(status_code(*code)),
             None => Status::Unset,
         };
@@ -76,7 +76,7 @@ impl RequestSpan<'_> {
             attributes.push(KeyValue::new("db.namespace", keyspace.clone()));
             attributes.push(KeyValue::new("db.collection.name", table.clone()));
         }
-        // Of a request that was passed on.
+        // Only a request that was forwarded to another node has an owner.
         if let Some(owner) = work.owner {
             attributes.push(KeyValue::new("helenus.owner", owner.to_string()));
         }
@@ -97,7 +97,7 @@ impl RequestSpan<'_> {
     }
 }
 
-/// A code as the specification of the protocol writes it.
+/// Returns an error code in the notation of the protocol's specification.
 fn status_code(code: i32) -> String {
     format!("0x{code:04X}")
 }
@@ -106,7 +106,7 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The first word of a statement, which says what it does.
+/// Returns the operation of a statement, which is its first word.
 fn operation(statement: &str) -> String {
     let word = statement.split_whitespace().next().unwrap_or_default();
     match word.to_uppercase() {

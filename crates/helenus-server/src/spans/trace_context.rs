@@ -1,22 +1,22 @@
-//! The trace that a client's request belongs to, as W3C Trace Context writes it: `traceparent` in the custom payload.
+//! The trace context of a client's request: `traceparent` of W3C Trace Context, in the custom payload.
 
 use helenus_cql::frame::CustomPayload;
 use opentelemetry::{SpanId, TraceId};
 
-/// The name of the header, and of the entry of the payload.
+/// Name of the payload's entry, which is also that of the HTTP header.
 const TRACEPARENT: &str = "traceparent";
 const SAMPLED: u8 = 1;
 
-/// Where a request's span belongs.
+/// The trace and the parent of a request's span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpanParent {
     pub trace: TraceId,
-    /// The client's span.
+    /// The client's span. `None` if the trace begins with the request.
     pub span: Option<SpanId>,
 }
 
 impl SpanParent {
-    /// A trace that begins with the request.
+    /// Returns a trace that begins with the request.
     pub fn none() -> SpanParent {
         SpanParent {
             trace: TraceId::from_bytes(rand::random()),
@@ -25,20 +25,20 @@ impl SpanParent {
     }
 }
 
-/// A trace context.
+/// The trace context of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TraceContext {
     pub parent: SpanParent,
     pub is_sampled: bool,
 }
 
-/// The trace context in a request's payload, if there is a valid one.
+/// Returns the trace context in a request's payload. `None` if there is no valid one.
 pub(super) fn of_payload(payload: &CustomPayload) -> Option<TraceContext> {
     let (_, value) = payload.iter().find(|(name, _)| name == TRACEPARENT)?;
     parse(std::str::from_utf8(value.as_deref()?).ok()?)
 }
 
-/// `version-trace id-parent id-flags`, all in lowercase hexadecimal digits. Later versions may have more behind it.
+/// Parses `version-trace id-parent id-flags`, all in lowercase hexadecimal digits. Later versions may have more fields after it.
 fn parse(text: &str) -> Option<TraceContext> {
     let mut fields = text.split('-');
     let [version, trace, span, flags] =

@@ -1,5 +1,5 @@
-//! A write of which some is done already: its client must not be told that nothing was, or its driver sends it again. Lists would have
-//! their elements twice.
+//! Writes that were partly applied. Their clients must not receive an error that claims that nothing was written. Otherwise drivers would
+//! send the write again, and lists would have their elements twice.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn failures() -> [CqlError; 5] {
     [
         CqlError::Overloaded(message.clone()),
         CqlError::Server(message.clone()),
-        // A node that is being stopped says so; it does not mean that the rows are elsewhere.
+        // A node that is being stopped returns this error. It does not mean that another node owns the rows.
         CqlError::IsBootstrapping(message.clone()),
         CqlError::Unavailable {
             message: message.clone(),
@@ -34,7 +34,7 @@ fn failures() -> [CqlError; 5] {
     ]
 }
 
-/// Runs it at the first node, of whose questions to another the next fails; what its client is told.
+/// Runs a statement at the first node, and returns the client's result. The first request to another node fails with `failure`.
 async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result<(), CqlError> {
     cut.fail_next(failure);
     let (client, options) = (Nodes::client(), QueryOptions::default());
@@ -42,7 +42,7 @@ async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result
     outcome.map(|_| ())
 }
 
-/// Keys of the first node, each with one of another's.
+/// Returns keys that the first node owns, each with a key of another node.
 async fn pairs(nodes: &Nodes, cut: &Cut) -> Vec<(i32, i32)> {
     for k in 0..60 {
         nodes.run(0, &format!("INSERT INTO t (k) VALUES ({k})")).await;
@@ -60,7 +60,7 @@ async fn a_logged_batch_that_was_begun_is_not_said_to_be_undone() {
         .await;
     for (failure, (own, far)) in failures().into_iter().zip(pairs(&nodes, &cut).await) {
         let what = format!("{failure:?}");
-        // The batch is written down and its first part done here; what fails is the other's.
+        // The batch is in the batch log, and its first part is written here. Only the part of the other node fails.
         let text = format!(
             "BEGIN BATCH USING TIMESTAMP 1000 INSERT INTO t (k, l) VALUES ({own}, [1, 2]); \
              INSERT INTO t (k, l) VALUES ({far}, [3, 4]) APPLY BATCH"

@@ -1,4 +1,5 @@
-//! A node that dies between any two steps of a write: index entries, rows and views are other nodes', and what is read must agree.
+//! A node that dies between any two steps of a write. Index entries, rows and views belong to different nodes, and reads of them must
+//! agree.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,19 +22,19 @@ use uuid::Uuid;
 
 use crate::nodes::{NODES, Nodes};
 
-/// The first node's way to the others, which ends after some writes.
+/// The first node's connection to the other nodes, which fails after a number of writes.
 pub struct Cut {
     members: Arc<ClusterClient>,
-    /// Writes to other nodes that still go through.
+    /// Number of writes to other nodes that still succeed.
     left: AtomicUsize,
-    /// The write at which it ends reaches the other node; only the answer is lost.
+    /// True if the failing write reaches the other node, and only its response is lost.
     loses_answer: AtomicBool,
     pub reached: Notify,
-    /// The write at which it ends goes on all the same.
+    /// Lets the failing write continue after all.
     pub goes_on: Notify,
-    /// The next write or statement does nothing but fail with this.
+    /// Error of the next write or statement, which is not executed. `None` if it is executed.
     failure: Mutex<Option<CqlError>>,
-    /// Others may have had the first node's tablets since: what it reads may be old.
+    /// True if the first node has lost its lease. Other nodes may have owned its tablets since, so that its reads may be old.
     has_lost_lease: AtomicBool,
 }
 
@@ -50,12 +51,12 @@ impl Cut {
         })
     }
 
-    /// Has the next write or statement fail that is for another node.
+    /// Makes the next write or statement for another node fail with `error`.
     pub fn fail_next(&self, error: CqlError) {
         *self.failure.lock().unwrap() = Some(error);
     }
 
-    /// Takes the first node's lease, or gives it back.
+    /// Takes away the first node's lease, or returns it.
     pub fn lose_lease(&self, is_lost: bool) {
         self.has_lost_lease.store(is_lost, Ordering::SeqCst);
     }
@@ -193,7 +194,7 @@ impl Cluster for Cut {
     }
 }
 
-/// Keys whose rows are the first node's own.
+/// Returns the keys of rows that the first node owns.
 pub async fn own_keys(nodes: &Nodes, cut: &Cut) -> Vec<i32> {
     let mut own = Vec::new();
     for k in 0..60 {
@@ -213,7 +214,7 @@ fn sorted(answer: &str) -> Vec<String> {
     rows
 }
 
-/// What each node reads by the index is what stands in the table.
+/// Asserts that reads by the index agree with the table on each node.
 async fn assert_index_is_right(nodes: &Nodes, what: &str) {
     for v in 0..4 {
         let filtered = format!("SELECT k, w FROM t WHERE v = {v}");
@@ -233,7 +234,7 @@ async fn assert_index_is_right(nodes: &Nodes, what: &str) {
     }
 }
 
-/// The view becomes what stands in the table.
+/// Waits until the view agrees with the table.
 async fn view_comes_right(nodes: &Nodes, what: &str) {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -247,7 +248,7 @@ async fn view_comes_right(nodes: &Nodes, what: &str) {
     }
 }
 
-/// Does what the node does that opens the first one's tablets after it.
+/// Recovers the first node's tablets, as the node that opens them after a crash does.
 async fn recover(engine: &Arc<Engine>, cut: &Cut) {
     for tablet in cut.tablets() {
         if cut.owner(tablet.tokens.first) == Owner::Here {
@@ -274,7 +275,7 @@ async fn a_node_that_dies_at_any_step_leaves_indexes_and_views_right() {
     }
     let keys = own_keys(&nodes, &cut).await;
     let mut cuts = 0;
-    // Three statements at each of four steps, with and without the last answer, twice.
+    // Runs three statements at each of four steps, with and without the last response, twice.
     for number in 0..48 {
         let (step, loses_answer) = (number / 3 % 4, number / 12 % 2 == 0);
         let k = keys[number % keys.len()];
@@ -293,7 +294,7 @@ async fn a_node_that_dies_at_any_step_leaves_indexes_and_views_right() {
             () = cut.reached.notified() => cuts += 1,
         }
         cut.after(usize::MAX, false);
-        // What the store was already given lands before this does; of a node that is dead nothing comes later.
+        // Writes that the store has already received are applied before this one. After that, a dead node writes nothing more.
         assert_eq!(
             nodes
                 .run(0, &format!("INSERT INTO barrier (k) VALUES ({k})"))

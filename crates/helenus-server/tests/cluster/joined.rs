@@ -1,4 +1,4 @@
-//! Nodes that find each other through a store in memory, with agents of their own: they join, agree, hand over and leave.
+//! Nodes with agents of their own that find each other through a store in memory. They join, agree, hand over tablets and leave.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct Joined {
     node: ClusterNode,
 }
 
-/// A node of the store of that name in memory.
+/// Returns a node of the store in memory with this name.
 async fn join(store: &str, number: u8) -> Joined {
     let host_id = Uuid::from_u128(u128::from(number));
     let native_address = SocketAddr::from(([127, 0, 0, number], 9042));
@@ -45,7 +45,7 @@ async fn join(store: &str, number: u8) -> Joined {
         clock: Arc::new(SystemClock),
     };
     let engine = Engine::open(config).await.unwrap();
-    // The port is chosen here, so that the agent can tell it.
+    // The port is chosen here, because the agent's settings contain it.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let rpc = free.local_addr().unwrap();
     drop(free);
@@ -79,7 +79,7 @@ impl Joined {
         }
     }
 
-    /// The least time in which the node answered all of these reads, of three tries.
+    /// Returns the minimum time of three tries for all of these reads.
     async fn least_time_of(&self, reads: &[(&str, &str)]) -> Duration {
         let mut least = Duration::MAX;
         for _ in 0..3 {
@@ -96,7 +96,7 @@ impl Joined {
         self.node.agent().view().tablets_of(self.node.host_id()).count()
     }
 
-    /// Waits until this node's view shows that many nodes and each of them owns something.
+    /// Waits until this node's view has `nodes` nodes, each of which owns a tablet.
     async fn sees(&self, nodes: usize) {
         let mut views = self.node.agent().views();
         let is_shared = |view: &Arc<helenus_cluster::ClusterView>| {
@@ -144,7 +144,7 @@ async fn a_second_node_takes_its_share_and_a_drained_one_gives_it_back() {
             ""
         );
     }
-    // Requests go on while the tablets move; none may fail.
+    // Writes continue while the tablets move. None of them may fail.
     let writing = async {
         for k in 100..200 {
             let text = format!("INSERT INTO t (k, v) VALUES ({k}, {k})");

@@ -1,4 +1,4 @@
-//! Any node coordinates any request: statements through each of three nodes, over the ports that they speak to each other by.
+//! Any node coordinates any request: statements are run through each of three nodes, which use their real ports for each other.
 
 mod begun;
 mod crashes;
@@ -145,7 +145,7 @@ async fn messages_and_batches_are_counted() {
         nodes.run(0, &format!("SELECT v FROM t WHERE k = {k}")).await;
     }
     let batches = "SELECT max FROM system_views.batch_metrics WHERE name = 'partitions_per_unlogged_batch'";
-    // The bound of its bucket.
+    // The value is the upper bound of a bucket of the histogram.
     assert_eq!(nodes.run(0, batches).await, "20");
     for other in 1..nodes::NODES {
         assert_eq!(nodes.run(other, batches).await, "0");
@@ -206,7 +206,7 @@ async fn batches_span_nodes() {
     }
 }
 
-/// Rows of three values of `v`, by all nodes in turn.
+/// Inserts rows with three values of `v`, through all nodes in turn.
 async fn insert(nodes: &Nodes, keys: std::ops::Range<usize>) {
     for k in keys {
         let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, 0, {})", k % 3);
@@ -214,7 +214,7 @@ async fn insert(nodes: &Nodes, keys: std::ops::Range<usize>) {
     }
 }
 
-/// Changes of `v` and deletions, one by one and together.
+/// Changes values of `v` and deletes rows, by single statements and by a batch.
 async fn change(nodes: &Nodes) {
     nodes.run(1, "UPDATE t SET v = 5 WHERE k = 0 AND c = 0").await;
     nodes.run(2, "DELETE FROM t WHERE k = 3").await;
@@ -234,7 +234,7 @@ async fn indexes_lead_to_rows_of_all_nodes() {
         )
         .await;
     insert(&nodes, 0..12).await;
-    // Of what is there, and of what comes.
+    // The index must have both the rows that exist and those that follow.
     assert_eq!(nodes.run(1, "CREATE INDEX ON t (v)").await, "");
     insert(&nodes, 12..24).await;
     for node in 0..NODES {
@@ -264,7 +264,7 @@ async fn views_are_kept_and_built_across_nodes() {
         .run(0, "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))")
         .await;
     insert(&nodes, 0..12).await;
-    // Of what is there, and of what comes.
+    // The view must have both the rows that exist and those that follow.
     let view = "CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t \
                 WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)";
     assert_eq!(nodes.run(1, view).await, "");

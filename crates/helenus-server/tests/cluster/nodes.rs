@@ -1,5 +1,5 @@
-//! Three nodes in one process: an engine each, joined by the real ports. Ownership stands still; each has a store of its own, but the
-//! documents, which they share.
+//! Three nodes in one process. Each has its own engine, and they are connected through real ports. The owners of tablets never change. Each
+//! node has its own store, but they share the documents.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::crashes::Cut;
 
 pub const NODES: usize = 3;
-/// A power of two: then the stores have the same ranges.
+/// Number of tablets. A power of two gives all stores the same token ranges.
 const TABLETS: u32 = 8;
 
 pub struct Nodes {
@@ -100,7 +100,7 @@ fn view(addresses: &[SocketAddr]) -> ClusterView {
     )
 }
 
-/// Addresses of this machine that nothing listens at.
+/// Returns addresses of this machine on which no server listens.
 fn free_addresses() -> Vec<SocketAddr> {
     let listen = |_| std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let listeners: Vec<_> = (0..NODES).map(listen).collect();
@@ -110,7 +110,7 @@ fn free_addresses() -> Vec<SocketAddr> {
         .collect()
 }
 
-/// A node, as it shows itself to the others.
+/// Returns the identity of a node.
 pub fn own(number: usize, addresses: &[SocketAddr]) -> LocalIdentity {
     LocalIdentity {
         store: uuid::Uuid::from_u128(42),
@@ -125,7 +125,7 @@ impl Nodes {
         Nodes::start_with(|_, members| members).await
     }
 
-    /// Three nodes, of which the first one's way to the others can be cut.
+    /// Starts three nodes. The connection of the first one to the others can be cut.
     pub async fn start_cut() -> (Nodes, Arc<Cut>) {
         let made = Mutex::new(None);
         let nodes = Nodes::start_with(|number, members| match number {
@@ -193,7 +193,7 @@ impl Nodes {
         outcome.map_err(|error| format!("error: {error}"))
     }
 
-    /// The answer as text: rows by `; `, values by `, `, or the error.
+    /// Runs a statement and returns its result as text: rows separated by `; `, values by `, `, or the error.
     pub async fn run(&self, node: usize, text: &str) -> String {
         match self.outcome(node, text, &QueryOptions::default()).await {
             Ok(outcome) => shown(&outcome),
@@ -201,7 +201,7 @@ impl Nodes {
         }
     }
 
-    /// The same for a statement that is prepared on the node, with int values.
+    /// Prepares a statement on the node, runs it with int values, and returns its result as text.
     pub async fn execute(&self, node: usize, text: &str, values: &[i32]) -> String {
         let engine = &self.engines[node % NODES];
         let prepared = engine.prepare(&ClientState::default(), Some("ks"), text).await;

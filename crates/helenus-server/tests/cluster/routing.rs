@@ -1,4 +1,4 @@
-//! Results of routing are told apart from what clients are told: from error codes, and from the columns of rows.
+//! Results of routing between nodes must not be confused with results of statements, such as error codes and columns of rows.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use helenus_query::request::QueryOptions;
 use crate::crashes::{Cut, own_keys};
 use crate::nodes::{NODES, Nodes, shown};
 
-/// How long a read that must not be answered is waited for.
+/// Time to wait for a read that must not be answered.
 const UNANSWERED: Duration = Duration::from_millis(300);
 
-/// Whether the first node answers the statement at once.
+/// Returns true if the first node answers the statement at once.
 async fn is_answered(nodes: &Nodes, text: &str) -> bool {
     tokio::time::timeout(UNANSWERED, nodes.run(0, text)).await.is_ok()
 }
 
-/// Whether the outcome says that a condition was met, as each node is told it; and its rows.
+/// Runs a statement on a node. Returns whether its condition was met, and its rows. `None` if the statement has no condition.
 async fn told(nodes: &Nodes, node: usize, text: &str) -> (Option<bool>, String) {
     let outcome = nodes.outcome(node, text, &QueryOptions::default()).await;
     let outcome = outcome.unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -51,7 +51,7 @@ async fn a_column_named_applied_is_not_read_without_a_lease() {
         !is_answered(&nodes, &refused).await,
         "a condition read from what may be old"
     );
-    // The store would have refused the write, had another node taken the tablet.
+    // A write succeeds without a lease, because the store would refuse it if another node had taken the tablet.
     let met = format!(
         "UPDATE t SET \"[applied]\" = true WHERE k = {} IF \"[applied]\" = true",
         own[1]

@@ -1,4 +1,4 @@
-//! Index entries that outlived what they stood for go, and no others.
+//! Stale index entries are removed, and no others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::crashes::own_keys;
 use crate::nodes::{NODES, Nodes, shown};
 
-/// Entries that readers came across, and that were removed, on all nodes.
+/// Returns the numbers of stale entries that reads have found and that were removed, on all nodes.
 fn counts(engines: &[Arc<Engine>]) -> (u64, u64) {
     let sum = |counter: fn(&Engine) -> u64| engines.iter().map(|engine| counter(engine)).sum();
     (
@@ -22,7 +22,7 @@ fn counts(engines: &[Arc<Engine>]) -> (u64, u64) {
     )
 }
 
-/// Reads by the index until no entry is found any more that stands for nothing; that many were, at least.
+/// Reads by the index until no stale entry is found any more, and at least `removed` were removed.
 async fn entries_go(nodes: &Nodes, read: &str, expected: &str, removed: u64) {
     let until = Instant::now() + Duration::from_secs(20);
     let (_, before) = counts(&nodes.engines);
@@ -94,7 +94,7 @@ async fn entries_of_deleted_ranges_go_and_those_of_rows_that_do_not_fit_for_othe
     nodes.run(1, "DELETE FROM t WHERE k = 5").await;
     entries_go(&nodes, "SELECT count(*) FROM t WHERE v = 7", "18", 22).await;
     let filtered = "SELECT count(*) FROM t WHERE v = 7 AND w = 0 ALLOW FILTERING";
-    // What was found before may still be being removed, for the second time.
+    // Only found entries are compared, because entries found earlier may still be being removed for the second time.
     let (found, _) = counts(&nodes.engines);
     assert_eq!(nodes.run(1, filtered).await, "9");
     assert_eq!(counts(&nodes.engines).0, found);
@@ -115,7 +115,7 @@ async fn an_entry_whose_row_is_being_written_stays() {
         nodes.run(k, &format!("INSERT INTO t (k) VALUES ({k})")).await;
     }
     for k in own_keys(&nodes, &cut).await.into_iter().take(6) {
-        // The entry is there, and the row is not.
+        // The entry is written, and the row is not yet.
         cut.after(0, true);
         let mut insert = {
             let nodes = nodes.clone();
@@ -130,7 +130,7 @@ async fn an_entry_whose_row_is_being_written_stays() {
             inserted = &mut insert => Some(inserted.unwrap()),
         };
         if let Some(inserted) = inserted {
-            // The entry is this node's own, and is written with the row.
+            // This node owns the entry, and writes it together with the row.
             cut.after(usize::MAX, false);
             assert_eq!(inserted, "");
             continue;
@@ -140,7 +140,7 @@ async fn an_entry_whose_row_is_being_written_stays() {
         let read = format!("SELECT k FROM t WHERE v = {k}00");
         assert_eq!(nodes.run(1, &read).await, "");
         assert_eq!(counts(&nodes.engines), (found + 1, removed));
-        // The owner has been asked by then, and waits for the writer.
+        // By then the owner has received the request to remove the entry, and waits for the writer.
         tokio::time::sleep(Duration::from_millis(100)).await;
         cut.goes_on.notify_one();
         assert_eq!(insert.await.unwrap(), "");
@@ -152,7 +152,7 @@ async fn an_entry_whose_row_is_being_written_stays() {
     assert!(counts(&nodes.engines).0 > 0, "no entry was another node's");
 }
 
-/// A clock that is set.
+/// A clock that the test sets.
 struct Set(AtomicI64);
 
 impl Clock for Set {
@@ -199,13 +199,13 @@ async fn an_entry_comes_back_with_a_write_by_a_clock_that_is_behind() {
         assert_eq!(run(read).await, "");
         assert!(Instant::now() < until, "the entry stays");
     }
-    // By this clock the value is still there, and its entry too.
+    // By this earlier time the value has not expired, and its entry must exist.
     clock.0.store(start_us + 5_000_000, Ordering::Relaxed);
     run("INSERT INTO t (k, v) VALUES (1, 7)").await;
     assert_eq!(run(read).await, "1");
     clock.0.store(start_us + 60_000_000, Ordering::Relaxed);
     assert_eq!(run(read).await, "1");
-    // Overwritten after it has expired, a value's entry goes with the write.
+    // A write that replaces an expired value also removes the value's entry.
     run("INSERT INTO t (k, v) VALUES (2, 8) USING TTL 10").await;
     clock.0.store(start_us + 80_000_000, Ordering::Relaxed);
     run("INSERT INTO t (k, v) VALUES (2, 9)").await;

@@ -1,4 +1,4 @@
-//! A client made of the codec alone.
+//! A client that uses only the codec.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub fn startup(options: &[(&str, &str)]) -> Request {
 }
 
 impl Client {
-    /// A connection that has not started up.
+    /// Returns a connection that has not sent STARTUP.
     pub async fn open(address: SocketAddr, version: ProtocolVersion) -> Client {
         Client {
             socket: TcpStream::connect(address).await.unwrap(),
@@ -96,7 +96,7 @@ impl Client {
         self.socket.write_all(&bytes).await.unwrap();
     }
 
-    /// The next message, or nothing if the server has closed the connection.
+    /// Returns the next message. `None` if the server has closed the connection.
     pub async fn receive(&mut self) -> Option<(i16, ResponseMessage)> {
         tokio::time::timeout(Duration::from_secs(20), async {
             loop {

@@ -1,4 +1,4 @@
-//! The native transport over real sockets, with a backend that does as it is told.
+//! The native transport over real sockets, with a mock backend whose statements are instructions.
 
 mod client;
 mod mock;
@@ -24,7 +24,7 @@ const V3: ProtocolVersion = ProtocolVersion::V3;
 const V4: ProtocolVersion = ProtocolVersion::V4;
 const V5: ProtocolVersion = ProtocolVersion::V5;
 
-/// Time limit of what must come to an end.
+/// Maximum time of operations that must end.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn config() -> ServerConfig {
@@ -150,7 +150,7 @@ async fn garbage_closes_its_connection_only() {
     let mut bystander = Client::connect(server.address(), V5, None, &[]).await;
     for version in [V4, V5] {
         let mut client = Client::connect(server.address(), version, None, &[]).await;
-        // A version that nobody knows, or no segment.
+        // The bytes have an unknown version, and are no valid segment.
         client
             .socket
             .write_all(&[9, 4, 4, 4, 7, 4, 4, 4, 4].repeat(30))
@@ -163,7 +163,7 @@ async fn garbage_closes_its_connection_only() {
         );
         assert!(client.receive().await.is_none());
     }
-    // A torn frame: the connection ends in the middle of it.
+    // The connection ends in the middle of a frame.
     let mut client = Client::connect(server.address(), V5, Some(Compression::Lz4), &[]).await;
     let bytes = client.encode(1, query("void"));
     client.socket.write_all(&bytes[..bytes.len() - 3]).await.unwrap();
@@ -187,7 +187,7 @@ async fn requests_run_side_by_side() {
         assert_eq!(first, 1000);
         mock.begins(101).await;
         assert_eq!(mock.ended.load(Ordering::Relaxed), 1, "all others still run");
-        // They are answered in the order in which they end.
+        // Requests are answered in the order in which they end.
         for stream in (0..100).rev() {
             mock.gate.send_replace(100 - stream as u64);
             assert_eq!(client.receive().await.unwrap().0, stream);
@@ -280,13 +280,13 @@ async fn a_trace_tells_what_was_done() {
     client.encoder.request(V5, 7, &message, &mut envelope);
     let mut out = bytes::BytesMut::new();
     client.encoder.wrap(&envelope, &mut out);
-    // In two pieces: the time between them is spent in receiving.
+    // The request is sent in two pieces. The time between them counts as receiving.
     let tail = out.split_off(out.len() - 1);
     client.socket.write_all(&out).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     client.socket.write_all(&tail).await.unwrap();
     let (_, answer) = client.receive().await.unwrap();
-    // The last event is added when the answer has left.
+    // The last event is added after the response has been sent.
     for _ in 0..200 {
         if mock.traces.lock().iter().any(|trace| trace.events.len() == 3) {
             break;
@@ -347,7 +347,7 @@ async fn prepared_statements() {
             .await,
     );
     assert!(again.page.skip);
-    // Rows of what is no SELECT always describe themselves.
+    // Rows of a statement other than SELECT always carry their metadata.
     let outcome = rows(client.ask(execute("keyspace", Some(known), true)).await);
     assert!(!outcome.page.skip && outcome.page.new_metadata_id.is_none());
 
@@ -409,12 +409,12 @@ async fn too_much_in_flight() {
         ..config()
     };
     let server = Server::start(config, mock.clone()).await.unwrap();
-    // Told so, if it asked to be.
+    // A client that has requested THROW_ON_OVERLOAD receives OVERLOADED.
     let mut client = Client::connect(server.address(), V4, None, &[("THROW_ON_OVERLOAD", "1")]).await;
     for stream in 0..20 {
         client.send(stream, query("held 1")).await;
     }
-    // Its answer comes behind those that refuse.
+    // The response to this request follows all refusals.
     client.send(20, Request::Options(Options)).await;
     let mut refused = 0;
     loop {
@@ -431,7 +431,7 @@ async fn too_much_in_flight() {
     for _ in refused..20 {
         assert_eq!(client.receive().await.unwrap().1.response, void());
     }
-    // Held back otherwise: all are answered.
+    // Requests of another client wait instead, and all are answered.
     let mut client = Client::connect(server.address(), V4, None, &[]).await;
     for stream in 0..20 {
         client.send(stream, query("sleep 20")).await;
@@ -455,7 +455,7 @@ async fn the_nodes_bytes_are_shared() {
     first.send(1, query("held 1")).await;
     first.send(2, query("void")).await;
     mock.begins(1).await;
-    // One of each connection may always run.
+    // One request of each connection may always run.
     assert_eq!(second.ask(query("void")).await, void());
     assert_eq!(
         mock.begun.load(Ordering::Relaxed),
@@ -511,7 +511,7 @@ async fn silent_connections_are_closed() {
     })
     .await;
     let mut idle = Client::connect(server.address(), V4, None, &[]).await;
-    // One that waits for an answer is not idle.
+    // A connection that waits for a response is not idle.
     assert_eq!(idle.ask(query("sleep 1000")).await, void());
     assert!(idle.receive().await.is_none());
 }
@@ -529,7 +529,7 @@ async fn a_lost_clients_requests_run_to_their_end() {
     mock.ends(2).await;
 }
 
-/// A server, a client of which request 1 runs until the gate is at 1, and a client without requests.
+/// Returns a server and two clients. Request 1 of the first client runs until the gate is at 1. The second client has no requests.
 async fn with_a_busy_and_an_idle_client() -> (Server, Mock, Client, Client) {
     let (server, mock) = server().await;
     let mut busy = Client::connect(server.address(), V5, None, &[]).await;
@@ -539,7 +539,7 @@ async fn with_a_busy_and_an_idle_client() -> (Server, Mock, Client, Client) {
     (server, mock, busy, idle)
 }
 
-/// Waits for the end of a server.
+/// Waits until a server has stopped.
 async fn stops(stopping: tokio::task::JoinHandle<()>) {
     tokio::time::timeout(LIMIT, stopping)
         .await
@@ -603,7 +603,7 @@ async fn a_client_that_is_never_quiet_is_served_and_then_its_connection_ends() {
         let Some((_, answer)) = client.receive().await else {
             break;
         };
-        // It goes on even when it is turned away.
+        // The client continues even when its requests are refused.
         served += u32::from(answer.response == void());
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -640,7 +640,7 @@ async fn clients_that_stay_too_long_are_turned_away() {
 async fn a_client_that_does_not_read_is_not_read() {
     let (server, mock) = server().await;
     let mut client = Client::connect(server.address(), V4, None, &[]).await;
-    // 400 MB of answers if all were begun.
+    // The responses would take 400 MB if all requests began.
     for stream in 0..400 {
         let bytes = client.encode(stream, query("rows 1000"));
         if tokio::time::timeout(Duration::from_millis(50), client.socket.write_all(&bytes))

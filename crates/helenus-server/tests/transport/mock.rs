@@ -23,13 +23,13 @@ use crate::LIMIT;
 #[derive(Clone)]
 pub struct Mock {
     pub changes: broadcast::Sender<SchemaChange>,
-    /// Statements that have begun.
+    /// Number of statements that have begun.
     pub begun: Arc<AtomicUsize>,
-    /// Statements that have ended.
+    /// Number of statements that have ended.
     pub ended: Arc<AtomicUsize>,
-    /// `held N` and `spin N` end once this is N or more.
+    /// Statements `held N` and `spin N` end once this is N or more.
     pub gate: Arc<watch::Sender<u64>>,
-    /// Columns of `rows`.
+    /// Number of columns in the result of `rows`.
     pub columns: Arc<AtomicUsize>,
     pub traces: Arc<Mutex<Vec<Trace>>>,
 }
@@ -81,12 +81,12 @@ async fn reaches(counter: &AtomicUsize, count: usize) {
 }
 
 impl Mock {
-    /// Waits until that many statements have begun.
+    /// Waits until `count` statements have begun.
     pub async fn begins(&self, count: usize) {
         reaches(&self.begun, count).await;
     }
 
-    /// Waits until that many statements have ended.
+    /// Waits until `count` statements have ended.
     pub async fn ends(&self, count: usize) {
         reaches(&self.ended, count).await;
     }

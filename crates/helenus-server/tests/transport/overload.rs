@@ -1,4 +1,4 @@
-//! More requests than can be run.
+//! More requests than the server can run.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::client::{Client, query};
 use crate::mock::Mock;
 use crate::{V4, config, void};
 
-/// A server that runs 32 requests at a time for each connection.
+/// Returns a server that runs 32 requests at a time for each connection.
 async fn small_server() -> (Server, Mock) {
     let overload = OverloadConfig {
         wait_target: Some(Duration::from_millis(50)),
@@ -40,7 +40,7 @@ async fn what_has_waited_for_too_long_is_refused_until_the_queue_is_short() {
         client.send(stream, query("held 1")).await;
     }
     mock.begins(32).await;
-    // All that have been read wait for too long.
+    // All requests that have been read wait for too long.
     tokio::time::sleep(Duration::from_millis(200)).await;
     mock.gate.send_replace(1);
     let (mut done, mut refused) = (0usize, 0);
@@ -53,7 +53,7 @@ async fn what_has_waited_for_too_long_is_refused_until_the_queue_is_short() {
             }
         }
     }
-    // At least those that had begun before the queue grew old.
+    // At least the requests that began before the queue was too old have run.
     assert!(refused > 2000 && done >= 32, "{done} done, {refused} refused");
     assert_eq!(
         mock.begun.load(Ordering::Relaxed),

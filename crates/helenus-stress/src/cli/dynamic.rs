@@ -1,12 +1,12 @@
-//! `--workload.NAME=VALUE` (or `-w.NAME=VALUE`) and `--field.TABLE.COLUMN=GENERATOR`: flags whose names the workload gives.
+//! `--workload.NAME=VALUE` (or `-w.NAME=VALUE`) and `--field.TABLE.COLUMN=GENERATOR`: flags whose names depend on the workload.
 //!
-//! They are turned into flags that the parser of the command line knows, before it sees them.
+//! They are replaced by fixed flags before the parser sees the command line.
 
 use std::ffi::OsString;
 
-/// What the parser knows instead; its value is `NAME=VALUE`.
+/// The fixed flag for a workload's parameter. Its value is `NAME=VALUE`.
 pub const WORKLOAD_FLAG: &str = "--workload-parameter";
-/// Likewise, for `TABLE.COLUMN=GENERATOR`.
+/// The fixed flag for a column's generator. Its value is `TABLE.COLUMN=GENERATOR`.
 pub const FIELD_FLAG: &str = "--field-generator";
 
 const PREFIXES: [(&str, &str); 3] = [
@@ -15,7 +15,7 @@ const PREFIXES: [(&str, &str); 3] = [
     ("--field.", FIELD_FLAG),
 ];
 
-/// Rewrites the dynamic flags of a command line; a value may also be the next word.
+/// Replaces the dynamic flags of a command line by fixed ones. The value of a flag may also be the next word.
 pub fn rewrite(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut rewritten = Vec::new();
     let mut arguments = arguments.into_iter();
@@ -41,7 +41,7 @@ fn dynamic(argument: &str) -> Option<(&'static str, &str)> {
         .find_map(|(prefix, flag)| Some((*flag, argument.strip_prefix(prefix)?)))
 }
 
-/// The two halves of `NAME=VALUE`, without the quotes that a shell may have left around the value.
+/// Splits `NAME=VALUE`, and removes quotes that a shell may have left around the value.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {

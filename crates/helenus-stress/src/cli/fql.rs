@@ -1,4 +1,4 @@
-//! Arguments of the commands for full query logs. Names and meanings are those of Cassandra's fqltool where it has them.
+//! Arguments of the commands for full query logs. Names and meanings are the same as in Cassandra's fqltool.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,11 +25,11 @@ pub struct FqlArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum FqlCommand {
-    /// Print the entries of full query logs as text, in the order in which they are there
+    /// Print the entries of full query logs as text, in the order of the log
     Dump(DumpArgs),
     /// Run the statements of full query logs on other servers, in the order in which they began
     Replay(ReplayArgs),
-    /// Compare the results that `replay` has kept of several servers
+    /// Compare the results that `replay` kept of several servers
     Compare(CompareResultsArgs),
 }
 
@@ -51,26 +51,26 @@ pub struct ReplayArgs {
     /// A server to run the statements on; may be repeated
     #[arg(long, value_name = "HOST[:PORT]", required = true)]
     pub target: Vec<String>,
-    /// Only statements that ran with this keyspace in use, or with none
+    /// Only statements whose current keyspace was this one or none
     #[arg(long)]
     pub keyspace: Option<String>,
-    /// Run statements that change the schema too; they are left out otherwise
+    /// Also run statements that change the schema [default: they are left out]
     #[arg(long)]
     pub replay_ddl_statements: bool,
-    /// Keep the results of each target in a folder of its own in this one
+    /// Keep the results of each target in its own subfolder of this folder
     #[arg(long, value_name = "FOLDER")]
     pub results: Option<PathBuf>,
-    /// Keep the statements that are run, for `compare`
+    /// Keep the replayed statements in this folder, for `compare`
     #[arg(long, value_name = "FOLDER", requires = "results")]
     pub store_queries: Option<PathBuf>,
-    /// Keep to the times of the log, so many times faster; 1 for its own pace [default: one statement after the other]
+    /// Replay at this multiple of the log's speed; 1 for the original speed [default: one statement after the other]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub speed: Option<f64>,
     #[command(flatten)]
     pub login: TargetArgs,
 }
 
-/// How to speak to the targets.
+/// Credentials, encryption and timeout of the targets.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Connection")]
 pub struct TargetArgs {
@@ -78,23 +78,23 @@ pub struct TargetArgs {
     pub username: String,
     #[arg(long, short = 'P', default_value = "cassandra", hide_default_value = true)]
     pub password: String,
-    /// Encrypt, and check who the server is
+    /// Encrypt the connection, and verify the server's certificate
     #[arg(long, alias = "ssl")]
     pub tls: bool,
-    /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
+    /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub tls_authority: Option<PathBuf>,
-    /// How long to wait for an answer
+    /// Maximum time to wait for an answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = numbers::duration)]
     pub timeout: Duration,
 }
 
 #[derive(Args, Debug)]
 pub struct CompareResultsArgs {
-    /// Folders that `replay --results` has written, one for each target
+    /// Folders that `replay --results` wrote, one for each target
     #[arg(value_name = "RESULTS", required = true, num_args = 2..)]
     pub results: Vec<PathBuf>,
-    /// The folder that `replay --store-queries` has written
+    /// The folder that `replay --store-queries` wrote
     #[arg(long, value_name = "FOLDER")]
     pub queries: PathBuf,
 }

@@ -49,41 +49,41 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// The workloads
+    /// List the workloads
     List,
-    /// A workload's tables, operations, parameters and fields, and what was published of it
+    /// Show a workload's tables, operations, parameters, fields and published figures
     Info {
         #[arg(value_name = "WORKLOAD")]
         workload: String,
     },
-    /// The generators that can fill a column
+    /// List the generators for columns
     Fields,
     /// Write every key of a workload exactly once
     #[command(after_help = EXAMPLES)]
     Populate(LoadArgs),
-    /// Put a server under a workload's load
+    /// Run a workload's load on a server
     #[command(after_help = EXAMPLES)]
     Run(LoadArgs),
     /// Read back every key that `populate` wrote, and check it
     #[command(after_help = EXAMPLES)]
     Verify(LoadArgs),
-    /// Reproduce a published experiment at a scale, and print what was published beside what was measured
+    /// Reproduce a published experiment at a scale, and print the published figures beside the measured ones
     Repro(ReproArgs),
-    /// Put two servers under the same load in alternating rounds, and say where they differ by more than noise
+    /// Run the same load on two servers in alternating rounds, and report differences larger than noise
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// Make one page for the browser from the folders of one run, several, or a comparison
+    /// Make one page for the browser from the folders of runs, or of a comparison
     Report(ReportArgs),
     /// Print the full query logs of nodes, replay them on other servers, and compare the results
     Fql(fql::FqlArgs),
 }
 
-/// Reads a command line, the program's name first; ends the process with a message when it can't.
+/// Parses a command line, whose first word is the program's name. Ends the process with a message if it is invalid.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Cli {
     Cli::parse_from(dynamic::rewrite(arguments))
 }
 
-/// The arguments of `run` alone.
+/// A parser for the arguments of `run`.
 #[derive(Parser)]
 #[command(name = "run")]
 struct RunLine {
@@ -91,7 +91,7 @@ struct RunLine {
     load: LoadArgs,
 }
 
-/// Reads the arguments of `run`; the word itself may come first.
+/// Parses the arguments of `run`. The first word may be `run`.
 pub fn run_arguments(words: impl IntoIterator<Item = OsString>) -> Result<LoadArgs, clap::Error> {
     let mut words = dynamic::rewrite(words);
     if words.first().is_none_or(|first| first != "run") {

@@ -1,4 +1,4 @@
-//! Flags of the commands that send load. Names and meanings are tlp-stress's where it has them.
+//! Flags of the commands that send load. Names and meanings are the same as in tlp-stress.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::dynamic;
 use crate::data::keys::Picking;
 use crate::numbers;
 
-/// Everything that `populate`, `run` and `verify` take.
+/// Arguments of `populate`, `run` and `verify`.
 #[derive(clap::Args, Serialize, Clone, Debug)]
 pub struct LoadArgs {
     /// The workload, by its name or an alias (see `list`)
@@ -34,11 +34,11 @@ pub struct LoadArgs {
     pub server: ServerArgs,
 }
 
-/// Where the server is and how to speak to it.
+/// Addresses of the server, and the options of its connections.
 #[derive(clap::Args, Serialize, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectArgs {
-    /// Contact points, with commas between them; each may carry a port
+    /// Contact points, separated by commas; each may have a port
     #[arg(
         long,
         value_name = "HOST[:PORT],…",
@@ -54,10 +54,10 @@ pub struct ConnectArgs {
     #[arg(long, short = 'P', default_value = "cassandra", hide_default_value = true)]
     #[serde(skip)]
     pub password: String,
-    /// Encrypt, and check who the server is
+    /// Encrypt the connections, and verify the server's certificate
     #[arg(long, alias = "ssl")]
     pub tls: bool,
-    /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
+    /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub tls_authority: Option<PathBuf>,
     /// Consistency of reads and writes
@@ -80,17 +80,17 @@ pub struct ConnectArgs {
     /// Compress frames
     #[arg(long, value_name = "KIND")]
     pub frame_compression: Option<FrameCompression>,
-    /// Rows a page
+    /// Rows per page
     #[arg(long, value_name = "ROWS", default_value_t = 5000)]
     pub paging: i32,
-    /// How long to wait for an answer before it counts as an error
+    /// Maximum time to wait for an answer before it counts as an error
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = numbers::duration)]
     #[serde(serialize_with = "seconds")]
     pub timeout: Duration,
 }
 
 impl ConnectArgs {
-    /// `host:port` of each contact point.
+    /// Returns each contact point as `host:port`.
     pub fn addresses(&self) -> Vec<String> {
         let with_port = |host: &String| match host.rsplit_once(':') {
             Some((name, port))
@@ -111,10 +111,10 @@ impl ConnectArgs {
 pub struct SchemaArgs {
     #[arg(long, default_value = "helenus_stress", value_parser = keyspace_name)]
     pub keyspace: String,
-    /// Replication of the keyspace: a number of copies, or CQL's map [default: as many as nodes, 3 at most]
+    /// Replication of the keyspace: a number of replicas, or CQL's map [default: the number of nodes, at most 3]
     #[arg(long, value_name = "OPTIONS")]
     pub replication: Option<String>,
-    /// Compaction of each table: CQL's map, or stcs, lcs, twcs with tlp-stress's short forms
+    /// Compaction of each table: CQL's map, or a short form of tlp-stress (stcs, lcs, twcs)
     #[arg(long, value_name = "OPTIONS")]
     pub compaction: Option<String>,
     /// Compression of each table: CQL's map
@@ -132,52 +132,52 @@ pub struct SchemaArgs {
     /// Drop the keyspace before starting
     #[arg(long)]
     pub drop: bool,
-    /// Neither keyspace nor tables are made: they are there
+    /// Create neither keyspace nor tables, because they exist
     #[arg(long)]
     pub no_schema: bool,
-    /// A statement to run once the tables are there; may be given several times
+    /// A statement to run after the tables are created; may be given several times
     #[arg(long, value_name = "CQL")]
     pub cql: Vec<String>,
 }
 
-/// How much, how fast, over which keys.
+/// Size and rate of the load, and the choice of its keys.
 #[derive(clap::Args, Serialize, Clone, Debug)]
 #[command(next_help_heading = "Load")]
 pub struct RateArgs {
-    /// Threads. A thread is a stream of requests with keys of its own, not one of the operating system's
+    /// Threads. A thread is a stream of requests with its own keys, not a thread of the operating system
     #[arg(long, short, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub threads: u32,
-    /// Requests in flight a thread
+    /// Requests in flight per thread
     #[arg(long, short, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub concurrency: u32,
-    /// Operations a thread [default: 1M, unless -d is given]
+    /// Operations per thread [default: 1M, unless -d is given]
     #[arg(long, short = 'n', short_alias = 'i', value_name = "N", value_parser = numbers::count, conflicts_with = "duration")]
     pub iterations: Option<u64>,
-    /// How long to run: seconds, or 30m, 1d 3h
+    /// Duration of the run: seconds, or 30m, 1d 3h
     #[arg(long, short, value_name = "TIME", value_parser = numbers::duration)]
     #[serde(serialize_with = "optional_seconds")]
     pub duration: Option<Duration>,
-    /// Time before that, under the same load but not counted
+    /// Time of warm-up before the run, under the same load but not counted
     #[arg(long, value_name = "TIME", value_parser = numbers::duration)]
     #[serde(serialize_with = "optional_seconds")]
     pub warmup: Option<Duration>,
-    /// Operations a second of all threads together: an open loop, in which a request's response time counts from when it
-    /// was due. Without it (or with 0) the loop is closed: a thread sends when an answer has come
+    /// Operations per second of all threads together. The loop is open: a request's response time counts from when it was due. Without a
+    /// rate (or with 0) the loop is closed: a thread sends a request when another was answered
     #[arg(long, value_name = "N", default_value = "0", value_parser = numbers::rate)]
     pub rate: f64,
-    /// Keys a thread [default: the workload's]
+    /// Keys per thread [default: the workload's]
     #[arg(long, short, value_name = "N", value_parser = numbers::count)]
     pub partitions: Option<u64>,
-    /// The part of reads, 0 to 1 [default: the workload's]
+    /// Share of reads, 0 to 1 [default: the workload's]
     #[arg(long, short, visible_alias = "reads", alias = "read-rate", value_name = "PART", value_parser = numbers::ratio)]
     pub readrate: Option<f64>,
     /// Only this operation of the workload; may be given several times
     #[arg(long, value_name = "OPERATION")]
     pub only: Vec<String>,
-    /// The part of deletions, 0 to 1 [default: the workload's]
+    /// Share of deletions, 0 to 1 [default: the workload's]
     #[arg(long, visible_alias = "deletes", value_name = "PART", value_parser = numbers::ratio)]
     pub deleterate: Option<f64>,
-    /// How keys are chosen
+    /// Distribution of the keys
     #[arg(
         long,
         visible_alias = "pg",
@@ -186,20 +186,20 @@ pub struct RateArgs {
         ignore_case = true
     )]
     pub partitiongenerator: Picking,
-    /// First part of each key; give each of several loaders its own
+    /// First part of each key; must differ between several loaders
     #[arg(long, default_value = "001")]
     pub id: String,
-    /// Write so many keys a thread before starting, each once (`all`: as many as -p says)
+    /// Write this number of keys per thread before starting, each once (`all`: as many as -p)
     #[arg(long, value_name = "N", value_parser = populate_count)]
     #[serde(serialize_with = "populate_text")]
     pub populate: Option<u64>,
-    /// Of `populate` and `verify`: only these of the keys, FROM..TO, numbered through all threads
+    /// Only these keys, FROM..TO, numbered over all threads (for `populate` and `verify`)
     #[arg(long, value_name = "FROM..TO", value_parser = numbers::range)]
     pub range: Option<(u64, Option<u64>)>,
     /// A parameter of the workload, as --workload.NAME=VALUE (see `info`)
     #[arg(long, value_name = "NAME=VALUE", value_parser = dynamic::pair, hide = true)]
     pub workload_parameter: Vec<(String, String)>,
-    /// What fills a column, as --field.TABLE.COLUMN=GENERATOR (see `info` and `fields`)
+    /// The generator of a column, as --field.TABLE.COLUMN=GENERATOR (see `info` and `fields`)
     #[arg(long, value_name = "FIELD=GENERATOR", value_parser = dynamic::pair, hide = true)]
     pub field_generator: Vec<(String, String)>,
     /// Seed of the random choices
@@ -210,73 +210,73 @@ pub struct RateArgs {
     pub ignored: IgnoredArgs,
 }
 
-/// `--populate all` means every key.
+/// Value of `--populate all`, which means every key.
 pub const POPULATE_ALL: u64 = u64::MAX;
 
-/// Where results go.
+/// Destinations of results.
 #[derive(clap::Args, Serialize, Clone, Debug)]
 #[command(next_help_heading = "Results")]
 pub struct OutputArgs {
     /// Folder of the result [default: stress-results/WORKLOAD-TIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What the endpoint is called in tables and plots [default: server and version]
+    /// Name of the endpoint in tables and plots [default: server and version]
     #[arg(long, value_name = "NAME")]
     pub label: Option<String>,
-    /// Also write the intervals to this file (the result's folder has them in any case)
+    /// Write the intervals to this file too (they are always in the result's folder)
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     pub csv: Option<String>,
-    /// Also write the latency distributions as text, to PREFIX-OPERATION.txt
+    /// Write the latency distributions as text too, to PREFIX-OPERATION.txt
     #[arg(long, value_name = "PREFIX")]
     pub hdr: Option<String>,
-    /// No progress, only the final table
+    /// Show no progress, only the final table
     #[arg(long, short)]
     #[serde(skip)]
     pub quiet: bool,
 }
 
-/// What to watch of the server.
+/// Figures of the server that are recorded.
 #[derive(clap::Args, Serialize, Clone, Debug, Default)]
 #[command(next_help_heading = "Server")]
 pub struct ServerArgs {
-    /// The server's process on this machine: its CPU time and memory are recorded. Several with commas between them
+    /// The server's processes on this machine, separated by commas: their CPU time and memory are recorded
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
     pub server_pid: Vec<u32>,
-    /// A page of metrics in the text format of Prometheus to read each second
+    /// A page of metrics in Prometheus' text format, which is read every second
     #[arg(long, value_name = "URL")]
     pub metrics: Option<String>,
-    /// A metric of that page to record, its series added up; may be given several times [default: a choice of Helenus's]
+    /// A metric of that page to record, as the sum of its series; may be given several times [default: a choice of Helenus's]
     #[arg(long, value_name = "NAME")]
     pub gauge: Vec<String>,
 }
 
-/// What `compare` takes.
+/// Arguments of `compare`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct CompareArgs {
-    /// Contact points of the one
+    /// Contact points of side A
     #[arg(long, value_name = "HOST[:PORT],…")]
     pub a: String,
-    /// Contact points of the other
+    /// Contact points of side B
     #[arg(long, value_name = "HOST[:PORT],…")]
     pub b: String,
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
-    /// What they are called in tables and plots [default: their contact points]
+    /// Name of a side in tables and plots [default: its contact points]
     #[arg(long, value_name = "NAME")]
     pub label_a: Option<String>,
     #[arg(long, value_name = "NAME")]
     pub label_b: Option<String>,
-    /// Their processes on this machine: CPU time and memory are recorded
+    /// A side's processes on this machine: their CPU time and memory are recorded
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
     pub pid_a: Vec<u32>,
     #[arg(long, value_name = "PID,…", value_delimiter = ',')]
     pub pid_b: Vec<u32>,
-    /// Their pages of metrics
+    /// A side's page of metrics
     #[arg(long, value_name = "URL")]
     pub metrics_a: Option<String>,
     #[arg(long, value_name = "URL")]
     pub metrics_b: Option<String>,
-    /// More arguments of `run` for the one side, in one word: two settings of one server compare as well as two servers
+    /// More arguments of `run` for side A, in one word; this can compare two settings on one server
     #[arg(
         long,
         value_name = "ARGUMENTS",
@@ -291,28 +291,28 @@ pub struct CompareArgs {
         allow_hyphen_values = true
     )]
     pub args_b: String,
-    /// Stop the processes of the one (SIGSTOP) while the other is measured
+    /// Stop the processes of one side (SIGSTOP) while the other is measured
     #[arg(long)]
     pub pause: bool,
     /// Folder of the results [default: stress-results/compare-TIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// The arguments of `run`, without host
+    /// The arguments of `run`, without the host
     #[arg(last = true, required = true, value_name = "RUN ARGUMENTS")]
     pub run: Vec<OsString>,
 }
 
-/// What `repro` takes.
+/// Arguments of `repro`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ReproArgs {
     /// The experiment: many-tables (A), dense-kv (B), batch-mutate (C), user-quorum (D), tombstones (E), overload (F) or
     /// table-count (G)
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Its size, 1 being that of the report
+    /// Scale of the experiment; 1 is the size in the report
     #[arg(long, value_name = "F", default_value_t = 0.01, value_parser = scale)]
     pub scale: f64,
-    /// How long each of its steps takes, where it has no end of its own [default: by the scale]
+    /// Duration of each step that has no end of its own [default: by the scale]
     #[arg(long, short, value_name = "TIME", value_parser = numbers::duration)]
     pub duration: Option<Duration>,
     #[command(flatten)]
@@ -325,7 +325,7 @@ pub struct ReproArgs {
     pub server: ServerArgs,
 }
 
-/// Flags of tlp-stress that have no meaning here. They are taken, so that its command lines run.
+/// Flags of tlp-stress without a meaning here. They are accepted, so that its command lines work.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct IgnoredArgs {
     #[arg(long, visible_alias = "co", hide = true)]
@@ -341,7 +341,7 @@ pub struct IgnoredArgs {
 }
 
 impl IgnoredArgs {
-    /// Those that were given.
+    /// Returns the ignored flags that were given.
     pub fn given(&self) -> Vec<&'static str> {
         [
             ("--coordinatoronly", self.coordinatoronly),
@@ -410,7 +410,7 @@ impl From<SerialLevel> for SerialConsistency {
     }
 }
 
-/// How frames may be compressed.
+/// Compressions of frames.
 #[derive(clap::ValueEnum, Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum FrameCompression {

@@ -1,4 +1,4 @@
-//! Command lines that must be understood.
+//! Tests of command lines that must be accepted.
 
 use std::time::Duration;
 

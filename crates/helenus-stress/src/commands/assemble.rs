@@ -1,4 +1,4 @@
-//! A load's result, made from its summary.
+//! Makes a load's result from its summary.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -14,21 +14,21 @@ use crate::load::{Job, Load};
 use crate::results::run::FORMAT;
 use crate::results::{LatencySummary, LoadModel, OperationResult, Pacing, RunKind, RunResult, ServerFigure};
 
-/// The part of its rate that an open loop may miss.
+/// Fraction of its rate that an open loop may miss.
 const RATE_TOLERANCE: f64 = 0.01;
 
 /// A finished load and its figures.
 pub struct Measured<'a> {
     pub kind: RunKind,
-    /// When measuring began.
+    /// Time when measuring began.
     pub started_at: SystemTime,
     pub load: &'a Load,
     pub summary: &'a LoadSummary,
-    /// Kinds of operations.
+    /// Names of the kinds of operations.
     pub names: &'a [&'static str],
 }
 
-/// Remarks on the command line and on the preparation of the load.
+/// Returns remarks on the command line.
 pub fn preface(session: &Session<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let ignored = session.args.load.ignored.given();
@@ -38,7 +38,7 @@ pub fn preface(session: &Session<'_>) -> Vec<String> {
     notes
 }
 
-/// Remarks on how the load went.
+/// Returns remarks on the course of the load.
 pub fn remarks(measured: &Measured<'_>) -> Vec<String> {
     let (load, kind) = (measured.load, measured.kind);
     let mut notes = Vec::new();
@@ -68,7 +68,7 @@ pub fn remarks(measured: &Measured<'_>) -> Vec<String> {
     notes
 }
 
-/// Puts a run's result together.
+/// Assembles the result of a run.
 pub fn result(session: &Session<'_>, measured: &Measured<'_>, notes: Vec<String>) -> RunResult {
     let (args, load, summary) = (session.args, measured.load, measured.summary);
     let duration_s = summary.duration.as_secs_f64();
@@ -222,12 +222,12 @@ fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// Whether all went well.
+/// Returns the worst problem of a run, as its exit status.
 pub fn exit_status(result: &RunResult, load: &Load) -> Ended {
     let mut ended = Ended::Well;
     let failed = match result.kind {
         RunKind::Run => result.error_count() > 0,
-        // Failed operations were retried here.
+        // Failed operations are retried by these commands, so only the final failures count.
         RunKind::Populate | RunKind::Verify => load.given_up.load(Ordering::Relaxed) > 0,
     };
     if failed {

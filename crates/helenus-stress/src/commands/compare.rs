@@ -1,4 +1,4 @@
-//! `compare`: two servers under the same load in alternating rounds.
+//! `compare`: runs the same load on two servers in alternating rounds.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::results::comparison::Side;
 use crate::results::directory::REPORT_FILE;
 use crate::results::{Comparison, Round, RunKind, RunResult, table, write_comparison};
 
-/// The least number of rounds in which a difference can be distinguished from noise.
+/// Minimum number of rounds in which a difference can be distinguished from noise.
 const ROUNDS_TO_TELL: u32 = 5;
 
 /// Runs the rounds, and prints and writes the comparison.
@@ -89,7 +89,7 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-/// One run of one side, in a keyspace of its own, which is gone afterwards.
+/// Runs one round of one side, in its own keyspace, which is dropped afterwards.
 fn one(
     runtime: &Runtime,
     args: &CompareArgs,
@@ -122,7 +122,7 @@ fn one(
     Ok(run)
 }
 
-/// Processes that are stopped until this is dropped.
+/// Processes that are stopped. Dropping this resumes them.
 struct Paused(Vec<Pid>);
 
 impl Paused {

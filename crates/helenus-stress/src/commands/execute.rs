@@ -1,4 +1,4 @@
-//! Runs a load from beginning to end.
+//! Runs a load from start to end.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,13 +30,13 @@ pub struct Run {
     pub result: RunResult,
     pub directory: PathBuf,
     pub ended: Ended,
-    /// Somebody ended it early.
+    /// True if the user ended the load early.
     pub interrupted: bool,
     /// The first and the last page of the server's metrics.
     pub pages: Option<(Page, Page)>,
 }
 
-/// Runs the load that the session's command line asks for. `complete` may add to the result before it is written.
+/// Runs the load of the session's command line. `complete` may add to the result before it is written.
 pub fn execute(session: &Session<'_>, kind: RunKind, complete: impl FnOnce(&mut Run)) -> Result<Run> {
     let args = session.args;
     let mut notes = assemble::preface(session);
@@ -83,12 +83,12 @@ pub fn execute(session: &Session<'_>, kind: RunKind, complete: impl FnOnce(&mut 
     Ok(run)
 }
 
-/// `run --populate`: writes the keys, and fails if it can't.
+/// Writes the keys for `run --populate`. Fails if one cannot be written.
 fn populate_first(session: &Session<'_>) -> Result<String> {
     let plan = Plan::new(session, RunKind::Populate, Duration::ZERO)?;
     let (load, summary) = drive_and_watch(session, plan, None)?;
     if load.stop.is_cancelled() {
-        bail!("interrupted while populating");
+        bail!("interrupted before all keys were written: run it again");
     }
     if let Some((key, why)) = load.bad_keys.lock().first() {
         bail!("key {key} could not be written: {why}");
@@ -100,7 +100,7 @@ fn populate_first(session: &Session<'_>) -> Result<String> {
     ))
 }
 
-/// Runs a plan beside the threads that pace and watch it.
+/// Runs a plan, with threads that pace and watch it.
 fn drive_and_watch(
     session: &Session<'_>,
     plan: Plan,
@@ -133,7 +133,7 @@ fn drive_and_watch(
         session
             .runtime
             .block_on(drive(load.clone(), recorders, seeds(args), picker));
-        // The pacing of an unlimited schedule must learn that everything is done.
+        // The pacing of an unlimited schedule does not end by itself.
         load.stop.end();
         let _ = over.send(());
         let _ = pacing.join();
@@ -145,7 +145,7 @@ fn drive_and_watch(
     Ok((load.clone(), summary?))
 }
 
-/// The processes and metrics that the command line names; fails when they can't be read.
+/// Returns the processes and metrics of the command line. Fails if they cannot be read.
 fn monitor_targets(args: &LoadArgs) -> Result<MonitorTargets> {
     let pids = args.server.server_pid.clone();
     if !pids.is_empty() && process::usage(&pids).is_none() {
@@ -166,7 +166,7 @@ async fn cancel_when_interrupted(load: Arc<Load>) {
     if tokio::signal::ctrl_c().await.is_ok() {
         load.stop.cancel();
     }
-    // A second time means it.
+    // A second Ctrl-C ends the process at once.
     if tokio::signal::ctrl_c().await.is_ok() {
         std::process::exit(130);
     }

@@ -1,4 +1,4 @@
-//! `fql`: full query logs.
+//! `fql`: commands for full query logs.
 
 use anyhow::Result;
 

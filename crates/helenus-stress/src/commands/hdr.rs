@@ -1,4 +1,4 @@
-//! `--hdr PREFIX`: latency distributions as text, in the form that HdrHistogram's plotters read.
+//! `--hdr PREFIX`: writes latency distributions as text, in the format of HdrHistogram's plotters.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ pub fn write(prefix: &str, operation: &str, histogram: &LatencyHistogram) -> Res
     fs::write(&path, distribution(histogram)?).with_context(|| format!("can't write {path}"))
 }
 
-/// Percentiles, in milliseconds.
+/// Returns the percentiles in milliseconds, one per line.
 fn distribution(histogram: &LatencyHistogram) -> Result<String> {
     let mut text = format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",

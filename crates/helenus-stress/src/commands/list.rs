@@ -1,4 +1,4 @@
-//! `list`, `info` and `fields`: descriptions of the workloads, without a server.
+//! `list`, `info` and `fields`: describe the workloads, without a server.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::data::fields::GENERATORS;
 use crate::operation::Class;
 use crate::workloads::{self, Info, Setup};
 
-/// Prints every workload in a line.
+/// Prints each workload on a line.
 pub fn list() -> Result<Ended> {
     let mut out = std::io::stdout().lock();
     for info in workloads::ALL {
@@ -24,7 +24,7 @@ pub fn list() -> Result<Ended> {
     Ok(Ended::Well)
 }
 
-/// Prints the generators of columns.
+/// Prints the generators for columns.
 pub fn fields() -> Result<Ended> {
     let mut out = std::io::stdout().lock();
     for (call, about) in GENERATORS {
@@ -38,14 +38,14 @@ pub fn fields() -> Result<Ended> {
     Ok(Ended::Well)
 }
 
-/// Prints all that is known of a workload.
+/// Prints the description of a workload.
 pub fn info(name: &str) -> Result<Ended> {
     let text = describe(workloads::find(name)?)?;
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Ended::Well)
 }
 
-/// The text of `info`.
+/// Returns the text of `info`.
 pub fn describe(info: &'static Info) -> Result<String> {
     let setup = Setup::new(info, &Defaults::parse_from([""]).load)?;
     let mut text = format!("{}: {}\n", info.name, info.about);
@@ -98,7 +98,7 @@ fn section<T>(head: &str, items: &[T], line: impl Fn(&T) -> String) -> String {
     format!("\n{head}\n{lines}")
 }
 
-/// Settings as they are without a command line.
+/// The settings of an empty command line.
 #[derive(Parser)]
 struct Defaults {
     #[command(flatten)]

@@ -22,19 +22,19 @@ use crate::report;
 use crate::results::RunKind;
 use session::Session;
 
-/// The end of a command, by the worst problem that occurred. The numbers are the process's exit status.
+/// The end of a command, by its worst problem. The numbers are the exit status of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
     Well = 0,
     /// Operations failed.
     WithErrors = 3,
-    /// An open loop that did not keep its rate.
+    /// An open loop missed its rate.
     RateMissed = 4,
-    /// Values that are missing or corrupt.
+    /// Values were missing or corrupt.
     Unverified = 5,
 }
 
-/// Runs a command; the exit status.
+/// Runs a command. Returns the exit status.
 pub fn run(command: Command) -> ExitCode {
     let ended = match command {
         Command::List => list::list(),

@@ -1,4 +1,4 @@
-//! From a command line to threads, their pace and their work.
+//! Plans a load: turns a command line into threads, their pace and their work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::monitor::progress::End;
 use crate::results::RunKind;
 use crate::workloads::{Info, Setup};
 
-/// Operations a thread, where neither these nor a time are given.
+/// Operations per thread, if neither a number nor a time is given.
 const DEFAULT_ITERATIONS: u64 = 1_000_000;
 
 /// The plan of a load.
@@ -22,14 +22,14 @@ pub struct Plan {
     pub pools: Vec<Pool>,
     pub stop: Stop,
     pub measure_from: Instant,
-    /// Kinds of operations.
+    /// Names of the kinds of operations.
     pub names: Vec<&'static str>,
     pub end: End,
     pub title: &'static str,
 }
 
 impl Plan {
-    /// The plan of the session's command line; `warmup` is not measured.
+    /// Returns the plan of the session's command line. `warmup` is the time before measuring begins.
     pub fn new(session: &Session<'_>, kind: RunKind, warmup: Duration) -> Result<Self> {
         let start = Instant::now();
         match kind {
@@ -101,7 +101,7 @@ impl Plan {
         }
         let (threads, in_flight) = (load.threads, load.concurrency);
         let keys = Arc::new(Keys::new(from..to, slots(threads, in_flight) as u64));
-        // Keys are repeated when they fail, so a limit on operations would end it too early.
+        // Failed keys are retried, so a limit on operations would end the load too early.
         let pace = pace(start, load.rate, None);
         let (name, job) = match kind {
             RunKind::Verify => ("verify", Job::Verify { keys, numbering }),
@@ -123,7 +123,7 @@ impl Plan {
     }
 }
 
-/// Threads, requests in flight of each, and their work.
+/// Returns the pools of threads: number of threads, requests in flight per thread, and operations.
 pub fn mixes(info: &Info, setup: &Setup, load: &RateArgs) -> Result<Vec<(u32, u32, Mix)>> {
     if let Some(pools) = info.pools {
         return pools(setup)?

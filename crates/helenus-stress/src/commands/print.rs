@@ -1,4 +1,4 @@
-//! The final table of a run.
+//! Prints the final table of a run.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! A workload prepared on a server: connected, tables made, statements prepared.
+//! A workload that is ready on a server: connected, with its tables created and statements prepared.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,21 +32,21 @@ pub struct PreparedWorkload {
     workload: Arc<dyn Workload>,
 }
 
-/// How long each step of the preparation took.
+/// Durations of the steps of the preparation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SetupTimes {
-    /// To make all tables, and how many statements that were.
+    /// Time to create all tables, and the number of statements.
     pub create: Duration,
     pub created: usize,
     pub prepare: Duration,
-    /// To connect as an application does, which reads the whole schema. Only where there is more than one table.
+    /// Time to connect like an application, which reads the whole schema. `None` if only one table or none was created.
     pub connect_with_schema: Option<Duration>,
-    /// By how much the server's memory grew meanwhile. Likewise.
+    /// Growth of the server's memory during the preparation. `None` like the field before, or if the processes are unknown.
     pub memory_bytes: Option<u64>,
 }
 
 impl<'a> Session<'a> {
-    /// Connects and prepares the workload. Tables are made unless there is nothing to be written to them.
+    /// Connects and prepares the workload. Creates its tables, unless `kind` is `Verify` or the command line forbids it.
     pub fn open(runtime: &'a Runtime, args: &'a LoadArgs, kind: RunKind) -> Result<Self> {
         runtime.block_on(Self::open_on(runtime, args, kind))
     }
@@ -85,7 +85,8 @@ impl<'a> Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Reuses the workload that another session has prepared, with other arguments for the load. The workload and its keys are the same.
+    /// Returns a session with the workload of an earlier session, and other arguments of the load. The workload and its keys must be the
+    /// same.
     pub fn over(prepared: PreparedWorkload, runtime: &'a Runtime, args: &'a LoadArgs) -> Self {
         let PreparedWorkload {
             info,
@@ -104,7 +105,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Leaves the prepared workload to another session.
+    /// Returns the prepared workload for another session.
     pub fn into_prepared(self) -> PreparedWorkload {
         PreparedWorkload {
             info: self.info,
@@ -116,7 +117,7 @@ impl<'a> Session<'a> {
 }
 
 impl Session<'_> {
-    /// Takes everything away that was made.
+    /// Drops the keyspace with all its tables.
     pub async fn drop_keyspace(&self) -> Result<()> {
         run(
             &self.db,
@@ -126,7 +127,7 @@ impl Session<'_> {
     }
 }
 
-/// Makes keyspace and tables, and enters the keyspace; returns how many statements that took.
+/// Creates the keyspace and its tables, and uses the keyspace. Returns the number of statements for tables.
 async fn make_schema(db: &Db, args: &LoadArgs, kind: RunKind, statements: &[String]) -> Result<usize> {
     let keyspace = &args.schema.keyspace;
     let make = kind != RunKind::Verify && !args.schema.no_schema;

@@ -1,4 +1,4 @@
-//! Generators of column values: `--field.TABLE.COLUMN=random(100,200)`, and the others that tlp-stress has.
+//! Generators of column values: `--field.TABLE.COLUMN=random(100,200)`, and the other generators of tlp-stress.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use super::words::{CITIES, FIRST_NAMES, LAST_NAMES, WORDS};
 /// A generator of a column's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
-    /// From `min` to `max` random letters or bytes, the end excluded.
+    /// From `min` to `max` random letters or bytes. The end is exclusive.
     Random {
         min: usize,
         max: usize,
     },
-    /// From `min` to `max` words, the end excluded.
+    /// From `min` to `max` words. The end is exclusive.
     Book {
         min: usize,
         max: usize,
     },
-    /// A whole number on a bell curve between both.
+    /// An integer between `min` and `max`, with a normal distribution.
     Gaussian {
         min: usize,
         max: usize,
@@ -31,7 +31,7 @@ pub enum Generator {
     UsCities,
 }
 
-/// Each generator's call and what it makes, for `helenus-stress fields`.
+/// Calls of the generators with their descriptions, for `helenus-stress fields`.
 pub const GENERATORS: [(&str, &str); 6] = [
     (
         "random(min,max)",
@@ -48,7 +48,7 @@ pub const GENERATORS: [(&str, &str); 6] = [
 ];
 
 impl Generator {
-    /// Reads a call like `random(100,200)`; a single bound means a fixed size.
+    /// Parses a call such as `random(100,200)`. A single bound means a fixed size.
     pub fn parse(text: &str) -> Result<Self, String> {
         let bad = || {
             let known: Vec<&str> = GENERATORS.iter().map(|(call, _)| *call).collect();
@@ -81,7 +81,7 @@ impl Generator {
         }
     }
 
-    /// Fills `out` with a value for `id`: header and checksum, then this generator's content.
+    /// Fills `out` with a value for `id`: header and checksum, then the generator's content.
     pub fn fill(
         self,
         out: &mut Vec<u8>,

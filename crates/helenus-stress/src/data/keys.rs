@@ -1,7 +1,7 @@
-//! Which keys there are, and which one is next.
+//! The keys of a run, and the choice of the next one.
 //!
-//! A key is a number among all keys of a run; its text is tlp-stress's, `ID.THREAD.NUMBER`. Each thread has `partitions` keys of
-//! its own, so that a run's keys are the numbers from 0 to `threads * partitions`.
+//! A key is a number among all keys of a run. Its text has tlp-stress's format, `ID.THREAD.NUMBER`. Each thread has `partitions` keys of
+//! its own, so a run's keys are the numbers from 0 to `threads * partitions`.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,17 @@ pub struct KeySpace {
     /// The first part of each key's text.
     pub id: String,
     pub threads: u64,
-    /// Keys a thread; at least 1.
+    /// Keys per thread, at least 1.
     pub partitions: u64,
 }
 
 impl KeySpace {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn total(&self) -> u64 {
         self.threads.saturating_mul(self.partitions)
     }
 
-    /// Writes the key's text into `out`, which is emptied first.
+    /// Replaces the content of `out` by the key's text.
     pub fn text(&self, key: u64, out: &mut String) {
         out.clear();
         let (thread, number) = (key / self.partitions, key % self.partitions);
@@ -33,19 +33,19 @@ impl KeySpace {
     }
 }
 
-/// How the next key of a thread is chosen.
+/// Choice of a thread's next key.
 #[derive(clap::ValueEnum, serde::Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Picking {
-    /// Each as likely as any other
+    /// All keys are equally likely
     Random,
-    /// A bell curve around the middle key: a standard deviation is an eighth of all
+    /// A normal distribution around the middle key; the standard deviation is an eighth of the number of keys
     Normal,
-    /// One after the other, and round again
+    /// In order, beginning again after the last key
     Sequence,
 }
 
-/// Chooses the keys of one thread.
+/// Chooser of the keys of one thread.
 #[derive(Debug)]
 pub struct KeyPicker {
     picking: Picking,
@@ -55,7 +55,7 @@ pub struct KeyPicker {
 }
 
 impl KeyPicker {
-    /// Chooses among `count` keys (at least 1) from `first` on.
+    /// Creates a picker of `count` keys (at least 1), the first of which is `first`.
     pub fn new(picking: Picking, first: u64, count: u64) -> Self {
         let count = count.max(1);
         Self {
@@ -66,7 +66,7 @@ impl KeyPicker {
         }
     }
 
-    /// The next key.
+    /// Returns the next key.
     pub fn pick(&self, rng: &mut impl Rng) -> u64 {
         let number = match self.picking {
             Picking::Random => rng.random_range(0..self.count),
@@ -87,7 +87,7 @@ impl KeyPicker {
     }
 }
 
-/// A number of the standard normal distribution (Box and Muller).
+/// Returns a random number with the standard normal distribution (Box-Muller).
 pub fn standard_normal(rng: &mut impl Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()

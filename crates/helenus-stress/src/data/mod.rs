@@ -1,4 +1,4 @@
-//! Keys, and values that can be checked when they are read.
+//! Keys, and values that can be verified when they are read.
 
 pub mod fields;
 pub mod keys;

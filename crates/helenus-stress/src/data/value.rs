@@ -1,12 +1,14 @@
-//! Values that can be checked: each carries a mark of its key, a version and a checksum.
+//! Values that can be verified: each has a mark of its key, a version and a checksum.
 //!
-//! A value begins with 16 bytes, big-endian: CRC-32 of the key and part, version (8), CRC-32 of the version, key, part and what
-//! follows; then comes the payload. In text each of those bytes is two letters from `a` to `p`. So a value that was torn, mixed up with that of
-//! another key, or changed in any bit is found by whoever reads it, without a record of what was written.
+//! A value begins with a header of 16 bytes, big-endian: a mark (4), a version (8) and a checksum (4). The payload follows. The mark is the
+//! CRC-32 of the key and part. The checksum is the CRC-32 of the version, key, part and payload. In text each byte of the header is two
+//! letters from `a` to `p`.
+//!
+//! A reader detects values that are torn, belong to another key, or have changed in any bit. No record of the writes is needed.
 
 use rand::RngCore;
 
-/// How a value's bytes are written.
+/// Encoding of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueFormat {
     /// Letters only.
@@ -15,11 +17,11 @@ pub enum ValueFormat {
     Blob,
 }
 
-/// Where a value belongs: a key, and one of several values under it.
+/// Identity of a value: its key, and its number among the key's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueId<'a> {
     pub key: &'a [u8],
-    /// 0 where a key has one value.
+    /// 0 if the key has one value.
     pub part: u64,
 }
 
@@ -39,7 +41,7 @@ impl ValueId<'_> {
 const HEADER: usize = 16;
 
 impl ValueFormat {
-    /// Bytes that come before the payload; no value is shorter.
+    /// Returns the number of bytes before the payload, which is the minimum length of a value.
     pub fn header_len(self) -> usize {
         match self {
             ValueFormat::Text => 2 * HEADER,
@@ -48,18 +50,18 @@ impl ValueFormat {
     }
 }
 
-/// Why a value is not what was written under its key.
+/// Reason why a value is not one that was written under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corruption {
-    /// Too short to hold its header, or not letters.
+    /// The value is too short for its header, or its header is not letters.
     Malformed,
-    /// Whole, or so it seems, but written elsewhere.
+    /// The value has the mark of another key.
     OtherKey,
-    /// The checksum does not fit.
+    /// The checksum does not match.
     Checksum,
 }
 
-/// Writes a value of `len` bytes (at least the header's) into `out`, which is emptied first. `payload` appends that many bytes.
+/// Replaces the content of `out` by a value of `len` bytes, at least those of the header. `payload` appends the given number of bytes.
 pub fn write(
     out: &mut Vec<u8>,
     format: ValueFormat,
@@ -83,7 +85,7 @@ pub fn write(
     }
 }
 
-/// Checks a value that was read at `id`; returns its version.
+/// Verifies a value that was read at `id`. Returns its version.
 pub fn check(format: ValueFormat, id: ValueId<'_>, value: &[u8]) -> Result<u64, Corruption> {
     let (head, payload) = value
         .split_at_checked(format.header_len())
@@ -135,7 +137,7 @@ pub fn random_letters(out: &mut Vec<u8>, len: usize, rng: &mut impl RngCore) {
     }
 }
 
-/// Appends `len` random bytes, which don't compress.
+/// Appends `len` random bytes, which are incompressible.
 pub fn random_bytes(out: &mut Vec<u8>, len: usize, rng: &mut impl RngCore) {
     let start = out.len();
     out.resize(start + len, 0);

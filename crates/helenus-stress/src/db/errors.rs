@@ -1,4 +1,4 @@
-//! Errors of operations, by the protocol's code and name.
+//! Errors of operations, with the protocol's codes and names.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,15 @@ use scylla::errors::{DbError, ExecutionError, PagerExecutionError, RequestAttemp
 /// A failed operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpError {
-    /// The protocol's code; none for errors of the client.
+    /// The protocol's code. `None` for errors of the client.
     pub code: Option<u32>,
-    /// The protocol's name (`OVERLOADED`), or ours (`client timeout`).
+    /// The protocol's name (`OVERLOADED`), or a name for errors of the client (`client timeout`).
     pub name: Cow<'static, str>,
     pub message: String,
 }
 
 impl OpError {
-    /// An error of this side.
+    /// Returns an error of the client.
     pub fn client(name: &'static str, message: impl ToString) -> Self {
         Self {
             code: None,
@@ -24,7 +24,7 @@ impl OpError {
         }
     }
 
-    /// A response that can't be decoded as the expected rows.
+    /// Returns the error of a response that does not contain the expected rows.
     pub fn unreadable(error: impl ToString) -> Self {
         Self::client("unreadable answer", error)
     }
@@ -100,7 +100,7 @@ fn code_and_name(error: &DbError) -> (Option<u32>, Cow<'static, str>) {
         DbError::Other(0x1600) => (0x1600, "CDC_WRITE_FAILURE"),
         DbError::Other(0x1700) => (0x1700, "CAS_WRITE_UNKNOWN"),
         DbError::Other(code) => return (Some(*code as u32), format!("0x{code:04X}").into()),
-        // ScyllaDB's own, under a code that each connection agrees on; and those of a later driver.
+        // The code of ScyllaDB's own error differs between connections. Errors of later drivers end here too.
         _ => return (None, "RATE_LIMIT".into()),
     };
     (Some(code), name.into())

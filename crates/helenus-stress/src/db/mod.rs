@@ -1,4 +1,4 @@
-//! The database under load: a session of the driver without retries and speculation.
+//! The database under load: a session of the driver without retries and speculative execution.
 
 pub mod errors;
 pub mod schema;
@@ -35,13 +35,13 @@ const DRIVER: &str = "scylla (Rust) 1.9";
 pub struct Db {
     session: Session,
     page_size: i32,
-    /// Nodes of the cluster.
+    /// Number of nodes of the cluster.
     pub nodes: usize,
     pub endpoint: Endpoint,
 }
 
 impl Db {
-    /// Connects. Of the schema only what routing needs is read, and only of `keyspace`.
+    /// Connects. Reads only the part of the schema that routing needs, and only for `keyspace`.
     pub async fn connect(args: &ConnectArgs, keyspace: &str) -> Result<Self> {
         let addresses = args.addresses();
         let session = builder(args, &addresses, profile(args))?
@@ -53,7 +53,7 @@ impl Db {
         let state = session.get_cluster_state();
         let nodes = state.get_nodes_info();
         if let [node] = nodes {
-            // There is nothing to choose: spare each request the choosing.
+            // With a single node, load balancing would only cost time.
             let only = SingleTargetLoadBalancingPolicy::new(NodeIdentifier::HostId(node.host_id), None);
             session
                 .get_default_execution_profile_handle()
@@ -77,7 +77,7 @@ impl Db {
         Ok(db)
     }
 
-    /// Tells the driver of tables that were made since it connected.
+    /// Has the driver read tables that were created since it connected.
     pub async fn refresh(&self) -> Result<()> {
         Ok(self.session.refresh_metadata().await?)
     }
@@ -89,12 +89,12 @@ impl Db {
         Ok(result.into_rows_result()?.single_row::<(String, String)>()?)
     }
 
-    /// Runs a statement that is not worth preparing.
+    /// Runs a statement without preparing it.
     pub async fn query(&self, cql: &str) -> Result<QueryResult, OpError> {
         Ok(self.session.query_unpaged(cql, ()).await?)
     }
 
-    /// Makes `keyspace` that of all statements from now on.
+    /// Uses `keyspace` for all later statements.
     pub async fn use_keyspace(&self, keyspace: &str) -> Result<()> {
         self.session
             .use_keyspace(keyspace, false)
@@ -115,7 +115,7 @@ impl Db {
         Ok(prepared)
     }
 
-    /// Runs a prepared statement; a result comes as one page.
+    /// Runs a prepared statement. The result is a single page.
     pub async fn execute(
         &self,
         statement: &PreparedStatement,
@@ -144,7 +144,7 @@ impl Db {
     }
 }
 
-/// Connects as an application's driver does, the whole schema read, and leaves again.
+/// Connects like an application's driver, which reads the whole schema, and disconnects.
 pub async fn connect_with_schema(args: &ConnectArgs) -> Result<()> {
     builder(args, &args.addresses(), profile(args))?.build().await?;
     Ok(())

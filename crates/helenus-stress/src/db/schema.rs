@@ -2,7 +2,7 @@
 
 use crate::cli::options::SchemaArgs;
 
-/// The CREATE KEYSPACE of a run. Without a choice, there are as many copies as nodes, three at most.
+/// Returns the CREATE KEYSPACE of a run. By default there are as many replicas as nodes, at most three.
 pub fn create_keyspace(args: &SchemaArgs, nodes: usize) -> String {
     let simple = |factor: usize| format!("{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}");
     let replication = match args.replication.as_deref().map(str::trim) {
@@ -18,7 +18,7 @@ pub fn create_keyspace(args: &SchemaArgs, nodes: usize) -> String {
     )
 }
 
-/// Adds the command line's table options to a CREATE TABLE; any other statement stays as it is.
+/// Adds the command line's table options to a CREATE TABLE. Returns other statements unchanged.
 pub fn with_options(statement: &str, args: &SchemaArgs) -> String {
     let upper = statement.trim_start().to_ascii_uppercase();
     let options = table_options(args);
@@ -54,12 +54,12 @@ fn table_options(args: &SchemaArgs) -> Vec<String> {
     options
 }
 
-/// CQL's map of options; tlp-stress lets double quotes stand for single ones, which are hard to type in a shell.
+/// Returns CQL's map of options. Double quotes become single ones, as in tlp-stress, because single quotes are hard to type in a shell.
 fn single_quoted(text: &str) -> String {
     text.trim().replace('"', "'")
 }
 
-/// tlp-stress's shorthand: `stcs[,MIN,MAX]`, `lcs[,SSTABLE_MB[,FANOUT]]`, `twcs[,SIZE,UNIT]`; anything else is CQL.
+/// Expands tlp-stress's short forms `stcs[,MIN,MAX]`, `lcs[,SSTABLE_MB[,FANOUT]]` and `twcs[,SIZE,UNIT]`. All else is CQL.
 fn expand_compaction(text: &str) -> String {
     let mut words = text.split(',').map(str::trim);
     let (class, names): (_, &[&str]) = match words.next() {

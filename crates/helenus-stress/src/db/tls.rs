@@ -1,4 +1,4 @@
-//! TLS to the server.
+//! TLS between the load generator and the server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// How to encrypt for a server whose certificate hangs on those of a file, or of the system.
+/// Returns the TLS configuration. The server's certificate must be signed by an authority of the file, or of the system if there is none.
 pub fn client_config(authority: Option<&Path>) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     match authority {

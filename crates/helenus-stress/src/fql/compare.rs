@@ -1,4 +1,4 @@
-//! Compares the results that several targets have given.
+//! Compares the results of several targets.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use super::replay::shown;
 use super::results::ResultsReader;
 use crate::cli::fql::CompareResultsArgs;
 
-/// Prints the queries whose results differ, and what they are; gives their number.
+/// Prints the queries whose results differ, with the difference. Returns their number.
 ///
 /// # Errors
-/// Results or queries can't be read, or there are fewer results than queries.
+/// Fails if results or queries cannot be read, or there are fewer results than queries.
 pub fn compare(args: &CompareResultsArgs) -> Result<u64> {
     let mut queries = LogReader::open(&args.queries)?;
     let open = |folder: &PathBuf| ResultsReader::open(folder);
@@ -34,14 +34,14 @@ pub fn compare(args: &CompareResultsArgs) -> Result<u64> {
     Ok(mismatches)
 }
 
-/// What differs from the first result, in fqltool's words; nothing if all are equal.
+/// Returns the first difference from the first result, in fqltool's words. `None` if all are equal.
 fn difference(results: &[Value]) -> Option<String> {
     let (first, others) = results.split_first()?;
     let differing = |(place, other)| difference_of_two(first, other, place + 1);
     others.iter().enumerate().find_map(differing)
 }
 
-/// Queries that have failed at both are equal.
+/// Returns the difference between two results. Two errors are equal.
 fn difference_of_two(first: &Value, other: &Value, place: usize) -> Option<String> {
     match (first.get("error"), other.get("error")) {
         (Some(_), Some(_)) => return None,

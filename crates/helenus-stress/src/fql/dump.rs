@@ -1,4 +1,4 @@
-//! Entries as text, in the form of `fqltool dump`.
+//! Entries as text, in the format of `fqltool dump`.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
@@ -13,13 +13,13 @@ use super::hex::push_value;
 use super::reader::LogReader;
 use crate::cli::fql::DumpArgs;
 
-/// How often a log is looked at that is followed.
+/// Interval at which a followed log is read again.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Prints the entries of logs, one log after the other.
 ///
 /// # Errors
-/// A log can't be read, or stdout can't be written.
+/// Fails if a log cannot be read or stdout cannot be written.
 pub fn dump(args: &DumpArgs) -> Result<()> {
     let mut readers = args
         .logs
@@ -31,7 +31,7 @@ pub fn dump(args: &DumpArgs) -> Result<()> {
         for reader in &mut readers {
             while let Some((entry, _)) = reader.next()? {
                 match out.write_all(text(&entry).as_bytes()) {
-                    // Whoever reads has seen enough.
+                    // A broken pipe is not an error: the reader of the output has ended.
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
                     written => written?,
                 }
@@ -46,14 +46,14 @@ pub fn dump(args: &DumpArgs) -> Result<()> {
     }
 }
 
-/// An entry, with an empty line behind it.
+/// Returns an entry, followed by an empty line.
 pub fn text(entry: &Entry) -> String {
     let mut out = String::new();
     let kind = match entry.statements {
         Statements::Single(_) => "single-query",
         Statements::Batch(..) => "batch",
     };
-    // Writing to a text can't fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "Type: {kind}");
     let _ = writeln!(out, "Query start time: {}", entry.start_ms);
     let _ = writeln!(out, "Protocol version: {}", entry.protocol_version.number());
@@ -84,7 +84,7 @@ fn name(kind: BatchKind) -> &'static str {
     }
 }
 
-/// The separator comes behind every value but the first, as fqltool has it.
+/// Appends a statement with its values. A separator follows every value but the first, as in fqltool.
 fn push_statement(out: &mut String, text: &str, values: &[BoundValue]) {
     let _ = writeln!(out, "Query: {text}");
     out.push_str("Values: \n");

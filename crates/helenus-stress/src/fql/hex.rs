@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 const WIDTH: usize = 16;
-/// Bytes of a value that are shown.
+/// Maximum bytes of a value that are shown.
 const SHOWN_MAX: usize = 1024;
 
-/// Appends a value. Rows that are as the one before are shown as dots.
+/// Appends a value. Rows that are equal to the one before are shown as dots.
 pub fn push_value(out: &mut String, value: &[u8]) {
     let shown = value.get(..SHOWN_MAX).unwrap_or(value);
     let rows = shown.len().div_ceil(WIDTH);
@@ -30,7 +30,7 @@ pub fn push_value(out: &mut String, value: &[u8]) {
 }
 
 fn push_row(out: &mut String, offset: usize, row: &[u8]) {
-    // Writing to a text can't fail.
+    // Writing to a string cannot fail.
     let _ = write!(out, "{offset:08x}");
     for place in 0..WIDTH {
         if place == WIDTH / 2 {

@@ -1,7 +1,7 @@
-//! Full query logs of Helenus: shown, replayed on other servers, and the results of those compared, as Cassandra's fqltool does.
+//! Full query logs of Helenus: prints them, replays them on other servers, and compares the results, like Cassandra's fqltool.
 //!
-//! [`reader`] reads a log and [`ordered`] brings the entries of several into the order of time; [`target`] is a connection to a server, and
-//! [`results`] what it has answered.
+//! [`reader`] reads a log and [`ordered`] merges the entries of several by time. [`target`] is a connection to a server, and [`results`]
+//! has its answers.
 
 mod compare;
 mod dump;

@@ -9,26 +9,28 @@ use helenus_cql::query_log::Entry;
 
 use super::reader::LogReader;
 
-/// Entries that are read ahead of each log: they are there in the order in which requests ended.
+/// Number of entries to read ahead of each log. A log has its entries in the order in which requests ended.
 const AHEAD_MAX: usize = 1000;
-/// Bytes that are read ahead of each log, beyond one entry.
+/// Bytes to read ahead of each log, unless one entry is larger.
 const AHEAD_BYTES_MAX: usize = 64 << 20;
 
-/// The entries of several logs, in the order of time.
+/// The entries of several logs, ordered by the start of their requests.
 pub struct OrderedEntries(Vec<ReadAhead>);
 
 /// The next entries of a log.
 struct ReadAhead {
     reader: LogReader,
-    /// By the time of the request, and then in the order of the log.
+    /// Entries and their sizes, by the start of the request and then by their order in the log.
     entries: BTreeMap<(i64, u64), (Entry, usize)>,
     bytes: usize,
     count: u64,
 }
 
 impl OrderedEntries {
+    /// Opens several logs.
+    ///
     /// # Errors
-    /// A log can't be read.
+    /// Fails if a log cannot be read.
     pub fn open(logs: &[PathBuf]) -> Result<OrderedEntries> {
         let open = |path: &PathBuf| {
             Ok(ReadAhead {
@@ -41,10 +43,10 @@ impl OrderedEntries {
         Ok(OrderedEntries(logs.iter().map(open).collect::<Result<_>>()?))
     }
 
-    /// The next entry.
+    /// Returns the next entry. `None` at the end of all logs.
     ///
     /// # Errors
-    /// A log can't be read.
+    /// Fails if a log cannot be read.
     pub fn next(&mut self) -> Result<Option<Entry>> {
         for log in &mut self.0 {
             log.fill()?;
@@ -54,7 +56,7 @@ impl OrderedEntries {
         Ok(with_entries.max_by_key(first).and_then(ReadAhead::pop))
     }
 
-    /// Says which logs end within an entry.
+    /// Warns of logs that end within an entry.
     pub fn warn_of_rests(&self) {
         self.0.iter().for_each(|log| log.reader.warn_of_rest());
     }

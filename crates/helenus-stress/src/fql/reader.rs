@@ -22,13 +22,15 @@ struct Segment {
     path: PathBuf,
     file: File,
     buffer: BytesMut,
-    /// The header is behind us.
+    /// True if the header has been read.
     has_begun: bool,
 }
 
 impl LogReader {
+    /// Opens a log.
+    ///
     /// # Errors
-    /// There is nothing of that name.
+    /// Fails if the path does not exist.
     pub fn open(path: &Path) -> Result<LogReader> {
         path.metadata()
             .with_context(|| format!("can't read {}", path.display()))?;
@@ -39,11 +41,11 @@ impl LogReader {
         })
     }
 
-    /// The next entry and the bytes that it took; none at the end, behind which more may be written. What can't be read is left out, and said
-    /// so on stderr.
+    /// Returns the next entry and its size in bytes. `None` at the end of the log, which may still grow. Entries that cannot be read are
+    /// skipped with a warning on stderr.
     ///
     /// # Errors
-    /// A file can't be read.
+    /// Fails if a file cannot be read.
     pub fn next(&mut self) -> Result<Option<(Entry, usize)>> {
         loop {
             let Some(segment) = &mut self.segment else {
@@ -64,7 +66,7 @@ impl LogReader {
                     let Some(next) = self.next_segment()? else {
                         return Ok(None);
                     };
-                    // The node may have written more before it began the next one.
+                    // The node may have written more to this segment before it began the next one.
                     if let Some(segment) = &mut self.segment
                         && segment.fill()?
                     {
@@ -82,14 +84,14 @@ impl LogReader {
         }
     }
 
-    /// Says that the log ends within a record, if it does.
+    /// Warns if the log ends within an entry.
     pub fn warn_of_rest(&self) {
         if let Some(segment) = self.segment.as_ref().filter(|segment| !segment.buffer.is_empty()) {
             segment.warn("it ends within an entry, which is left out");
         }
     }
 
-    /// The segment behind the last one, if it is there.
+    /// Returns the segment after the last one. `None` if there is none yet.
     fn next_segment(&self) -> Result<Option<Segment>> {
         let mut paths = match self.path.is_dir() {
             true => segment_paths(&self.path)?,
@@ -106,7 +108,7 @@ impl LogReader {
                         has_begun: false,
                     }));
                 }
-                // The node has deleted it meanwhile.
+                // The node deleted this segment after the folder was listed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
             }
@@ -116,7 +118,7 @@ impl LogReader {
 }
 
 impl Segment {
-    /// The next record, if it is in the buffer.
+    /// Returns the next record. `None` if it is not complete in the buffer.
     fn take(&mut self) -> Result<Option<Bytes>, helenus_cql::query_log::UnreadableRecord> {
         if !self.has_begun {
             self.has_begun = take_header(&mut self.buffer)?;
@@ -127,7 +129,7 @@ impl Segment {
         }
     }
 
-    /// Reads more; false at the end of the file.
+    /// Reads more bytes. Returns false at the end of the file.
     fn fill(&mut self) -> Result<bool> {
         let start = self.buffer.len();
         self.buffer.resize(start + CHUNK_BYTES, 0);
@@ -142,7 +144,7 @@ impl Segment {
     }
 }
 
-/// The segments of a folder, the oldest first.
+/// Returns the segments of a folder, the oldest first.
 fn segment_paths(folder: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = || format!("can't read {}", folder.display());
     let mut paths = Vec::new();

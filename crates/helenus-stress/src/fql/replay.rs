@@ -18,22 +18,22 @@ use super::results::ResultsWriter;
 use super::target::{Target, is_refusal};
 use crate::cli::fql::{ReplayArgs, TargetArgs};
 
-/// After so many queries a line says how far it is.
+/// Number of queries between two lines on the progress.
 const PRINT_EVERY: u64 = 5000;
-/// Failed queries that are shown.
+/// Maximum number of failed queries that are shown.
 const SHOWN_MAX: u64 = 100;
 
-/// What a replay has done.
+/// Counts of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     pub queries: u64,
-    /// Of another keyspace, or changes of the schema.
+    /// Queries left out because of their keyspace, or because they change the schema.
     pub left_out: u64,
-    /// Failures, of all targets together.
+    /// Failures on all targets together.
     pub failed: u64,
 }
 
-/// A target and what is kept of it.
+/// A target, and the file of its results.
 struct Replayer<'a> {
     address: &'a str,
     args: &'a TargetArgs,
@@ -41,10 +41,10 @@ struct Replayer<'a> {
     results: Option<ResultsWriter>,
 }
 
-/// Runs the statements of logs on all targets, one after the other.
+/// Runs the statements of logs on all targets, one statement after the other.
 ///
 /// # Errors
-/// A log can't be read, a target can't be reached, or results can't be written.
+/// Fails if a log cannot be read, a target cannot be reached, or results cannot be written.
 pub fn replay(args: &ReplayArgs) -> Result<Replayed> {
     let mut entries = OrderedEntries::open(&args.logs)?;
     let mut store = args.store_queries.as_deref().map(store).transpose()?;
@@ -85,7 +85,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Replayed> {
     Ok(replayed)
 }
 
-/// A segment for the statements that are run.
+/// Creates a segment for the replayed statements.
 fn store(folder: &Path) -> Result<BufWriter<File>> {
     let unwritable = || format!("can't write {}", folder.display());
     fs::create_dir_all(folder).with_context(unwritable)?;
@@ -95,7 +95,7 @@ fn store(folder: &Path) -> Result<BufWriter<File>> {
     Ok(store)
 }
 
-/// Sends an entry to all targets, and then waits for their answers. Gives the failures.
+/// Sends an entry to all targets, then waits for their answers. Returns the failures.
 fn run(replayers: &mut [Replayer<'_>], entry: &Entry) -> Result<Vec<String>> {
     let sent: Vec<Result<()>> = replayers.iter_mut().map(|one| one.send(entry)).collect();
     let mut failures = Vec::new();
@@ -135,7 +135,8 @@ impl<'a> Replayer<'a> {
         self.target.send(request(entry))
     }
 
-    /// The pages of the answer. Only the first is read if results are not kept: each page that the client read is an entry of its own.
+    /// Returns the pages of the answer. If results are not kept, only the first page is read, because later pages have their own entries in
+    /// the log.
     fn receive(&mut self, entry: &Entry) -> Result<Vec<Rows>> {
         let mut pages = Vec::new();
         loop {
@@ -160,7 +161,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// False for what is left out by the options.
+/// Returns false if the options leave out this entry.
 fn is_wanted(entry: &Entry, args: &ReplayArgs) -> bool {
     let used = entry.parameters.keyspace.as_ref().or(entry.keyspace.as_ref());
     let is_of_keyspace = args
@@ -202,7 +203,7 @@ fn changes_schema(entry: &Entry) -> bool {
     )
 }
 
-/// The request that the client sent, with the timestamp that it had and with texts in place of prepared statements.
+/// Returns the client's request with its original timestamp. Prepared statements are replaced by their texts.
 fn request(entry: &Entry) -> Request {
     let parameters = QueryParameters {
         skip_metadata: false,
@@ -228,7 +229,7 @@ fn request(entry: &Entry) -> Request {
     }
 }
 
-/// The statements of an entry on one line.
+/// Returns the statement of an entry on one line. Of a batch, the number of statements and the first one.
 pub(super) fn shown(entry: &Entry) -> String {
     match &entry.statements {
         Statements::Single(text) => text.replace('\n', " "),
@@ -243,11 +244,11 @@ pub(super) fn shown(entry: &Entry) -> String {
     }
 }
 
-/// Keeps to the times of the log.
+/// Pace of a replay, which follows the times of the log.
 struct Pace {
     began: Instant,
     speed: f64,
-    /// When the first request began.
+    /// Start of the first request, in milliseconds since 1970.
     first_ms: Option<i64>,
 }
 
@@ -267,7 +268,7 @@ impl Pace {
         }
     }
 
-    /// How long after the begin of the replay a request is due.
+    /// Returns the time after the start of the replay at which a request is due.
     fn due(&mut self, start_ms: i64) -> Duration {
         let first_ms = *self.first_ms.get_or_insert(start_ms);
         let since_ms = start_ms.saturating_sub(first_ms).max(0) as u64;

@@ -28,7 +28,7 @@ fn schema_changes_and_other_keyspaces_are_left_out() {
     insert.keyspace = Some("shop".to_owned());
     assert!(wanted(&insert, &[]) && wanted(&insert, &["--keyspace", "shop"]));
     assert!(!wanted(&insert, &["--keyspace", "other"]));
-    // The request's own keyspace counts before that of the connection.
+    // The keyspace of a request takes precedence over that of its connection.
     insert.parameters.keyspace = Some("other".to_owned());
     assert!(wanted(&insert, &["--keyspace", "other"]));
 }

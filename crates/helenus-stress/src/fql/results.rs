@@ -1,6 +1,6 @@
-//! Results that are kept: a file of lines, each of which is the result of a query as JSON.
+//! Results of a target: a file in which each line is the result of a query as JSON.
 //!
-//! `{"columns":[["keyspace","table","name","type"],…],"rows":[["hex or null",…],…]}`; a query that has failed has `"error"`.
+//! `{"columns":[["keyspace","table","name","type"],…],"rows":[["hex or null",…],…]}`; the result of a failed query has `"error"`.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Lines, Write};
@@ -13,12 +13,14 @@ use serde_json::{Value, json};
 
 const FILE: &str = "results.jsonl";
 
-/// Writes the results of a target.
+/// Writer of the results of a target.
 pub struct ResultsWriter(BufWriter<File>);
 
 impl ResultsWriter {
+    /// Creates the file of results.
+    ///
     /// # Errors
-    /// The folder can't be written.
+    /// Fails if the folder cannot be written.
     pub fn create(folder: &Path) -> Result<ResultsWriter> {
         let unwritable = || format!("can't write {}", folder.display());
         fs::create_dir_all(folder).with_context(unwritable)?;
@@ -26,10 +28,10 @@ impl ResultsWriter {
         Ok(ResultsWriter(BufWriter::new(file)))
     }
 
-    /// Writes the result of a query: all pages of its rows, or none if it has no rows.
+    /// Writes the result of a query. `pages` is empty if the result has no rows.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// Fails if the file cannot be written.
     pub fn write(&mut self, pages: &[Rows]) -> Result<()> {
         let columns: Vec<Value> = pages
             .first()
@@ -45,16 +47,18 @@ impl ResultsWriter {
         Ok(writeln!(self.0, "]}}")?)
     }
 
-    /// Writes that a query has failed.
+    /// Writes the error of a query.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// Fails if the file cannot be written.
     pub fn write_error(&mut self, error: &str) -> Result<()> {
         Ok(writeln!(self.0, "{}", json!({ "error": error }))?)
     }
 
+    /// Writes buffered results.
+    ///
     /// # Errors
-    /// The rest can't be written.
+    /// Fails if they cannot be written.
     pub fn finish(mut self) -> Result<()> {
         Ok(self.0.flush()?)
     }
@@ -68,22 +72,24 @@ fn hex(bytes: &Bytes) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads the results of a target.
+/// Reader of the results of a target.
 pub struct ResultsReader(Lines<BufReader<File>>);
 
 impl ResultsReader {
+    /// Opens the results in a folder.
+    ///
     /// # Errors
-    /// The folder has no results.
+    /// Fails if the folder has no results.
     pub fn open(folder: &Path) -> Result<ResultsReader> {
         let path = folder.join(FILE);
         let file = File::open(&path).with_context(|| format!("can't read {}", path.display()))?;
         Ok(ResultsReader(BufReader::new(file).lines()))
     }
 
-    /// The next result.
+    /// Returns the next result. `None` at the end.
     ///
     /// # Errors
-    /// It can't be read.
+    /// Fails if it cannot be read.
     pub fn next(&mut self) -> Result<Option<Value>> {
         let Some(line) = self.0.next() else {
             return Ok(None);

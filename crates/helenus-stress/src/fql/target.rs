@@ -1,4 +1,4 @@
-//! A server that statements are replayed on: one connection, one request at a time.
+//! A server on which statements are replayed: one connection, one request at a time.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -21,20 +21,20 @@ use crate::db::tls;
 
 const PORT: u16 = 9042;
 const READ_BYTES: usize = 64 << 10;
-/// The first version that a server is asked for, and the one if it refuses that.
+/// Protocol versions in the order in which they are tried.
 const VERSIONS: [ProtocolVersion; 2] = [ProtocolVersion::V5, ProtocolVersion::V4];
 
 trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
 
-/// A connection that has started up.
+/// A connection that is ready for requests.
 pub struct Target {
     stream: Box<dyn Stream>,
     version: ProtocolVersion,
     decoder: Decoder,
     encoder: OutputEncoder,
     input: BytesMut,
-    /// Set by USE, whoever said so.
+    /// Current keyspace. A USE of the log changes it too.
     keyspace: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Target {
     /// Connects to `HOST[:PORT]` and logs in.
     ///
     /// # Errors
-    /// The server can't be reached, or does not let one in.
+    /// Fails if the server cannot be reached or refuses the log-in.
     pub fn connect(address: &str, args: &TargetArgs) -> Result<Target> {
         let mut refusal = anyhow!("no version of the protocol is known to {address}");
         for version in VERSIONS {
@@ -98,10 +98,10 @@ impl Target {
         }
     }
 
-    /// Makes a keyspace that of the next requests.
+    /// Uses a keyspace for the next requests.
     ///
     /// # Errors
-    /// There is no such keyspace, or no connection.
+    /// Fails if there is no such keyspace, or the connection is lost.
     pub fn use_keyspace(&mut self, keyspace: &str) -> Result<()> {
         if self.keyspace.as_deref() == Some(keyspace) {
             return Ok(());
@@ -113,10 +113,10 @@ impl Target {
         .map(drop)
     }
 
-    /// Sends a request; [`Target::receive`] waits for its answer.
+    /// Sends a request. [`Target::receive`] waits for its answer.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Fails if the connection is lost.
     pub fn send(&mut self, request: Request) -> Result<()> {
         let mut envelope = BytesMut::new();
         self.encoder
@@ -127,10 +127,10 @@ impl Target {
         Ok(self.stream.flush()?)
     }
 
-    /// The answer to the request that was sent.
+    /// Waits for the answer to the request.
     ///
     /// # Errors
-    /// The server's error, as a [`CqlError`], or that of the connection.
+    /// Returns the server's error as a [`CqlError`], or the error of the connection.
     pub fn receive(&mut self) -> Result<Response> {
         let mut chunk = vec![0; READ_BYTES];
         loop {
@@ -157,12 +157,12 @@ impl Target {
     }
 }
 
-/// True if the server itself has refused a request, so that the connection is as good as before.
+/// Returns true if the server refused a request. The connection can still be used then.
 pub fn is_refusal(error: &anyhow::Error) -> bool {
     error.downcast_ref::<CqlError>().is_some()
 }
 
-/// Both parts of `HOST[:PORT]`; an address of IPv6 is in brackets if a port follows.
+/// Splits `HOST[:PORT]`. An IPv6 address is in brackets if a port follows.
 fn host_and_port(address: &str) -> (&str, u16) {
     let (host, port) = match address.rsplit_once(':') {
         Some((host, port)) if host.ends_with(']') || !host.contains(':') => (host, port.parse().ok()),

@@ -1,4 +1,4 @@
-//! Collects the figures of a running load every second: into the result's files, the progress, and the totals.
+//! Collects the figures of a running load every second, for the result's files, the progress and the totals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::results::{
 };
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The last interval may be longer by this.
+/// Time by which the last interval may be longer than the others.
 const SLACK: Duration = Duration::from_millis(200);
 
 /// Processes and metrics to monitor beside the load.
@@ -36,20 +36,20 @@ pub struct MonitorTargets {
 #[derive(Debug)]
 pub struct LoadSummary {
     pub totals: Stats,
-    /// From the start of measuring to the end of the last operation.
+    /// Time from the start of measuring to the end of the last operation.
     pub duration: Duration,
-    /// CPU time that the server's processes took meanwhile.
+    /// CPU time of the server's processes during the measurement.
     pub server_cpu: Option<Duration>,
-    /// CPU time that this process took meanwhile.
+    /// CPU time of this process during the measurement.
     pub client_cpu: Option<Duration>,
     pub server_rss_max: Option<u64>,
-    /// The server's memory when measuring began.
+    /// Bytes of the server's memory at the start of measuring.
     pub server_rss_start: Option<u64>,
     /// The first and the last page of metrics.
     pub pages: Option<(Page, Page)>,
 }
 
-/// Collects until `over` says that the load has ended. Blocks: runs on a thread of its own.
+/// Collects until `over` reports the end of the load. Blocks, so it needs a thread of its own.
 pub fn collect(
     load: &Load,
     recorders: &[Arc<Recorder>],
@@ -66,7 +66,7 @@ pub fn collect(
     collector.begin(targets);
     loop {
         if load.stop.deadline.is_some_and(|deadline| deadline < tick + SLACK) {
-            // The end is near: no interval of a few milliseconds.
+            // Near the deadline the interval is extended, so that no interval of a few milliseconds follows.
             tick += SLACK;
         }
         let wait = tick.saturating_duration_since(Instant::now());
@@ -97,10 +97,10 @@ struct Collector<'a> {
     interval: Stats,
     totals: Stats,
     spare: Stats,
-    /// All kinds of operations together, of the interval.
+    /// Latencies of all kinds of operations in the interval.
     together: LatencyHistogram,
     before: Instant,
-    /// Of the interval.
+    /// Length of the interval.
     length: Duration,
     usage_start: Option<Usage>,
     client_start: Option<Usage>,
@@ -143,7 +143,7 @@ impl<'a> Collector<'a> {
         self.rss_max = self.usage_start.map(|usage| usage.rss_bytes);
     }
 
-    /// Takes the recorders' figures as the next interval.
+    /// Takes the recorders' figures, and returns them as the next interval.
     fn collect(&mut self, page: Option<Page>) -> Interval {
         self.interval.clear();
         for recorder in self.recorders {
@@ -167,7 +167,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The operations that have occurred so far.
+    /// Returns the interval's figures of the operations that have occurred so far.
     fn operations(&self) -> std::collections::BTreeMap<String, IntervalOperation> {
         let met = self
             .totals
@@ -259,12 +259,12 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// How far the slowest pool is behind.
+/// Returns the lag of the slowest pool. `None` if all loops are closed.
 fn lag(load: &Load) -> Option<Duration> {
     load.schedules().map(Schedule::lag).max()
 }
 
-/// A thread that reads a page of metrics every second, so that a slow one delays nothing else.
+/// A thread that reads a page of metrics every second. A slow page does not delay the collection.
 struct Scraping {
     latest: Arc<Mutex<Option<Page>>>,
     over: Arc<AtomicBool>,
@@ -293,7 +293,7 @@ impl Scraping {
         self.latest.lock().clone()
     }
 
-    /// Ends the thread; returns the page as it is now.
+    /// Ends the thread. Returns the final page.
     fn stop(self) -> Option<Page> {
         self.over.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();

@@ -10,15 +10,15 @@ use rand::Rng;
 
 use crate::operation::{Class, Operation};
 
-/// Chooses operations at random, by their parts of all.
+/// Random choice of operations by their weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
-    /// For each operation, the parts of itself and all before it.
+    /// Sums of the weights of each operation and all operations before it.
     cumulative: Vec<f64>,
 }
 
 impl Mix {
-    /// The operations' own weights, unless the shares of reads and deletions are given.
+    /// Creates a mix with the operations' own weights. `reads` and `deletes` replace the shares of these classes.
     pub fn new(operations: &[Operation], reads: Option<f64>, deletes: Option<f64>) -> Result<Self> {
         let own = [Class::Read, Class::Write, Class::Delete].map(|class| class_weight(operations, class));
         let all: f64 = own.iter().sum();
@@ -41,7 +41,7 @@ impl Mix {
         Self::of_parts(operations, &parts)
     }
 
-    /// Only the operations of those names, in the proportions of their weights.
+    /// Creates a mix of only the named operations, in proportion to their weights.
     pub fn named(operations: &[Operation], names: &[String]) -> Result<Self> {
         for name in names {
             if !operations.iter().any(|operation| operation.name == name) {
@@ -63,7 +63,7 @@ impl Mix {
         Ok(Self::of_weights(operations.iter().map(weight)))
     }
 
-    /// Operations of one class only.
+    /// Creates a mix of the operations of one class.
     pub fn only(operations: &[Operation], class: Class) -> Result<Self> {
         Self::of_parts(operations, &[(class, 1.0)])
     }
@@ -105,7 +105,7 @@ impl Mix {
         Self { cumulative }
     }
 
-    /// The index of the next operation.
+    /// Returns the index of a randomly chosen operation.
     pub fn pick(&self, rng: &mut impl Rng) -> usize {
         let all = self.cumulative.last().copied().unwrap_or_default();
         let at = rng.random::<f64>() * all;
@@ -123,7 +123,7 @@ fn class_weight(operations: &[Operation], class: Class) -> f64 {
         .sum()
 }
 
-/// Deals a range of keys out in pieces, and knows up to where all of them are done.
+/// A range of keys that is divided into pieces. It records which of them are unfinished.
 #[derive(Debug)]
 pub struct Keys {
     range: Range<u64>,
@@ -133,7 +133,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Deals `range` out to a number of takers.
+    /// Divides `range` for a number of takers.
     pub fn new(range: Range<u64>, takers: u64) -> Self {
         let count = range.end.saturating_sub(range.start);
         let piece = (count / takers.max(1) / 8).clamp(1, 256);
@@ -146,7 +146,7 @@ impl Keys {
         }
     }
 
-    /// The next piece to be done.
+    /// Returns the next piece. `None` at the end of the range.
     pub fn take(&self) -> Option<Range<u64>> {
         let mut unfinished = self.unfinished.lock();
         let start = self.next.fetch_add(self.piece, Ordering::Relaxed);
@@ -157,19 +157,19 @@ impl Keys {
         Some(start..(start + self.piece).min(self.range.end))
     }
 
-    /// The piece that begins there is done.
+    /// Marks the piece that begins at `start` as finished.
     pub fn finish(&self, start: u64) {
         self.unfinished.lock().remove(&start);
     }
 
-    /// Every key before this one is done.
+    /// Returns the first key that may be unfinished. All keys before it are finished.
     pub fn done_to(&self) -> u64 {
         let unfinished = self.unfinished.lock();
         let next = self.next.load(Ordering::Relaxed).min(self.range.end);
         unfinished.first().copied().unwrap_or(next)
     }
 
-    /// All the keys.
+    /// Returns the whole range.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }

@@ -1,4 +1,4 @@
-//! A thread of a load: a stream of requests with keys of its own and a fixed number in flight.
+//! A thread of a load: a stream of requests with its own keys and a fixed number in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,14 +14,14 @@ pub struct LoadThread {
     /// Number of the thread, from 0.
     pub index: u64,
     pub keys: Arc<ThreadKeys>,
-    /// Counts its operations; a few threads share one.
+    /// Recorder of the thread's operations. A few threads share one.
     pub recorder: Arc<Recorder>,
-    /// Operations begun.
+    /// Number of operations begun.
     begun: AtomicU64,
 }
 
 impl LoadThread {
-    /// A thread that has begun no operation yet.
+    /// Returns a thread that has begun no operation yet.
     pub fn new(index: u64, keys: ThreadKeys, recorder: Arc<Recorder>) -> Self {
         Self {
             index,
@@ -31,20 +31,20 @@ impl LoadThread {
         }
     }
 
-    /// Begins an operation, unless `limit` of them were begun already.
+    /// Begins an operation. Returns false if `limit` operations were begun already.
     pub fn begin(&self, limit: u64) -> bool {
         self.begun.fetch_add(1, Ordering::Relaxed) < limit
     }
 }
 
-/// Figures that some threads add to and that are collected every second.
+/// Figures of a few threads, which are collected every second.
 #[derive(Debug)]
 pub struct Recorder {
     stats: Mutex<Stats>,
 }
 
 impl Recorder {
-    /// A recorder of that many kinds of operations.
+    /// Returns a recorder for this number of kinds of operations.
     pub fn new(kinds: usize) -> Self {
         Self {
             stats: Mutex::new(Stats::new(kinds)),
@@ -56,7 +56,7 @@ impl Recorder {
         add(&mut self.stats.lock());
     }
 
-    /// Exchanges the recorded figures for `empty`. Only pointers move.
+    /// Swaps the recorded figures with `empty`. Only pointers are moved.
     pub fn swap(&self, empty: &mut Stats) {
         std::mem::swap(&mut *self.stats.lock(), empty);
     }

@@ -1,7 +1,8 @@
-//! A load through the driver: threads of requests, each with a fixed number in flight, that follow a pace and are counted as they end.
+//! A load with the driver: threads of requests, each with a fixed number in flight. They follow a pace, and each request is counted at its
+//! end.
 //!
-//! A thread (a [`LoadThread`]) is a task that polls its slots; a slot is a loop of one request after the other. Slots share nothing but
-//! their thread's counters and a recorder, whose figures are swapped out each second. [`crate::raw`] is the load without the driver.
+//! A thread (a [`LoadThread`]) is a task that polls its slots. A slot runs one request after the other. Slots share only the counters of
+//! their thread and a recorder, whose figures are swapped out every second. [`crate::raw`] is the load without the driver.
 
 pub mod collector;
 pub mod job;
@@ -27,16 +28,16 @@ use load_thread::{LoadThread, Recorder};
 use pace::{Pace, Schedule, Stop, Turn};
 use stats::Stats;
 
-/// Tries of an operation that must succeed: that of `populate` and `verify`.
+/// Maximum attempts of an operation of `populate` or `verify`.
 const TRIES: u32 = 8;
-/// Keys that are named when they could not be written, or did not verify.
+/// Maximum number of failed keys that are listed.
 const NAMED_KEYS: usize = 20;
 
 /// The work of the threads of a pool.
 #[derive(Debug)]
 pub enum Job {
     Mix(Mix),
-    /// Each key once: those that `numbering` makes of the numbers that `keys` deals out.
+    /// Writes each key once. `keys` gives out numbers, and `numbering` turns them into keys.
     Populate {
         keys: Arc<Keys>,
         numbering: Numbering,
@@ -47,23 +48,23 @@ pub enum Job {
     },
 }
 
-/// The keys of all threads, where only the first few of each thread's are meant, numbered through.
+/// Consecutive numbers for the first few keys of each thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbering {
-    /// Keys a thread that are meant; from 1 to all of them.
+    /// Keys per thread that have numbers, from 1 to all.
     pub meant: u64,
-    /// Keys a thread.
+    /// All keys per thread.
     pub all: u64,
 }
 
 impl Numbering {
-    /// The key of that number.
+    /// Returns the key with this number.
     pub fn key(self, number: u64) -> u64 {
         number / self.meant * self.all + number % self.meant
     }
 }
 
-/// Threads that do the same.
+/// Threads with the same work.
 #[derive(Debug)]
 pub struct Pool {
     pub threads: u32,
@@ -72,24 +73,24 @@ pub struct Pool {
     pub pace: Pace,
 }
 
-/// A load, ready to be run.
+/// A load that is ready to run.
 pub struct Load {
     pub db: Arc<Db>,
     pub workload: Arc<dyn Workload>,
     pub pools: Vec<Pool>,
     pub stop: Stop,
-    /// Operations due before are not counted.
+    /// Start of measuring. Operations that were due earlier are not counted.
     pub measure_from: Instant,
-    /// Kinds of operations that are counted apart.
+    /// Number of kinds of operations that are counted separately.
     pub kinds: usize,
-    /// Keys that could not be written, or did not verify, and why: the first few.
+    /// The first few keys that could not be written or verified, with the reasons.
     pub bad_keys: Mutex<Vec<(u64, String)>>,
-    /// Keys that could not be written or read.
+    /// Number of keys that could not be written or read.
     pub given_up: AtomicU64,
 }
 
 impl Load {
-    /// The schedules of the pools that follow one.
+    /// Returns the schedules of all open loops.
     pub fn schedules(&self) -> impl Iterator<Item = &Schedule> {
         self.pools.iter().filter_map(|pool| match &pool.pace {
             Pace::Open(schedule) => Some(schedule),
@@ -98,15 +99,15 @@ impl Load {
     }
 }
 
-/// How slots begin: their random numbers and the versions that they write.
+/// Initial values of slots: the seed of their random numbers, and the versions that they write.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
     pub seed: u64,
-    /// Versions count from here on: microseconds since 1970, so that a later run's are greater.
+    /// First version: microseconds since 1970, so that a later run has greater versions.
     pub version: u64,
 }
 
-/// Counters of all the threads of a load.
+/// Creates the recorders of a load. Threads share them.
 pub fn recorders(load: &Load) -> Vec<Arc<Recorder>> {
     let threads: usize = load.pools.iter().map(|pool| pool.threads as usize).sum();
     let cores = std::thread::available_parallelism().map_or(4, usize::from);
@@ -114,7 +115,7 @@ pub fn recorders(load: &Load) -> Vec<Arc<Recorder>> {
     (0..count).map(|_| Arc::new(Recorder::new(load.kinds))).collect()
 }
 
-/// Runs a load to its end. `picker` makes the key picker of each thread, by its number.
+/// Runs a load to its end. `picker` creates the key picker of a thread from its number.
 pub async fn drive(
     load: Arc<Load>,
     recorders: &[Arc<Recorder>],
@@ -179,7 +180,7 @@ async fn run_slot(load: &Load, pool: &Pool, thread: &LoadThread, mut slot: Slot)
     }
 }
 
-/// Writes or verifies a key, again if it fails.
+/// Writes or verifies a key. Repeats it if it fails.
 async fn until_done(
     load: &Load,
     job: &Job,
@@ -211,7 +212,7 @@ async fn until_done(
     }
 }
 
-/// The fault of a value that was read, if any.
+/// Returns the fault in the values that were read. `None` if there is none.
 fn fault(outcome: &OperationOutcome) -> Option<String> {
     match outcome {
         Ok(ReadSummary { corrupt, .. }) if *corrupt > 0 => Some("corrupt".into()),
@@ -227,7 +228,7 @@ fn remember(load: &Load, key: u64, why: String) {
     }
 }
 
-/// Counts an operation. Its response time counts from when it was due; in a closed loop that is when it is sent.
+/// Records an operation. Its response time counts from when it was due, or from when it was sent in a closed loop.
 fn record(
     load: &Load,
     thread: &LoadThread,

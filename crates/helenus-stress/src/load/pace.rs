@@ -1,8 +1,8 @@
-//! When the next operation may be sent.
+//! The pace of operations.
 //!
-//! Closed loop: at once. Open loop: a schedule of due times, `k / rate` after the start. A thread of its own hands out a permit for
-//! each operation as it falls due, and never holds one back: when all slots are busy the permits pile up, the operations are sent
-//! late, and how late is in their response times and in the lag that is shown.
+//! In a closed loop an operation is sent as soon as another one has ended. An open loop has a schedule: operation `k` is due `k / rate`
+//! after the start. A separate thread gives a permit for each operation when it is due, and never holds one back. If all slots are busy,
+//! permits accumulate and operations are sent late. The delay is part of their response times, and of the lag that is shown.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,18 +12,18 @@ use tokio::sync::Semaphore;
 
 use super::load_thread::LoadThread;
 
-/// The shortest sleep of the pacing thread; operations that fall due meanwhile are released together.
+/// Minimum sleep of the pacing thread. Operations that become due meanwhile are released together.
 const TICK: Duration = Duration::from_micros(100);
 
-/// When to stop.
+/// Conditions that end a load.
 #[derive(Debug)]
 pub struct Stop {
-    /// No operation begins after this.
+    /// Time after which no operation begins. `None` if there is no limit.
     pub deadline: Option<Instant>,
-    /// Operations a thread (closed loop), or a thread's part of all (open loop).
+    /// Operations per thread. In an open loop, the schedule has the total. `None` if there is no limit.
     pub iterations: Option<u64>,
     cancelled: AtomicBool,
-    /// All that was to be done is done.
+    /// True if all operations are done.
     ended: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ impl Stop {
         }
     }
 
-    /// Ends the load early: requests in flight are awaited, no more are sent.
+    /// Ends the load early. Requests in flight are awaited, and no more are sent.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -47,7 +47,7 @@ impl Stop {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the load was ended early.
+    /// Returns true if the load was ended early.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -59,14 +59,14 @@ impl Stop {
     }
 }
 
-/// A turn to send an operation.
+/// Permission to send an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
-    /// When the operation was due, in an open loop.
+    /// Time when the operation was due. `None` in a closed loop.
     pub due: Option<Instant>,
 }
 
-/// Says when the operations of a pool of threads are due.
+/// Pace of a pool of threads.
 #[derive(Debug)]
 pub enum Pace {
     Closed,
@@ -74,7 +74,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Waits for the turn of the next operation. None when there is no more to send.
+    /// Waits for the turn of the next operation. `None` if there are no more operations.
     pub async fn next(&self, thread: &LoadThread, stop: &Stop) -> Option<Turn> {
         match self {
             Pace::Closed => {
@@ -87,23 +87,23 @@ impl Pace {
     }
 }
 
-/// An open loop's schedule.
+/// Schedule of an open loop.
 #[derive(Debug)]
 pub struct Schedule {
     start: Instant,
     per_s: f64,
-    /// Operations in all, if that is limited.
+    /// Total number of operations. `None` if there is no limit.
     total: Option<u64>,
     permits: Semaphore,
     handed_out: AtomicU64,
     taken: AtomicU64,
     lag_max_us: AtomicU64,
-    /// How far behind sending was when it ended.
+    /// Lag at the end of the schedule.
     lag_end: OnceLock<Duration>,
 }
 
 impl Schedule {
-    /// `per_s` operations a second (more than none) from `start` on.
+    /// Creates a schedule of `per_s` operations per second, which must be positive, from `start` on.
     pub fn new(start: Instant, per_s: f64, total: Option<u64>) -> Self {
         Self {
             start,
@@ -117,12 +117,12 @@ impl Schedule {
         }
     }
 
-    /// When the operation of that number, from 0, is due.
+    /// Returns the time when the operation with this number, from 0, is due.
     pub fn due(&self, number: u64) -> Instant {
         self.start + Duration::from_secs_f64(number as f64 / self.per_s)
     }
 
-    /// How many operations are due by then.
+    /// Returns the number of operations that are due by `now`.
     fn due_by(&self, now: Instant) -> u64 {
         let elapsed = now.saturating_duration_since(self.start).as_secs_f64();
         let due = (elapsed * self.per_s) as u64 + 1;
@@ -139,14 +139,14 @@ impl Schedule {
         Some(due)
     }
 
-    /// Operations that were due when the schedule ended, and not sent.
+    /// Returns the number of operations that were due when the schedule ended, and were not sent.
     pub fn unsent(&self) -> u64 {
         self.handed_out
             .load(Ordering::Relaxed)
             .saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
-    /// How far behind sending is, or was when it ended: the time since the oldest operation that waits was due.
+    /// Returns the present lag, or that at the end of the schedule. The lag is the time since the oldest waiting operation was due.
     pub fn lag(&self) -> Duration {
         if let Some(lag) = self.lag_end.get() {
             return *lag;
@@ -155,13 +155,13 @@ impl Schedule {
         Instant::now().saturating_duration_since(waiting)
     }
 
-    /// How far behind sending ever was.
+    /// Returns the maximum lag so far.
     pub fn lag_max(&self) -> Duration {
         Duration::from_micros(self.lag_max_us.load(Ordering::Relaxed)).max(self.lag())
     }
 }
 
-/// Hands out the permits of all schedules as they fall due, until the load is to stop. Blocks: runs on a thread of its own.
+/// Gives out the permits of all schedules when they are due, until the load ends. Blocks, so it needs a thread of its own.
 pub fn hand_out(schedules: &[&Schedule], stop: &Stop) {
     loop {
         let now = Instant::now();
@@ -242,7 +242,7 @@ mod tests {
             }
         });
         let thread = load_thread();
-        // All hundred fall due while the taker is away, so the first is the latest.
+        // All hundred operations become due before the first is taken, so the first is the latest.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let mut late = Vec::new();
         while let Some(turn) = pace.next(&thread, &stop).await {

@@ -1,4 +1,4 @@
-//! Counts and times of operations, recorded by the threads, then added up for each second and for the whole run.
+//! Counts and times of operations. Threads record them; they are added up for each second and for the whole run.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::results::{LatencyHistogram, new_latency_histogram};
 /// Figures of one kind of operation.
 #[derive(Clone, Debug)]
 pub struct OperationStats {
-    /// From when it was due (open loop) or sent (closed loop) to its answer, of successes.
+    /// Response times of successes: from when an operation was due (open loop) or sent (closed loop) to its answer.
     pub response: LatencyHistogram,
-    /// From when it was sent to its answer, of successes.
+    /// Service times of successes: from when an operation was sent to its answer.
     pub service: LatencyHistogram,
     /// Rows written or returned.
     pub rows: u64,
@@ -20,12 +20,12 @@ pub struct OperationStats {
 }
 
 impl OperationStats {
-    /// Operations that succeeded.
+    /// Returns the number of operations that succeeded.
     pub fn count(&self) -> u64 {
         self.service.len()
     }
 
-    /// Operations that failed.
+    /// Returns the number of operations that failed.
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
     }
@@ -34,13 +34,13 @@ impl OperationStats {
 /// Figures of all kinds of operations.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// In the order of the load's operations.
+    /// Figures of each operation, in the order of the load's operations.
     pub operations: Vec<OperationStats>,
     pub reads: ReadOutcome,
 }
 
 impl Stats {
-    /// Empty figures of a number of kinds of operations.
+    /// Returns empty figures for a number of kinds of operations.
     pub fn new(kinds: usize) -> Self {
         let nothing = || OperationStats {
             response: new_latency_histogram(),
@@ -54,7 +54,7 @@ impl Stats {
         }
     }
 
-    /// Counts an operation.
+    /// Records an operation.
     pub fn record(&mut self, kind: usize, response: Duration, service: Duration, outcome: OperationOutcome) {
         let operation = &mut self.operations[kind];
         match outcome {
@@ -68,7 +68,7 @@ impl Stats {
         }
     }
 
-    /// Adds another's figures to these.
+    /// Adds other figures to these.
     pub fn add(&mut self, other: &Stats) {
         for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
             add_histogram(&mut mine.response, &theirs.response);
@@ -84,7 +84,7 @@ impl Stats {
         self.reads.corrupt += other.reads.corrupt;
     }
 
-    /// Forgets everything, and keeps the memory.
+    /// Resets all figures, and keeps their memory.
     pub fn clear(&mut self) {
         for operation in &mut self.operations {
             if !operation.service.is_empty() {
@@ -97,12 +97,12 @@ impl Stats {
         self.reads = ReadOutcome::default();
     }
 
-    /// Operations of all kinds that succeeded.
+    /// Returns the number of operations of all kinds that succeeded.
     pub fn count(&self) -> u64 {
         self.operations.iter().map(OperationStats::count).sum()
     }
 
-    /// Operations of all kinds that failed.
+    /// Returns the number of operations of all kinds that failed.
     pub fn error_count(&self) -> u64 {
         self.operations.iter().map(OperationStats::error_count).sum()
     }

@@ -1,11 +1,11 @@
-//! A server's page of metrics, in the text format of Prometheus.
+//! A server's page of metrics, in Prometheus' text format.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// The gauges of Helenus that are recorded by default.
+/// Gauges of Helenus that are recorded by default.
 const HELENUS: &[&str] = &[
     "helenus_store_memtable_bytes",
     "helenus_store_data_bytes",
@@ -22,7 +22,7 @@ const HELENUS: &[&str] = &[
     "helenus_request_in_flight_bytes",
 ];
 
-/// Reads chosen metrics from a page.
+/// Reader of chosen metrics of a page.
 #[derive(Clone, Debug)]
 pub struct Scraper {
     url: String,
@@ -30,7 +30,7 @@ pub struct Scraper {
     agent: ureq::Agent,
 }
 
-/// A page as it was read.
+/// Chosen metrics of a page, with its size and the time that it took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     pub bytes: usize,
@@ -40,7 +40,7 @@ pub struct Page {
 }
 
 impl Scraper {
-    /// Reads `names` from the page at `url`; without names a choice of Helenus's own.
+    /// Creates a reader of the metrics `names` at `url`. Without names, it reads a choice of Helenus's metrics.
     pub fn new(url: &str, names: &[String]) -> Self {
         let names = match names {
             [] => HELENUS.iter().map(|&name| name.to_owned()).collect(),
@@ -57,7 +57,7 @@ impl Scraper {
         }
     }
 
-    /// Fetches the page. Blocks for 5 seconds at most.
+    /// Fetches the page. Blocks for at most 5 seconds.
     pub fn scrape(&self) -> Result<Page> {
         let begun = Instant::now();
         let text = self
@@ -75,7 +75,7 @@ impl Scraper {
     }
 }
 
-/// The named metrics' values, the series of each added up.
+/// Returns the values of the named metrics, each of which is the sum of its series.
 fn parse(text: &str, names: &[String]) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -83,7 +83,7 @@ fn parse(text: &str, names: &[String]) -> BTreeMap<String, f64> {
         let Some(name) = names.iter().find(|known| *known == name) else {
             continue;
         };
-        // The value follows the labels, and perhaps a timestamp.
+        // A timestamp may follow the value.
         let rest = line
             .rsplit_once('}')
             .map_or(&line[name.len()..], |(_, rest)| rest);

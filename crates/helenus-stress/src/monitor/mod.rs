@@ -1,4 +1,4 @@
-//! Monitoring of a running load: the server's process and metrics, and the progress.
+//! Monitors a running load: the server's processes and metrics, and the progress.
 
 pub mod metrics;
 pub mod process;

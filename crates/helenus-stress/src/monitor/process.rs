@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
-/// CPU time and resident memory of a server's processes, added up.
+/// Sum of the CPU time and resident memory of a server's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu: Duration,
     pub rss_bytes: u64,
 }
 
-/// The usage of all of `pids`; none when one can't be read.
+/// Returns the total usage of `pids`. `None` if one of them cannot be read.
 pub fn usage(pids: &[u32]) -> Option<Usage> {
     let mut all = Usage::default();
     for pid in pids {
@@ -22,9 +22,9 @@ pub fn usage(pids: &[u32]) -> Option<Usage> {
     (!pids.is_empty()).then_some(all)
 }
 
-/// User and system time. Linux counts them in hundredths of a second for programs, whatever its own clock does.
+/// Returns user and system time. Linux reports them in hundredths of a second.
 fn cpu_of_stat(stat: &str) -> Option<Duration> {
-    // The command's name is in parentheses and may hold anything, even those.
+    // The command's name is in parentheses, and may itself contain parentheses and spaces.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;

@@ -1,42 +1,42 @@
-//! The progress of a load: a bar on a terminal, a line now and then elsewhere. Both go to stderr.
+//! The progress of a load on stderr: a bar on a terminal, and otherwise a line every few seconds.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Lines come no more often, where there is no terminal.
+/// Minimum time between two lines, if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The state of a load after an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct State {
     pub elapsed: Duration,
-    /// Operations of the interval that succeeded, a second.
+    /// Successful operations per second in the interval.
     pub per_s: f64,
     /// Response times of the interval, in microseconds.
     pub p50_us: u64,
     pub p99_us: u64,
-    /// Since the beginning.
+    /// Errors since the start.
     pub errors: u64,
-    /// Open loop only.
+    /// Lag of an open loop. `None` in a closed loop.
     pub lag: Option<Duration>,
-    /// How much is done, in the units of the end.
+    /// Amount done, in the unit of [`End`].
     pub done: u64,
 }
 
-/// How far there is to go.
+/// End of a load, up to which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A time, in milliseconds.
     Time(u64),
     /// A number of operations or keys.
     Count(u64),
-    /// Nobody knows.
+    /// The end is unknown.
     Open,
 }
 
-/// Shows states.
+/// Display of a load's progress.
 pub struct Progress {
     style: Style,
     end: End,
@@ -49,7 +49,7 @@ enum Style {
 }
 
 impl Progress {
-    /// Shows the progress of `what` until `end`.
+    /// Creates the display of the progress of `what` until `end`.
     pub fn new(what: &str, end: End, quiet: bool) -> Self {
         let style = if quiet {
             Style::Quiet
@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();

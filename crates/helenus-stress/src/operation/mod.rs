@@ -1,4 +1,4 @@
-//! The contract between a load and its workloads: operations, their results, and the slot that an operation runs in.
+//! The contract between a load and its workloads: operations, their results, and the slot in which an operation runs.
 
 pub mod slot;
 
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::db::{Db, OpError};
 pub use slot::{Slot, ThreadKeys};
 
-/// The kind of an operation; the shares of reads and deletions can be set from the command line.
+/// The class of an operation. The shares of reads and deletions can be set on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Read,
@@ -15,13 +15,13 @@ pub enum Class {
     Delete,
 }
 
-/// An operation that a workload mixes.
+/// One operation of a workload's mix.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     /// Lowercase letters, digits and underscores.
     pub name: &'static str,
     pub class: Class,
-    /// Its part of all operations, relative to the others'.
+    /// The operation's share, relative to the weights of the others.
     pub weight: f64,
     pub about: &'static str,
 }
@@ -33,16 +33,16 @@ pub struct ReadSummary {
     pub rows: u64,
     /// Lookups that found something.
     pub hits: u32,
-    /// Lookups that found nothing where nothing needed to be.
+    /// Lookups without a result where none was required.
     pub misses: u32,
-    /// Lookups that found nothing, or not everything, where it was known to be.
+    /// Lookups with no or too few rows where rows are known to exist.
     pub missing: u32,
-    /// Values that don't fit their key or checksum.
+    /// Values that do not match their key or checksum.
     pub corrupt: u32,
 }
 
 impl ReadSummary {
-    /// A number of rows was written or deleted.
+    /// Returns the summary of a number of rows written or deleted.
     pub fn rows(rows: u64) -> Self {
         Self {
             rows,
@@ -50,7 +50,7 @@ impl ReadSummary {
         }
     }
 
-    /// A read found nothing: a miss, or a missing row where the row is known to exist.
+    /// Returns the summary of a read without a result. The row counts as missing if it is known to exist.
     pub fn nothing(expected: bool) -> Self {
         Self {
             misses: u32::from(!expected),
@@ -59,7 +59,7 @@ impl ReadSummary {
         }
     }
 
-    /// A lookup found a row; `sound` says whether its value is one that was written.
+    /// Returns the summary of a lookup that found a row. `sound` is true if the value is one that was written.
     pub fn row(sound: bool) -> Self {
         Self {
             rows: 1,
@@ -73,20 +73,20 @@ impl ReadSummary {
 /// The result of an operation.
 pub type OperationOutcome = Result<ReadSummary, OpError>;
 
-/// A workload with prepared statements. One value serves all threads.
+/// A workload with prepared statements, which all threads share.
 #[async_trait]
 pub trait Workload: Send + Sync {
-    /// Does the operation of that index in `Info::operations` of the workload.
+    /// Runs the operation with this index in the workload's `Info::operations`.
     async fn perform(&self, db: &Db, operation: usize, slot: &mut Slot) -> OperationOutcome;
 
-    /// The operation to do when the mix has picked one: another, where operations have an order.
+    /// Returns the operation to run after the mix picked one. It differs in workloads whose operations have an order.
     fn choose(&self, picked: usize, _slot: &mut Slot) -> usize {
         picked
     }
 
-    /// Writes all that belongs to a key. Called once for each key by `populate`.
+    /// Writes all rows of a key. `populate` calls it once for each key.
     async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome;
 
-    /// Reads the rows that [`Workload::populate`] wrote for the key, and checks them.
+    /// Reads the rows that [`Workload::populate`] wrote for the key, and verifies them.
     async fn verify(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome;
 }

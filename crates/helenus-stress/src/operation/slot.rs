@@ -1,4 +1,4 @@
-//! A slot: one request in flight at a time, with its own random numbers and buffers, which are used again and again.
+//! A slot: one request in flight at a time, with its own random numbers and reused buffers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,16 +14,16 @@ use crate::data::keys::{KeyPicker, KeySpace};
 use crate::data::value::{self, ValueFormat, ValueId};
 use crate::db::OpError;
 
-/// Keys and the running count that all slots of one thread share.
+/// Keys and a counter that all slots of a thread share.
 #[derive(Debug)]
 pub struct ThreadKeys {
     picker: KeyPicker,
-    /// For workloads that go round something.
+    /// Counter for workloads that cycle through something.
     count: AtomicU64,
 }
 
 impl ThreadKeys {
-    /// The keys that `picker` chooses from.
+    /// Creates the keys of a thread, which `picker` chooses.
     pub fn new(picker: KeyPicker) -> Self {
         Self {
             picker,
@@ -32,7 +32,7 @@ impl ThreadKeys {
     }
 }
 
-/// The state from which an operation makes its requests.
+/// The state that an operation needs for its requests.
 #[derive(Debug)]
 pub struct Slot {
     pub rng: SmallRng,
@@ -43,12 +43,12 @@ pub struct Slot {
     id: u64,
     micros: u64,
     sent: Instant,
-    /// For workloads that go through stages, slot by slot.
+    /// The slot's stage, for workloads in which each slot goes through stages.
     pub stage: u64,
 }
 
 impl Slot {
-    /// A slot of a thread, and its number among all. Versions of the values it writes count from `version` on.
+    /// Creates a slot. `id` is its number among all slots. The versions of its values begin after `version`.
     pub fn new(thread_keys: Arc<ThreadKeys>, id: u64, rng: SmallRng, version: u64) -> Self {
         Self {
             rng,
@@ -63,27 +63,27 @@ impl Slot {
         }
     }
 
-    /// The next key, as its thread's picker says.
+    /// Returns the next key of the thread's picker.
     pub fn pick(&mut self) -> u64 {
         self.thread_keys.picker.pick(&mut self.rng)
     }
 
-    /// The next number of its thread's running count, from 1.
+    /// Returns the next number of the thread's counter, from 1.
     pub fn next_count(&self) -> u64 {
         self.thread_keys.count.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Makes `key` the slot's key.
+    /// Sets the slot's key to the text of `key`.
     pub fn set_key(&mut self, keys: &KeySpace, key: u64) {
         keys.text(key, &mut self.key);
     }
 
-    /// The text of the slot's key.
+    /// Returns the text of the slot's key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Microseconds since 1970, not twice the same for a slot.
+    /// Returns microseconds since 1970. A slot never gets the same value twice.
     pub fn now_micros(&mut self) -> u64 {
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -92,27 +92,28 @@ impl Slot {
         self.micros
     }
 
-    /// A random number.
+    /// Returns a random number.
     pub fn random(&mut self) -> u64 {
         self.rng.random()
     }
 
-    /// The slot's number among all of the load.
+    /// Returns the slot's number among all slots of the load.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// For keys of another format than [`KeySpace`]'s.
+    /// Returns the key for writing, for formats other than [`KeySpace`]'s.
     pub fn key_mut(&mut self) -> &mut String {
         &mut self.key
     }
 
-    /// Service time counts from this call. The load calls it before each operation; an operation that makes large values calls it again.
+    /// Marks the start of the service time. The load calls it before each operation. An operation that generates large values calls it
+    /// again.
     pub fn mark_sent(&mut self) {
         self.sent = Instant::now();
     }
 
-    /// When the operation was sent.
+    /// Returns the time when the operation was sent.
     pub fn sent(&self) -> Instant {
         self.sent
     }
@@ -122,7 +123,7 @@ impl Slot {
         self.fill_part(generator, format, 0);
     }
 
-    /// Likewise, where a key has several values.
+    /// Fills the slot's value like [`Slot::fill`], for one of several values of a key.
     pub fn fill_part(&mut self, generator: Generator, format: ValueFormat, part: u64) {
         self.version += 1;
         let id = ValueId {
@@ -132,23 +133,23 @@ impl Slot {
         generator.fill(&mut self.value, format, id, self.version, &mut self.rng);
     }
 
-    /// The value, where it was filled as text.
+    /// Returns the value as text. Empty if it was filled as a blob.
     pub fn text(&self) -> &str {
-        // Generators of text make ASCII only.
+        // Values in text format are always ASCII.
         std::str::from_utf8(&self.value).unwrap_or_default()
     }
 
-    /// The value's bytes.
+    /// Returns the value's bytes.
     pub fn blob(&self) -> &[u8] {
         &self.value
     }
 
-    /// Whether a value that was read is one that was written under the slot's key.
+    /// Returns true if a value that was read is one that was written under the slot's key.
     pub fn is_sound(&self, format: ValueFormat, found: &[u8]) -> bool {
         self.is_sound_part(format, 0, found)
     }
 
-    /// Likewise, where a key has several values.
+    /// Returns true if a value is one that was written as this part of the slot's key.
     pub fn is_sound_part(&self, format: ValueFormat, part: u64, found: &[u8]) -> bool {
         let id = ValueId {
             key: self.key.as_bytes(),
@@ -157,7 +158,7 @@ impl Slot {
         value::check(format, id, found).is_ok()
     }
 
-    /// Checks rows of a single text each; `expected` is how many there must be at least, where that is known.
+    /// Verifies rows of one text each. `expected` is the minimum number of rows, or `None` if it is not known.
     pub fn check_rows(
         &self,
         rows: &QueryRowsResult,
@@ -172,7 +173,7 @@ impl Slot {
         Ok(check.found(expected))
     }
 
-    /// Likewise, of rows of a part's number and its text.
+    /// Verifies rows of a part's number and its text, like [`Slot::check_rows`].
     pub fn check_parts(
         &self,
         rows: &QueryRowsResult,
@@ -188,7 +189,7 @@ impl Slot {
     }
 }
 
-/// Rows of one read.
+/// Result of verifying the rows of one read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Check {
     rows: u64,
@@ -201,7 +202,7 @@ impl Check {
         self.unsound |= !sound;
     }
 
-    /// The read as one lookup.
+    /// Returns the summary of the read, which counts as one lookup.
     fn found(self, expected: Option<u64>) -> ReadSummary {
         let found = match expected {
             _ if self.unsound => ReadSummary::row(false),

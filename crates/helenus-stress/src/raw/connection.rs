@@ -1,4 +1,4 @@
-//! A connection that encodes and decodes frames and does nothing else.
+//! A connection that only encodes and decodes frames.
 
 use anyhow::{Context, Result, bail};
 use bytes::{Bytes, BytesMut};
@@ -18,18 +18,18 @@ const VERSION: ProtocolVersion = ProtocolVersion::V4;
 /// The arguments of one execution of a prepared statement.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// The place of the statement among those of its source.
+    /// Index of the statement among those of its source.
     pub statement: usize,
-    /// The values, row by row; several rows make an UNLOGGED BATCH.
+    /// Values of each row. Several rows are an UNLOGGED BATCH.
     pub rows: Vec<Vec<Bytes>>,
-    /// Rows of a page; none for the server's default.
+    /// Rows per page. `None` is the server's default.
     pub page_rows: Option<i32>,
-    /// The paging state, if this is not the first page.
+    /// The paging state. `None` for the first page.
     pub page: Option<Bytes>,
 }
 
 impl Execution {
-    /// An execution with one row of values and without pages.
+    /// Returns an execution with one row of values and without paging.
     pub fn of_row(values: Vec<Bytes>) -> Self {
         Self {
             statement: 0,
@@ -49,10 +49,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects and starts up.
+    /// Connects and sends STARTUP.
     ///
     /// # Errors
-    /// If the server can't be reached or asks for more than STARTUP.
+    /// Fails if the server cannot be reached or requires authentication.
     pub async fn open(address: &str) -> Result<Connection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -72,7 +72,7 @@ impl Connection {
     /// Runs a statement and waits for its response.
     ///
     /// # Errors
-    /// The server's error, or that of the connection.
+    /// Returns the server's error, or that of the connection.
     pub async fn query(&mut self, text: &str) -> Result<()> {
         let query = Query {
             query: text.to_owned(),
@@ -82,10 +82,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Prepares a statement; returns its id.
+    /// Prepares a statement. Returns its id.
     ///
     /// # Errors
-    /// The server's error, or that of the connection.
+    /// Returns the server's error, or that of the connection.
     pub async fn prepare(&mut self, text: &str) -> Result<Bytes> {
         match self.call(prepare(text)).await? {
             Response::Result(QueryResult::Prepared(prepared)) => Ok(prepared.id),
@@ -93,12 +93,12 @@ impl Connection {
         }
     }
 
-    /// Queues a PREPARE of a statement that the server has forgotten. The id stays the same.
+    /// Queues a PREPARE of a statement that the server no longer knows. Its id does not change.
     pub fn queue_prepare(&mut self, stream: i16, text: &str) {
         self.put(stream, prepare(text));
     }
 
-    /// Queues an execution, as a BATCH if there are several rows; [`Connection::flush`] sends it.
+    /// Queues an execution, which is a BATCH if it has several rows. [`Connection::flush`] sends it.
     pub fn queue_execution(&mut self, stream: i16, id: &Bytes, execution: &Execution) {
         let bound = |values: Vec<Bytes>| values.into_iter().map(BoundValue::Set).collect();
         let request = match <[Vec<Bytes>; 1]>::try_from(execution.rows.clone()) {
@@ -136,17 +136,17 @@ impl Connection {
     /// Sends all queued requests.
     ///
     /// # Errors
-    /// If the connection is broken.
+    /// Fails if the connection is lost.
     pub async fn flush(&mut self) -> Result<()> {
         self.stream.write_all(&self.output).await?;
         self.output.clear();
         Ok(())
     }
 
-    /// The next response that has arrived whole, with its stream; none if more bytes are needed.
+    /// Returns the next complete response with its stream. `None` if more bytes are needed.
     ///
     /// # Errors
-    /// If the bytes are no response.
+    /// Fails if the bytes are not a response.
     pub fn next_arrived(&mut self) -> Result<Option<(i16, Response)>> {
         let envelope = self
             .decoder
@@ -157,13 +157,13 @@ impl Connection {
         Ok(Some((stream, ResponseMessage::decode(envelope)?.response)))
     }
 
-    /// Waits for more bytes. May be cancelled at any point: bytes that have arrived stay in the buffer.
+    /// Waits for more bytes. Cancellation is safe, because received bytes are in the buffer.
     ///
     /// # Errors
-    /// If the connection is closed or broken.
+    /// Fails if the connection is closed or lost.
     pub async fn fill(&mut self) -> Result<()> {
         if self.stream.read_buf(&mut self.input).await? == 0 {
-            bail!("the server closed the connection");
+            bail!("the server closed the connection with requests in flight: see its log, then run it again");
         }
         Ok(())
     }
@@ -188,10 +188,10 @@ fn prepare(text: &str) -> Request {
     })
 }
 
-/// Runs statements one after the other on a connection of their own, as to make tables.
+/// Runs statements one after the other on a new connection, such as those that create tables.
 ///
 /// # Errors
-/// The first one that occurs, with its statement.
+/// Returns the first error, with its statement.
 pub async fn run_statements(address: &str, statements: &[&str]) -> Result<()> {
     let mut connection = Connection::open(address).await?;
     for statement in statements {

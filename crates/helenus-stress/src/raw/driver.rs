@@ -1,4 +1,4 @@
-//! One connection of a load: sends the requests that are due and records the responses.
+//! One connection of a load, which sends the requests that are due and records the responses.
 
 use std::time::Instant;
 
@@ -22,10 +22,10 @@ pub(super) struct Recorded {
     pub(super) operations: u64,
 }
 
-/// A request that was sent and not answered.
+/// A request without a response.
 struct InFlight {
     execution: Execution,
-    /// From when its response time counts.
+    /// Start of the response time.
     since: Instant,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Driver<S> {
     source: S,
     random: SmallRng,
     pacer: Pacer,
-    /// Of the prepared statements.
+    /// Ids of the prepared statements.
     ids: Vec<Bytes>,
-    /// By stream.
+    /// Requests in flight, by stream.
     slots: Vec<Option<InFlight>>,
     free: Vec<usize>,
     is_over: bool,
@@ -56,7 +56,7 @@ impl<S: RequestSource> Driver<S> {
         for statement in source.statements() {
             ids.push(connection.prepare(statement).await?);
         }
-        // One stream more is for preparing the statement again.
+        // All streams must have an id: one for each request in flight, and one to prepare statements again.
         i16::try_from(load.in_flight)?;
         Ok(Driver {
             connection,
@@ -76,7 +76,7 @@ impl<S: RequestSource> Driver<S> {
         })
     }
 
-    /// Runs until the source is over and everything is answered.
+    /// Runs until the source has no more requests and all responses have arrived.
     pub(super) async fn run(mut self) -> Result<Recorded> {
         loop {
             self.send_due();
@@ -97,7 +97,7 @@ impl<S: RequestSource> Driver<S> {
         }
     }
 
-    /// Queues requests into the free slots as far as they are due.
+    /// Queues the requests that are due, as long as slots are free.
     fn send_due(&mut self) {
         while let Some(&slot) = self.free.last().filter(|_| !self.is_over) {
             let now = Instant::now();
@@ -127,7 +127,7 @@ impl<S: RequestSource> Driver<S> {
         }
         let slot = self.slots.get_mut(index).context("a response to no request")?;
         let request = slot.take().context("a second response")?;
-        // Cassandra forgets prepared statements when a schema change catches up with it, as after the tables were made.
+        // Cassandra drops prepared statements when it processes a schema change, such as the creation of the tables.
         if let Response::Error(CqlError::Unprepared(_)) = response {
             if let Some(statement) = self.source.statements().get(request.execution.statement) {
                 self.connection.queue_prepare(self.slots.len() as i16, statement);

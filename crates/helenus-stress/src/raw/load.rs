@@ -23,38 +23,38 @@ pub struct Target<S> {
 pub struct Outcome {
     /// Response times in µs.
     pub latency_us: LatencyHistogram,
-    /// The slowest requests, as far as the load keeps them.
+    /// The slowest requests. Their number is limited by [`RawLoad::slowest_kept`].
     pub slowest: SlowestRequests,
     pub started: Instant,
-    /// Requests answered to the last page.
+    /// Requests whose last page has arrived.
     pub requests: u64,
-    /// Operations that the responses count for.
+    /// Sum of the operations of all responses.
     pub operations: u64,
     pub elapsed: Duration,
 }
 
 impl Outcome {
-    /// Operations a second.
+    /// Returns operations per second.
     pub fn operations_per_s(&self) -> f64 {
         self.operations as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// Requests a second.
+    /// Returns requests per second.
     pub fn requests_per_s(&self) -> f64 {
         self.requests as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The response time in ms that a share of the requests did not exceed.
+    /// Returns the quantile of the response times, in ms.
     pub fn quantile_ms(&self, quantile: f64) -> f64 {
         self.latency_us.value_at_quantile(quantile) as f64 / 1e3
     }
 }
 
 impl RawLoad {
-    /// Runs until the sources of all targets are over and all requests are answered.
+    /// Runs until the sources of all targets have no more requests and all responses have arrived.
     ///
     /// # Errors
-    /// The first error of a connection, of the server, or of a source's check.
+    /// Returns the first error of a connection, of the server, or of a source's check.
     pub async fn run<S: RequestSource>(
         &self,
         targets: impl IntoIterator<Item = Target<S>>,

@@ -1,4 +1,4 @@
-//! A load against a server that answers every request after a fixed time.
+//! Tests of a load on a server that answers every request after a fixed time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::raw::{Answer, Execution, Pace, RawLoad, RequestSource};
 
 const DELAY: Duration = Duration::from_millis(20);
 
-/// Answers executions with VOID after the delay, the first one with UNPREPARED; counts PREPAREs.
+/// A server that answers executions with VOID after a delay, and the first one with UNPREPARED. It counts PREPAREs.
 #[derive(Clone, Default)]
 struct FakeServer {
     prepares: Arc<AtomicUsize>,
@@ -134,7 +134,7 @@ async fn a_closed_loop_answers_every_request_once_and_prepares_again_where_that_
 
 #[tokio::test]
 async fn an_open_loop_counts_the_time_that_a_request_waited_to_be_sent() {
-    // One slot answers 50 requests a second; a thousand a second fall due.
+    // One slot completes 50 requests per second, and a thousand per second become due.
     let interval = Duration::from_millis(1);
     let (outcome, _) = run(1, Pace::Open { interval }, 20, 1).await;
     let last_ms = outcome.quantile_ms(1.0);

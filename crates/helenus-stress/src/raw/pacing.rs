@@ -1,4 +1,4 @@
-//! When the requests of a connection are sent, and from when their response times count.
+//! The times at which the requests of a connection are sent, and the start of their response times.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,14 +13,15 @@ use super::timer::Timer;
 pub enum Pace {
     /// A closed loop: a request is sent as soon as a slot is free.
     Closed,
-    /// An open loop: requests are due at this interval from the beginning, whatever the server does. Those of a millisecond fall due
-    /// together, as when many users share a client. A request that finds no slot free is sent late, and its response time shows it.
+    /// An open loop: requests are due at this interval from the start, regardless of the server. All requests of a millisecond become due
+    /// together, as if many users shared a client. A request that finds no free slot is sent late, and its response time includes the
+    /// delay.
     Open {
         /// Time from one request to the next.
         interval: Duration,
     },
-    /// Single requests, each at least an interval after the one before, from a random part of the interval on, so that connections
-    /// that begin together do not stay in step. Late requests are not caught up.
+    /// Single requests, each at least an interval after the one before. The first is sent after a random part of the interval, so that
+    /// connections do not stay in step. Delays are not made up for.
     Spaced {
         /// Time from one request to the next.
         interval: Duration,
@@ -32,9 +33,9 @@ pub(super) struct Pacer {
     pace: Pace,
     begun: Instant,
     sent: u32,
-    /// When the next request of [`Pace::Spaced`] may be sent.
+    /// Earliest time of the next request of [`Pace::Spaced`].
     next: Instant,
-    /// Wakes an open loop; tokio's clock would be up to a millisecond late, which would be more than the measured times.
+    /// Timer of an open loop. Tokio's clock can be a millisecond late, which is more than the measured times.
     timer: Option<Timer>,
 }
 
@@ -58,7 +59,7 @@ impl Pacer {
         })
     }
 
-    /// When the next request is due; none in a closed loop.
+    /// Returns the time when the next request is due. `None` in a closed loop.
     pub(super) fn next_due(&self) -> Option<Instant> {
         match self.pace {
             Pace::Closed => None,
@@ -70,7 +71,7 @@ impl Pacer {
         }
     }
 
-    /// Takes the next request's turn, which is due; returns from when its response time counts.
+    /// Takes the turn of the next request, which must be due. Returns the start of its response time.
     pub(super) fn take(&mut self, now: Instant) -> Instant {
         let counts_from = match self.pace {
             Pace::Open { .. } => self.next_due().unwrap_or(now),
@@ -83,7 +84,7 @@ impl Pacer {
         counts_from
     }
 
-    /// Waits until `due`. May be cancelled, and begun again with another time.
+    /// Waits until `due`. May be cancelled, and called again with another time.
     pub(super) async fn wait_until(&self, due: Instant) -> io::Result<()> {
         match &self.timer {
             Some(timer) => timer.wait_until(due).await,

@@ -1,18 +1,18 @@
-//! The slowest requests of a load, with the times when they were in flight, so that those that met a standstill of the machine can be
-//! told apart.
+//! The slowest requests of a load, with the times when they were in flight. The times show which requests were delayed by a stall of the
+//! machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// A time when a core of the machine ran nothing.
+/// A time in which a core of the machine ran nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     pub begun: Instant,
     pub ended: Instant,
 }
 
-/// A request that was answered.
+/// A request with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Request {
     took: Duration,
@@ -27,7 +27,7 @@ pub struct SlowestRequests {
 }
 
 impl SlowestRequests {
-    /// Keeps up to `capacity` requests.
+    /// Creates a collection of up to `capacity` requests.
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -46,7 +46,7 @@ impl SlowestRequests {
         self.kept.push(Reverse(Request { took, due }));
     }
 
-    /// Takes in the slowest requests of another connection.
+    /// Adds the slowest requests of another connection.
     pub fn extend(&mut self, other: SlowestRequests) {
         other
             .kept
@@ -54,7 +54,7 @@ impl SlowestRequests {
             .for_each(|Reverse(request)| self.record(request.due, request.took));
     }
 
-    /// Those of `requests` requests in all that were in flight during none of the stalls.
+    /// Returns the requests that were in flight during none of the stalls. `requests` is the total number of requests.
     pub fn undisturbed_by(&self, stalls: &[Stall], requests: u64) -> Undisturbed {
         let mut slowest: Vec<Duration> = self
             .kept
@@ -81,16 +81,16 @@ impl Request {
     }
 }
 
-/// Requests that no standstill of the machine delayed.
+/// Requests that no stall of the machine delayed.
 #[derive(Debug)]
 pub struct Undisturbed {
     requests: u64,
-    /// Times of the slowest of them, longest first.
+    /// Times of the slowest requests, longest first.
     slowest: Vec<Duration>,
 }
 
 impl Undisturbed {
-    /// The time that all but this share of them took at most; none if that request is not among those kept.
+    /// Returns the time that only this share of the requests exceeded. `None` if that request was not kept.
     pub fn slower_than_all_but(&self, share: f64) -> Option<Duration> {
         let above = (self.requests as f64 * share) as usize;
         self.slowest.get(above).copied()
@@ -134,7 +134,7 @@ mod tests {
         let mut slowest = SlowestRequests::new(KEPT);
         (1..=100).for_each(|ms| slowest.record(at(20), Duration::from_millis(ms)));
         (1..=20).for_each(|_| slowest.record(at(5), Duration::from_millis(500)));
-        // Of a thousand requests, 20 were in flight during the stall; of the 980 left, nine are a hundredth.
+        // 20 of a thousand requests were in flight during the stall. Nine are a hundredth of the other 980.
         let aside = slowest.undisturbed_by(&stalls, 1000);
         assert_eq!(aside.slower_than_all_but(0.01), Some(Duration::from_millis(91)));
         assert_eq!(aside.slower_than_all_but(0.5), None);

@@ -1,4 +1,4 @@
-//! A timer with the kernel's precision. Tokio's own clock counts milliseconds and wakes up to one late.
+//! A timer with the kernel's precision. Tokio's clock has milliseconds, and can be a millisecond late.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,25 +10,27 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// One of the kernel's timers.
+/// A timer of the kernel (timerfd).
 pub(super) struct Timer(AsyncFd<OwnedFd>);
 
 impl Timer {
+    /// Creates a timer.
+    ///
     /// # Errors
-    /// If the process has no file descriptors left.
+    /// Fails if the process has no file descriptors left.
     #[allow(unsafe_code)]
     pub(super) fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        // SAFETY: an `OwnedFd` is open, and the same, until it is dropped.
+        // SAFETY: an `OwnedFd` is open until it is dropped, and does not change.
         let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE)? };
         Ok(Timer(timer))
     }
 
-    /// Waits until `due`. May be cancelled, and begun again with another time.
+    /// Waits until `due`. May be cancelled, and called again with another time.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     pub(super) async fn wait_until(&self, due: Instant) -> io::Result<()> {
         // A duration of zero would turn the timer off.
         let wait = due

@@ -1,18 +1,18 @@
-//! A chart as the page's script takes it: data without markup.
+//! A chart for the page's script: data without markup.
 
 use serde::{Serialize, Serializer};
 
-/// Everything the script draws from.
+/// All data that the script draws.
 #[derive(Serialize, Debug, Default)]
 pub struct ChartData {
-    /// Seconds since the start, for charts over time.
+    /// Seconds since the start: the axis of charts over time.
     pub time: Vec<Number>,
-    /// Nines for charts over percentiles: 0 is the fastest, 1 is 90%, 2 is 99%, …
+    /// Nines: the axis of charts over percentiles. 0 is the fastest, 1 is 90%, 2 is 99%, and so on.
     pub percentile: Vec<Number>,
     pub charts: Vec<Chart>,
 }
 
-/// The quantity on the horizontal axis.
+/// Quantity on the horizontal axis.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
@@ -20,7 +20,7 @@ pub enum Axis {
     Percentile,
 }
 
-/// The unit of the vertical axis.
+/// Unit of the vertical axis.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -38,61 +38,61 @@ pub struct Chart {
     pub title: String,
     pub axis: Axis,
     pub unit: Unit,
-    /// Whether the vertical axis is logarithmic.
+    /// True if the vertical axis is logarithmic.
     pub log: bool,
-    /// Whether the space under a single line is tinted.
+    /// True if the area below a single line is tinted.
     pub fill: bool,
-    /// Whether lines run on over missing values: where several runs' intervals differ in length.
+    /// True if lines continue over missing values. This is needed if the intervals of several runs differ in length.
     pub span: bool,
     /// Vertical lines with a name.
     pub marks: Vec<Mark>,
     pub series: Vec<Series>,
-    /// Whether it takes the whole width of the page.
+    /// True if the chart has the whole width of the page.
     #[serde(skip)]
     pub wide: bool,
 }
 
-/// A moment worth a line.
+/// A time that is marked by a vertical line.
 #[derive(Serialize, Clone, Debug)]
 pub struct Mark {
     pub at: Number,
     pub label: String,
 }
 
-/// One line of a chart. Its colour is given by the classes of its key in the page.
+/// One line of a chart. Its colour comes from the CSS classes of its legend entry.
 #[derive(Serialize, Clone, Debug)]
 pub struct Series {
     pub label: String,
     #[serde(skip)]
     pub ink: Ink,
-    /// A line for each variant that the section's switch offers; one when there is no switch.
+    /// A line for each variant of the section's switch. One line if there is no switch.
     pub variants: Vec<Line>,
 }
 
-/// The values of a line, one for each place along the axis.
+/// Values of a line, one for each place on the axis.
 #[derive(Serialize, Clone, Debug, Default)]
 pub struct Line {
     pub middle: Vec<Option<Number>>,
-    /// The least and the greatest of several rounds.
+    /// Minimum and maximum of several rounds. `None` if there is one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub band: Option<(Vec<Option<Number>>, Vec<Option<Number>>)>,
 }
 
 impl Line {
-    /// A line without a band.
+    /// Returns a line without a band.
     pub fn plain(values: impl IntoIterator<Item = Option<f64>>) -> Self {
         let middle = values.into_iter().map(|value| value.map(Number)).collect();
         Self { middle, band: None }
     }
 
-    /// Whether there is nothing to draw.
+    /// Returns true if the line has no values.
     pub fn is_empty(&self) -> bool {
         self.middle.iter().all(Option::is_none)
     }
 }
 
 impl Chart {
-    /// Whether no variant of any series has a value.
+    /// Returns true if no variant of any series has a value.
     pub fn is_empty(&self) -> bool {
         self.series
             .iter()
@@ -101,19 +101,19 @@ impl Chart {
     }
 }
 
-/// The colours of `report.css`.
+/// Number of colours in `report.css`.
 const COLOURS: usize = 6;
 
-/// How a line is drawn, as CSS classes.
+/// Appearance of a line, as CSS classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ink {
-    /// Which of the things compared it belongs to.
+    /// Colour, which distinguishes the compared items.
     pub colour: usize,
     pub shade: Shade,
     pub dashed: bool,
 }
 
-/// Lines of one colour, distinguished by lightness.
+/// Lightness, which distinguishes lines of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shade {
     Pale,
@@ -123,7 +123,7 @@ pub enum Shade {
 }
 
 impl Ink {
-    /// The full tone of a colour. Beyond the last colour they come again, dashed.
+    /// Returns the full shade of a colour. After the last colour, the colours repeat and are dashed.
     pub fn new(colour: usize) -> Self {
         Self {
             colour: colour % COLOURS,
@@ -132,17 +132,17 @@ impl Ink {
         }
     }
 
-    /// The same colour in another shade.
+    /// Returns this ink in another shade.
     pub fn shade(self, shade: Shade) -> Self {
         Self { shade, ..self }
     }
 
-    /// The same, dashed.
+    /// Returns this ink with a dashed line.
     pub fn dashed(self) -> Self {
         Self { dashed: true, ..self }
     }
 
-    /// The CSS classes of the key.
+    /// Returns the CSS classes of the legend entry.
     pub fn classes(&self) -> String {
         let shade = match self.shade {
             Shade::Pale => "pale",
@@ -158,7 +158,7 @@ impl Ink {
     }
 }
 
-/// A number that takes as few characters as it can: five digits, and no point when it is whole.
+/// A number that is written with few characters: five digits, and no decimal point if it is whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number(pub f64);
 

@@ -4,23 +4,23 @@ use crate::results::ComparedFigure;
 
 /// Width of the drawing, in its own units.
 pub const WIDTH: f64 = 220.0;
-/// Room for the last dot.
+/// Margin for the last dot.
 const MARGIN: f64 = 6.0;
 
-/// One side's row of a drawing, with places along the scale.
+/// The row of one side in a drawing, with its places on the scale.
 pub struct Side {
-    /// The CSS class of its colour.
+    /// CSS class of the side's colour.
     pub class: &'static str,
-    /// Where its row is, from the top.
+    /// Distance of the row from the top.
     pub y: i32,
     pub dots: Vec<String>,
     pub median: String,
     pub min: String,
-    /// From the least to the greatest.
+    /// Width from the minimum to the maximum.
     pub width: String,
 }
 
-/// Lays a figure's rounds out.
+/// Returns the rows of a figure, one for each side.
 pub fn dot_plot(figure: &ComparedFigure) -> [Side; 2] {
     let largest = figure.a.max.max(figure.b.max);
     let place = |value: f64| {

@@ -1,6 +1,6 @@
-//! `helenus-stress report`: result folders as one page for a browser, which needs nothing from the network.
+//! `helenus-stress report`: turns result folders into one page for a browser, which loads nothing from the network.
 //!
-//! Rust decides what is shown ([`sections`], [`summary`]) and writes the tables; `assets/report.js` draws the charts with uPlot.
+//! Rust chooses the content ([`sections`], [`summary`]) and writes the tables. `assets/report.js` draws the charts with uPlot.
 
 mod chart;
 mod dot_plot;
@@ -23,15 +23,15 @@ use series::RunSeries;
 /// Arguments of `helenus-stress report`.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
-    /// Folders of runs (several are laid over each other), or of one comparison
+    /// Folders of runs (several are drawn in the same charts), or the folder of one comparison
     #[arg(required = true, value_name = "DIR")]
     pub directories: Vec<PathBuf>,
-    /// Where the page goes [default: report.html in the folder when there is one, else in the current one]
+    /// File of the page [default: report.html in the folder if there is one, else in the current folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// Writes the page and says where it is.
+/// Writes the page, and prints its path.
 pub fn run(args: &ReportArgs) -> Result<()> {
     let output = match (&args.output, args.directories.as_slice()) {
         (Some(output), _) => output.clone(),
@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Writes the page of one run's folder, of several, or of a comparison's.
+/// Writes the page of one run, of several, or of a comparison.
 pub fn write(directories: &[PathBuf], output: &Path) -> Result<()> {
     let page = render(directories)?;
     fs::write(output, page).with_context(|| format!("can't write {}", output.display()))
@@ -73,7 +73,7 @@ fn render(directories: &[PathBuf]) -> Result<String> {
     Page::of_runs(&run_series).to_html()
 }
 
-/// The rounds' folders are asked for their intervals and histograms; the figures stand without them.
+/// Returns the page of a comparison. Intervals and histograms come from the folders of the rounds, which may be missing.
 fn render_comparison(directory: &Path, comparison: &Comparison) -> Result<String> {
     let side = |of: fn(&crate::results::Round) -> &PathBuf| -> Result<Vec<LoadedRun>> {
         let folders = comparison.rounds.iter().map(|round| directory.join(of(round)));
@@ -93,7 +93,7 @@ fn render_comparison(directory: &Path, comparison: &Comparison) -> Result<String
     Page::of_comparison(comparison, &run_series).to_html()
 }
 
-/// The name of each run: its label, with its folder where two share one.
+/// Returns the name of each run: its label, with its folder if several runs have the same label.
 fn labels(runs: &[LoadedRun]) -> Vec<String> {
     let shared = |label: &str| runs.iter().filter(|run| run.result.label == label).count() > 1;
     runs.iter()

@@ -1,4 +1,4 @@
-//! The page: `templates/report.html` filled in. Askama escapes whatever comes from results.
+//! The page: fills in `templates/report.html`. Askama escapes all text from results.
 
 use anyhow::Result;
 use askama::Template;
@@ -18,7 +18,7 @@ const UPLOT_LICENSE: &str = include_str!("../../assets/uplot.LICENSE");
 const REPORT_CSS: &str = include_str!("../../assets/report.css");
 const REPORT_JS: &str = include_str!("../../assets/report.js");
 
-/// Everything the template shows.
+/// Content of the template.
 #[derive(Template)]
 #[template(path = "report.html")]
 pub struct Page {
@@ -27,7 +27,7 @@ pub struct Page {
     facts: Vec<Fact>,
     notices: Vec<Notice>,
     tiles: Vec<Tile>,
-    /// The run_series and their colours, when there are several.
+    /// Labels and colours of the series. Empty if there is only one.
     run_series: Vec<(String, Ink)>,
     compared: Option<Compared>,
     /// Heads of the summary's cells.
@@ -68,7 +68,7 @@ struct ComparedRow {
     dot_plot: [dot_plot::Side; 2],
 }
 
-/// One side of a figure, as printed.
+/// One side of a figure, as text.
 struct SideCells {
     median: String,
     range: String,
@@ -97,7 +97,7 @@ struct ServerRow {
     cells: Vec<String>,
 }
 
-/// How a series was run.
+/// Configuration of a series.
 struct Setup {
     label: String,
     command_line: String,
@@ -106,7 +106,7 @@ struct Setup {
 }
 
 impl Page {
-    /// A page of runs, each a series.
+    /// Returns the page of runs, each of which is a series.
     pub fn of_runs(run_series: &[RunSeries<'_>]) -> Self {
         let runs: Vec<&RunResult> = run_series.iter().flat_map(RunSeries::results).collect();
         let mut page = Self::of_run_series(run_series);
@@ -134,7 +134,7 @@ impl Page {
         page
     }
 
-    /// A page of a comparison, whose sides are the run_series.
+    /// Returns the page of a comparison, whose sides are the series.
     pub fn of_comparison(comparison: &Comparison, run_series: &[RunSeries<'_>; 2]) -> Self {
         let mut page = Self::of_run_series(run_series);
         page.heading = format!(
@@ -165,7 +165,7 @@ impl Page {
         page
     }
 
-    /// The parts that both kinds of pages have.
+    /// Returns the parts that both kinds of pages share.
     fn of_run_series(run_series: &[RunSeries<'_>]) -> Self {
         let (sections, data) = Builder::new(run_series).build();
         let several = run_series.len() > 1;
@@ -193,12 +193,12 @@ impl Page {
         }
     }
 
-    /// The finished page.
+    /// Returns the page as HTML.
     pub fn to_html(&self) -> Result<String> {
         Ok(self.render()?)
     }
 
-    /// The charts' data, safe inside a script element: no text in it can end the element.
+    /// Returns the charts' data for a script element. `<` is escaped, so that no text can end the element.
     fn data_json(&self) -> String {
         // Numbers, strings and lists always serialize.
         serde_json::to_string(&self.data)
@@ -270,7 +270,7 @@ fn run_setup(label: &str, run: &RunResult) -> Setup {
     }
 }
 
-/// As it can be pasted into a shell.
+/// Returns a command line that can be pasted into a shell.
 fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     let quoted = |word: &String| {
@@ -330,7 +330,7 @@ fn published(run_series: &[RunSeries<'_>]) -> Vec<PublishedRow> {
         .collect()
 }
 
-/// The servers' figures over whole runs, a column for each run.
+/// Returns the server's figures over whole runs, with a column for each run.
 fn server(run_series: &[RunSeries<'_>]) -> Vec<ServerRow> {
     let runs: Vec<&RunResult> = run_series.iter().flat_map(RunSeries::results).collect();
     let names = unique(

@@ -1,12 +1,12 @@
-//! Latency by percentile, on an axis where each nine takes the same room.
+//! Latency by percentile, on an axis on which each nine has the same length.
 
 use super::chart::Line;
 use crate::results::LatencyHistogram;
 
-/// Places for each nine.
+/// Places per nine on the axis.
 const PLACES_PER_NINE: f64 = 40.0;
 
-/// The places along the axis that the largest of the histograms needs.
+/// Returns the places of the axis, in nines, up to the slowest value of the largest histogram.
 pub fn axis<'a>(histograms: impl Iterator<Item = &'a LatencyHistogram>) -> Vec<f64> {
     let most = histograms.map(LatencyHistogram::len).max().unwrap_or_default();
     if most == 0 {
@@ -17,7 +17,7 @@ pub fn axis<'a>(histograms: impl Iterator<Item = &'a LatencyHistogram>) -> Vec<f
         .collect()
 }
 
-/// The histogram's latencies at those places, up to its maximum.
+/// Returns the histogram's latencies at these places, up to its maximum.
 pub fn line(histogram: Option<&LatencyHistogram>, axis: &[f64]) -> Line {
     let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else {
         return Line::plain(axis.iter().map(|_| None));
@@ -34,7 +34,7 @@ pub fn line(histogram: Option<&LatencyHistogram>, axis: &[f64]) -> Line {
     }))
 }
 
-/// The place of the slowest of `count`: one in `count` is as slow.
+/// Returns the index of the place of the slowest of `count` values.
 fn last_place(count: u64) -> usize {
     ((count as f64).log10() * PLACES_PER_NINE).ceil() as usize
 }

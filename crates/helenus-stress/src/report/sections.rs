@@ -1,4 +1,4 @@
-//! The charts of a report. With one run the colours distinguish operations, with several they distinguish runs.
+//! The charts of a report. Colours distinguish operations if there is one run, and runs if there are several.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +12,29 @@ use crate::results::{IntervalOperation, LoadModel};
 pub struct Section {
     pub id: &'static str,
     pub title: &'static str,
-    /// A sentence on how to read them.
+    /// A sentence that explains the charts.
     pub hint: &'static str,
-    /// The variants that all its charts can be switched between; empty if there is only one.
+    /// Variants between which all charts of the section can be switched. Empty if there is only one.
     pub switch: Vec<Choice>,
-    /// Each with its place in [`ChartData::charts`].
+    /// Charts with their indexes in [`ChartData::charts`].
     pub charts: Vec<(usize, Chart)>,
-    /// Said in place of charts when there are none.
+    /// Text that replaces the charts if there are none.
     pub empty: &'static str,
 }
 
 /// One position of a section's switch.
 pub struct Choice {
     pub label: &'static str,
-    /// Whether the page opens with it.
+    /// True if this variant is shown first.
     pub chosen: bool,
 }
 
-/// Makes sections, sharing the axes between charts.
+/// Builder of sections. Its charts share their axes.
 pub struct Builder<'a> {
     run_series: &'a [RunSeries<'a>],
     operations: Vec<String>,
     times: Vec<u64>,
-    /// Whether intervals differ in length between run_series.
+    /// True if the intervals of the series differ in length.
     span: bool,
     data: ChartData,
 }
@@ -48,11 +48,11 @@ const LATENCIES: [(&str, LatencyField, Shade); 4] = [
     ("max", |of| of.max_us, Shade::Grey),
 ];
 
-/// The position among [`LATENCIES`] that several run_series are first compared by.
+/// The name among [`LATENCIES`] that is shown first if there are several series.
 const FIRST_LATENCY: &str = "p99";
 
 impl<'a> Builder<'a> {
-    /// Starts on the run_series, which are drawn in their order.
+    /// Creates a builder for the series, which are drawn in their order.
     pub fn new(run_series: &'a [RunSeries<'a>]) -> Self {
         let times: BTreeSet<u64> = run_series.iter().flat_map(RunSeries::times).collect();
         let times: Vec<u64> = times.into_iter().collect();
@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All sections, and the data of their charts.
+    /// Returns all sections, and the data of their charts.
     pub fn build(mut self) -> (Vec<Section>, ChartData) {
         let mut sections = vec![
             self.throughput(),
@@ -142,7 +142,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The target rate of all runs, if it is the same.
+    /// Returns the target rate of all runs. `None` if they differ, or a loop is closed.
     fn target_rate(&self) -> Option<f64> {
         let mut rates = self
             .run_series
@@ -343,7 +343,7 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    /// A line for each operation of the only series.
+    /// Returns a line for each operation. There must be only one series.
     fn by_operation(&self, of: impl Fn(&Row, &str) -> Option<f64>) -> Vec<Series> {
         let series = &self.run_series[0];
         let series = |(colour, name): (usize, &String)| Series {
@@ -354,7 +354,7 @@ impl<'a> Builder<'a> {
         self.operations.iter().enumerate().map(series).collect()
     }
 
-    /// A line for each series.
+    /// Returns a line for each series.
     fn by_run_series(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<Series> {
         self.each_run_series(|series| vec![series.line(&self.times, &of)])
     }
@@ -382,7 +382,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The beginnings of a single run's phases.
+    /// Returns the starts of the phases of a single run. Empty if there are several runs.
     fn marks(&self) -> Vec<Mark> {
         match self.run_series {
             [series] if series.runs.len() == 1 => {
@@ -399,7 +399,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Leaves out charts and lines that have nothing to show.
+    /// Returns a section without empty charts and lines.
     fn section(
         &mut self,
         id: &'static str,
@@ -416,7 +416,7 @@ impl<'a> Builder<'a> {
             self.data.charts.push(chart.clone());
             kept.push((self.data.charts.len() - 1, chart));
         }
-        // Two stand side by side; a last one without a neighbour takes the whole width.
+        // Two charts are side by side, so the last one of an odd number gets the whole width.
         if kept.iter().filter(|(_, chart)| !chart.wide).count() % 2 == 1
             && let Some((_, last)) = kept.iter_mut().rfind(|(_, chart)| !chart.wide)
         {
@@ -441,7 +441,7 @@ fn latency(row: &Row, name: &str, field: LatencyField) -> Option<f64> {
     (of.ops > 0).then(|| field(of).max(1) as f64)
 }
 
-/// The operations of all run_series, in the order in which they come.
+/// Returns the operations of all series, in the order of their first occurrence.
 fn operations(run_series: &[RunSeries<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for operation in run_series

@@ -1,4 +1,4 @@
-//! The series of a report's charts: each is a run, or all rounds of a side of a comparison.
+//! The series of a report's charts. Each is a run, or all rounds of a side of a comparison.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use super::chart::{Line, Number};
 use crate::results::noise::median;
 use crate::results::{Interval, LatencyHistogram, LoadedRun, RunResult, new_latency_histogram};
 
-/// More rows than this are merged, so that a day's run makes a page that still opens.
+/// Maximum number of rows. More rows are merged, so that the page of a day's run can still be opened.
 const MOST_ROWS: usize = 8000;
 
-/// One of the things that are compared.
+/// One of the series that are compared.
 pub struct RunSeries<'a> {
-    /// Unique among the report's run_series.
+    /// Label, unique among the report's series.
     pub label: String,
     pub runs: Vec<&'a LoadedRun>,
-    /// For each run, its rows by time.
+    /// Rows of each run, by time in milliseconds.
     rows: Vec<BTreeMap<u64, Row>>,
 }
 
-/// An interval at its place on the grid.
+/// An interval with its place on the grid.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub interval: Interval,
@@ -26,28 +26,28 @@ pub struct Row {
 }
 
 impl<'a> RunSeries<'a> {
-    /// A series of one run or more.
+    /// Creates a series of one or more runs.
     pub fn new(label: String, runs: Vec<&'a LoadedRun>) -> Self {
         let rows = runs.iter().map(|run| rows(&run.intervals)).collect();
         Self { label, runs, rows }
     }
 
-    /// The results of its runs.
+    /// Returns the results of the series' runs.
     pub fn results(&self) -> impl Iterator<Item = &'a RunResult> {
         self.runs.iter().map(|run| &run.result)
     }
 
-    /// The times, in milliseconds since the start, at which any of its runs has a row.
+    /// Returns the times, in milliseconds since the start, at which a run of the series has a row.
     pub fn times(&self) -> impl Iterator<Item = u64> {
         self.rows.iter().flat_map(|rows| rows.keys().copied())
     }
 
-    /// The usual length of its intervals, in milliseconds.
+    /// Returns the length of the series' intervals, in milliseconds.
     pub fn step_ms(&self) -> u64 {
         self.rows.iter().map(step_ms).max().unwrap_or_default()
     }
 
-    /// A figure of the rows over the given times: the median of its runs, with a band when there are several.
+    /// Returns the values of a figure at the given times. Each is the median of the runs. Several runs also have a band.
     pub fn line(&self, times: &[u64], of: impl Fn(&Row) -> Option<f64>) -> Line {
         let at = |time: &u64| -> Vec<f64> {
             self.rows
@@ -68,7 +68,7 @@ impl<'a> RunSeries<'a> {
         }
     }
 
-    /// Everything recorded under a tag, by all of its runs.
+    /// Returns the sum of the runs' histograms with this tag. `None` if there are none.
     pub fn histogram(&self, tag: &str) -> Option<LatencyHistogram> {
         let mut total: Option<LatencyHistogram> = None;
         for histogram in self.runs.iter().filter_map(|run| run.histograms.get(tag)) {
@@ -83,12 +83,12 @@ impl<'a> RunSeries<'a> {
 }
 
 impl Row {
-    /// Successes a second of the named operation, or of all.
+    /// Returns successes per second of the named operation. `None` is all operations.
     pub fn rate(&self, operation: Option<&str>) -> Option<f64> {
         self.per_second(operation, |of| of.ops)
     }
 
-    /// Errors a second of the named operation, or of all.
+    /// Returns errors per second of the named operation. `None` is all operations.
     pub fn error_rate(&self, operation: Option<&str>) -> Option<f64> {
         self.per_second(operation, |of| of.errors)
     }
@@ -106,7 +106,7 @@ impl Row {
     }
 }
 
-/// Puts intervals on a grid of whole steps, so that runs can be laid over each other.
+/// Returns intervals on a grid of whole steps, so that several runs can share an axis.
 fn rows(intervals: &[Interval]) -> BTreeMap<u64, Row> {
     let mut rows: Vec<Row> = Vec::with_capacity(intervals.len());
     let mut before_s = 0.0;
@@ -125,7 +125,7 @@ fn rows(intervals: &[Interval]) -> BTreeMap<u64, Row> {
     on_grid(rows, usual * merged as f64)
 }
 
-/// The median length to two digits: intervals are meant to be 1 s long, and are 0.999 or 1.002.
+/// Returns the median length rounded to two digits, because intervals of 1 s have 0.999 or 1.002 s.
 fn usual_length_s(rows: &[Row]) -> f64 {
     let median = median(&rows.iter().map(|row| row.length_s).collect::<Vec<_>>())
         .unwrap_or(1.0)
@@ -134,7 +134,7 @@ fn usual_length_s(rows: &[Row]) -> f64 {
     (median * scale).round() / scale
 }
 
-/// A run seldom ends on a whole step; a rate over a few milliseconds would be noise.
+/// Merges a short last row into the row before, because a rate over a few milliseconds would be noise.
 fn fold_short_end(rows: &mut Vec<Row>, usual_s: f64) {
     if rows.len() > 1 && rows.last().is_some_and(|row| row.length_s < usual_s / 2.0) {
         let tail = rows.split_off(rows.len() - 2);
@@ -163,7 +163,7 @@ fn step_ms(rows: &BTreeMap<u64, Row>) -> u64 {
         .unwrap_or_default()
 }
 
-/// One row for several: counts add up, of latencies and lag the worst stays, gauges are the last.
+/// Merges rows into one: counts are added, latencies and lag are the maximum, and gauges are the last.
 fn merge(rows: &[Row]) -> Row {
     let mut merged = rows[0].clone();
     for row in &rows[1..] {

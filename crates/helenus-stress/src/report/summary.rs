@@ -6,7 +6,7 @@ use crate::results::cells::OperationColumns;
 use crate::results::units::{count, duration, micros, percent, rate};
 use crate::results::{LoadModel, OperationResult, RunResult};
 
-/// One large figure.
+/// One figure in large type.
 pub struct Tile {
     pub label: String,
     pub value: String,
@@ -14,13 +14,13 @@ pub struct Tile {
     pub bad: bool,
 }
 
-/// Something that the reader should know before the figures.
+/// A remark that the reader should see before the figures.
 pub struct Notice {
     pub level: Level,
     pub text: String,
 }
 
-/// How much a notice matters.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Info,
@@ -29,7 +29,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The CSS class.
+    /// Returns the CSS class.
     pub fn class(self) -> &'static str {
         match self {
             Level::Info => "info",
@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    /// The colour's meaning as a word.
+    /// Returns the meaning of the colour as a word.
     pub fn word(self) -> &'static str {
         match self {
             Level::Info => "Note",
@@ -50,12 +50,12 @@ impl Level {
 
 /// A row of the summary table.
 pub struct SummaryRow {
-    /// The operation and its figures.
+    /// Name of the operation and of its figures.
     pub name: String,
-    /// Set when several run_series are shown.
+    /// Label and colour of the series. `None` if there is only one.
     pub series: Option<(String, Ink)>,
     pub cells: Vec<String>,
-    /// Service times where they differ: shown less prominently.
+    /// True if the row is less prominent: it has service times that differ from the response times.
     pub aside: bool,
 }
 
@@ -73,10 +73,10 @@ const CLOSED_LOOP: &str = "Closed loop: a request is sent when one before it has
      load. The latencies are service times under a load that throttles itself; they leave out the waiting that clients with a \
      schedule of their own would have seen.";
 
-/// A run whose rate stayed under this part of its target has missed it.
+/// Minimum fraction of its target rate that a run must reach.
 const RATE_MET: f64 = 0.99;
 
-/// The large figures of a single run.
+/// Returns the large figures of a single run.
 pub fn tiles(run: &RunResult) -> Vec<Tile> {
     let mut tiles = vec![throughput_tile(run)];
     for operation in run
@@ -160,7 +160,7 @@ fn rate_missed(run: &RunResult) -> bool {
         .is_some_and(|pacing| pacing.achieved_per_s < pacing.target_per_s * RATE_MET)
 }
 
-/// Notices above the figures, the worst first.
+/// Returns the notices above the figures, the most severe first.
 pub fn notices(run_series: &[RunSeries<'_>]) -> Vec<Notice> {
     let mut notices = Vec::new();
     for series in run_series {
@@ -214,7 +214,7 @@ fn missed_rate(run: &RunResult) -> Option<String> {
     ))
 }
 
-/// The summary table: its heads, and its rows by operation, then by series.
+/// Returns the summary table: its heads, and its rows by operation and series.
 pub fn summary(run_series: &[RunSeries<'_>]) -> (Vec<&'static str>, Vec<SummaryRow>) {
     let all = || {
         run_series
@@ -261,7 +261,7 @@ fn operation_rows(
     rows
 }
 
-/// Errors of every series by operation and code, the most frequent first.
+/// Returns the errors of all series by operation and code, the most frequent first.
 pub fn errors(run_series: &[RunSeries<'_>]) -> Vec<ErrorRow> {
     let mut found = Vec::new();
     for series in run_series {

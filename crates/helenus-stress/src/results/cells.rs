@@ -1,24 +1,24 @@
-//! The cells of an operation in a table, for the terminal and the page alike.
+//! The cells of an operation in a table, for both the terminal and the page.
 
 use super::histograms::LatencySummary;
 use super::run::OperationResult;
 use super::units::{NONE, count, micros, rate};
 
-/// The columns that a table of operations has.
+/// The columns of a table of operations.
 pub struct OperationColumns {
-    /// Whether operations handle other than one row each, so that rows are counted too.
+    /// True if the table has a column for rows, because an operation does not have exactly one row.
     rows: bool,
 }
 
 impl OperationColumns {
-    /// The columns that these operations need.
+    /// Returns the columns that these operations need.
     pub fn of<'a>(mut operations: impl Iterator<Item = &'a OperationResult>) -> Self {
         Self {
             rows: operations.any(|of| of.rows != of.count && of.rows > 0),
         }
     }
 
-    /// The column heads.
+    /// Returns the column heads.
     pub fn heads(&self) -> Vec<&'static str> {
         let mut heads = vec!["count", "rate"];
         heads.extend(self.rows.then_some("rows"));
@@ -28,7 +28,7 @@ impl OperationColumns {
         heads
     }
 
-    /// Counts and response times.
+    /// Returns counts and response times.
     pub fn response(&self, of: &OperationResult) -> Vec<String> {
         let mut cells = vec![count(of.count), rate(of.rate_per_s)];
         cells.extend(self.rows.then(|| rate(rows_per_s(of))));
@@ -37,7 +37,7 @@ impl OperationColumns {
         cells
     }
 
-    /// Service times alone; none where they are the response times.
+    /// Returns service times. `None` if they equal the response times.
     pub fn service(&self, of: &OperationResult) -> Option<Vec<String>> {
         if of.service == of.response {
             return None;

@@ -1,4 +1,4 @@
-//! `compare.json`: two endpoints under the same load in alternating rounds.
+//! `compare.json`: the results of two endpoints under the same load in alternating rounds.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 use super::noise::{SIGNIFICANCE, mann_whitney, median, median_absolute_deviation};
 use super::run::{Endpoint, FORMAT, LoadModel, OperationResult, RunResult};
 
-/// Two endpoints, A and B, and every round's figures.
+/// Two endpoints, A and B, and the figures of all rounds.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// [`FORMAT`] at the time of writing.
+    /// Value of [`FORMAT`] at the time of writing.
     pub format: u32,
     pub tool_version: String,
     pub workload: String,
-    /// The whole command line, program first.
+    /// The whole command line, beginning with the program.
     pub command_line: Vec<String>,
-    /// The settings of the runs, as they took effect.
+    /// The effective settings of the runs.
     pub config: Map<String, Value>,
     pub load: LoadModel,
     pub started_at: DateTime<Utc>,
@@ -27,9 +27,9 @@ pub struct Comparison {
     pub endpoint_a: Endpoint,
     pub endpoint_b: Endpoint,
     pub rounds: Vec<Round>,
-    /// In the order to be shown.
+    /// Figures in the order in which they are shown.
     pub figures: Vec<ComparedFigure>,
-    /// Warnings and remarks for the reader, a sentence each.
+    /// Warnings and remarks for the reader, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -37,9 +37,9 @@ pub struct Comparison {
 /// One run of each side, one after the other.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Which side ran first.
+    /// The side that ran first.
     pub first: Side,
-    /// The runs' folders, relative to the comparison's.
+    /// Folders of the runs, relative to the comparison's folder.
     pub directory_a: PathBuf,
     pub directory_b: PathBuf,
 }
@@ -52,7 +52,7 @@ pub enum Side {
     B,
 }
 
-/// Which way a figure should go.
+/// The better direction of a figure.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -63,46 +63,46 @@ pub enum Direction {
 /// One figure, measured in every round on both sides.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct ComparedFigure {
-    /// `read rate`, `write response p99`, …
+    /// Name, such as `read rate` or `write response p99`.
     pub name: String,
     /// `/s`, `µs`, `bytes`, `cores` or empty.
     pub unit: String,
-    /// None where we can't know, or where neither is.
+    /// The better direction. `None` if it is unknown or there is none.
     pub better: Option<Direction>,
     pub a: RoundStats,
     pub b: RoundStats,
-    /// B's median over A's; none when A's is zero.
+    /// B's median divided by A's. `None` if A's is zero.
     pub ratio: Option<f64>,
-    /// p value of the test that [`super::noise`] describes.
+    /// The p value of the test in [`super::noise`].
     pub p_value: f64,
     pub verdict: Verdict,
 }
 
-/// A side's rounds, in order, and how they spread.
+/// A side's rounds in order, and their spread.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct RoundStats {
     pub rounds: Vec<f64>,
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// The median distance from the median.
+    /// Median of the distances from the median.
     pub deviation: f64,
 }
 
-/// The verdict of the rounds on a difference.
+/// The verdict on a difference.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The rounds do not tell the two apart.
+    /// The difference is within the noise of the rounds.
     WithinNoise,
     ABetter,
     BBetter,
-    /// They differ in a figure that is no better one way or the other.
+    /// The sides differ in a figure without a better direction.
     Differs,
 }
 
 impl Comparison {
-    /// The workload, both endpoints and the load model in a line.
+    /// Returns the workload, both endpoints and the load model in a line.
     pub fn title(&self) -> String {
         format!(
             "{}: {} against {}, {}",
@@ -113,7 +113,7 @@ impl Comparison {
         )
     }
 
-    /// A figure's verdict in words.
+    /// Returns a figure's verdict in words.
     pub fn verdict(&self, figure: &ComparedFigure) -> String {
         match figure.verdict {
             Verdict::WithinNoise => "within the noise".to_owned(),
@@ -123,7 +123,7 @@ impl Comparison {
         }
     }
 
-    /// Puts the rounds' runs together; `a` and `b` hold a run for each of `rounds`. None without rounds.
+    /// Makes a comparison of the runs of all rounds; `a` and `b` have a run for each of `rounds`. `None` if there are no rounds.
     pub fn from_runs(
         command_line: Vec<String>,
         rounds: Vec<Round>,
@@ -150,7 +150,7 @@ impl Comparison {
     }
 }
 
-/// How to get a figure out of a run.
+/// A figure that can be read from a run.
 struct FigureExtractor {
     name: String,
     unit: &'static str,
@@ -174,7 +174,7 @@ fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<ComparedFigure> {
         .collect()
 }
 
-/// The comparable figures: each operation's rate and latencies, errors, and the server's figures that both sides have.
+/// Returns the comparable figures: each operation's rate and latencies, the errors, and the server's figures.
 fn extractors(a: &[RunResult], b: &[RunResult]) -> Vec<FigureExtractor> {
     let mut extractors = Vec::new();
     for operation in a.first().map_or(&[][..], |run| &run.operations) {
@@ -200,7 +200,7 @@ fn extractors(a: &[RunResult], b: &[RunResult]) -> Vec<FigureExtractor> {
     extractors
 }
 
-/// Time, memory and CPU are costs; of other figures we can't know.
+/// Returns true if a figure with this unit is a cost, such as time, memory and CPU. The better direction of other figures is unknown.
 fn lower_is_better(unit: &str) -> bool {
     ["µs", "bytes", "cores"].contains(&unit)
 }
@@ -242,7 +242,7 @@ fn operation_extractors(operation: &str) -> Vec<FigureExtractor> {
 }
 
 impl ComparedFigure {
-    /// Compares a figure's rounds.
+    /// Compares the rounds of a figure.
     pub fn new(name: &str, unit: &str, better: Option<Direction>, a: Vec<f64>, b: Vec<f64>) -> Self {
         let p_value = mann_whitney(&a, &b);
         let (a, b) = (RoundStats::new(a), RoundStats::new(b));
@@ -273,7 +273,7 @@ fn verdict(better: Option<Direction>, p_value: f64, a: f64, b: f64) -> Verdict {
 }
 
 impl RoundStats {
-    /// The figures of a side, in the order of the rounds. All zero without rounds.
+    /// Returns the figures of a side, in the order of the rounds. All zero without rounds.
     pub fn new(rounds: Vec<f64>) -> Self {
         let Some(median) = median(&rounds) else {
             return Self::default();

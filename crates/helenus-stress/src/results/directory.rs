@@ -1,4 +1,4 @@
-//! A result folder: written while the load runs, read by `report`.
+//! A result folder. It is written while the load runs, and read by `report`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ pub struct IntervalHistograms<'a> {
     pub service: &'a LatencyHistogram,
 }
 
-/// Writes a run's folder: intervals as they end, the result at the end.
+/// Writer of a run's folder: intervals when they end, and the result at the end.
 pub struct RunWriter {
     directory: PathBuf,
     intervals: IntervalsWriter,
@@ -38,7 +38,7 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes the folder. Files of an earlier run in it are replaced.
+    /// Creates the folder. Files of an earlier run in it are replaced.
     pub fn create(directory: &Path, started_at: SystemTime) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("can't make {}", directory.display()))?;
         let path = directory.join(HISTOGRAMS_FILE);
@@ -51,7 +51,7 @@ impl RunWriter {
         })
     }
 
-    /// Appends an interval and the latencies that were recorded in it.
+    /// Appends an interval with its latencies.
     pub fn push(&mut self, interval: Interval, histograms: &[IntervalHistograms<'_>]) -> Result<()> {
         let start = Duration::from_secs_f64(self.elapsed_s);
         let duration = Duration::from_secs_f64((interval.elapsed_s - self.elapsed_s).max(0.0));
@@ -73,24 +73,24 @@ impl RunWriter {
     }
 }
 
-/// Writes `compare.json`, in a folder that is made if need be.
+/// Writes `compare.json`. Creates its folder if necessary.
 pub fn write_comparison(directory: &Path, comparison: &Comparison) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("can't make {}", directory.display()))?;
     write_json(&directory.join(COMPARISON_FILE), comparison)
 }
 
-/// Everything in a run's folder.
+/// Content of a run's folder.
 #[derive(Debug)]
 pub struct LoadedRun {
     pub directory: PathBuf,
     pub result: RunResult,
     pub intervals: Vec<Interval>,
-    /// Whole-run histograms by tag.
+    /// Histograms of the whole run, by tag.
     pub histograms: BTreeMap<String, LatencyHistogram>,
 }
 
 impl LoadedRun {
-    /// Reads a run's folder. Intervals and histograms may be missing, a broken file is an error.
+    /// Reads a run's folder. Intervals and histograms may be missing; a broken file is an error.
     pub fn read(directory: &Path) -> Result<Self> {
         let result: RunResult = read_json(&directory.join(RUN_FILE))?;
         check_format(result.format, directory)?;

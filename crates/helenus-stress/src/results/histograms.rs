@@ -1,6 +1,6 @@
-//! `histograms.hlog`: an HdrHistogram interval log, as its Java tools read and write it too.
+//! `histograms.hlog`: an HdrHistogram interval log, which its Java tools can read.
 //!
-//! Tags are `OPERATION.response` and `OPERATION.service`; values are microseconds; the timestamps count from the run's start.
+//! Tags are `OPERATION.response` and `OPERATION.service`. Values are microseconds. Timestamps count from the run's start.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,21 +14,21 @@ use hdrhistogram::serialization::interval_log::{
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// Latencies in microseconds.
+/// A histogram of latencies in microseconds.
 pub type LatencyHistogram = Histogram<u64>;
 
-/// Three digits: a percentile is off by a thousandth at most.
+/// Precision of a histogram. With three digits the error of a percentile is at most a thousandth.
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// An hour; longer latencies are recorded as an hour.
+/// Maximum latency, an hour. Longer ones are recorded as an hour.
 pub const MAX_LATENCY_US: u64 = 3_600_000_000;
 
-/// An empty histogram of up to an hour. Record into it with `saturating_record`.
+/// Returns an empty histogram of latencies up to an hour. Use `saturating_record` to record.
 pub fn new_latency_histogram() -> LatencyHistogram {
     Histogram::new_with_bounds(1, MAX_LATENCY_US, SIGNIFICANT_DIGITS)
         .unwrap_or_else(|error| unreachable!("constant bounds are valid: {error}"))
 }
 
-/// The figures of a latency histogram in tables. All zero when nothing was recorded.
+/// Figures of a latency histogram for tables. All are zero if nothing was recorded.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
 pub struct LatencySummary {
     pub mean_us: f64,
@@ -43,7 +43,7 @@ pub struct LatencySummary {
 
 impl From<&LatencyHistogram> for LatencySummary {
     fn from(histogram: &LatencyHistogram) -> Self {
-        // A bucket's upper end may lie above the largest value that was recorded.
+        // The upper end of a bucket may be above the largest recorded value.
         let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max());
         Self {
             mean_us: histogram.mean(),
@@ -58,24 +58,24 @@ impl From<&LatencyHistogram> for LatencySummary {
     }
 }
 
-/// The tag of an operation's response times.
+/// Returns the tag of an operation's response times.
 pub fn response_tag(operation: &str) -> String {
     format!("{operation}.response")
 }
 
-/// The tag of an operation's service times.
+/// Returns the tag of an operation's service times.
 pub fn service_tag(operation: &str) -> String {
     format!("{operation}.service")
 }
 
-/// Appends intervals to a log.
+/// Writer of an interval log.
 pub struct HistogramLogWriter<W> {
     writer: W,
     serializer: V2DeflateSerializer,
 }
 
 impl<W: Write> HistogramLogWriter<W> {
-    /// Writes the log's head.
+    /// Writes the head of the log.
     pub fn begin(mut writer: W, started_at: SystemTime) -> Result<Self> {
         let mut serializer = V2DeflateSerializer::new();
         IntervalLogWriterBuilder::new()
@@ -87,7 +87,7 @@ impl<W: Write> HistogramLogWriter<W> {
         Ok(Self { writer, serializer })
     }
 
-    /// Appends the histogram of the interval from `start` (since the run's start) of length `duration`. Empty histograms are left out.
+    /// Appends the histogram of an interval, unless it is empty. `start` counts from the run's start.
     pub fn append(
         &mut self,
         tag: &str,
@@ -99,20 +99,20 @@ impl<W: Write> HistogramLogWriter<W> {
             return Ok(());
         }
         let tag = Tag::new(tag).with_context(|| format!("{tag:?} can't be a histogram's tag"))?;
-        // A builder without settings writes no head of its own.
+        // A builder without settings writes no second head.
         IntervalLogWriterBuilder::new()
             .begin_log_with(&mut self.writer, &mut self.serializer)?
             .write_histogram(histogram, start, duration, Some(tag))?;
         Ok(())
     }
 
-    /// Hands everything written to the file.
+    /// Writes buffered data to the file.
     pub fn flush(&mut self) -> Result<()> {
         Ok(self.writer.flush()?)
     }
 }
 
-/// Reads a log and adds its intervals up, tag by tag.
+/// Reads a log, and adds up the intervals of each tag.
 pub fn read_totals(log: &[u8]) -> Result<BTreeMap<String, LatencyHistogram>> {
     let mut totals = BTreeMap::new();
     let mut deserializer = Deserializer::new();

@@ -1,4 +1,4 @@
-//! `intervals.csv`: a row for each interval, under a head that names the columns.
+//! `intervals.csv`: a row for each interval, below a row of column names.
 //!
 //! `elapsed_s,lag_ms`, then `OPERATION_ops`, `_errors`, `_p50_us`, `_p99_us`, `_p99_9_us`, `_max_us` for each operation, then
 //! `server_cpu_cores`, `server_rss_bytes` and `server_NAME` for each scraped gauge. An empty field means "not known".
@@ -14,17 +14,17 @@ use anyhow::{Context, Result, bail};
 pub struct Interval {
     /// Seconds from the run's start to the interval's end.
     pub elapsed_s: f64,
-    /// Open loop only: how far sending is behind, in milliseconds.
+    /// Lag of an open loop, in milliseconds. `None` in a closed loop.
     pub lag_ms: Option<f64>,
-    /// By operation name.
+    /// Figures of operations by name.
     pub operations: BTreeMap<String, IntervalOperation>,
     pub server: ServerSample,
 }
 
-/// One kind of operation in an interval. Latencies are response times of successes, zero when there were none.
+/// One kind of operation in an interval. Latencies are response times of successes, and zero if there were none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntervalOperation {
-    /// Successes (not divided by the interval's length).
+    /// Number of successes, not divided by the interval's length.
     pub ops: u64,
     pub errors: u64,
     pub p50_us: u64,
@@ -36,17 +36,17 @@ pub struct IntervalOperation {
 /// The server's figures in an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerSample {
-    /// CPU time over wall-clock time.
+    /// CPU time divided by wall-clock time.
     pub cpu_cores: Option<f64>,
     pub rss_bytes: Option<u64>,
-    /// Any other gauge, by a name of letters, digits and underscores.
+    /// Other gauges, by a name of letters, digits and underscores.
     pub gauges: BTreeMap<String, f64>,
 }
 
 const OPERATION_SUFFIXES: [&str; 6] = ["_ops", "_errors", "_p50_us", "_p99_us", "_p99_9_us", "_max_us"];
 const SERVER_PREFIX: &str = "server_";
 
-/// Which operations and gauges have columns.
+/// Operations and gauges that have columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Columns {
     operations: BTreeSet<String>,
@@ -54,7 +54,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Adds the names of an interval; returns whether any was new.
+    /// Adds the names of an interval. Returns true if one of them is new.
     fn extend(&mut self, interval: &Interval) -> bool {
         let before = (self.operations.len(), self.gauges.len());
         self.operations.extend(interval.operations.keys().cloned());
@@ -95,7 +95,7 @@ impl Columns {
 }
 
 impl IntervalOperation {
-    /// In the order of [`OPERATION_SUFFIXES`].
+    /// Returns the fields in the order of [`OPERATION_SUFFIXES`].
     fn fields(&self) -> [u64; 6] {
         [
             self.ops,
@@ -123,7 +123,7 @@ fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Appends rows to a file. An interval that names a new operation or gauge makes it write the file anew under a wider head.
+/// Writer of a file of intervals. If an interval has a new operation or gauge, the file is written again with more columns.
 pub struct IntervalsWriter {
     path: PathBuf,
     writer: csv::Writer<File>,
@@ -132,7 +132,7 @@ pub struct IntervalsWriter {
 }
 
 impl IntervalsWriter {
-    /// Makes the file, or empties it.
+    /// Creates the file, or empties it.
     pub fn create(path: &Path) -> Result<Self> {
         let columns = Columns::default();
         let writer = begin(path, &columns)?;
@@ -144,7 +144,7 @@ impl IntervalsWriter {
         })
     }
 
-    /// Appends one interval and hands it to the file.
+    /// Appends one interval, and flushes it to the file.
     pub fn push(&mut self, interval: Interval) -> Result<()> {
         if self.columns.extend(&interval) {
             self.writer = begin(&self.path, &self.columns)?;

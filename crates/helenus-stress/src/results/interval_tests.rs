@@ -46,7 +46,7 @@ fn the_file_is_readable_after_every_row() {
     writer.push(first()).unwrap();
     assert_eq!(read_intervals(&path).unwrap(), [first()]);
     writer.push(second()).unwrap();
-    // An operation that had no column then counts as zero of it.
+    // An operation that had no column in an earlier interval counts as zero there.
     let mut widened = first();
     widened
         .operations

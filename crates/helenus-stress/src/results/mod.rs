@@ -1,6 +1,6 @@
 //! The results of a run: its figures as types, and the files of its folder.
 //!
-//! | file | holds | module |
+//! | file | content | module |
 //! |---|---|---|
 //! | `run.json` | the whole run: workload, endpoint, settings, figures | [`run`] |
 //! | `intervals.csv` | a row for each second | [`interval`] |
@@ -8,7 +8,7 @@
 //! | `compare.json` | two endpoints in alternating rounds | [`comparison`] |
 //! | `report.html` | all of it for a browser | [`crate::report`] |
 //!
-//! Response time counts from when a request was due (open loop) or sent (closed loop); service time always from when it was sent.
+//! Response time counts from when a request was due (open loop) or sent (closed loop). Service time always counts from when it was sent.
 //! Latencies are whole microseconds everywhere.
 
 pub mod cells;

@@ -1,13 +1,14 @@
-//! When is a difference more than noise?
+//! Statistical test that distinguishes a difference from noise.
 //!
-//! The two-sided Mann-Whitney test over the rounds' figures, exact: of all ways to deal the ranks out to the two sides, the part
-//! that separates them at least as much as was seen. It assumes nothing of how figures spread. A difference counts when that part
-//! is under [`SIGNIFICANCE`]; at five rounds a side that means exactly that the two ranges do not overlap.
+//! The test is the exact two-sided Mann-Whitney test on the figures of the rounds. Its p value is a share of all assignments of the ranks
+//! to the two sides: those that separate the sides at least as much as was observed. The test assumes no distribution of the figures. A
+//! difference is significant if the p value is below [`SIGNIFICANCE`]. With five rounds per side this means exactly that the two ranges do
+//! not overlap.
 
-/// The chance of calling noise a difference that we accept for a figure.
+/// Accepted probability of taking noise for a difference, for one figure.
 pub const SIGNIFICANCE: f64 = 0.01;
 
-/// The two-sided p value of the exact Mann-Whitney test; 1 when a side is empty.
+/// Returns the two-sided p value of the exact Mann-Whitney test. 1 if a side is empty.
 pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
@@ -15,7 +16,7 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     let ranks = doubled_midranks(a, b);
     let seen: usize = ranks[..a.len()].iter().sum();
     let ways = ways_by_rank_sum(&ranks, a.len());
-    // The doubled rank sum that would be expected were the sides alike.
+    // Doubled rank sum that is expected if the sides are alike.
     let centre = a.len() * (ranks.len() + 1);
     let distance = seen.abs_diff(centre);
     let all: f64 = ways.iter().sum();
@@ -28,7 +29,8 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     extreme / all
 }
 
-/// Twice the rank of each figure of `a`, then of `b`, among them all; ties share the mean of their ranks (so twice it is whole).
+/// Returns twice the rank of each figure of `a` and then of `b`, among all figures. Equal figures share the mean of their ranks, which is
+/// whole when doubled.
 fn doubled_midranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let rank = |value: &f64| {
@@ -39,7 +41,7 @@ fn doubled_midranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     all.iter().map(rank).collect()
 }
 
-/// How many choices of `count` of the ranks add up to each sum.
+/// Returns the number of choices of `count` ranks for each sum of their ranks.
 fn ways_by_rank_sum(ranks: &[usize], count: usize) -> Vec<f64> {
     let most: usize = ranks.iter().sum();
     let mut ways = vec![vec![0.0; most + 1]; count + 1];
@@ -54,7 +56,7 @@ fn ways_by_rank_sum(ranks: &[usize], count: usize) -> Vec<f64> {
     ways.swap_remove(count)
 }
 
-/// The median; none of nothing.
+/// Returns the median. `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -66,7 +68,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The median distance from the median; none of nothing.
+/// Returns the median of the distances from the median. `None` if there are no values.
 pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
     let centre = median(values)?;
     median(
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn counting_every_choice_gives_the_same() {
-        // 100 of the 210 ways to choose four of ten ranks lie at least as far from the middle.
+        // 100 of the 210 ways to choose four of ten ranks are at least as far from the middle.
         let p = mann_whitney(&[1.0, 4.0, 5.0, 9.0], &[2.0, 3.0, 7.0, 8.0, 10.0, 12.0]);
         assert!((p - 100.0 / 210.0).abs() < 1e-12, "{p}");
     }

@@ -1,4 +1,4 @@
-//! `run.json`: workload, endpoint, settings and figures of a run.
+//! `run.json`: the workload, endpoint, settings and figures of a run.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::histograms::LatencySummary;
 use super::units::{self, NONE};
 
-/// The version of the folder's layout, raised when a reader of the old one would misunderstand the new one.
+/// The version of the folder's layout. It increases when an old reader would misunderstand a new folder.
 pub const FORMAT: u32 = 1;
 
 /// One run of one workload against one endpoint.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct RunResult {
-    /// [`FORMAT`] at the time of writing.
+    /// Value of [`FORMAT`] at the time of writing.
     pub format: u32,
     /// Version of helenus-stress.
     pub tool_version: String,
@@ -21,31 +21,31 @@ pub struct RunResult {
     /// The endpoint's name in tables and plots.
     pub label: String,
     pub kind: RunKind,
-    /// The whole command line, program first.
+    /// The whole command line, beginning with the program.
     pub command_line: Vec<String>,
-    /// Every setting as it took effect, defaults included.
+    /// All effective settings, with defaults.
     pub config: Map<String, Value>,
     pub endpoint: Endpoint,
     pub load: LoadModel,
-    /// When the measured part began.
+    /// Start of the measured part.
     pub started_at: DateTime<Utc>,
-    /// How long the measured part took, in seconds.
+    /// Seconds of the measured part.
     pub duration_s: f64,
-    /// One entry for each kind of operation, in the order to be shown.
+    /// Figures of each kind of operation, in the order in which they are shown.
     pub operations: Vec<OperationResult>,
-    /// The outcomes of reads, where the workload knows the expected ones.
+    /// The outcomes of reads. `None` if the workload does not know the expected ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<ReadOutcome>,
-    /// Open loop only: whether the load kept to its rate.
+    /// The pacing of an open loop. `None` in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
-    /// The parts of a run that has parts, in order.
+    /// The parts of the run in order. Empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// Warnings and remarks for the reader, a sentence each.
+    /// Warnings and remarks for the reader, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Reproductions only: published figures beside those of this run.
+    /// Published figures beside those of this run. Empty if the run is not a reproduction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedFigure>,
     /// The server's own figures over the whole run.
@@ -54,7 +54,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// The workload, the endpoint and the load model in a line.
+    /// Returns the workload, the endpoint and the load model in a line.
     pub fn title(&self) -> String {
         format!(
             "{} {} on {}, {}",
@@ -65,12 +65,12 @@ impl RunResult {
         )
     }
 
-    /// The named operation.
+    /// Returns the figures of the named operation. `None` if there is no such operation.
     pub fn operation(&self, name: &str) -> Option<&OperationResult> {
         self.operations.iter().find(|operation| operation.name == name)
     }
 
-    /// Failed operations of all kinds.
+    /// Returns the number of failed operations of all kinds.
     pub fn error_count(&self) -> u64 {
         self.operations.iter().map(OperationResult::error_count).sum()
     }
@@ -86,7 +86,7 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// The subcommand's name.
+    /// Returns the name of the subcommand.
     pub fn name(self) -> &'static str {
         match self {
             RunKind::Populate => "populate",
@@ -96,30 +96,30 @@ impl RunKind {
     }
 }
 
-/// Whom the load went to.
+/// The server or cluster under load.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `host:port` of each contact point.
+    /// Contact points as `host:port`.
     pub addresses: Vec<String>,
-    /// `release_version` of `system.local`.
+    /// The column `release_version` of `system.local`.
     pub release_version: String,
     pub cluster_name: String,
-    /// Name and version of the driver that the load was sent with.
+    /// Name and version of the driver that sent the load.
     pub driver: String,
 }
 
-/// How requests were timed.
+/// Timing of requests.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadModel {
-    /// Requests are due at a rate, whatever the server does.
+    /// Requests are due at a rate, regardless of the server.
     Open { rate_per_s: f64 },
-    /// A request is sent when one before it has been answered: a slow server slows the load.
+    /// A request is sent when another one was answered, so a slow server slows the load.
     Closed { threads: u32, in_flight_per_thread: u32 },
 }
 
 impl LoadModel {
-    /// `closed loop, 8 × 50 in flight` or `open loop at 1,200/s`.
+    /// Returns the model as text: `closed loop, 8 × 50 in flight` or `open loop at 1,200/s`.
     pub fn name(&self) -> String {
         match self {
             LoadModel::Open { rate_per_s } => format!("open loop at {}", units::rate(*rate_per_s)),
@@ -136,46 +136,46 @@ impl LoadModel {
 /// One kind of operation over the whole run.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct OperationResult {
-    /// `read`, `write`, `delete`, …: lowercase, of letters, digits and underscores.
+    /// Name, such as `read` or `write`: lowercase letters, digits and underscores.
     pub name: String,
     /// Operations that succeeded.
     pub count: u64,
-    /// Rows that they wrote, deleted or returned.
+    /// Rows that the successful operations wrote, deleted or returned.
     #[serde(default)]
     pub rows: u64,
-    /// Successes a second.
+    /// Successes per second.
     pub rate_per_s: f64,
-    /// From when the operation was due or sent to its answer. Successes only.
+    /// Response times of successes: from when the operation was due or sent to its answer.
     pub response: LatencySummary,
-    /// From when the operation was sent to its answer. Successes only.
+    /// Service times of successes: from when the operation was sent to its answer.
     pub service: LatencySummary,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorCount>,
 }
 
 impl OperationResult {
-    /// Failed operations of all codes.
+    /// Returns the number of failed operations of all codes.
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
     }
 }
 
-/// How often one error was met.
+/// Number of occurrences of an error.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct ErrorCount {
-    /// The protocol's code; none for errors of the client's side (its own timeout, a broken connection).
+    /// The protocol's code. `None` for errors of the client, such as its timeout or a lost connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u32>,
-    /// The protocol's name of it (`OVERLOADED`), or the client's (`client timeout`).
+    /// The protocol's name (`OVERLOADED`), or the client's (`client timeout`).
     pub name: String,
     pub count: u64,
-    /// One of the messages, as it came.
+    /// The unchanged message of one occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
 }
 
 impl ErrorCount {
-    /// `0x1001`, or a dash for errors of the client's side.
+    /// Returns the code as `0x1001`, or a dash for errors of the client.
     pub fn code_text(&self) -> String {
         self.code.map_or(NONE.to_owned(), |code| format!("0x{code:04X}"))
     }
@@ -186,31 +186,31 @@ impl ErrorCount {
 pub struct ReadOutcome {
     /// Reads that found something.
     pub hits: u64,
-    /// Reads that found nothing where nothing needed to be.
+    /// Reads without a result where none was required.
     pub misses: u64,
-    /// Reads that found nothing, or not everything, where it was known to be.
+    /// Reads with no or too few rows where rows are known to exist.
     pub missing: u64,
-    /// Reads whose value did not fit its key or checksum.
+    /// Reads whose value did not match its key or checksum.
     pub corrupt: u64,
 }
 
 impl ReadOutcome {
-    /// The part of all reads that found something, from 0 to 1; none without reads.
+    /// Returns the share of reads that found something, from 0 to 1. `None` if there were no reads.
     pub fn hit_rate(&self) -> Option<f64> {
         let all = self.hits + self.misses + self.missing + self.corrupt;
         (all > 0).then(|| self.hits as f64 / all as f64)
     }
 }
 
-/// Whether an open loop kept to its rate.
+/// Target and actual rate of an open loop, and its lag.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
     pub target_per_s: f64,
-    /// Operations that were answered, failures included, over the run's time.
+    /// Answered operations per second, including failures.
     pub achieved_per_s: f64,
-    /// How far sending ever fell behind, in milliseconds.
+    /// Maximum lag in milliseconds.
     pub lag_max_ms: f64,
-    /// How far sending was behind at the end, in milliseconds.
+    /// Lag at the end in milliseconds.
     pub lag_end_ms: f64,
 }
 
@@ -221,11 +221,11 @@ pub struct Phase {
     /// Seconds since the run's start.
     pub start_s: f64,
     pub duration_s: f64,
-    /// Operations that succeeded in it.
+    /// Number of successful operations in the phase.
     pub count: u64,
 }
 
-/// A figure that was published, beside the one measured here; both with their unit, as they should be printed.
+/// A published figure beside the measured one. Both are formatted, with their unit.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct PublishedFigure {
     pub name: String,
@@ -236,12 +236,12 @@ pub struct PublishedFigure {
     pub note: Option<String>,
 }
 
-/// A figure of the server over the run.
+/// A figure of the server over the whole run.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct ServerFigure {
     pub name: String,
     pub value: f64,
-    /// `µs`, `bytes`, `cores`, … or empty for a plain number.
+    /// Unit: `µs`, `bytes`, `cores`, … or empty for a plain number.
     #[serde(default)]
     pub unit: String,
 }

@@ -1,9 +1,9 @@
-//! Made-up results for tests.
+//! Synthetic results for tests.
 
 use super::run::*;
 use super::{LatencySummary, new_latency_histogram};
 
-/// A run of reads and writes with every part filled in. `factor` stretches its latencies and shrinks its rates.
+/// Returns a run of reads and writes with every part filled in. `factor` multiplies its latencies and divides its rates.
 pub fn run(label: &str, factor: f64) -> RunResult {
     RunResult {
         format: FORMAT,

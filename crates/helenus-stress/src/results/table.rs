@@ -11,7 +11,7 @@ use super::noise::SIGNIFICANCE;
 use super::run::{ErrorCount, LoadModel, Pacing, PublishedFigure, ReadOutcome, RunResult, ServerFigure};
 use super::units::{NONE, count, digits, duration, figure, micros, percent, rate};
 
-/// A run's final figures: operations, outcomes of reads, whether the rate was kept, errors by code, the server.
+/// Returns the final figures of a run: operations, outcomes of reads, pacing, errors by code, and the server's figures.
 pub fn run(result: &RunResult) -> String {
     let mut parts = vec![format!("{}, {}", result.title(), duration(result.duration_s))];
     if matches!(result.load, LoadModel::Closed { .. }) {
@@ -87,7 +87,7 @@ fn errors(result: &RunResult) -> Option<String> {
             error.code_text(),
             operation.to_owned(),
             count(error.count),
-            // A message of many lines would tear the table.
+            // Only the first line of a message fits into the table.
             message.lines().next().unwrap_or_default().to_owned(),
         ]);
     }
@@ -124,7 +124,7 @@ fn server(figures: &[ServerFigure]) -> Option<String> {
     Some(format!("\n{}", draw(builder, 1)))
 }
 
-/// A comparison's figures in every round, then their medians, ranges, ratio and verdict.
+/// Returns the figures of a comparison in every round, then their medians, ranges, ratio and verdict.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut builder = Builder::new();
     let (a, b) = (&comparison.label_a, &comparison.label_b);
@@ -184,7 +184,7 @@ fn round_cells(of: &ComparedFigure, side: Side, name: &str, label: &str) -> Vec<
         .collect()
 }
 
-/// A table whose first columns hold names and the others figures.
+/// Returns a table. Its first `names` columns are names, and the others are figures.
 fn draw(builder: Builder, names: usize) -> String {
     let mut table = build(builder);
     table.with(Modify::new(Columns::new(..names)).with(Alignment::left()));
@@ -201,7 +201,7 @@ fn build(builder: Builder) -> tabled::Table {
     table
 }
 
-/// Without the blanks that pad lines at their ends.
+/// Returns the table without the blanks at the ends of lines.
 fn trimmed(table: &str) -> String {
     table.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }

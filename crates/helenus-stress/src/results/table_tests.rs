@@ -3,7 +3,7 @@ use std::path::Path;
 use super::super::{LoadModel, Round, samples};
 use super::*;
 
-/// Compares with a file of testdata. `GOLDEN=write` writes it anew.
+/// Compares a text with a file in testdata. `GOLDEN=write` writes the file again.
 fn golden(name: &str, text: &str) {
     let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"))
         .join("testdata")

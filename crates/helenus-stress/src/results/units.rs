@@ -1,9 +1,9 @@
-//! Figures as people read them: three or four digits and a unit.
+//! Figures in a readable form: three or four digits and a unit.
 
-/// The text of a missing figure.
+/// Text in the place of a missing figure.
 pub const NONE: &str = "–";
 
-/// Microseconds as `312 µs`, `1.24 ms`, `45.0 s`.
+/// Formats microseconds: `312 µs`, `1.24 ms`, `45.0 s`.
 pub fn micros(us: f64) -> String {
     if us < 999.5 {
         return format!("{} µs", digits(us));
@@ -14,7 +14,7 @@ pub fn micros(us: f64) -> String {
     format!("{} s", three_digits(us / 1e6))
 }
 
-/// From 1 to 1,000: always three digits, so that columns line up.
+/// Formats a value from 1 to 1,000. It always has three digits, so that columns are aligned.
 fn three_digits(value: f64) -> String {
     let decimals = if value >= 99.95 {
         0
@@ -26,7 +26,7 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A whole number in groups of three: `12,345,678`.
+/// Formats a whole number in groups of three digits: `12,345,678`.
 pub fn count(n: u64) -> String {
     let plain = n.to_string();
     let mut grouped = String::new();
@@ -39,7 +39,7 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
-/// A plain number with three digits, or all that stand before the point: `0.0125`, `11.5`, `12,345`.
+/// Formats a plain number with three digits, or all digits before the point: `0.0125`, `11.5`, `12,345`.
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -65,12 +65,12 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// `1,234/s`.
+/// Formats a rate: `1,234/s`.
 pub fn rate(per_s: f64) -> String {
     format!("{}/s", digits(per_s))
 }
 
-/// `1.5 GiB`.
+/// Formats bytes: `1.5 GiB`.
 pub fn bytes(n: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = n;
@@ -82,7 +82,7 @@ pub fn bytes(n: f64) -> String {
     format!("{} {}", digits(value), units[unit])
 }
 
-/// `45.2 s`, `5 min 3 s`, `1 h 30 min`.
+/// Formats seconds: `45.2 s`, `5 min 3 s`, `1 h 30 min`.
 pub fn duration(seconds: f64) -> String {
     if seconds < 59.95 {
         return format!("{} s", digits(seconds));
@@ -102,7 +102,7 @@ pub fn duration(seconds: f64) -> String {
         .join(" ")
 }
 
-/// A fraction as `91.7%`. Only 1 is shown as 100%, and only 0 as 0%.
+/// Formats a fraction: `91.7%`. Only 1 is shown as 100%, and only 0 as 0%.
 pub fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent > 99.99 && part < 1.0 {
@@ -122,7 +122,7 @@ pub fn percent(part: f64) -> String {
     format!("{text}%")
 }
 
-/// A value with a unit as [`super::run::ServerFigure`] names them.
+/// Formats a value with a unit of [`super::run::ServerFigure`].
 pub fn figure(value: f64, unit: &str) -> String {
     match unit {
         "µs" => micros(value),

@@ -1,4 +1,4 @@
-//! `batch-mutate`: rows written ten thousand at a time.
+//! `batch-mutate`: writes rows in batches of ten thousand.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// The largest number that the protocol can encode.
+/// Maximum number of rows in a batch that the protocol can encode.
 const MAX_BATCH: u64 = 65_535;
 
 pub const INFO: Info = Info {

@@ -1,4 +1,4 @@
-//! `collections`: a map, a set and a list that are changed element by element, and read whole. tlp-stress's Maps and Sets.
+//! `collections`: changes a map, a set and a list element by element, and reads them whole. tlp-stress's Maps and Sets.
 
 use std::collections::HashMap;
 

@@ -72,7 +72,7 @@ impl Counters {
         Ok(ReadSummary::rows(1))
     }
 
-    /// Reads a partition. Nobody counts down, so a counter under one is wrong; `all` says that no counter may be missing.
+    /// Reads a partition. Counters only increase, so one below 1 is corrupt. If `all` is true, no counter may be missing.
     async fn read(&self, db: &Db, all: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;

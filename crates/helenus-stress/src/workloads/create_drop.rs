@@ -1,4 +1,4 @@
-//! `create-drop`: tables made, written to, and dropped again.
+//! `create-drop`: creates tables, writes to them, and drops them.
 
 use anyhow::Result;
 use async_trait::async_trait;

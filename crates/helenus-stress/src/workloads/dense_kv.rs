@@ -1,4 +1,4 @@
-//! `dense-kv`: far more data than memory, read at random while a little is written. Readers and writers are separate threads.
+//! `dense-kv`: far more data than memory, with random reads and a few writes. Readers and writers are separate threads.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 const KEY_LEN: usize = 50;
 
 pub const INFO: Info = Info {
@@ -83,7 +83,7 @@ fn pools(setup: &Setup) -> Result<Vec<PoolOf>> {
         }
     }
     if pools.is_empty() {
-        bail!("neither readers nor writers");
+        bail!("no readers and no writers: give a number above 0 for one of them");
     }
     Ok(pools)
 }
@@ -151,7 +151,7 @@ impl Workload for DenseKv {
     }
 }
 
-/// Fills a key's text up to its length with digits that hardly compress, always the same for a key.
+/// Extends a key's text to its length with digits that hardly compress. The same key always gets the same digits.
 fn lengthen(text: &mut String, key: u64) {
     text.push('.');
     let mut state = key;

@@ -1,4 +1,4 @@
-//! `hot-keys`: a thousand keys, overwritten and read as fast as it goes.
+//! `hot-keys`: overwrites and reads a thousand keys.
 
 use anyhow::Result;
 

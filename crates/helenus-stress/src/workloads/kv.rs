@@ -1,4 +1,4 @@
-//! `kv`: a value under a key. tlp-stress's KeyValue.
+//! `kv`: one value per key. tlp-stress's KeyValue.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -10,7 +10,7 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// The operations of such a table: half reads and half writes by default.
+/// The operations of a key-value table. By default half are reads and half are writes.
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         name: "read",
@@ -53,7 +53,7 @@ pub const INFO: Info = Info {
     },
 };
 
-/// Reads and writes one such table.
+/// Workload of one key-value table.
 pub(super) struct Kv {
     setup: Setup,
     operations: &'static [Operation],
@@ -62,7 +62,7 @@ pub(super) struct Kv {
 }
 
 impl Kv {
-    /// `info` is that of the workload that the table stands for.
+    /// Prepares the workload of a table. `info` describes the workload that uses it.
     pub async fn new(setup: &Setup, db: &Db, table: &str, info: &'static Info) -> Result<Self> {
         Ok(Self {
             setup: setup.clone(),
@@ -96,12 +96,12 @@ impl Workload for Kv {
     }
 }
 
-/// The statement that makes a table of texts under texts.
+/// Returns the statement that creates a table with text keys and text values.
 pub(super) fn create_table(name: &str) -> String {
     format!("CREATE TABLE IF NOT EXISTS {name} (key text PRIMARY KEY, value text)")
 }
 
-/// The statements that write, read and delete such a table's rows.
+/// Statements that write, read and delete the rows of a key-value table.
 pub(super) struct Table {
     insert: PreparedStatement,
     select: PreparedStatement,
@@ -121,14 +121,14 @@ impl Table {
         })
     }
 
-    /// Writes a fresh value under the slot's key.
+    /// Writes a new value under the slot's key.
     pub async fn write(&self, db: &Db, value: Generator, slot: &mut Slot) -> OperationOutcome {
         slot.fill(value, ValueFormat::Text);
         db.execute(&self.insert, (slot.key(), slot.text())).await?;
         Ok(ReadSummary::rows(1))
     }
 
-    /// Reads the value under the slot's key; `expected` says that there must be one.
+    /// Reads the value under the slot's key. If `expected` is true, it must exist.
     pub async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;

@@ -1,4 +1,4 @@
-//! `lwt`: lightweight transactions: insert if it is not there, update if it is still what it was. tlp-stress's LWT.
+//! `lwt`: lightweight transactions. Inserts a row if it does not exist, and updates it if it has the expected value. tlp-stress's LWT.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -11,7 +11,7 @@ use super::{Class, Info, Operation, OperationOutcome, ReadSummary, Setup, Worklo
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Keys whose value is remembered at most; others begin as if they were new.
+/// Maximum number of keys with their own remembered value. With more keys, several share one.
 const REMEMBERED: u64 = 50_000_000;
 
 pub const INFO: Info = Info {
@@ -58,7 +58,7 @@ struct Lwt {
     insert: PreparedStatement,
     update: PreparedStatement,
     select: PreparedStatement,
-    /// The value last seen of each key; 0 where there was no row.
+    /// The last seen value of each key. 0 if there was no row.
     seen: Vec<AtomicI32>,
 }
 
@@ -126,7 +126,7 @@ fn of_write(applied: bool) -> ReadSummary {
     }
 }
 
-/// Whether a transaction was applied, and the value that the row has if it was not.
+/// Returns true if a transaction was applied. If not, also returns the value of the row.
 fn applied(result: QueryResult) -> Result<(bool, Option<i32>), OpError> {
     let rows = result.into_rows_result().map_err(OpError::unreadable)?;
     let value_at = rows.column_specs().iter().position(|spec| spec.name() == "value");

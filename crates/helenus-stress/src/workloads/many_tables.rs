@@ -1,4 +1,4 @@
-//! `many-tables`: the same little table many times over. tlp-stress's MultiTableKeyValue.
+//! `many-tables`: many copies of a small key-value table. tlp-stress's MultiTableKeyValue.
 
 use anyhow::Result;
 use async_trait::async_trait;

@@ -28,7 +28,7 @@ pub use setup::Setup;
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     pub name: &'static str,
-    /// Another name for it, tlp-stress's.
+    /// The parameter's name in tlp-stress, if it differs.
     pub alias: Option<&'static str>,
     pub default: &'static str,
     pub about: &'static str,
@@ -37,38 +37,40 @@ pub struct Parameter {
 /// A column that `--field.NAME=GENERATOR` fills.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// `TABLE.COLUMN`.
+    /// Name as `TABLE.COLUMN`.
     pub name: &'static str,
     pub default: &'static str,
 }
 
-/// The description of a workload, which needs no server.
+/// The description of a workload. It needs no server.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     pub name: &'static str,
-    /// Names that tlp-stress knows it by.
+    /// Names of the workload in tlp-stress.
     pub aliases: &'static [&'static str],
     pub about: &'static str,
     pub operations: &'static [Operation],
     pub parameters: &'static [Parameter],
     pub fields: &'static [Field],
-    /// Keys a thread by default.
+    /// Default number of keys per thread.
     pub partitions: u64,
-    /// The number of pieces into which `populate` and `verify` divide the rows of a key; the key that they name is then a piece's number.
+    /// Number of pieces into which `populate` and `verify` divide the rows of a key. These commands then pass the number of a piece instead
+    /// of a key.
     pub pieces: Option<fn(&Setup) -> anyhow::Result<u64>>,
-    /// Whether all threads share the keys; otherwise each has its own.
+    /// True if all threads share the keys. Otherwise each thread has its own.
     pub shared_keys: bool,
-    /// The threads, where the workload has separate ones for separate things; otherwise those of the command line, doing it all.
+    /// Pools of threads, if the workload has separate threads for separate classes of operations. Otherwise all threads of the command line
+    /// do all operations.
     pub pools: Option<fn(&Setup) -> anyhow::Result<Vec<PoolOf>>>,
-    /// Published figures, a sentence each.
+    /// Published figures, one sentence each.
     pub published: &'static [&'static str],
-    /// The statements that make the tables, in order.
+    /// The statements that create the tables, in order.
     pub schema: fn(&Setup) -> anyhow::Result<Vec<String>>,
-    /// Prepares the statements, once the tables are there.
+    /// Prepares the statements after the tables are created.
     pub prepare: Prepare,
 }
 
-/// Threads that do the operations of one class only.
+/// Threads that do only the operations of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOf {
     pub class: Class,
@@ -76,10 +78,10 @@ pub struct PoolOf {
     pub in_flight: u32,
 }
 
-/// Prepares a workload.
+/// Function that prepares a workload.
 pub type Prepare = for<'a> fn(&'a Setup, &'a Db) -> BoxFuture<'a, anyhow::Result<Box<dyn Workload>>>;
 
-/// Every workload, in the order of `list`.
+/// All workloads, in the order of `list`.
 pub const ALL: &[&Info] = &[
     &kv::INFO,
     &many_tables::INFO,
@@ -99,7 +101,7 @@ pub const ALL: &[&Info] = &[
     &surge::INFO,
 ];
 
-/// The workload of that name or alias, in any case.
+/// Returns the workload with this name or alias, regardless of case.
 pub fn find(name: &str) -> anyhow::Result<&'static Info> {
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
     ALL.iter()

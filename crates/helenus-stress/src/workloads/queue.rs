@@ -1,4 +1,4 @@
-//! `queue`: rows appended at one end of a partition and deleted from the other, which Cassandra's users are advised against.
+//! `queue`: appends rows at one end of a partition and deletes them at the other. Users of Cassandra are advised against this.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Rows or deletions that `populate` puts in one batch.
+/// Rows or deletions in one batch of `populate`.
 const PIECE: u64 = 100;
 
 pub const INFO: Info = Info {
@@ -87,7 +87,7 @@ struct Queue {
     insert: PreparedStatement,
     delete: PreparedStatement,
     select: PreparedStatement,
-    /// Each queue's first position, and the one after its last.
+    /// The first position of each queue, and the one after its last.
     ends: Vec<(AtomicU64, AtomicU64)>,
 }
 
@@ -144,7 +144,7 @@ impl Queue {
     }
 }
 
-/// An unlogged batch that repeats one statement.
+/// Returns an unlogged batch that repeats one statement.
 fn same(statement: &PreparedStatement, count: usize) -> Batch {
     let mut batch = Batch::new(BatchType::Unlogged);
     (0..count).for_each(|_| batch.append_statement(statement.clone()));
@@ -164,7 +164,7 @@ impl Workload for Queue {
                 self.append(db, position, slot).await
             }
             Class::Delete => {
-                // A queue that is empty gets ahead of itself by one: that row will then never be deleted.
+                // In an empty queue the deletion comes before the row is appended. That row is then never deleted.
                 let position = first.fetch_add(1, Ordering::Relaxed) as i64;
                 db.execute(&self.delete, (slot.key(), position)).await?;
                 Ok(ReadSummary::rows(1))

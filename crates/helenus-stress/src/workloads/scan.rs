@@ -1,4 +1,4 @@
-//! `scan`: the whole table, one range of tokens after the other, page by page.
+//! `scan`: reads the whole table page by page, one token range after the other.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,7 +97,7 @@ impl Scan {
     }
 }
 
-/// The tokens between which a range lies, the first left out. All ranges together are the ring.
+/// Returns the bounds of a token range, the first of which is exclusive. All ranges together cover the ring.
 fn tokens(range: u64, ranges: u64) -> (i64, i64) {
     let at = |number: u64| {
         let offset = (u128::from(u64::MAX) * u128::from(number) / u128::from(ranges)) as u64;

@@ -18,7 +18,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The settings that the command line gives; fails on parameters and fields that the workload does not have.
+    /// Returns the settings of the command line. Fails if the workload has no such parameter or field.
     pub fn new(info: &'static Info, args: &RateArgs) -> Result<Self> {
         for (name, _) in &args.workload_parameter {
             if !info.parameters.iter().any(|known| is_parameter(known, name)) {
@@ -54,13 +54,13 @@ impl Setup {
         })
     }
 
-    /// The keys of a thread, by its number.
+    /// Returns the key picker of a thread.
     pub fn picker(&self, picking: Picking, thread: u64) -> KeyPicker {
         let thread = thread % self.keys.threads;
         KeyPicker::new(picking, thread * self.keys.partitions, self.keys.partitions)
     }
 
-    /// A parameter's text, as given or by default.
+    /// Returns the text of a parameter, as given or by default.
     pub fn text(&self, name: &str) -> &str {
         let known = self.info.parameters.iter().find(|known| known.name == name);
         let given = self
@@ -74,14 +74,14 @@ impl Setup {
         }
     }
 
-    /// A parameter that is a whole number.
+    /// Returns a parameter that is a whole number.
     pub fn number(&self, name: &str) -> Result<u64> {
         numbers::count(self.text(name))
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("--workload.{name}"))
     }
 
-    /// A parameter that is a whole number from 1 on.
+    /// Returns a parameter that is a whole number, at least 1.
     pub fn count(&self, name: &str) -> Result<u64> {
         let count = self.number(name)?;
         if count == 0 {
@@ -90,7 +90,7 @@ impl Setup {
         Ok(count)
     }
 
-    /// A parameter that is true or false.
+    /// Returns a parameter that is true or false.
     pub fn flag(&self, name: &str) -> Result<bool> {
         match self.text(name).to_ascii_lowercase().as_str() {
             "true" | "yes" | "1" => Ok(true),
@@ -99,7 +99,7 @@ impl Setup {
         }
     }
 
-    /// The generator of a field, as given or by default.
+    /// Returns the generator of a field, as given or by default.
     pub fn generator(&self, name: &str) -> Result<Generator> {
         let given = self
             .fields

@@ -1,7 +1,7 @@
-//! `surge`: requests that are costly to the server and cheap to send, so that one loader can ask for far more than can be done.
+//! `surge`: requests that are expensive for the server and cheap to send, so that one loader can overload the server.
 //!
-//! Slices of a thousand rows, and single rows that are written once each: what the server acknowledged is remembered, and `verify`
-//! in the same process (as `repro overload` does it) looks for every one of them.
+//! The requests read slices of a thousand rows, or write single rows once each. Acknowledged rows are remembered. `verify` in the same
+//! process, as in `repro overload`, looks for every one of them.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,9 +18,9 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Rows that `populate` writes in one batch.
+/// Rows in one batch of `populate`.
 const PIECE: u64 = 100;
-/// Keys whose acknowledged rows can be remembered.
+/// Maximum number of keys, whose acknowledged rows are remembered.
 const KEYS_MAX: u64 = 1 << 20;
 
 pub const INFO: Info = Info {
@@ -101,7 +101,7 @@ impl Surge {
         })
     }
 
-    /// Reads the rows under the slot's key; `expected` is the number of rows, where that is known.
+    /// Reads the rows under the slot's key. `expected` is the number of rows, or `None` if it is not known.
     async fn read(&self, db: &Db, expected: Option<u64>, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.slice, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;

@@ -1,4 +1,4 @@
-//! `timeseries`: sensors that report, the newest readings read first. tlp-stress's BasicTimeSeries.
+//! `timeseries`: sensors write readings, and the newest ones are read first. tlp-stress's BasicTimeSeries.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -108,7 +108,7 @@ impl TimeSeries {
     }
 }
 
-/// A time-based UUID of a time in microseconds since 1970; `node` distinguishes those of the same microsecond.
+/// Returns a time-based UUID for a time in microseconds since 1970. `node` distinguishes those of the same microsecond.
 fn timeuuid(micros: u64, node: u64) -> CqlTimeuuid {
     const HUNDRED_NS_1582_TO_1970: u64 = 0x01B2_1DD2_1381_4000;
     let ticks = micros * 10 + HUNDRED_NS_1582_TO_1970;
@@ -141,7 +141,7 @@ impl Workload for TimeSeries {
     async fn populate(&self, db: &Db, key: u64, slot: &mut Slot) -> OperationOutcome {
         slot.set_key(&self.setup.keys, key);
         for row in 0..self.rows {
-            // The same each time, so that trying again writes no other row.
+            // The UUID is always the same for a row, so that a retry writes no other row.
             self.write(db, timeuuid(1_600_000_000_000_000 + row, key), slot)
                 .await?;
         }

@@ -1,4 +1,4 @@
-//! `tombstones`: small partitions whose rows come and go. Of all mutations three in four delete.
+//! `tombstones`: small partitions whose rows are inserted and deleted. Three in four mutations are deletions.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Rows a product may have.
+/// Maximum number of rows per product.
 const LOCATIONS: i32 = 13;
 
 pub const INFO: Info = Info {
@@ -100,7 +100,7 @@ impl Tombstones {
         Ok(ReadSummary::rows(1))
     }
 
-    /// Reads a product's slice, which has `expected` rows if that is known.
+    /// Reads a product's slice. `expected` is the number of rows, or `None` if it is not known.
     async fn read(&self, db: &Db, expected: Option<usize>, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;

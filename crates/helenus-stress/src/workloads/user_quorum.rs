@@ -15,9 +15,9 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Different values of the indexed column `status`.
+/// Number of different values of the indexed column `status`.
 const STATUSES: i32 = 1000;
-/// The columns with an index, whose value no other user has.
+/// Indexed columns whose values are unique.
 const UNIQUE: [&str; 5] = ["userid", "loginid", "email", "phone", "username"];
 
 pub const INFO: Info = Info {
@@ -90,7 +90,7 @@ struct Users {
     constant: Constant,
 }
 
-/// The value of a column that no two users share.
+/// Returns the value of a unique column for a user.
 fn unique(column: &str, id: &str) -> String {
     match column {
         "email" => format!("{id}@example.org"),
@@ -135,7 +135,7 @@ impl Users {
     async fn read(&self, db: &Db, expected: bool, slot: &Slot) -> OperationOutcome {
         let result = db.execute(&self.select, (slot.key(),)).await?;
         let rows = result.into_rows_result().map_err(OpError::unreadable)?;
-        // All 27 columns come; one of them can be checked.
+        // Only one of the 27 columns can be verified.
         let Some(mut columns) = rows
             .maybe_first_row::<ColumnIterator>()
             .map_err(OpError::unreadable)?
@@ -203,7 +203,7 @@ impl Workload for Users {
     }
 }
 
-/// The column values that all users share.
+/// Column values that all users share.
 struct Constant {
     framework: HashMap<&'static str, Vec<&'static str>>,
     visibility: HashMap<&'static str, &'static str>,
@@ -218,7 +218,7 @@ impl Default for Constant {
     }
 }
 
-/// A row, its fields in the order of the INSERT's columns.
+/// A row. Its fields are in the order of the INSERT's columns.
 #[derive(SerializeRow)]
 #[scylla(flavor = "enforce_order", skip_name_checks)]
 struct User<'a> {

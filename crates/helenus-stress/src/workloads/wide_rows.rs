@@ -1,4 +1,4 @@
-//! `wide-rows`: a few partitions of very many rows; slices of a hundred anywhere in them, in either direction.
+//! `wide-rows`: a few partitions of very many rows, of which slices of a hundred are read anywhere in either direction.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use crate::data::value::ValueFormat;
 use crate::db::{Db, OpError};
 use crate::operation::Slot;
 
-/// Rows that `populate` writes in one batch.
+/// Rows in one batch of `populate`.
 const PIECE: u64 = 100;
 
 pub const INFO: Info = Info {
@@ -108,7 +108,7 @@ impl WideRows {
         Ok(ReadSummary::rows(1))
     }
 
-    /// Reads a slice; `expected` is how many rows it must have, where that is known.
+    /// Reads a slice. `expected` is the number of rows, or `None` if it is not known.
     async fn read(
         &self,
         db: &Db,

@@ -1,4 +1,4 @@
-//! Copies the files of pinned tablets to the place of backups: those that are not there yet.
+//! Copies the files of pinned tablets to the backup location, except files that are there already.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,52 +24,54 @@ use crate::store::history::LogToCopy;
 use crate::store::{Store, unfinished_batches};
 use crate::tablet::pin::PinnedTablet;
 
-/// Files that are copied, or read, at a time.
+/// Files that are copied or read concurrently.
 pub(super) const FILES: usize = 4;
-/// How often the log says how far a backup is.
+/// Interval between log messages about the progress of a backup.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is backed up, and where to.
+/// Content and destination of a backup.
 pub struct BackupOrder<'o> {
     pub location: &'o BackupLocation,
-    /// The host id of the node that does it.
+    /// The host id of the node that writes the backup.
     pub node: Uuid,
-    /// Without, the time of the moment.
+    /// The backup's name. `None` for a name made from the time of the cut.
     pub name: Option<&'o str>,
     pub tablets: &'o [PinnedTablet],
-    /// The moments of the origins of tables, whose files belong to the backup too.
+    /// Pinned tablets of the tables' origins, one list for each cut. Their files belong to the backup too.
     pub origins: Vec<Arc<[PinnedTablet]>>,
-    /// The moments of origins that tables have had since the backup before, by which times between the two are restored.
+    /// Pinned tablets of origins that tables had at some time since the previous backup. A restore to a time between the two backups needs
+    /// them.
     pub former_origins: Vec<Arc<[PinnedTablet]>>,
     pub content: BackupContent,
-    /// Which older backups are removed afterwards.
+    /// Limits by which older backups are removed afterwards.
     pub keep: Keep,
 }
 
-/// What a backup has done.
+/// Outcome of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackupReport {
     pub name: String,
     pub copied_files: u64,
     pub copied_bytes: u64,
-    /// Were there from earlier backups.
+    /// Files that an earlier backup had already copied.
     pub reused_files: u64,
     pub reused_bytes: u64,
-    /// Backups that were too old.
+    /// Names of older backups that were removed by the retention limits.
     pub removed_backups: Vec<String>,
-    /// Files that none of the others needs.
+    /// Removed files, which no remaining backup needs.
     pub removed_files: u64,
     pub removed_bytes: u64,
-    /// Why backups that are too old are still there.
+    /// Reason why older backups could not be removed. `None` if the removal succeeded.
     pub warning: Option<String>,
 }
 
 impl Store {
-    /// Writes a backup of pinned tablets, which have to stay pinned meanwhile.
+    /// Writes a backup of pinned tablets. The caller must keep them pinned until this returns.
     ///
     /// # Errors
-    /// The place has another store's backups or one of that name, or another node backs up there ([`StoreError::InvalidConfig`]); or files can't be
-    /// read or written. Then there is no such backup, and the next one finds the files that were copied.
+    /// [`StoreError::InvalidConfig`] if the location belongs to another store, has a backup of that name, or is in use by another node.
+    /// Other errors if files can't be read or written. After an error there is no such backup; the next one reuses the files that were
+    /// copied.
     pub async fn back_up(&self, order: BackupOrder<'_>) -> Result<BackupReport, StoreError> {
         let name = match order.name {
             Some(name) => name.to_owned(),
@@ -95,7 +97,7 @@ impl Store {
             tracing::warn!(path, why, "a backup can't be read");
         }
         let files = self.files()?;
-        // What is copied does not push other things out of the disk cache.
+        // Reading from the object store directly keeps the copied files out of the disk cache.
         let from = self.objects().unwrap_or(files.objects);
         let copier = Copier {
             from,
@@ -140,22 +142,22 @@ impl Store {
         Ok(report)
     }
 
-    /// By what the backups of this store are told from those of others.
+    /// Returns the id that ties a backup location to this store.
     fn identity_of_backups(&self) -> Uuid {
         self.identity().unwrap_or(self.store_id)
     }
 }
 
-/// The files of backups, by path.
+/// Returns the files that earlier backups list, by path.
 fn known_files(documents: &[BackupDocument]) -> HashMap<String, BackupFile> {
     let files = documents.iter().flat_map(|document| &document.files);
     files.map(|file| (file.path.clone(), file.clone())).collect()
 }
 
-/// A file that is in the place of backups now.
+/// A file that is now in the backup location.
 struct Copied {
     file: BackupFile,
-    /// It was there before.
+    /// True if the file was there before this backup.
     is_reused: bool,
 }
 
@@ -184,16 +186,16 @@ impl BackupReport {
 struct Copier {
     from: Arc<dyn ObjectStore>,
     location: BackupLocation,
-    /// The files of earlier backups, by path.
+    /// Files that the documents of earlier backups list, by path.
     known: HashMap<String, BackupFile>,
-    /// What lies there, by path, and its bytes.
+    /// Bytes of each file that is in the backup location, by path.
     there: HashMap<String, u64>,
-    /// Where the work is done, beside the requests of clients.
+    /// The runtime for background work, so that copying does not delay client requests.
     background: tokio::runtime::Handle,
 }
 
 impl Copier {
-    /// Copies what is missing of the files of moments; all files.
+    /// Copies the missing files of the given cuts. Returns all of their files, including those that were there already.
     async fn copy_all(
         self: Arc<Self>,
         moments: &[&[PinnedTablet]],
@@ -242,7 +244,7 @@ impl Copier {
         Ok(files)
     }
 
-    /// Copies what logs have: chunks, and what is in none yet.
+    /// Copies the history of logs: their chunks, and the newest frames, which are in no chunk yet.
     async fn copy_history(
         &self,
         name: &str,
@@ -277,7 +279,7 @@ impl Copier {
         Ok(files)
     }
 
-    /// Copies what the batches came to that were under way at a moment, if there were any.
+    /// Copies the operations of batches that were unfinished at a cut. `None` if there were none.
     async fn copy_unfinished_batches(&self, moment: &[PinnedTablet]) -> Result<Option<Copied>, StoreError> {
         let Some(path) = unfinished_batches::path(moment) else {
             return Ok(None);
@@ -292,8 +294,8 @@ impl Copier {
         }
     }
 
-    /// Copies a manifest, or another small file. The name of a manifest is a number, which a store that was put back from a copy of its folder gives
-    /// again: so its content counts.
+    /// Copies a manifest or another small file. The content is compared too, because a name is not unique: a store that was restored from a
+    /// copy of its folder assigns the same manifest numbers again.
     async fn copy_document(&self, path: &Path) -> Result<Copied, StoreError> {
         let failed = |error| StoreError::Unavailable(format!("cannot read {path}: {}", chain(&error)));
         let content = self
@@ -329,7 +331,7 @@ impl Copier {
         }
     }
 
-    /// Copies an SSTable, if it is not there: no other has its name.
+    /// Copies an SSTable if it is not there yet. The name of an SSTable is unique, so its content is not compared.
     async fn copy_table(&self, path: &Path) -> Result<Copied, StoreError> {
         let there = self.there.get(path.as_ref()).copied();
         let known = self.known.get(path.as_ref());
@@ -344,7 +346,8 @@ impl Copier {
         let bytes = found
             .map_err(|error| StoreError::Unavailable(format!("cannot read {path}: {}", chain(&error))))?
             .size;
-        // One that a backup has left that was cut off has no known checksum: it is that of the store's.
+        // A file left by an interrupted backup has no recorded checksum. The store's file has the same name and length, so its checksum is
+        // used.
         let is_reused = there == Some(bytes);
         let sha256 = match is_reused {
             true => digest(&self.from, path, bytes, None).await?,
@@ -358,7 +361,7 @@ impl Copier {
         Ok(Copied { file, is_reused })
     }
 
-    /// Writes a file in parts; its checksum.
+    /// Writes a file in parts. Returns its SHA-256.
     async fn upload(&self, path: &Path, bytes: u64) -> Result<String, StoreError> {
         let failed = |error| self.location.failed(&format!("cannot write {path}"), &error);
         let mut upload = self.location.objects.put_multipart(path).await.map_err(failed)?;
@@ -368,7 +371,7 @@ impl Copier {
                 Ok(sha256)
             }
             Err(error) => {
-                // What is left of it costs space, and no more.
+                // A failed abort is ignored, because the remaining parts only cost space.
                 let _ = upload.abort().await;
                 Err(error)
             }

@@ -29,7 +29,7 @@ fn know(copier: &mut Copier, file: &BackupFile) {
 #[tokio::test]
 async fn an_sstable_is_copied_once_and_again_if_it_was_cut() {
     let folder = tempfile::tempdir().unwrap();
-    // Several parts.
+    // Large enough to be uploaded in several parts.
     let content = vec![7; 20 << 20];
     let table = Path::from(TABLE);
     let copied = copier(&folder, &content).await.copy_table(&table).await.unwrap();
@@ -40,7 +40,7 @@ async fn an_sstable_is_copied_once_and_again_if_it_was_cut() {
     );
     let path = folder.path().join(TABLE);
     assert_eq!(std::fs::read(&path).unwrap(), content);
-    // No document knows it, since the backup was cut off.
+    // No document lists the file, as after an interrupted backup.
     let again = copier(&folder, &content).await.copy_table(&table).await.unwrap();
     assert!(again.is_reused);
     assert_eq!(again.file, copied.file);
@@ -71,7 +71,7 @@ async fn another_manifest_of_the_same_number_is_refused() {
     know(&mut other, &first.file);
     let refused = other.copy_document(&manifest).await.err().unwrap().to_string();
     assert!(refused.contains("put back from a copy"), "{refused}");
-    // One that no backup has is of a backup that was cut off.
+    // A manifest that no backup lists was left by an interrupted backup, and is overwritten.
     let copied = copier(&folder, b"else")
         .await
         .copy_document(&manifest)

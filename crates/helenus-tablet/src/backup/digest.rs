@@ -1,4 +1,4 @@
-//! Reads a file part by part: its checksum, and perhaps its bytes to another place.
+//! Computes the checksum of a file part by part, and optionally uploads the parts to another place.
 
 use std::sync::Arc;
 
@@ -10,18 +10,19 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{StoreError, chain};
 
-/// Bytes of a file that are in memory at a time; while they are sent, as many are read.
+/// Bytes of a part. While a part is sent, the next one is read, so that two are in memory.
 const PART_BYTES: u64 = 8 << 20;
 
-/// The SHA-256 of bytes, in hexadecimal digits.
+/// Returns the SHA-256 of bytes, in hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// The SHA-256 of the first `bytes` of a file, which go to `upload` meanwhile, in parts of equal size but the last.
+/// Returns the SHA-256 of the first `bytes` of a file. The bytes are also sent to `upload`, if given, in parts of equal size except the
+/// last.
 ///
 /// # Errors
-/// The file is shorter, or it can't be read; or a part can't be sent.
+/// The file is shorter or can't be read, or a part can't be sent.
 pub(super) async fn digest(
     objects: &Arc<dyn ObjectStore>,
     path: &Path,
@@ -49,7 +50,7 @@ pub(super) async fn digest(
     }
 }
 
-/// The next part of a file of which `at` bytes have been read.
+/// Returns the next part of a file after the first `at` bytes. Empty at the end.
 async fn read(objects: &Arc<dyn ObjectStore>, path: &Path, at: u64, bytes: u64) -> Result<Bytes, StoreError> {
     let end = bytes.min(at + PART_BYTES);
     if at == end {

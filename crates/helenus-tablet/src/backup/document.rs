@@ -11,86 +11,87 @@ use crate::history::HistoryPosition;
 use crate::tablet::pin::PinnedTablet;
 use crate::token_range::TokenRange;
 
-/// Raised when an older binary could not read a backup.
+/// Format of the documents. Raised by every change that an older binary could not read.
 pub(crate) const FORMAT: u32 = 1;
 const NAME_LEN_MAX: usize = 128;
 
-/// What a backup has: everything of a store that a restore needs.
+/// Document of a backup: everything that a restore needs besides the files themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackupDocument {
     pub format: u32,
     pub name: String,
-    /// The store that it is of.
+    /// The store that was backed up.
     pub store_id: Uuid,
     #[serde(flatten)]
     pub content: BackupContent,
     pub tablets: Vec<BackupTablet>,
-    /// By path, each once.
+    /// The backup's files, sorted by path, without duplicates.
     pub files: Vec<BackupFile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
 }
 
-/// What a backup has beside the files of the tablets.
+/// Content of a backup besides the tablets and their files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackupContent {
-    /// The version of the binary that wrote it.
+    /// The version of the binary that wrote the backup.
     pub version: String,
-    /// The moment that it is of, in milliseconds since the Unix epoch.
+    /// Time of the cut, in milliseconds since the Unix epoch.
     pub taken_ms: i64,
-    /// Beyond every write timestamp that the store had given, in microseconds.
+    /// A timestamp later than every write timestamp that the store had assigned, in microseconds.
     pub clock_us: i64,
-    /// The settings of the node that wrote it, where they differ from the defaults; secrets are not among them.
+    /// The settings of the node that wrote the backup, where they differ from the defaults. Secrets are left out.
     pub settings: BTreeMap<String, String>,
-    /// The numbers of the tables that have ever had partition headers.
+    /// The numbers of all tables that have, or had at any time, partition headers.
     pub header_tables: Vec<u32>,
-    /// Keyspaces, tables with their numbers, and roles, as a base of the schema has them.
+    /// Keyspaces, tables with their numbers, and roles, in the format of a base of the schema.
     pub schema: serde_json::Value,
-    /// What leads from this backup and the one before to the times between them, of a store that keeps its past.
+    /// Data for restores to times between the previous backup and this one. `None` if the store keeps no history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<BackupHistory>,
 }
 
-/// How times before a backup, and after the one before it, are reached; the logs of that time are among its files.
+/// Data for restores to times between the previous backup and this one. The logs of that time are among the backup's files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackupHistory {
-    /// How far the logs were at the moment of the backup.
+    /// Positions of the logs at the cut of the backup.
     pub positions: Vec<HistoryPosition>,
-    /// The version of the schema.
+    /// The version of the schema at the cut.
     pub schema_version: Uuid,
-    /// The changes of the schema within the window, in the order of time; those of earlier backups among them.
+    /// The changes of the schema within the history window, in the order of time. Changes that earlier backups list are included.
     pub schema_changes: Vec<BackupSchemaChange>,
 }
 
 /// A change of the schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackupSchemaChange {
-    /// When it was made, in milliseconds since the Unix epoch.
+    /// Time of the change, in milliseconds since the Unix epoch.
     pub time_ms: i64,
-    /// The version of the schema from then on.
+    /// The version of the schema after the change.
     pub version: Uuid,
-    /// The change as the history of the store has it.
+    /// The change, in the format of the store's history.
     pub change: serde_json::Value,
 }
 
-/// A tablet as it was.
+/// A tablet as of the cut of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupTablet {
     pub id: u32,
     pub tokens: TokenRange,
     /// The number of the manifest that lists its SSTables.
     pub manifest: u64,
-    /// What held the files in the store. The least of a moment's names what its unfinished batches came to.
+    /// The checkpoint that pinned the files in the store. The smallest checkpoint of a cut names the file with the operations of its
+    /// unfinished batches.
     pub checkpoint: Uuid,
 }
 
 /// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BackupFile {
-    /// Below the location of the backups.
+    /// Path below the backup location.
     pub path: String,
     pub bytes: u64,
-    /// Of all its bytes, in hexadecimal digits.
+    /// SHA-256 of the whole file, in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -147,25 +148,25 @@ impl BackupDocument {
         checksummed_json::encode(self.clone())
     }
 
-    /// Reads a document.
+    /// Decodes a document.
     ///
     /// # Errors
-    /// In words: a newer binary has written it, or it is damaged.
+    /// A description, if a newer binary wrote the document or if it is damaged.
     pub(crate) fn decode(bytes: &[u8]) -> Result<BackupDocument, String> {
         check_format(bytes)?;
         checksummed_json::decode(bytes, true)
     }
 
-    /// The bytes of all its files.
+    /// Returns the total bytes of the backup's files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
-/// Refuses a document of a newer format, which may lack what this binary looks for.
+/// Refuses a document of a newer format, which may lack fields that this binary needs.
 ///
 /// # Errors
-/// In words.
+/// A description of the problem.
 pub(super) fn check_format(bytes: &[u8]) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Format {
@@ -180,16 +181,16 @@ pub(super) fn check_format(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The name of a backup that is given none: the moment, to the second.
+/// Returns the default name of a backup: the time of its cut, to the second.
 pub fn backup_name(taken_ms: i64) -> String {
     let time = DateTime::from_timestamp_millis(taken_ms).unwrap_or_default();
     time.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Refuses what is no name of a backup.
+/// Checks that a name is valid for a backup.
 ///
 /// # Errors
-/// In words.
+/// A description of the allowed names.
 pub fn check_backup_name(name: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match !name.is_empty()

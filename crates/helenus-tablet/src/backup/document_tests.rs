@@ -9,7 +9,7 @@ fn document() -> BackupDocument {
         clock_us: 1_795_826_546_000_123,
         settings: BTreeMap::from([("tablet_count".to_owned(), "2".to_owned())]),
         header_tables: vec![3],
-        // Neither the order of fields nor the digits of a number may change.
+        // Encoding must preserve both the order of fields and the digits of numbers.
         schema: serde_json::from_str(r#"{"z":1,"a":{"chance":0.10}}"#).unwrap(),
         history: None,
     };

@@ -1,4 +1,4 @@
-//! An object store whose objects are encrypted: what is above it sees their contents.
+//! An object store that encrypts its objects. Callers read and write the plain contents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use slatedb_common::retry::NonRetryable;
 use super::key::BackupKey;
 use super::sealed::{CHUNK, Opener, Sealer, TRAILER, chunks_of, content_len, place_of};
 
-/// Objects under a key.
+/// An object store whose objects are encrypted with a key.
 #[derive(Debug)]
 pub(super) struct EncryptedObjects {
     inner: Arc<dyn ObjectStore>,
     key: BackupKey,
-    /// The keys of SSTables, of which many parts are read.
+    /// Openers of SSTables, by path. Openers are kept because an SSTable is read in many parts.
     openers: Mutex<HashMap<Path, Arc<Opener>>>,
 }
 
@@ -38,7 +38,7 @@ impl EncryptedObjects {
         }
     }
 
-    /// What decrypts an object. Of an SSTable it is known after the first read.
+    /// Returns the opener that decrypts an object. The opener of an SSTable is kept after its first read.
     async fn opener(&self, path: &Path) -> Result<Arc<Opener>> {
         if let Some(known) = self.openers.lock().get(path) {
             return Ok(known.clone());
@@ -55,7 +55,7 @@ impl EncryptedObjects {
     }
 }
 
-/// The error of an object that is not as it was written, which no repetition heals.
+/// Returns the error of an object that can't be decrypted. The error is marked as permanent, because a retry can't help.
 fn refused(path: &Path) -> Error {
     let why = format!("{path} is damaged, or was encrypted otherwise: it can't be decrypted");
     Error::Generic {
@@ -71,7 +71,7 @@ fn no_cipher() -> Error {
     }
 }
 
-/// What is known of an object, in terms of its content.
+/// Replaces the size of the encrypted object with the length of its content.
 fn of_content(mut meta: ObjectMeta) -> ObjectMeta {
     meta.size = content_len(meta.size).unwrap_or_default();
     meta
@@ -158,17 +158,17 @@ impl ObjectStore for EncryptedObjects {
     }
 
     async fn copy_opts(&self, _: &Path, to: &Path, _: CopyOptions) -> Result<()> {
-        // The name is part of what is encrypted.
+        // A copy could not be decrypted, because the path is authenticated with the content.
         Err(Error::NotSupported {
             source: format!("{to}: encrypted objects are not copied").into(),
         })
     }
 }
 
-/// An upload that is a part behind, since the last one is encrypted otherwise.
+/// An upload that holds each part until the next one arrives, because the last part is encrypted differently.
 struct Upload {
     inner: Box<dyn MultipartUpload>,
-    /// None once it has ended.
+    /// `None` once the upload is complete.
     sealer: Option<Sealer>,
     held: Option<PutPayload>,
 }

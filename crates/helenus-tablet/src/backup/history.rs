@@ -1,4 +1,4 @@
-//! The logs in backups, by which times between two of them are restored.
+//! The logs in backups, which allow a restore to any time between two backups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::history::{self, HistoryPosition, Segments, archive};
 use crate::operation::Op;
 use crate::store::Store;
 
-/// The folder of parts of logs that were in no chunk when a backup was written.
+/// The folder of the newest frames of logs, which were in no chunk when a backup was written.
 const NEWEST: &str = "newest";
 
-/// The path of such a part.
+/// Returns the path of part number `at` of a log's newest frames in a backup.
 pub(super) fn newest_path(backup: &str, log: Uuid, at: usize) -> Path {
     let folder = Path::from(history::FOLDER).join(NEWEST);
     folder.join(backup).join(log.to_string()).join(format!("{at:06}"))
 }
 
-/// The log that a file of a backup is of, if it is of one.
+/// Returns the log that a file of a backup belongs to. `None` if the file is no part of a log.
 fn log_of(path: &str) -> Option<Uuid> {
     let mut parts = path.split('/');
     let is_history = parts.next()? == history::FOLDER;
@@ -36,10 +36,11 @@ fn log_of(path: &str) -> Option<Uuid> {
 }
 
 impl Store {
-    /// What the logs in backups have of some tables that is not before these positions and was committed up to that time.
+    /// Returns the operations on the given tables from the logs in backups. The operations begin at `positions` and were committed no later
+    /// than `until_ms`.
     ///
     /// # Errors
-    /// A part is missing or damaged; or a log has that time twice ([`StoreError::PastUncertain`]).
+    /// A part is missing or damaged. [`StoreError::PastUncertain`] if the clock of a log's node showed that time twice.
     #[boxed]
     pub async fn ops_of_backups(
         &self,
@@ -66,7 +67,7 @@ impl Store {
     }
 }
 
-/// Reads the parts of a log that backups have.
+/// Reads the parts of a log that lie in backups.
 async fn read_log<'s>(
     location: &BackupLocation,
     paths: BTreeSet<&str>,
@@ -77,7 +78,7 @@ async fn read_log<'s>(
     for path in paths {
         parts.push(archive::read(location.objects.as_ref(), &Path::from(path)).await?);
     }
-    // Of two that begin alike, the one that ends later has what the other has.
+    // Parts may overlap. If two begin at the same segment, the longer one contains the shorter one.
     parts.sort_by_key(|part| (part.first, part.last, part.frames.len()));
     let mut of_log = SpanOps::new(span);
     for part in parts {
@@ -86,10 +87,10 @@ async fn read_log<'s>(
     Ok(of_log)
 }
 
-/// Says what the logs of a backup lack of the time since the one before, or why a part of that time is uncertain.
+/// Checks that the logs in a backup cover all the time since the previous backup, without a clock that was set back.
 ///
 /// # Errors
-/// In words.
+/// A description of the missing segments or of the uncertain times.
 pub(super) async fn check_logs(
     location: &BackupLocation,
     before: &BackupHistory,
@@ -110,7 +111,7 @@ pub(super) async fn check_logs(
         let read = read_log(location, paths, &span, &|_| false).await;
         let read = read.map_err(|error| error.to_string())?;
         let position = history.positions.iter().find(|position| position.log == log);
-        // The last object of a log that has ended is a fence, which is not kept.
+        // The last object of a closed log is a fence, which the history does not keep.
         if let Some(end) = position
             && end.segment != u64::MAX
             && read.reached() + 1 < end.segment

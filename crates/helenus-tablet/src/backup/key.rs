@@ -1,4 +1,4 @@
-//! The key of encrypted backups, and the keys of their files.
+//! The key of encrypted backups, and the keys derived for single files.
 
 use std::fmt;
 use std::path::Path;
@@ -10,11 +10,11 @@ use crate::error::StoreError;
 
 pub(super) const SALT_LEN: usize = 32;
 const KEY_LEN: usize = 32;
-/// What keys are derived for.
+/// Contexts of key derivation, which keep derived keys of different purposes apart.
 const OF_FILE: &[u8] = b"helenus backup file";
 const OF_CHECK: &[u8] = b"helenus backup key check";
 
-/// A key of 256 bits, from which each file has one of its own.
+/// A key of 256 bits, from which a separate key for each file is derived.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BackupKey([u8; KEY_LEN]);
 
@@ -28,7 +28,7 @@ impl BackupKey {
     /// Reads a key of 64 hexadecimal digits from a file.
     ///
     /// # Errors
-    /// The file can't be read, or holds something else.
+    /// The file can't be read, or its content is not such a key.
     pub fn read(file: &Path) -> Result<BackupKey, StoreError> {
         let text =
             std::fs::read_to_string(file).map_err(|error| StoreError::io("cannot read", file, &error))?;
@@ -53,7 +53,7 @@ impl BackupKey {
         Some(BackupKey(key))
     }
 
-    /// The key of a file with that salt.
+    /// Returns the key of the file that has this salt.
     pub(super) fn of_file(&self, salt: &[u8; SALT_LEN]) -> Option<LessSafeKey> {
         let derived = Salt::new(HKDF_SHA256, salt).extract(&self.0);
         let info = [OF_FILE];
@@ -61,13 +61,13 @@ impl BackupKey {
         Some(LessSafeKey::new(UnboundKey::from(key)))
     }
 
-    /// What tells this key from others, and nothing about it.
+    /// Returns a value that identifies this key without revealing anything about it.
     pub(super) fn check(&self) -> String {
         let derived = Salt::new(HKDF_SHA256, &[]).extract(&self.0);
         let mut check = [0; KEY_LEN];
         let info = [OF_CHECK];
         let expanded = derived.expand(&info, HKDF_SHA256);
-        // Neither fails for an output of the length of the hash.
+        // Neither step fails, because the output is as long as the hash.
         let filled = expanded.and_then(|expanded| expanded.fill(&mut check));
         debug_assert!(filled.is_ok());
         check.iter().map(|byte| format!("{byte:02x}")).collect()

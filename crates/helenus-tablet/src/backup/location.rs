@@ -1,4 +1,4 @@
-//! The place that backups lie in: a folder or a bucket, which has the backups of one store.
+//! The location of backups: a folder or a bucket with the backups of one store.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -27,17 +27,17 @@ use crate::store::unfinished_batches;
 const MARKER: &str = "helenus-backup.json";
 const DOCUMENTS: &str = "backups";
 const ENDING: &str = ".json";
-/// What lies below it are files of tablets.
+/// The folder of the files of tablets.
 pub(super) const TABLETS: &str = "tablets";
-/// Beginning of the names of objects that only show that the place can be written.
+/// Beginning of the names of probe objects, which only show that the location can be written.
 const CHECK: &str = "helenus-backup.check";
 
-/// Says whose backups lie in a place.
+/// Marker document that names the store whose backups are in a location.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Marker {
     format: u32,
     store_id: Uuid,
-    /// Tells the key of a place whose backups are encrypted.
+    /// Identifies the key of the location ([`BackupKey::check`]). `None` if the backups are not encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key_check: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,31 +50,31 @@ impl ChecksummedDocument for Marker {
     }
 }
 
-/// The place that backups lie in.
+/// A location of backups.
 #[derive(Clone, Debug)]
 pub struct BackupLocation {
     url: StoreUrl,
-    /// Documents and files, as they are without encryption.
+    /// Documents and files in plain form, even if the location is encrypted.
     pub(super) objects: Arc<dyn ObjectStore>,
-    /// What lies there.
+    /// The objects as stored, without decryption.
     pub(super) plain: Arc<dyn ObjectStore>,
     key: Option<BackupKey>,
 }
 
-/// What is in a place, as far as it can be read.
+/// The backups in a location.
 #[derive(Debug, Default)]
 pub struct Listed {
-    /// From old to new.
+    /// Documents of the readable backups, from old to new.
     pub documents: Vec<BackupDocument>,
-    /// Paths of documents, and why they can't be read.
+    /// Paths of unreadable documents, each with the reason.
     pub unreadable: Vec<(String, String)>,
 }
 
 impl BackupLocation {
-    /// The place that a URL names, to write to it: a folder is made if there is none. With a key all backups there are encrypted.
+    /// Returns the location of a URL for writing. A missing folder is created. With a key, all backups there are encrypted.
     ///
     /// # Errors
-    /// The URL is none, or the folder can't be made.
+    /// The URL is invalid, or the folder can't be created.
     pub fn create(url: &str, key: Option<BackupKey>) -> Result<BackupLocation, StoreError> {
         let url = parse(url)?;
         if let StoreUrl::File(folder) = &url {
@@ -84,10 +84,10 @@ impl BackupLocation {
         BackupLocation::connect(url, key)
     }
 
-    /// The place that a URL names, to read from it.
+    /// Returns the location of a URL for reading.
     ///
     /// # Errors
-    /// The URL is none, or there is no such folder.
+    /// The URL is invalid, or there is no such folder.
     pub fn open(url: &str, key: Option<BackupKey>) -> Result<BackupLocation, StoreError> {
         BackupLocation::connect(parse(url)?, key)
     }
@@ -109,11 +109,11 @@ impl BackupLocation {
         })
     }
 
-    /// Whose backups lie there; of nobody yet if it is new.
+    /// Returns the id of the store whose backups are in this location. `None` if the location is new.
     ///
     /// # Errors
-    /// The backups there are encrypted with another key, or not at all ([`StoreError::InvalidConfig`]); or the place can't be read, the marker is
-    /// damaged, or a newer binary has written it.
+    /// [`StoreError::InvalidConfig`] if the backups there are encrypted with another key, or not encrypted although a key is given. Other
+    /// errors if the location can't be read, the marker is damaged, or a newer binary wrote it.
     #[boxed]
     pub async fn store_id(&self) -> Result<Option<Uuid>, StoreError> {
         let Some(bytes) = self.read_in(&self.plain, &Path::from(MARKER)).await? else {
@@ -132,7 +132,7 @@ impl BackupLocation {
         }
     }
 
-    /// Refuses another key than that of the place.
+    /// Checks that the given key is the one of the location.
     fn check_key(&self, check: Option<&str>) -> Result<(), StoreError> {
         let own = self.key.as_ref().map(BackupKey::check);
         let why = match (check, own.as_deref()) {
@@ -147,10 +147,10 @@ impl BackupLocation {
         Err(StoreError::InvalidConfig(format!("{self}: {why}")))
     }
 
-    /// Makes it the place of a store's backups.
+    /// Claims the location for the backups of a store.
     ///
     /// # Errors
-    /// It has another store's, or something else lies there; or it can't be read or written.
+    /// The location has another store's backups, contains other data, or can't be read or written.
     pub(super) async fn claim(&self, store_id: Uuid) -> Result<(), StoreError> {
         match self.store_id().await? {
             Some(found) if found == store_id => return Ok(()),
@@ -172,10 +172,10 @@ impl BackupLocation {
             .await
     }
 
-    /// Refuses a place that backups of a store cannot be written to. Claims a place that is new, writes an object and removes it.
+    /// Checks that backups of a store can be written here: writes a probe object, removes it, and claims a new location.
     ///
     /// # Errors
-    /// Waiting would not help ([`StoreError::InvalidConfig`]); or the place does not answer.
+    /// [`StoreError::InvalidConfig`] if a later try can't succeed either. Other errors if the location does not answer.
     #[boxed]
     pub async fn check(&self, store_id: Uuid) -> Result<(), StoreError> {
         let path = Path::from(format!("{CHECK}-{}", Uuid::new_v4()));
@@ -194,7 +194,7 @@ impl BackupLocation {
         self.claim(store_id).await
     }
 
-    /// Refuses a place without a marker where something lies that backups would be mixed up with, such as a store.
+    /// Refuses a location without a marker if its content could be confused with backups, such as a store.
     async fn refuse_strange(&self) -> Result<(), StoreError> {
         let found = self.objects.list_with_delimiter(None).await;
         let found = found.map_err(|error| self.failed("cannot list", &error))?;
@@ -238,7 +238,7 @@ impl BackupLocation {
                 Ok(Some(document)) => listed.documents.push(document),
                 Ok(None) => {}
                 Err(StoreError::Corrupt { detail, .. }) => listed.unreadable.push((path.to_string(), detail)),
-                // It is there, and can't be decrypted.
+                // The document exists, but can't be decrypted.
                 Err(error) if self.key.is_some() => {
                     listed.unreadable.push((path.to_string(), error.to_string()))
                 }
@@ -251,10 +251,10 @@ impl BackupLocation {
         Ok(listed)
     }
 
-    /// The document of one backup.
+    /// Returns the document of a backup. `None` if there is no such backup.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if it is damaged, or if a newer binary has written it; or it can't be read.
+    /// [`StoreError::Corrupt`] if the document is damaged, or if a newer binary wrote it. Other errors if it can't be read.
     async fn document(&self, name: &str) -> Result<Option<BackupDocument>, StoreError> {
         let path = document_path(name);
         let Some(bytes) = self.read(&path).await? else {
@@ -270,10 +270,10 @@ impl BackupLocation {
         })
     }
 
-    /// The backup of that name, or the newest.
+    /// Returns the backup of that name. `None` selects the newest one.
     ///
     /// # Errors
-    /// There is none, or its document can't be read.
+    /// There is no such backup, or its document can't be read.
     #[boxed]
     pub async fn find(&self, name: Option<&str>) -> Result<BackupDocument, StoreError> {
         let none =
@@ -291,7 +291,7 @@ impl BackupLocation {
         }
     }
 
-    /// Writes a document, and with it the backup is there.
+    /// Writes the document of a backup. The backup exists from then on.
     pub(super) async fn put(&self, document: &BackupDocument) -> Result<(), StoreError> {
         self.write(&document_path(&document.name), document.encode())
             .await
@@ -301,7 +301,7 @@ impl BackupLocation {
         self.delete(&document_path(name)).await
     }
 
-    /// The files of tablets, moments and logs, and their bytes.
+    /// Returns the bytes of all files of tablets, unfinished batches and logs, by path.
     pub(super) async fn files(&self) -> Result<HashMap<String, u64>, StoreError> {
         let mut files = HashMap::new();
         for folder in [TABLETS, unfinished_batches::FOLDER, history::FOLDER] {
@@ -316,7 +316,7 @@ impl BackupLocation {
         Ok(files)
     }
 
-    /// All bytes of a small object; none if there is none.
+    /// Returns the content of a small object. `None` if the object does not exist.
     pub(super) async fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
         self.read_in(&self.objects, path).await
     }
@@ -350,7 +350,7 @@ impl BackupLocation {
             .map_err(|error| self.failed(&format!("cannot write {path}"), &error))
     }
 
-    /// Deletes an object; it is no error if there is none.
+    /// Deletes an object. A missing object is no error.
     pub(super) async fn delete(&self, path: &Path) -> Result<(), StoreError> {
         match self.objects.delete(path).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
@@ -362,7 +362,7 @@ impl BackupLocation {
         StoreError::Unavailable(format!("{self}: {what}: {}", chain(error)))
     }
 
-    /// Removes what a process that was killed has left of files that it was writing.
+    /// Removes temporary files of a process that was killed while it wrote.
     pub(super) fn remove_unfinished(&self) {
         if let StoreUrl::File(root) = &self.url {
             Folders { root: root.clone() }.remove_unfinished();
@@ -397,10 +397,10 @@ fn document_path(name: &str) -> Path {
     Path::from(DOCUMENTS).join(format!("{name}{ENDING}"))
 }
 
-/// Refuses a place that has a store, or anything else that a store would be mixed up with.
+/// Refuses a place that is not empty, because a restored store would be mixed up with its content.
 ///
 /// # Errors
-/// Something is there, or it can't be looked at.
+/// The place is not empty, or can't be read.
 #[boxed]
 pub async fn refuse_unless_empty(url: &StoreUrl) -> Result<(), StoreError> {
     let refused = |what: &str| {

@@ -45,7 +45,7 @@ async fn a_place_with_a_key_hides_what_lies_there_and_takes_no_other() {
     let key = |digit: &str| BackupKey::parse(&digit.repeat(64));
     let own = BackupLocation::create(url, key("1")).unwrap();
     own.claim(Uuid::nil()).await.unwrap();
-    // Of several parts.
+    // Large enough for several parts.
     let (path, content) = (Path::from("tablets/0/compacted/1.sst"), vec![7; 20 << 20]);
     let mut upload = own.objects.put_multipart(&path).await.unwrap();
     for part in content.chunks(8 << 20) {

@@ -1,15 +1,16 @@
-//! Backups: a store as it was at one moment, in another place, which needs neither the store nor a node to be read.
+//! Backups: a store as of one consistent cut, in another place. Reading a backup needs neither the store nor a node.
 //!
 //! ```text
-//! helenus-backup.json               whose backups these are
-//! helenus-backup-running.json       there while a node backs up
-//! backups/<name>.json               one backup: the schema, the tablets and the files that it is made of
-//! tablets/<id>/compacted/<id>.sst   SSTables, as in the store, which all backups that have them share
+//! helenus-backup.json               the store whose backups these are
+//! helenus-backup-running.json       exists while a node backs up
+//! backups/<name>.json               one backup: the schema, the tablets and the list of their files
+//! tablets/<id>/compacted/<id>.sst   SSTables, as in the store, shared by all backups that need them
 //! tablets/<id>/manifest/<n>.manifest  manifests, as SlateDB writes them
 //! ```
 //!
-//! SSTables never change and their names are never used again: a file that is there already is not copied once more. The document of a backup
-//! is written last, so a backup that was cut off is none, and the next one finds its files. In a place with a key, all but the first two are encrypted. `docs/data-layout.md` has the documents.
+//! SSTables never change and their names are never used again, so a file that is there already is not copied again. The document of a
+//! backup is written last: an interrupted backup does not exist, and the next one reuses its files. In a location with a key, all but the
+//! first two are encrypted. `docs/data-layout.md` describes the documents.
 
 pub(crate) mod copying;
 mod digest;

@@ -1,4 +1,4 @@
-//! Opens a backup, to read it.
+//! Opens a backup for reading.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::tablet::origins::TableOrigin;
 use crate::tablet::pin::PinnedTablet;
 
 impl Store {
-    /// The tablets of a backup as a store, which can only be read, with the origins that its tables had. The files of the origins may be those of `later`
-    /// backups. It takes its memory and its threads from this one.
+    /// Opens the tablets of a backup as a read-only store, with the given origins of its tables. Files of the origins may belong to `later`
+    /// backups. The opened store shares the memory and the threads of this one.
     ///
     /// # Errors
-    /// A manifest is missing or damaged. Blocks of SSTables have checksums of their own, by which they are read.
+    /// A manifest is missing or damaged. SSTables are not checked here, because their blocks have checksums that each read verifies.
     pub async fn open_backup(
         self: &Arc<Self>,
         location: &BackupLocation,
@@ -48,7 +48,7 @@ impl Store {
     }
 }
 
-/// Refuses a manifest that is not as the backup says: manifests have no checksums of their own.
+/// Checks a manifest against the checksum in the backup's document. Manifests have no checksums of their own.
 async fn check_manifest(
     location: &BackupLocation,
     backup: &BackupDocument,

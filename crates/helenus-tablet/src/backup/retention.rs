@@ -1,4 +1,4 @@
-//! Removes backups that are too old, and then the files that no other backup needs.
+//! Removes backups beyond the retention limits, and then the files that no remaining backup needs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use super::document::BackupDocument;
 use super::location::BackupLocation;
 use crate::error::StoreError;
 
-/// Which backups stay: those that both limits let stay, and always the newest.
+/// Retention limits. A backup is kept if both limits allow it. The newest one is always kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// That many of the newest.
+    /// Number of newest backups to keep. `None` for no limit.
     pub count: Option<usize>,
-    /// Those whose moment is no longer ago.
+    /// Maximum age of a backup. `None` for no limit.
     pub age: Option<Duration>,
 }
 
-/// What has been removed.
+/// Backups and files that were removed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
     pub backups: Vec<String>,
@@ -31,7 +31,7 @@ impl Keep {
         self == Keep::default()
     }
 
-    /// Cuts backups, from old to new, into those that go and those that stay.
+    /// Splits backups, from old to new, into those to remove and those to keep.
     fn divide(self, documents: &[BackupDocument], now_ms: i64) -> (&[BackupDocument], &[BackupDocument]) {
         let newest = documents.len().saturating_sub(1);
         let over = documents.len().saturating_sub(self.count.unwrap_or(usize::MAX));
@@ -43,10 +43,12 @@ impl Keep {
     }
 }
 
-/// Removes what `keep` lets go at `now_ms`. Call it while no other backup goes to that place.
+/// Removes backups beyond the limits of `keep` at `now_ms`, and files that no remaining backup needs. No other backup may be running in
+/// that location.
 ///
 /// # Errors
-/// A document can't be read: then nobody knows what it needs, and nothing is removed. Or the place can't be read or written.
+/// A document can't be read. Then nothing is removed, because the files that this backup needs are unknown. Or the location can't be read
+/// or written.
 pub(super) async fn retain(
     location: &BackupLocation,
     keep: Keep,
@@ -64,7 +66,7 @@ pub(super) async fn retain(
         });
     }
     let (gone, kept) = keep.divide(&listed.documents, now_ms);
-    // Without its document a backup is none, whatever is left of its files.
+    // A backup without its document does not exist, even if its files are still there.
     for document in gone {
         location.delete_document(&document.name).await?;
         removed.backups.push(document.name.clone());

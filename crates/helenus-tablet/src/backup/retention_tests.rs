@@ -86,7 +86,7 @@ async fn files_go_with_the_last_backup_that_needs_them() {
         names(location.files().await.unwrap()),
         ["tablets/0/compacted/b.sst", "tablets/0/compacted/c.sst"]
     );
-    // What a document needs that can't be read is not known.
+    // An unreadable document may need any file, so nothing may be removed.
     location
         .write(&Path::from("backups/4.json"), b"{".to_vec())
         .await

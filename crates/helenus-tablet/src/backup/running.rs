@@ -1,4 +1,5 @@
-//! One backup at a time goes to a place: retention must not delete what another one has just found there.
+//! Ensures that one backup at a time writes to a location. Otherwise retention could delete files that another backup has just decided to
+//! reuse.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,15 +15,15 @@ use crate::error::StoreError;
 
 const RUNNING: &str = "helenus-backup-running.json";
 const RENEWED_EACH: Duration = Duration::from_secs(60);
-/// A node that has renewed nothing for so long is gone.
+/// Time without a renewal after which a node's claim is void.
 const GONE_AFTER: Duration = Duration::from_secs(600);
 
-/// Who backs up.
+/// Claim of the node that backs up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Claim {
     /// The host id of the node.
     node: Uuid,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the last renewal, in milliseconds since the Unix epoch.
     renewed_ms: u64,
 }
 
@@ -32,24 +33,25 @@ impl Claim {
     }
 }
 
-/// Held by the backup that goes to a place.
+/// Guard that a running backup holds on its location.
 pub(super) struct Running {
     location: BackupLocation,
     renewing: JoinHandle<()>,
 }
 
 impl Running {
-    /// Begins. `node` runs one backup at a time: what it left behind there itself is of a process that has ended.
+    /// Claims the location for a backup. An old claim of `node` itself is overwritten: a node runs one backup at a time, so that claim is
+    /// of a process that has ended.
     ///
     /// # Errors
-    /// Another node backs up to that place.
+    /// Another node backs up to that location.
     #[boxed]
     pub async fn begin(location: &BackupLocation, node: Uuid) -> Result<Running, StoreError> {
         let path = Path::from(RUNNING);
         let mode = match location.read_in(&location.plain, &path).await? {
             None => PutMode::Create,
             Some(bytes) => {
-                // What can't be read holds nobody up.
+                // An unreadable claim is ignored, so that it can't block backups forever.
                 let found: Option<Claim> = serde_json::from_slice(&bytes).ok();
                 if let Some(other) = found.filter(|found| found.node != node && found.is_valid(now_ms())) {
                     return Err(refused(location, &format!("node {} backs up there", other.node)));
@@ -88,7 +90,7 @@ impl Running {
         })
     }
 
-    /// Ends.
+    /// Releases the location. A failure is only logged.
     #[boxed]
     pub async fn end(self) {
         self.renewing.abort();

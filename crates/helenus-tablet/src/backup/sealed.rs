@@ -1,4 +1,4 @@
-//! The bytes of an encrypted file: chunks, each with its tag, and at the end what the file's key is made of.
+//! Format of an encrypted file: chunks, each with its tag, and a trailer with the salt of the file's key.
 //!
 //! ```text
 //! chunk…   64 KiB of the content (the last has the rest, and may be empty), encrypted, and a tag of 16 bytes
@@ -6,8 +6,9 @@
 //! magic    HLNSENC1
 //! ```
 //!
-//! The cipher is AES-256-GCM. A nonce is the number of the chunk (8, big-endian), three zeros, and 1 for the last chunk, else 0; the path of the
-//! file is authenticated with each chunk. So neither chunks nor files can be exchanged or cut off unnoticed.
+//! The cipher is AES-256-GCM. A nonce is the number of the chunk (8 bytes, big-endian), three zeros, and a byte that is 1 for the last
+//! chunk, else 0. The path of the file is authenticated with each chunk. So an exchanged chunk, an exchanged file or a truncated file is
+//! detected.
 
 use std::ops::Range;
 
@@ -21,27 +22,27 @@ use super::key::{BackupKey, SALT_LEN};
 pub(super) const CHUNK: u64 = 64 << 10;
 const TAG: u64 = 16;
 const MAGIC: [u8; 8] = *b"HLNSENC1";
-/// The bytes behind the chunks.
+/// Bytes of the trailer behind the chunks.
 pub(super) const TRAILER: u64 = SALT_LEN as u64 + MAGIC.len() as u64;
 
-/// How long the content is of a file of so many bytes; none of a file that is no encrypted one.
+/// Returns the length of the content of an encrypted file of `bytes` bytes. `None` if no encrypted file has that length.
 pub(super) fn content_len(bytes: u64) -> Option<u64> {
     let chunks = bytes.checked_sub(TRAILER)?;
     chunks.checked_sub(TAG * chunks.div_ceil(CHUNK + TAG).max(1))
 }
 
-/// The chunks that have a range of the content.
+/// Returns the numbers of the chunks that contain a range of the content.
 pub(super) fn chunks_of(range: &Range<u64>) -> Range<u64> {
     range.start / CHUNK..range.end.div_ceil(CHUNK).max(range.start / CHUNK + 1)
 }
 
-/// Where chunks lie in a file with that content.
+/// Returns the byte range of chunks in a file whose content has `content` bytes.
 pub(super) fn place_of(chunks: &Range<u64>, content: u64) -> Range<u64> {
     let end = content + TAG * content.div_ceil(CHUNK).max(1);
     chunks.start * (CHUNK + TAG)..(chunks.end * (CHUNK + TAG)).min(end)
 }
 
-/// Encrypts a file from the beginning to the end.
+/// Encrypts a file sequentially.
 pub(super) struct Sealer {
     key: LessSafeKey,
     salt: [u8; SALT_LEN],
@@ -51,7 +52,7 @@ pub(super) struct Sealer {
 }
 
 impl Sealer {
-    /// None if the system has no random numbers.
+    /// Returns a sealer with a random salt. `None` if the system gives no random numbers.
     pub fn new(key: &BackupKey, path: &Path) -> Option<Sealer> {
         let mut salt = [0; SALT_LEN];
         SystemRandom::new().fill(&mut salt).ok()?;
@@ -63,7 +64,7 @@ impl Sealer {
         })
     }
 
-    /// Encrypts content that others follow. It has whole chunks.
+    /// Encrypts whole chunks that are not the last ones of the file.
     pub fn seal(&mut self, content: &[u8]) -> Option<Vec<u8>> {
         let mut sealed = Vec::with_capacity(content.len() + content.len() / 1024);
         for chunk in content.chunks(CHUNK as usize) {
@@ -72,7 +73,7 @@ impl Sealer {
         Some(sealed)
     }
 
-    /// Encrypts the rest of the content.
+    /// Encrypts the rest of the content and appends the trailer.
     pub fn finish(mut self, content: &[u8]) -> Option<Vec<u8>> {
         let last = content.len().saturating_sub(1) / CHUNK as usize * CHUNK as usize;
         let (before, last) = content.split_at_checked(last)?;
@@ -104,7 +105,8 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// Of a file with that content, whose last bytes are given; none if it is no encrypted file.
+    /// Returns the opener of a file with `content` bytes of content and the given trailer. `None` if the trailer is not one of an encrypted
+    /// file.
     pub fn new(key: &BackupKey, path: &Path, content: u64, trailer: &[u8]) -> Option<Opener> {
         let salt = trailer.strip_suffix(&MAGIC)?.try_into().ok()?;
         Some(Opener {
@@ -114,7 +116,7 @@ impl Opener {
         })
     }
 
-    /// Decrypts chunks; none if they are not as they were written.
+    /// Decrypts chunks. `None` if they were changed or belong to another place.
     pub fn open(&self, chunks: &Range<u64>, sealed: &[u8]) -> Option<Vec<u8>> {
         let last = self.content.div_ceil(CHUNK).max(1) - 1;
         let parts = sealed.chunks((CHUNK + TAG) as usize);

@@ -1,4 +1,4 @@
-//! The files that a tablet of one moment is made of.
+//! Finds the files of a pinned tablet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::metadata::slatedb_layout::{inherited_tables, manifest_path, table_pat
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StoredFiles {
     pub manifest: Path,
-    /// Those of a tablet that was split lie partly with the tablets that it was made from.
+    /// Paths of the SSTables. Some SSTables of a tablet that was split lie in the folders of its ancestors.
     pub tables: BTreeSet<Path>,
 }
 
-/// The files of tablet `id` by its manifest of that number.
+/// Returns the files of tablet `id` that its manifest number `manifest` lists.
 ///
 /// # Errors
-/// The manifest is not there, or can't be read.
+/// The manifest does not exist, or can't be read.
 pub(super) async fn stored_files(
     objects: &Arc<dyn ObjectStore>,
     id: u32,

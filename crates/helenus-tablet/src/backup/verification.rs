@@ -1,4 +1,4 @@
-//! Says whether backups can be restored: reads all of their files, and names each one that is damaged or missing.
+//! Checks whether backups can be restored: reads all of their files, and reports each one that is damaged or missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,56 +16,56 @@ use crate::error::{StoreError, chain};
 use crate::metadata::slatedb_layout::{manifest_path, tablet_of_manifest};
 use crate::tablet::pin::PinnedTablet;
 
-/// What is wrong with a file.
+/// A damaged or missing file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BackupProblem {
     pub path: String,
     pub what: String,
-    /// The backups that can't be restored for that.
+    /// The backups that can't be restored because of it.
     pub backups: Vec<String>,
 }
 
-/// What was verified.
+/// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifiedBackups {
-    /// Their names, from old to new.
+    /// Names of the verified backups, from old to new.
     pub backups: Vec<String>,
     pub files: u64,
     pub bytes: u64,
-    /// By path.
+    /// The problems, sorted by path.
     pub problems: Vec<BackupProblem>,
-    /// From each backup of a store that keeps its past to the next, from old to new.
+    /// Results for the times between consecutive backups, from old to new. Only backups with history are included.
     pub times: Vec<VerifiedTimes>,
 }
 
 /// The times between two backups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedTimes {
-    /// The moments of the two, in milliseconds since the Unix epoch.
+    /// Times of the cuts of the two backups, in milliseconds since the Unix epoch.
     pub from_ms: i64,
     pub to_ms: i64,
-    /// Why they can't all be restored. `None` if they can.
+    /// Reason why not all of these times can be restored. `None` if they can.
     pub problem: Option<String>,
 }
 
-/// Checks of what only the crates above understand. Both say in words what is wrong.
+/// Checks of documents whose content only the crates above understand. Each returns a description of the problem.
 pub struct BackupChecks {
-    /// Of a backup, beside its files.
+    /// Check of a backup's document. Its files are verified separately.
     pub backup: fn(&BackupDocument) -> Result<(), String>,
-    /// Of the times between two backups, beside the logs and the contents of files.
+    /// Check of the times between two backups. Logs and files are verified separately.
     pub times: fn(&[BackupDocument; 2]) -> Result<(), String>,
 }
 
-/// The path of the manifest that lists the SSTables of a tablet.
+/// Returns the path of the manifest that lists the SSTables of a tablet.
 pub fn manifest_of(tablet: &PinnedTablet) -> String {
     manifest_path(tablet.id, tablet.manifest).to_string()
 }
 
 impl BackupLocation {
-    /// Verifies one backup, or all of them and the times between them.
+    /// Verifies one backup, or all backups and the times between them.
     ///
     /// # Errors
-    /// There is no such backup, or the place can't be read at all.
+    /// There is no such backup, or the location can't be read at all.
     pub async fn verify(
         &self,
         name: Option<&str>,
@@ -135,7 +135,7 @@ impl BackupLocation {
         }
     }
 
-    /// What is wrong with a file, in words.
+    /// Returns a description of what is wrong with a file. `None` if the file is intact.
     async fn problem_of_file(&self, file: &BackupFile) -> Option<String> {
         let path = Path::from(file.path.as_str());
         let bytes = match self.objects.head(&path).await {
@@ -156,7 +156,7 @@ impl BackupLocation {
         }
     }
 
-    /// Looks at the times between two backups; `None` if they are not promised.
+    /// Checks whether all times between two backups can be restored. `None` if one of the two has no history.
     async fn verify_times(
         &self,
         begin: &BackupDocument,
@@ -185,7 +185,7 @@ impl BackupLocation {
         })
     }
 
-    /// Looks whether the manifests can be read, and whether the backup has the SSTables that they name.
+    /// Checks that the manifests can be read, and that the backup has the SSTables that they list.
     async fn verify_tablets(&self, document: &BackupDocument, verified: &mut VerifiedBackups) {
         let has: BTreeSet<&str> = document.files.iter().map(|file| file.path.as_str()).collect();
         let bad: BTreeSet<String> = verified
@@ -193,7 +193,7 @@ impl BackupLocation {
             .iter()
             .map(|problem| problem.path.clone())
             .collect();
-        // Those of origins too.
+        // Manifests of origins are verified too.
         let files = document.files.iter().map(|file| Path::from(file.path.as_str()));
         let of_files = files.filter_map(|path| tablet_of_manifest(&path));
         let of_tablets = document.tablets.iter().map(|tablet| (tablet.id, tablet.manifest));
@@ -229,7 +229,7 @@ fn problem_of(document: &BackupDocument, path: &str, what: String) -> BackupProb
     }
 }
 
-/// The problem of a document that can't be read.
+/// Returns the problem of a document that can't be read.
 fn unreadable((path, why): (String, String)) -> BackupProblem {
     let name = path
         .rsplit('/')

@@ -1,4 +1,4 @@
-//! Tells whether the object stores and brokers of a store answer, for a node that starts while they are away.
+//! Checks whether the object stores and brokers of a store answer. A node that starts during an outage waits for them.
 
 use std::error::Error as StdError;
 
@@ -14,8 +14,8 @@ use crate::bucket::log_store;
 use crate::config::{StoreConfig, StoreUrl, TopicUrl};
 use crate::error::chain;
 
-/// Returns why the places of a store's data and log cannot be used at present, although they may be later: no answer, or an answer that
-/// says so. `None` if each of them answers, also with an error that waiting does not cure.
+/// Returns why the data or the log of a store is temporarily unavailable: no answer, or an error that may pass. `None` if all of them
+/// answer, even with a permanent error.
 #[boxed]
 pub async fn why_unavailable(config: &StoreConfig) -> Option<String> {
     let StoreUrl::Remote(url) = &config.url else {
@@ -59,7 +59,7 @@ async fn why_away(bucket: &Bucket) -> Option<String> {
     }
 }
 
-/// True for an error that a later request may not have.
+/// Returns true if a later request may succeed despite this error.
 pub(crate) fn may_pass(error: &Error) -> bool {
     let text = chain(error);
     if CREDENTIAL_SERVICES.iter().any(|address| text.contains(address)) {
@@ -68,7 +68,7 @@ pub(crate) fn may_pass(error: &Error) -> bool {
     if let Some(http) = http_error(error) {
         return !matches!(http.kind(), HttpErrorKind::Decode | HttpErrorKind::Unknown);
     }
-    // The client keeps the status in its text alone: "status code: 503 Service Unavailable".
+    // The client exposes the status only within the text: "status code: 503 Service Unavailable".
     let status = text.split_once("status code: ").map(|(_, status)| status);
     status.is_some_and(|status| status.starts_with('5') || status.starts_with("429"))
         || text.contains("Server returned error response")

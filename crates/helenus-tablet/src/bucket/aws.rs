@@ -1,8 +1,8 @@
-//! The shared files of AWS's tools: `~/.aws/credentials` and `~/.aws/config`, or what `AWS_SHARED_CREDENTIALS_FILE` and
-//! `AWS_CONFIG_FILE` name; the profile is `AWS_PROFILE`, or `default`.
+//! The shared files of AWS's tools: `~/.aws/credentials` and `~/.aws/config`, or the files that `AWS_SHARED_CREDENTIALS_FILE` and
+//! `AWS_CONFIG_FILE` name. The profile is `AWS_PROFILE`, or `default`.
 //!
-//! Keys, a session token, a region and an endpoint are read. What would need a program or a sign-in (`credential_process`, SSO,
-//! `source_profile`) is not.
+//! Keys, a session token, a region and an endpoint are read. Settings that need a program or a sign-in (`credential_process`, SSO,
+//! `source_profile`) are ignored.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl CredentialFiles {
     }
 }
 
-/// The settings of one section of such a file.
+/// Returns the settings of a profile's section in such a file.
 fn section(text: &str, profile: &str) -> HashMap<String, String> {
     let mut settings = HashMap::new();
     let mut within = false;
@@ -96,7 +96,7 @@ impl Profile {
         })
     }
 
-    /// The profile's keys, if it has any. They are read again when the files change.
+    /// Returns a provider of the profile's keys, which reads the files again when they change. `None` if the profile has no keys.
     pub fn credentials(&self) -> Option<AwsCredentialProvider> {
         let source = CredentialFiles::from_env();
         let read = Read {
@@ -116,7 +116,7 @@ struct Read {
     credential: Arc<AwsCredential>,
 }
 
-/// Credentials in files that others may replace.
+/// Credentials from files that other programs may rewrite.
 #[derive(Debug)]
 struct Files {
     source: CredentialFiles,

@@ -9,13 +9,13 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutP
 use crate::bucket::connection::Bucket;
 use crate::error::{StoreError, chain};
 
-/// Addresses of the services that give credentials to virtual machines. On other machines, nothing ever answers there.
+/// Addresses of the services that give credentials to virtual machines. On other machines, these addresses never answer.
 pub(crate) const CREDENTIAL_SERVICES: [&str; 3] =
     ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
-/// The start waits for the object store no longer than this.
+/// Maximum time that the start of a node waits for an answer of the object store.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Writes, rewrites and deletes a small object, each on a condition that holds and on one that does not.
+/// Checks conditional writes: writes, rewrites and deletes a small object, each with a condition that holds and with one that does not.
 pub(crate) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
     let path = Path::from(format!("checks/{}", uuid::Uuid::new_v4()));
     let created = match put(bucket, &path, PutMode::Create).await? {
@@ -24,7 +24,7 @@ pub(crate) async fn check(bucket: &Bucket) -> Result<(), StoreError> {
     };
     let result = async {
         creates_once(bucket, &path).await?;
-        // Nothing of a log is ever rewritten.
+        // Objects of a log are never rewritten, so a log store does not need conditional replacement.
         match bucket.setting {
             "log_store" => Ok(()),
             _ => replaces_on_condition(bucket, &path, created).await,
@@ -76,7 +76,7 @@ async fn replaces_on_condition(
     }
 }
 
-/// The outcome of a PUT with a condition.
+/// Outcome of a conditional PUT.
 enum Put {
     Done(UpdateVersion),
     /// The condition did not hold.
@@ -96,7 +96,7 @@ async fn put(bucket: &Bucket, path: &Path, mode: PutMode) -> Result<Put, StoreEr
     }
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for an answer, for at most [`OPENING_TIMEOUT`].
 pub(crate) async fn patiently<T>(bucket: &Bucket, answer: impl Future<Output = T>) -> Result<T, StoreError> {
     tokio::time::timeout(OPENING_TIMEOUT, answer).await.map_err(|_| {
         refuse(
@@ -145,7 +145,7 @@ fn credentials(bucket: &Bucket) -> &'static str {
     }
 }
 
-/// Explains an error of the first requests, and how to correct it.
+/// Returns an error of the first requests with an explanation of how to correct it.
 pub(crate) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
     let text = chain(error);
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -177,7 +177,7 @@ pub(crate) fn explain(bucket: &Bucket, error: &Error) -> StoreError {
     refuse(bucket, &format!("{why} ({})", brief(&text)))
 }
 
-/// An error in S3's words, if they are in the text: its code and message, without the page around them.
+/// Returns the code and message of S3's error document, if the text has one; otherwise the text.
 fn brief(text: &str) -> String {
     let element = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;

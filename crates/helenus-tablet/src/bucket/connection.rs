@@ -21,45 +21,45 @@ use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
 use crate::disk::checksummed_objects::ManifestChecksums;
 use crate::error::{StoreError, chain};
 
-/// The object that makes a bucket a store.
+/// Name of the object that marks a bucket as a store.
 pub(crate) const FORMAT_NAME: &str = "FORMAT";
 
-/// The timeout of a request; the caller retries.
+/// Timeout of one request. The caller retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Retries within the client. SlateDB has its own above these, without end.
+/// Retries within the client. SlateDB retries above these, without limit.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Stores in memory by name, as long as the process lives.
+/// In-memory stores by name, for the life of the process.
 static IN_MEMORY: LazyLock<Mutex<HashMap<String, Arc<dyn ObjectStore>>>> = LazyLock::new(Mutex::default);
 
-/// Makes `memory://name` mean that object store, such as one that fails. For tests and measurements.
+/// Registers an object store, such as one that fails, as `memory://name`. For tests and measurements.
 #[doc(hidden)]
 pub fn set_memory_store(name: &str, store: Arc<dyn ObjectStore>) {
     IN_MEMORY.lock().insert(name.to_owned(), store);
 }
 
-/// A place in an object store.
+/// A location in an object store.
 pub(crate) struct Bucket {
     pub url: Url,
-    /// The setting that names it.
+    /// Name of the setting that configures this location, for error messages.
     pub setting: &'static str,
-    /// Its paths are below the URL's prefix.
+    /// The object store. Paths are relative to the URL's prefix.
     pub store: Arc<dyn ObjectStore>,
-    /// A client with connections of its own, for what must not queue behind other requests: the leases of nodes.
+    /// A client with its own connections for node leases, which must not queue behind other requests.
     pub urgent: Arc<dyn ObjectStore>,
     pub requests: Arc<Requests>,
     pub checksums: Arc<ManifestChecksums>,
 }
 
 impl Bucket {
-    /// Makes a client; nothing is sent yet.
+    /// Creates a client for the data of a store. No request is sent yet.
     pub fn connect(url: &Url) -> Result<Bucket, StoreError> {
         Bucket::connect_as("store", url, None, Arc::default())
     }
 
-    /// The same for the bucket that another setting names, with an optional endpoint; its requests are counted in `requests`.
+    /// Creates a client for the bucket of another setting, with an optional endpoint. Its requests are counted in `requests`.
     pub fn connect_as(
         setting: &'static str,
         url: &Url,
@@ -87,7 +87,7 @@ impl Bucket {
         })
     }
 
-    /// A folder for the log.
+    /// Returns a client for a local folder that holds the log.
     pub fn folder(path: &FilePath, fsync: bool, requests: Arc<Requests>) -> Result<Bucket, StoreError> {
         let failed = |error: std::io::Error| StoreError::io("cannot create", path, &error);
         let root = std::path::absolute(path).map_err(failed)?;
@@ -115,7 +115,8 @@ impl Bucket {
     }
 }
 
-/// A client of the place that `setting` names, whose requests nobody counts, and which gives objects as they are. Nothing is sent yet.
+/// Creates a client for the location that `setting` names. Its requests are not counted, and objects are returned as stored. No request is
+/// sent yet.
 pub(crate) fn plain_client(setting: &str, url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     client_of(setting, url, None, RETRIES)
 }
@@ -147,7 +148,7 @@ fn client_of(
 }
 
 fn client() -> ClientOptions {
-    // The HTTP client has no provider of its own. One that was installed before does as well.
+    // The HTTP client needs an installed crypto provider. An error means that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     ClientOptions::new()
         .with_timeout(REQUEST_TIMEOUT)
@@ -170,7 +171,7 @@ fn memory(url: &Url) -> Arc<dyn ObjectStore> {
     store.clone()
 }
 
-/// `s3express://` is S3's other kind of bucket, which is served in one zone.
+/// Creates a client for S3. `s3express://` is S3's other kind of bucket, which is served in one zone.
 fn s3(url: &Url, endpoint: Option<&str>, retries: usize) -> object_store::Result<Arc<dyn ObjectStore>> {
     let express = url.scheme() == "s3express";
     let profile = aws::Profile::load();
@@ -185,12 +186,12 @@ fn s3(url: &Url, endpoint: Option<&str>, retries: usize) -> object_store::Result
     };
     let endpoint = match endpoint {
         Some(endpoint) => Some(endpoint.to_owned()),
-        // That of a zone goes by the bucket's name.
+        // The endpoint of an S3 Express bucket is derived from the bucket's name.
         None if express => None,
         None => usual(),
     };
     if let Some(endpoint) = endpoint {
-        // An endpoint with http:// is an explicit choice.
+        // An http:// endpoint was configured explicitly, so unencrypted requests are allowed.
         client = client.with_allow_http(endpoint.starts_with("http://"));
         builder = builder.with_endpoint(endpoint);
     }

@@ -1,4 +1,4 @@
-//! The object `FORMAT`, which makes a bucket a store.
+//! The object `FORMAT`, which marks a bucket as a store.
 
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
@@ -10,8 +10,9 @@ use crate::config::TopicUrl;
 use crate::error::StoreError;
 use crate::metadata::format::{BUCKET_FORMAT_VERSION, Format};
 
-/// Reads the format, or creates a store with `tablet_count` tablets in an empty bucket. Of several concurrent attempts one succeeds. `log`
-/// is the separate location of its log, if any.
+/// Reads the format, or creates a store with `tablet_count` tablets in an empty bucket. If several nodes do this concurrently, one creates
+/// the store and the others read its format. `log` is the separate location of the log. `None` if the log lies beside the data or in a
+/// topic.
 pub(crate) async fn load_or_create(
     bucket: &Bucket,
     log: Option<&Bucket>,
@@ -39,7 +40,7 @@ pub(crate) async fn load_or_create(
     })
 }
 
-/// Makes a store of the bucket; false if it is one.
+/// Creates a store in the bucket. Returns false if the bucket has one already.
 pub(crate) async fn create(bucket: &Bucket, format: &Format) -> Result<bool, StoreError> {
     let options = PutOptions {
         mode: PutMode::Create,
@@ -54,7 +55,7 @@ pub(crate) async fn create(bucket: &Bucket, format: &Format) -> Result<bool, Sto
     }
 }
 
-/// Writes the format of a store anew, which its identity must be bound to afterwards.
+/// Overwrites the format of a store. The caller must bind the identity again afterwards ([`super::store_identity`]).
 pub(crate) async fn replace(bucket: &Bucket, format: &Format) -> Result<(), StoreError> {
     let path = Path::from(FORMAT_NAME);
     let put = bucket.store.put(&path, format.encode().into());
@@ -62,7 +63,7 @@ pub(crate) async fn replace(bucket: &Bucket, format: &Format) -> Result<(), Stor
     put.map(|_| ()).map_err(|error| explain(bucket, &error))
 }
 
-/// The format, if the bucket has one.
+/// Returns the format of the store in the bucket. `None` if there is no store.
 pub(crate) async fn load(bucket: &Bucket) -> Result<Option<Format>, StoreError> {
     let path = Path::from(FORMAT_NAME);
     let read = async {
@@ -90,7 +91,7 @@ fn decode(bytes: &[u8], name: &str) -> Result<Format, StoreError> {
     Ok(format)
 }
 
-/// Refuses a bucket with tablets but without `FORMAT`: they are remains of a store, which must not be overwritten.
+/// Refuses a bucket that has tablets but no `FORMAT`. The tablets are remains of a store, which must not be overwritten.
 pub(crate) async fn refuse_remains(bucket: &Bucket) -> Result<(), StoreError> {
     let folder = Path::from("tablets");
     let list = bucket.store.list_with_delimiter(Some(&folder));

@@ -3,10 +3,10 @@
 //! SlateDB reads the boundary after each look at a manifest and after each change of it. These reads are half of the requests of opening a
 //! tablet, and of a tablet at rest.
 //!
-//! A boundary is cached for [`BOUNDARY_TTL`]. It protects against a writer that was suspended until numbers which it takes for free had been
-//! used and deleted. Only objects older than the `min_age` of [`DOCUMENTS`] are deleted, which is far longer than [`BOUNDARY_TTL`]. A number
-//! that was free at a look within the last [`BOUNDARY_TTL`] is therefore beyond every boundary that can have been written since, provided
-//! that the clocks of node and bucket differ by less than the difference of the two times.
+//! A boundary is cached for [`BOUNDARY_TTL`]. Boundaries protect against a writer that was suspended while the numbers that it considers
+//! free were used and deleted. Only objects older than the `min_age` of [`DOCUMENTS`] are deleted, which is far longer than
+//! [`BOUNDARY_TTL`]. So a number seen free within the last [`BOUNDARY_TTL`] is beyond every boundary that can have been written since. This
+//! requires that the clocks of node and bucket differ by less than the difference of the two times.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use crate::metadata::slatedb_layout::DOCUMENTS;
 use crate::metadata::slatedb_layout::tablet_path;
 
-/// How long a boundary stays cached.
+/// Time for which a boundary stays cached.
 const BOUNDARY_TTL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
@@ -32,11 +32,11 @@ enum CachedObject {
     Object(ObjectMeta, Bytes),
 }
 
-/// The recently read boundaries of one tablet.
+/// The recently read boundaries of a tablet.
 #[derive(Debug, Default)]
 pub(crate) struct GcBoundaryCache(Mutex<HashMap<Path, (Duration, CachedObject)>>);
 
-/// A clock that advances while the machine is suspended, so that boundaries read before are stale.
+/// Returns the time since boot. The clock advances while the machine is suspended, so boundaries read before that become stale.
 fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let id = rustix::time::ClockId::Boottime;
@@ -49,18 +49,18 @@ fn since_boot() -> Duration {
     )
 }
 
-/// True for `tablets/<id>/gc/<kind>.boundary`.
+/// Returns true if the location has the form `tablets/<id>/gc/<kind>.boundary`.
 pub(crate) fn is_boundary(location: &Path) -> bool {
     location.parts().nth(2).is_some_and(|part| part.as_ref() == "gc")
 }
 
-/// The boundary of a tablet's manifests.
+/// Returns the path of the boundary of a tablet's manifests.
 pub(crate) fn of_manifests(tablet: u32) -> Path {
     tablet_path(tablet).join("gc").join("manifest.boundary")
 }
 
 impl GcBoundaryCache {
-    /// Answers a GET of a boundary, from memory if it was read a moment ago.
+    /// Answers a GET of a boundary from memory if it was read recently, otherwise from the bucket.
     pub async fn get(
         &self,
         store: &dyn ObjectStore,
@@ -104,7 +104,7 @@ impl GcBoundaryCache {
         self.0.lock().insert(location.clone(), (read, found));
     }
 
-    /// It is being written.
+    /// Removes a boundary that has just been written.
     pub fn forget(&self, location: &Path) {
         self.0.lock().remove(location);
     }

@@ -1,4 +1,4 @@
-//! The object `LOG_MOVE`, which is there while the log of a store is moved: no node opens the store then.
+//! The object `LOG_MOVE`, which exists while the log of a store is moved. No node opens the store during that time.
 
 use object_store::path::Path;
 use object_store::{Error, ObjectStoreExt, PutPayload};
@@ -10,15 +10,15 @@ use crate::error::StoreError;
 
 const NAME: &str = "LOG_MOVE";
 
-/// The object.
+/// Content of the object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogMoveRecord {
-    /// Where the log moves to; beside the data if `None`.
+    /// Destination of the log. `None` if the log moves beside the data.
     pub to: Option<String>,
 }
 
 impl LogMoveRecord {
-    /// The move that has begun, if one has.
+    /// Returns the move that is in progress. `None` if there is none.
     pub async fn load(bucket: &Bucket) -> Result<Option<LogMoveRecord>, StoreError> {
         let read = async {
             match bucket.store.get(&Path::from(NAME)).await {

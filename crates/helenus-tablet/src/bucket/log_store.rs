@@ -1,9 +1,9 @@
 //! A log that lies apart from the data of its store: in another bucket, which may be faster and more expensive, or in a folder that all
 //! nodes share.
 //!
-//! Where the log lies is chosen when the store is made, and recorded in `FORMAT`; only `helenus migrate-log` changes it. Opened without it,
-//! the store would lack the acknowledged writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`, identifies the
-//! log: a folder of the same name on another machine is empty, and another bucket has the object of another store.
+//! The location of the log is chosen when the store is created, and recorded in `FORMAT`. Only `helenus migrate-log` changes it. A store
+//! opened without its log would lack acknowledged writes that are not flushed. The object `<store id>/LOG`, written before `FORMAT`,
+//! identifies the log. A folder of the same name on another machine is empty, and another bucket has the object of another store.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::metadata::format::Format;
 
 const NAME: &str = "LOG";
 
-/// The log store that is configured; nothing is sent yet.
+/// Creates a client for the configured log store. `None` if none is configured. No request is sent yet.
 pub(crate) fn connect(bucket: &Bucket, config: &StoreConfig) -> Result<Option<Bucket>, StoreError> {
     let requests = bucket.requests.clone();
     let endpoint = config.log_store_endpoint.as_deref();
@@ -35,7 +35,7 @@ pub(crate) fn connect(bucket: &Bucket, config: &StoreConfig) -> Result<Option<Bu
     }
 }
 
-/// The topic that is configured, which is there or is made.
+/// Connects to the configured topic, and creates the topic if it does not exist. `None` if no topic is configured.
 pub(crate) async fn connect_topic(config: &StoreConfig) -> Result<Option<Arc<dyn TopicClient>>, StoreError> {
     let Some(url) = &config.log_topic else {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(crate) async fn connect_topic(config: &StoreConfig) -> Result<Option<Arc<dyn
     Ok(Some(Arc::new(topic)))
 }
 
-/// Refuses a topic that is not the one of the store's log.
+/// Checks that the topic is the one recorded for the store's log.
 fn check_topic(bucket: &Bucket, topic: &TopicUrl, format: &Format) -> Result<(), StoreError> {
     let there = format.log_store.as_deref();
     let recorded = there.and_then(TopicUrl::parse).transpose()?;
@@ -63,7 +63,7 @@ fn mark(store_id: Uuid) -> Path {
     Path::from(format!("{store_id}/{NAME}"))
 }
 
-/// Makes it the log of a store that is being made.
+/// Marks a location as the log of a store that is being created.
 pub(crate) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError> {
     let options = PutOptions {
         mode: PutMode::Create,
@@ -79,10 +79,10 @@ pub(crate) async fn begin(log: &Bucket, store_id: Uuid) -> Result<(), StoreError
     put.map(|_| ()).map_err(|error| explain(log, &error))
 }
 
-/// Makes it the log of a store that is there.
+/// Marks a location as the log of an existing store.
 ///
 /// # Errors
-/// It is another store's.
+/// The log there belongs to another store, or the location can't be written.
 pub(crate) async fn adopt_place(log: &Bucket, store_id: Uuid, identity: Uuid) -> Result<(), StoreError> {
     check::check(log).await?;
     match patiently(log, log.store.head(&mark(store_id))).await? {
@@ -100,7 +100,7 @@ pub(crate) async fn adopt_place(log: &Bucket, store_id: Uuid, identity: Uuid) ->
     }
 }
 
-/// The location at which a log records the identity of its store.
+/// Returns the location at which a log records the identity of its store.
 pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
     BindTarget {
         bucket: log,
@@ -109,10 +109,10 @@ pub(crate) fn bind_target(log: &Bucket, store_id: Uuid) -> BindTarget<'_> {
     }
 }
 
-/// The log of the store of that identity, if it lies apart.
+/// Returns the separate log of the store with that identity. `None` if the log lies beside the data or in a topic.
 ///
 /// # Errors
-/// It lies elsewhere than configured, or is another store's.
+/// The log is not in the configured location, or belongs to another store.
 pub(crate) async fn of_store(
     bucket: &Bucket,
     log: Option<Bucket>,
@@ -138,7 +138,8 @@ pub(crate) async fn of_store(
     Ok(Some(Arc::new(PrefixStore::new(log.store, folder))))
 }
 
-/// Refuses a log that its store writes to, for it to be a copy's: it is where it was made.
+/// Refuses to adopt a log that is still in its original location, because its own store writes to it. The copy of a store needs a copy of
+/// the log.
 pub(crate) async fn refuse_in_use(log: &Bucket, store_id: Uuid) -> Result<(), StoreError> {
     let found = bind_target(log, store_id).find().await?;
     match (found.recorded, found.copied) {
@@ -150,10 +151,10 @@ pub(crate) async fn refuse_in_use(log: &Bucket, store_id: Uuid) -> Result<(), St
     }
 }
 
-/// The place of the store's log, if it lies apart.
+/// Returns the separate location of the store's log. `None` if the log lies beside the data.
 ///
 /// # Errors
-/// It lies elsewhere than configured.
+/// The log is not in the configured location.
 pub(crate) async fn configured(
     bucket: &Bucket,
     log: Option<Bucket>,

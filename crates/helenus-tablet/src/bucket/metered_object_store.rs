@@ -1,4 +1,4 @@
-//! An object store that counts its requests and bytes, since requests cost money and bytes time.
+//! An object store that counts its requests and bytes, because requests cost money and bytes take time.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,34 +25,35 @@ use crate::throttle::object_store::{ThrottledUpload, is_sstable};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BucketStats {
     pub gets: u64,
-    /// Parts of large objects too.
+    /// Written objects, and parts of large objects.
     pub puts: u64,
-    /// However many pages each has.
+    /// Listings, each counted once regardless of its number of pages.
     pub lists: u64,
     pub deletes: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
-    /// Requests that failed, those apart that say that an object is there or not, or has changed.
+    /// Failed requests. Answers about the state of an object (missing, existing, changed, unchanged) are no failures.
     pub get_errors: u64,
     pub put_errors: u64,
-    /// From a request to the beginning of its answer, retries included.
+    /// Time from a request to the beginning of its answer, including retries.
     pub get_latency: BucketLatency,
     pub put_latency: BucketLatency,
 }
 
-/// Upper bounds of the buckets of [`BucketLatency`], in milliseconds.
+/// Upper bounds of the classes of [`BucketLatency`], in milliseconds.
 pub const BUCKET_LATENCY_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_000];
 
-/// How long requests to a bucket take.
+/// Histogram of the latency of requests to an object store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BucketLatency {
-    /// How many took at most as long as each of [`BUCKET_LATENCY_MS`], and longer than the one before.
+    /// Number of requests in each class. A class ends at its bound in [`BUCKET_LATENCY_MS`], inclusive, and begins above the bound before
+    /// it.
     pub buckets: [u64; BUCKET_LATENCY_MS.len()],
     pub count: u64,
     pub sum_us: u64,
 }
 
-/// The counters of a [`BucketLatency`].
+/// Counters behind a [`BucketLatency`].
 #[derive(Debug, Default)]
 struct LatencyCounters {
     buckets: [AtomicU64; BUCKET_LATENCY_MS.len()],
@@ -84,7 +85,7 @@ impl LatencyCounters {
     }
 }
 
-/// False of answers that say how things are.
+/// Returns false for errors that only describe the state of an object.
 fn is_failure(error: &Error) -> bool {
     !matches!(
         error,
@@ -95,7 +96,7 @@ fn is_failure(error: &Error) -> bool {
     )
 }
 
-/// Counters of one bucket, or of two that belong together.
+/// Counters of one bucket, or of a bucket and the separate log store.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     gets: AtomicU64,
@@ -112,13 +113,13 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Limits the bytes per second that are read and written. Done once, before there are requests.
+    /// Limits the bytes read and written per second. Must be called before the first request; later calls have no effect.
     pub fn limit_bandwidth(&self, throttle: &Arc<Throttle>) {
         let _ = self.bandwidth.set(throttle.clone());
     }
 
-    /// Returns once so many bytes of an object may pass. Those of the log and of documents pass at once: acknowledgements and leases wait
-    /// for them.
+    /// Waits until so many bytes of an object may be transferred. Log objects and documents never wait, because acknowledgements and leases
+    /// depend on them.
     async fn admit(&self, location: &Path, bytes: u64) {
         if let Some(throttle) = self.bandwidth.get() {
             match is_sstable(location) && !is_log_object(location) {
@@ -128,7 +129,7 @@ impl Requests {
         }
     }
 
-    /// Accounts for bytes that were read: how many there are is known once they come.
+    /// Charges bytes that were read to the bandwidth limit. Reads are charged afterwards, because their length is not known before.
     fn charge(&self, bytes: u64) {
         if let Some(throttle) = self.bandwidth.get() {
             throttle.charge(bytes);
@@ -188,11 +189,11 @@ fn trace(kind: &str, location: &Path, began: Instant, error: Option<&Error>) {
     tracing::trace!(target: "helenus_tablet::remote::counted", kind, %location, took_us, failed, "request");
 }
 
-/// A bucket whose requests are counted, and whose documents are sealed.
+/// An object store whose requests are counted, and whose manifests carry checksums.
 #[derive(Debug)]
 pub(crate) struct MeteredObjectStore {
     inner: Arc<dyn ObjectStore>,
-    /// The same bucket, by a client that tries each request once.
+    /// A client of the same bucket that does not retry.
     once: Arc<dyn ObjectStore>,
     requests: Arc<Requests>,
     checksums: Arc<ManifestChecksums>,
@@ -270,7 +271,7 @@ impl ObjectStore for MeteredObjectStore {
         trace(kind, location, began, result.as_ref().err());
         self.requests.get_answered(began, result.as_ref().err());
         let bytes = match &result {
-            // Bytes that the reader leaves unread are counted too.
+            // The whole range is counted, even if the reader drops a part of it.
             Ok(got) if !head => got.range.end.saturating_sub(got.range.start),
             _ => 0,
         };

@@ -1,5 +1,5 @@
-//! Object stores that nodes share: connection and credentials, checks at the start, the objects that make a bucket a store, and the
-//! wrappers through which a tablet's database sees the bucket.
+//! Object stores that nodes share. This module has connections and credentials, checks at the start, the objects that mark a bucket as a
+//! store, and the wrappers through which a tablet's database sees the bucket.
 
 pub(crate) mod availability;
 pub(crate) mod aws;

@@ -1,7 +1,7 @@
-//! Turns the copy of a store in a bucket into a store of its own (`helenus adopt`).
+//! Turns the copy of a store in a bucket into an independent store (`helenus adopt`).
 //!
-//! The caller changes the documents of the copy that name the nodes of the original, and then [`CopyRestore::finish`] writes the copy's
-//! identity and location. An interrupted restore leaves a copy, which no node opens, and can be repeated.
+//! The caller first changes the copied documents that name nodes of the original. Then [`CopyRestore::finish`] writes the copy's own
+//! identity and location. After an interruption the bucket is still a copy, which no node opens, and the restore can be repeated.
 
 use object_store::PutMode;
 use uuid::Uuid;
@@ -15,19 +15,19 @@ use crate::bucket::{check, format, log_store};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::error::StoreError;
 
-/// A copy that is about to be a store of its own; no tablet of it is open.
+/// A copy that is about to become an independent store. None of its tablets is open.
 pub struct CopyRestore {
     documents: StoreDocuments,
-    /// Where the log lies, if it lies apart, with the folder of this store in it.
+    /// The separate log store, with the name of the store's folder in it. `None` if the log lies beside the data.
     log: Option<(Bucket, Uuid)>,
     identity: Uuid,
 }
 
 impl CopyRestore {
-    /// Checks the store; writes only the test object of the bucket check.
+    /// Checks the copied store. Writes only the test object of the bucket check.
     ///
     /// # Errors
-    /// There is no store, or its log is not there or is still another store's.
+    /// There is no store, or its log is missing or is still the log of another store.
     #[boxed]
     pub async fn begin(config: &StoreConfig) -> Result<CopyRestore, StoreError> {
         let StoreUrl::Remote(url) = &config.url else {
@@ -57,17 +57,17 @@ impl CopyRestore {
         })
     }
 
-    /// The new identity of the store.
+    /// Returns the new identity of the copy.
     pub fn identity(&self) -> Uuid {
         self.identity
     }
 
-    /// The documents of the copy.
+    /// Returns the documents of the copy.
     pub fn documents(&self) -> &StoreDocuments {
         &self.documents
     }
 
-    /// Binds the new identity to the place: from now on nodes open it.
+    /// Binds the new identity to the location. Nodes can open the store from then on.
     #[boxed]
     pub async fn finish(self) -> Result<(), StoreError> {
         if let Some((log, store_id)) = &self.log {

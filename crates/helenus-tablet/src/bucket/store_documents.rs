@@ -1,4 +1,4 @@
-//! The small documents of a store of which nothing is open.
+//! The small documents of a store that is not open.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ impl StoreDocuments {
         }
     }
 
-    /// The names of the documents that begin with `prefix`, each with a stamp that changes with every write.
+    /// Returns the documents whose names begin with `prefix`. Each name maps to a stamp that changes with every write.
     #[boxed]
     pub async fn names(&self, prefix: &str) -> Result<BTreeMap<String, String>, StoreError> {
         let folder = Path::from("meta");

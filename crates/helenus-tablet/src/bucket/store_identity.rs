@@ -1,10 +1,11 @@
-//! The identity of a store in a bucket and its recorded location, by which a copy of its objects is detected.
+//! The identity of a store in a bucket, and its recorded location, by which a copy of its objects is detected.
 //!
-//! The object `PLACE` holds the store's *identity*, a random id, and its location: the bucket, the prefix, and the time at which the object
-//! that makes it a store was written, which the object store sets by its own clock and which no copy shares. The endpoint is not recorded:
-//! one store has several (a proxy, a name and its address).
-//! A copy holds the same `PLACE` at another location. No node opens it until `helenus adopt` has given it an identity of its own
-//! ([`super::restore_copy`]). A store that was written before `PLACE` was introduced gets one when it is opened.
+//! The object `PLACE` holds the store's *identity*, a random id, and its location. The location is the bucket, the prefix, and the time at
+//! which `FORMAT` was written. The object store sets this time by its own clock, so no copy has the same time. The endpoint is not
+//! recorded, because one store can have several (a proxy, a name and its address).
+//!
+//! A copy holds the same `PLACE` at another location. No node opens the copy until `helenus adopt` has given it its own identity
+//! ([`super::restore_copy`]). A store that is older than `PLACE` gets one when it is opened.
 
 use chrono::{DateTime, Utc};
 use object_store::path::Path;
@@ -18,10 +19,10 @@ use crate::bucket::connection::{Bucket, FORMAT_NAME};
 use crate::error::StoreError;
 
 const NAME: &str = "PLACE";
-/// The newest format of the object that this code reads.
+/// The newest format of `PLACE` that this code reads.
 const FORMAT: u64 = 1;
 
-/// The object.
+/// Content of `PLACE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoreIdentity {
     format: u64,
@@ -30,18 +31,18 @@ pub(crate) struct StoreIdentity {
     location: StoreLocation,
 }
 
-/// Where the objects of a store lie.
+/// Location of the objects of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoreLocation {
-    /// Empty where a folder holds the log: nodes may have it at different paths.
+    /// Name of the bucket. Empty if a folder holds the log, because nodes may mount the folder at different paths.
     bucket: String,
     prefix: String,
-    /// When the object that makes it a store was written, by the object store's clock.
+    /// Time at which the anchor object was written, by the object store's clock, in seconds since the Unix epoch.
     made_s: i64,
 }
 
 impl StoreLocation {
-    /// A description of the difference from the recorded location; `None` if the objects lie where they were created.
+    /// Returns how this location differs from the recorded one. `None` if the objects lie where they were created.
     fn moved_from(&self, recorded: &StoreLocation, anchor: &str) -> Option<String> {
         if (&self.bucket, &self.prefix) != (&recorded.bucket, &recorded.prefix) {
             return Some(format!(
@@ -63,10 +64,10 @@ impl StoreLocation {
     }
 }
 
-/// The location of a store or of a log in an object store, with the object that makes it one.
+/// The location of a store or of a log in an object store, and its anchor: the object that marks it as one.
 pub(crate) struct BindTarget<'a> {
     pub bucket: &'a Bucket,
-    /// Below which `PLACE` lies.
+    /// The folder that contains `PLACE`.
     pub folder: Path,
     pub anchor: Path,
 }
@@ -75,12 +76,12 @@ pub(crate) struct BindTarget<'a> {
 pub(crate) struct IdentityCheck {
     pub recorded: Option<StoreIdentity>,
     location: StoreLocation,
-    /// Why it is a copy, if it is one.
+    /// Reason why the objects are a copy. `None` if they are the original.
     pub copied: Option<String>,
 }
 
 impl<'a> BindTarget<'a> {
-    /// A store.
+    /// Returns the location of the store in a bucket.
     pub fn store(bucket: &'a Bucket) -> BindTarget<'a> {
         BindTarget {
             bucket,
@@ -93,7 +94,7 @@ impl<'a> BindTarget<'a> {
         self.folder.clone().join(NAME)
     }
 
-    /// The identity recorded here; `proposed` is recorded if there is none.
+    /// Returns the identity recorded here. If there is none, `proposed` is recorded and returned.
     ///
     /// # Errors
     /// The recorded identity belongs to another location.
@@ -104,7 +105,7 @@ impl<'a> BindTarget<'a> {
             if self.write(&found, proposed, PutMode::Create).await? {
                 return Ok(proposed);
             }
-            // Another node was faster.
+            // Another node recorded its identity first.
             found = self.find().await?;
         }
         match (found.recorded, found.copied) {
@@ -117,10 +118,10 @@ impl<'a> BindTarget<'a> {
         }
     }
 
-    /// The identity recorded here. Writes nothing.
+    /// Returns the identity recorded here. Writes nothing.
     ///
     /// # Errors
-    /// There is none, or it belongs to another location.
+    /// There is no recorded identity, or it belongs to another location.
     #[boxed]
     pub async fn recorded(&self) -> Result<Uuid, StoreError> {
         let found = self.find().await?;
@@ -135,10 +136,10 @@ impl<'a> BindTarget<'a> {
         }
     }
 
-    /// The identity recorded here, for a process that writes the anchor anew: its time is recorded anew.
+    /// Returns the identity recorded here, and records the new time of the anchor. For a process that has rewritten the anchor.
     ///
     /// # Errors
-    /// There is none, or it belongs to another bucket or prefix.
+    /// There is no recorded identity, or it belongs to another bucket or prefix.
     #[boxed]
     pub async fn rebind(&self) -> Result<Uuid, StoreError> {
         let found = self.find().await?;
@@ -186,7 +187,7 @@ impl<'a> BindTarget<'a> {
         })
     }
 
-    /// Records an identity with the actual location; false if another process did so first.
+    /// Records an identity with the actual location. Returns false if another process has recorded one first.
     pub async fn write(
         &self,
         found: &IdentityCheck,
@@ -240,13 +241,13 @@ impl<'a> BindTarget<'a> {
     }
 }
 
-/// The bucket's name and the prefix in it, however its URL is spelled.
+/// Returns the bucket's name and the prefix in it. Different spellings of a URL give the same result.
 fn location_of(bucket: &Bucket) -> (String, String) {
     let url = &bucket.url;
     if url.scheme() == "file" {
         return Default::default();
     }
-    // Of abfss://container@account.dfs… the container.
+    // The bucket of abfss://container@account.dfs… is the container.
     let name = match url.username() {
         "" => url.host_str().unwrap_or_default(),
         container => container,

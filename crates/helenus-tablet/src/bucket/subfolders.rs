@@ -7,7 +7,7 @@ use object_store::path::Path;
 
 use crate::error::{StoreError, chain};
 
-/// The names of the folders right below `folder`, without those that cannot be parsed.
+/// Returns the names of the direct subfolders of `folder`. Names that cannot be parsed are left out.
 pub(crate) async fn subfolders<T: FromStr>(
     store: &dyn ObjectStore,
     folder: &Path,

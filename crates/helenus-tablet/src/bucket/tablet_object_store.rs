@@ -1,5 +1,5 @@
-//! The object store of one tablet's database: keeps the boundaries of garbage collection, which SlateDB reads often, and tells conflicts that
-//! are worth another attempt.
+//! The object store of one tablet's database. The store caches the boundaries of garbage collection, which SlateDB reads often, and marks
+//! conflicts that should be retried.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::bucket::gc_boundary_cache;
 use crate::bucket::gc_boundary_cache::{GcBoundaryCache, is_boundary};
 use crate::error::chain;
 
-/// One tablet's view.
+/// The object store as seen by one tablet.
 #[derive(Debug)]
 pub(crate) struct TabletObjectStore {
     inner: Arc<dyn ObjectStore>,
@@ -33,7 +33,7 @@ impl TabletObjectStore {
         }
     }
 
-    /// Reads the manifest's boundary ahead of its repeated use. After a failure it is read on demand.
+    /// Reads the boundary of the manifests into the cache ahead of its use. After a failure, the boundary is read on demand.
     pub async fn read_boundary(&self, tablet: u32) {
         let boundary = gc_boundary_cache::of_manifests(tablet);
         let _ = self.get_opts(&boundary, GetOptions::default()).await;
@@ -44,7 +44,8 @@ fn names_conflict(source: &(dyn std::error::Error + Send + Sync + 'static)) -> b
     chain(source).contains("ConditionalRequestConflict")
 }
 
-/// S3 answers 409 to one of two PUTs of a name at the same time, and says that it is to be tried again.
+/// Converts a retryable conflict to an error that is retried. S3 answers 409 to one of two simultaneous PUTs of a name, and expects another
+/// try.
 fn retry_conflict(error: Error) -> Error {
     match error {
         Error::AlreadyExists { source, .. } if names_conflict(source.as_ref()) => Error::Generic {

@@ -1,7 +1,7 @@
 //! Generations of partitions, which invalidate cached rows while a compaction purges deletions.
 //!
-//! The row cache holds rows as they are stored: a deletion in the header of their partition is stored beside them, and readers apply it.
-//! When a compaction purges that deletion together with the rows in files that it covers, a cached row that it covered would be read as live.
+//! The row cache holds rows as they are stored. A deletion in the header of a partition is stored beside its rows, and readers apply it. A
+//! compaction may purge that deletion together with the covered rows in files. A covered row in the cache would then be read as live.
 //!
 //! **The invariant**: a row is taken from the cache only if no deletion of its partition has been purged since it was cached, and none is
 //! being purged. A compaction closes the partition's generation before it purges the deletion. The next generation opens when readers see
@@ -17,12 +17,12 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The number of generations that partitions share.
+/// Number of generations. Partitions share them by hash.
 const SLOTS: usize = 1 << 14;
-/// The low bits count the compactions that keep a slot closed; the generation lies above them.
+/// Increment of a generation. The bits below it count the compactions that keep a slot closed.
 const STEP: u64 = 1 << 32;
 
-/// The generation of a partition at one moment.
+/// The generation of a partition at the time of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
     Open(u64),
@@ -37,7 +37,7 @@ impl Generation {
 /// The index of a generation.
 pub(crate) type Slot = u32;
 
-/// The hash of a partition's prefix.
+/// Returns the hash of a partition's prefix.
 pub(crate) fn hash(prefix: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(prefix);
@@ -47,16 +47,16 @@ pub(crate) fn hash(prefix: &[u8]) -> u64 {
 /// The generations of a tablet's partitions.
 #[derive(Default)]
 pub(crate) struct CacheGenerations {
-    /// Something was closed at some time.
+    /// True if any generation was ever closed.
     was_ever_closed: AtomicBool,
-    /// Closed for all partitions.
+    /// Counter that applies to all partitions.
     all: AtomicU64,
-    /// Made when the first one is closed: most tablets have no headers.
+    /// Counters of the slots. Allocated when the first slot is closed, because most tablets have no headers.
     each: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl CacheGenerations {
-    /// False as long as no generation has been closed since the tablet was opened.
+    /// Returns true if any generation has been closed since the tablet was opened.
     pub fn was_ever_closed(&self) -> bool {
         self.was_ever_closed.load(Ordering::Acquire)
     }
@@ -73,7 +73,7 @@ impl CacheGenerations {
         let all = self.all.load(Ordering::Acquire);
         let own = self.at(slot).map_or(0, |own| own.load(Ordering::Acquire));
         match (all | own) % STEP {
-            // Both only grow, so their sum tells of any change.
+            // Both counters only grow, so any change of either changes their sum.
             0 => Generation::Open(all.wrapping_add(own) / STEP),
             _ => Generation::Closed,
         }

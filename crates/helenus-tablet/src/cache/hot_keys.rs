@@ -1,6 +1,6 @@
 //! A frequency sketch of written keys.
 
-/// Finds keys that are written again and again, in little memory: a counter a slot, for the key that hits it most.
+/// Finds keys that are written repeatedly, with little memory: each slot has one counter, for the key that currently dominates the slot.
 pub(crate) struct HotKeySketch(Box<[(u8, u8)]>);
 
 impl HotKeySketch {
@@ -11,7 +11,7 @@ impl HotKeySketch {
         HotKeySketch(vec![(0, 0); Self::SLOTS].into_boxed_slice())
     }
 
-    /// Counts a write; true each time that a key has come `THRESHOLD` times more often than its neighbours.
+    /// Counts a write. Returns true each time that a key leads the other keys of its slot by `THRESHOLD` writes.
     pub fn count(&mut self, hash: u64) -> bool {
         let tag = (hash >> 56) as u8;
         let Some((owner, count)) = self.0.get_mut((hash >> 16) as usize % Self::SLOTS) else {

@@ -1,4 +1,5 @@
-//! Merged rows in memory, by key and by partition, and the generations that invalidate them; parts of SSTables on the local disk.
+//! Caches: merged rows in memory, by key and by partition, with the generations that invalidate them, and parts of SSTables on the local
+//! disk.
 
 pub(crate) mod disk;
 pub(crate) mod generations;

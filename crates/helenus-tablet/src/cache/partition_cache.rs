@@ -1,5 +1,6 @@
-//! Small partitions kept whole in the row cache, under their prefix: the entries of an index for one value or of a posting list, which are read as
-//! a range.
+//! Small partitions that are kept whole in the row cache, under their prefix. Examples are the entries of an index for one value, or of a
+//! posting list, which are read as a range.
+//!
 //! A write into the partition removes it from the cache.
 
 use bytes::Bytes;
@@ -7,7 +8,8 @@ use bytes::Bytes;
 use super::row_cache_handle::RowCacheHandle;
 use crate::data_model::DataModel;
 
-/// Forgets the partition that a written key lies in. One that is known to be large stays known as such, unless it may have become smaller.
+/// Removes the cached partition of a written key. The marker of a partition that is known to be large stays, unless the write may have made
+/// the partition smaller.
 pub(crate) fn forget(model: &dyn DataModel, cache: &RowCacheHandle, key: &[u8], operand: &Bytes) {
     if model.kept_partition(key).is_none() {
         return;
@@ -21,17 +23,17 @@ pub(crate) fn forget(model: &dyn DataModel, cache: &RowCacheHandle, key: &[u8], 
     }
 }
 
-/// The rows of a partition, in one piece.
+/// The rows of a partition in one buffer.
 #[derive(Clone, Debug)]
 pub struct KeptRows(pub(crate) Bytes);
 
 impl KeptRows {
-    /// The bytes of which [`KeptRows::iter`] gives parts.
+    /// Returns the whole buffer, which contains the slices of [`KeptRows::iter`].
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// The keys and packed rows, ascending by key.
+    /// Returns the keys and packed rows, ascending by key.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = self.0.as_ref();
         let mut part = move || {
@@ -44,7 +46,7 @@ impl KeptRows {
         std::iter::from_fn(move || Some((part()?, part()?)))
     }
 
-    /// The same, as bytes that share the piece.
+    /// Returns the keys and packed rows as shared slices of the buffer.
     pub(crate) fn shared(&self) -> impl Iterator<Item = (Bytes, Bytes)> {
         self.iter()
             .map(|(key, row)| (self.0.slice_ref(key), self.0.slice_ref(row)))

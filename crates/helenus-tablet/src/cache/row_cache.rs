@@ -1,13 +1,13 @@
-//! Merged rows by key, updated by writes: a row that is read or written repeatedly costs no walk of the LSM tree.
+//! Merged rows by key, updated by writes: a row that is read or written repeatedly needs no walk of the LSM tree.
 //!
-//! All tablets of a node share one cache, so that a hot tablet gets the memory; each uses it through a handle of its opening
-//! (`row_cache_handle.rs`).
+//! All tablets of a node share one cache, so that a hot tablet gets the memory. Each opening of a tablet uses the cache through its own
+//! handle (`row_cache_handle.rs`).
 //!
-//! One writer (the log thread, as it stages a group) and any number of readers use it. The writer folds each operation into the row if it
-//! is cached. A read that began before the write does not fill the cache, since its row may be older.
+//! One writer (the log thread, as it stages a group) and any number of readers use the cache. The writer folds each operation into the
+//! cached row. A read that began before the write does not fill the cache, because its row may be older.
 //!
-//! **The invariant**: a row is found only by the opening that cached it. A tablet that was closed may have been written by another node
-//! before it is opened again, so the rows of an ended opening are never found; they age out.
+//! **The invariant**: a row is found only by the opening that cached it. Another node may have written a tablet between its closing and its
+//! next opening. So the rows of an earlier opening are never found; they are evicted eventually.
 //!
 //! A cached row is the stored row, including cells that a deletion in the partition's header covers. It is valid only in the [`Generation`]
 //! of its partition in which it was read.
@@ -25,47 +25,47 @@ use parking_lot::Mutex;
 use crate::cache::generations::Generation;
 
 const SHARDS: usize = 128;
-/// Keys of a shard share this many versions; a version keeps fills out that began before one of its keys was written.
+/// Number of versions that the keys of a shard share. A write to a key changes its version, which rejects fills that began before.
 const VERSIONS: usize = 512;
 /// Bytes of an entry besides its key and value.
 const ENTRY_OVERHEAD: usize = 128;
 const NIL: u32 = u32::MAX;
-/// A row is written whole when it is at most this much larger than the operation…
+/// Limits of the size up to which a row is written whole: `WHOLE_FACTOR` times the operation plus `WHOLE_SLACK` bytes.
 const WHOLE_FACTOR: usize = 4;
 const WHOLE_SLACK: usize = 256;
-/// …or when this many operations lie above its last whole value in the tree.
+/// Number of operations above the last whole value in the tree after which the row is written whole regardless of its size.
 const OPERANDS_MAX: u32 = 32;
 
 /// The size of the row cache. Each tablet counts its own hits and misses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowCacheStats {
-    /// Those of tablets that have been closed too, until they are evicted.
+    /// Number of cached rows. Rows of closed tablets count until they are evicted.
     pub rows: u64,
     pub bytes: u64,
     pub capacity_bytes: u64,
 }
 
-/// The answer to a reader.
+/// Result of a lookup.
 pub(crate) enum Lookup {
-    /// The merged row; `None` is known to be absent.
+    /// The merged row. `None` if the row is known not to exist.
     Hit(Option<Bytes>),
-    /// The row has to be read; the token permits to cache the result.
+    /// The row is not cached. The token permits caching the row after it was read.
     Miss(FillToken),
 }
 
-/// Permission to cache a row after a miss; void if the key has been written since.
+/// Permission to cache a row after a miss. Void if the key has been written since.
 pub(crate) struct FillToken {
     id: RowId,
     version: u32,
     generation: Generation,
 }
 
-/// What a row is found by, besides its key.
+/// Identifies a cached row, together with its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RowId {
-    /// Of the key, with the opening mixed in.
+    /// Hash of the key, with the opening mixed in.
     pub hash: u64,
-    /// The opening of the tablet, no two of which have the same number.
+    /// Number of the tablet's opening, unique within the process.
     pub opening: u32,
 }
 
@@ -74,18 +74,18 @@ pub(super) struct RowId {
 pub(crate) enum UpdateOutcome {
     /// The row is not cached.
     Unknown,
-    /// It was folded into the cached row, which is much larger than the operation.
+    /// The operation was folded into the cached row, which is much larger than the operation.
     Cached,
-    /// The cached row, the operation in it, that should be written whole.
+    /// The cached row with the operation folded in, which should be written whole.
     Whole(Bytes),
 }
 
-/// Whether a row should be written whole after an operation, the so-many-th since it last was.
+/// Decides whether a row should be written whole. `operands` counts the operations since the row was last written whole.
 fn is_whole(value: &Bytes, operand_len: usize, operands: u32) -> bool {
     value.len() <= WHOLE_FACTOR * operand_len + WHOLE_SLACK || operands > OPERANDS_MAX
 }
 
-/// What an entry takes of the capacity.
+/// Returns the bytes that an entry takes of the capacity.
 fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
     ENTRY_OVERHEAD + key.len() + value.map_or(0, Bytes::len)
 }
@@ -124,7 +124,7 @@ pub(crate) struct RowCache {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
     capacity: u64,
-    /// The openings so far.
+    /// Number of openings so far.
     openings: AtomicU32,
 }
 
@@ -141,7 +141,7 @@ impl RowCache {
         }
     }
 
-    /// The number of an opening that has no rows here.
+    /// Returns a new opening's number, which no cached row has.
     pub(super) fn next_opening(&self) -> u32 {
         self.openings.fetch_add(1, Ordering::Relaxed)
     }
@@ -151,11 +151,11 @@ impl RowCache {
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
-        // The table uses the low and the top seven bits; the shard is chosen by others.
+        // The shard is chosen by bits that the hash table does not use: the table uses the low bits and the top seven.
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// Looks a row up; `generation` is the current one of its partition.
+    /// Looks a row up. `generation` is the current one of its partition.
     pub(super) fn lookup(&self, id: RowId, key: &[u8], generation: Generation) -> Lookup {
         let mut shard = self.shard(id.hash).lock();
         if let Some(index) = shard.find_current(generation, id, key) {
@@ -171,7 +171,7 @@ impl RowCache {
         })
     }
 
-    /// Caches the row read after a miss, unless the key may have been written since. `generation` is the partition's current one.
+    /// Caches a row that was read after a miss, unless the key may have been written since. `generation` is the partition's current one.
     pub fn fill(&self, token: &FillToken, key: &[u8], value: Option<&Bytes>, generation: Generation) {
         if generation == Generation::Closed || generation != token.generation {
             return;
@@ -182,8 +182,8 @@ impl RowCache {
         }
     }
 
-    /// Folds an operation into the row, if it is cached. `merge` gives the row with the operation in it, or nothing if that fails:
-    /// then the row is cached no more.
+    /// Folds an operation into the row if it is cached. `merge` returns the row with the operation folded in. `None` means that this
+    /// failed; the row is then removed from the cache.
     pub(super) fn fold(
         &self,
         id: RowId,
@@ -217,7 +217,7 @@ impl RowCache {
         }
     }
 
-    /// Removes a row that was written and voids the tokens of earlier reads; a key known to be absent stays.
+    /// Removes the row of a written key and voids the tokens of earlier reads. A key that is known to be absent stays cached.
     pub(super) fn forget(&self, id: RowId, key: &[u8]) {
         let mut shard = self.shard(id.hash).lock();
         shard.pass(id.hash);
@@ -227,7 +227,7 @@ impl RowCache {
         }
     }
 
-    /// Forgets a row that is written late: a tombstone in it may be one that the files no longer have.
+    /// Removes the row of a key whose write arrives late. The row may have a tombstone that the files no longer have.
     pub(super) fn remove(&self, id: RowId, key: &[u8]) {
         let mut shard = self.shard(id.hash).lock();
         shard.pass(id.hash);
@@ -265,18 +265,18 @@ impl Shard {
         }
     }
 
-    /// Counts the writes of some keys.
+    /// Returns the version of the keys that share this hash.
     fn version(&mut self, hash: u64) -> &mut u32 {
         &mut self.versions[(hash >> 40) as usize % VERSIONS]
     }
 
-    /// Keeps out the fills that began before.
+    /// Voids the fill tokens of earlier reads.
     fn pass(&mut self, hash: u64) {
         let version = self.version(hash);
         *version = version.wrapping_add(1);
     }
 
-    /// The row, if it is of its partition's current generation; removes it otherwise.
+    /// Returns the slot of a row. A row of another generation is removed, and counts as missing.
     fn find_current(&mut self, generation: Generation, id: RowId, key: &[u8]) -> Option<u32> {
         let index = self.find(id, key)?;
         if generation == Generation::Closed || self.slots[index as usize].generation != generation {
@@ -302,7 +302,7 @@ impl Shard {
         if bytes > self.capacity / 8 {
             return;
         }
-        // Copied, since the tree returns slices of whole blocks.
+        // Key and value are copied, because the slices that the tree returns would keep whole blocks in memory.
         let slot = Slot {
             key: Bytes::copy_from_slice(key),
             value: value.map(|value| Bytes::copy_from_slice(value)),

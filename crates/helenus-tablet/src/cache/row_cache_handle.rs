@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::cache::generations::Generation;
 use crate::cache::row_cache::{FillToken, Lookup, RowCache, RowId, UpdateOutcome};
 
-/// Spreads the numbers of openings over all bits of a hash.
+/// Multiplier that spreads the number of an opening over all bits of a hash.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Finds and caches the rows of one opening of a tablet, and counts its hits and misses.
@@ -20,7 +20,7 @@ pub(crate) struct RowCacheHandle {
 }
 
 impl RowCacheHandle {
-    /// The handle of a new opening, which has no rows yet.
+    /// Returns a handle with a new opening, which has no cached rows.
     pub fn new(cache: Arc<RowCache>) -> RowCacheHandle {
         RowCacheHandle {
             opening: AtomicU32::new(cache.next_opening()),
@@ -30,7 +30,7 @@ impl RowCacheHandle {
         }
     }
 
-    /// The hash of a key, which is the same in all openings.
+    /// Returns the hash of a key. The hash is the same in all openings.
     pub fn hash(&self, key: &[u8]) -> u64 {
         self.cache.hash(key)
     }
@@ -43,7 +43,7 @@ impl RowCacheHandle {
         }
     }
 
-    /// Looks a row up; `generation` is the current one of its partition.
+    /// Looks a row up. `generation` is the current one of its partition.
     pub fn lookup(&self, key: &[u8], generation: Generation) -> Lookup {
         let found = self.cache.lookup(self.id(self.hash(key)), key, generation);
         let counter = match &found {
@@ -54,12 +54,12 @@ impl RowCacheHandle {
         found
     }
 
-    /// See [`RowCache::fill`].
+    /// Caches a row that was read; see [`RowCache::fill`].
     pub fn fill(&self, token: &FillToken, key: &[u8], value: Option<&Bytes>, generation: Generation) {
         self.cache.fill(token, key, value, generation);
     }
 
-    /// See [`RowCache::fold`]; `hash` is that of the key.
+    /// Folds an operation into the cached row; see [`RowCache::fold`]. `hash` is the hash of the key.
     pub fn fold(
         &self,
         hash: u64,
@@ -71,17 +71,17 @@ impl RowCacheHandle {
         self.cache.fold(self.id(hash), key, operand, generation, merge)
     }
 
-    /// See [`RowCache::forget`].
+    /// Removes a row; see [`RowCache::forget`].
     pub fn forget(&self, key: &[u8]) {
         self.cache.forget(self.id(self.hash(key)), key);
     }
 
-    /// See [`RowCache::remove`]; `hash` is that of the key.
+    /// Removes a row, even if it is known to be absent; see [`RowCache::remove`]. `hash` is the hash of the key.
     pub fn remove(&self, hash: u64, key: &[u8]) {
         self.cache.remove(self.id(hash), key);
     }
 
-    /// From now on none of the rows that are cached is found, nor any that a read caches which has begun.
+    /// Starts a new opening. Rows that are cached, or that reads in progress will cache, are never found again.
     pub fn forget_all(&self) {
         self.opening.store(self.cache.next_opening(), Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Checks a tablet's list of compactions, which lies beside its manifest, before the tablet is opened: the compactor reads it only
+//! Checks a tablet's list of compactions, which lies beside its manifest, before the tablet is opened. The compactor reads the list only
 //! afterwards, when it is too late to refuse to open the store.
 
 use std::sync::Arc;

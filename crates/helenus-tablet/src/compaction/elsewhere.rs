@@ -1,8 +1,8 @@
-//! Compactions that other processes do ([`crate::store::bucket::compactor`]).
+//! Compactions by other processes ([`crate::store::bucket::compactor`]).
 //!
-//! A tablet's owner schedules and commits all compactions; while a compactor is present it leaves the work to it. A compactor purges
-//! nothing, because only the owner knows what memory and log hold. So compactions that are to purge are the owner's own, and so are those
-//! that no compactor has claimed in time.
+//! A tablet's owner schedules and commits all compactions. While a compactor is present, the owner leaves the work to it. A compactor
+//! purges nothing, because only the owner knows the content of memory and log. So the owner itself runs the compactions that shall purge,
+//! and those that no compactor has claimed in time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use slatedb::compactor::{Compaction, CompactionStatus};
 
-/// A scheduled compaction that no compactor has claimed for so long is done by the owner.
+/// Time after which the owner runs a scheduled compaction that no compactor has claimed.
 const UNCLAIMED_MAX: Duration = Duration::from_secs(20);
 
-/// Whether any compactor runs beside the nodes of the store.
+/// Presence of a compactor process beside the nodes of the store.
 #[derive(Debug, Default)]
 pub(crate) struct CompactorPresence(AtomicBool);
 
@@ -22,23 +22,23 @@ impl CompactorPresence {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Records it; true if it was otherwise before.
+    /// Records whether a compactor is present. Returns true if that has changed.
     pub fn set(&self, is_present: bool) -> bool {
         self.0.swap(is_present, Ordering::AcqRel) != is_present
     }
 }
 
-/// Who does the compactions of one tablet.
+/// Decides whether the owner or other processes run the compactions of a tablet.
 #[derive(Debug, Default)]
 pub(crate) struct Elsewhere {
     is_on: AtomicBool,
     needs_owner: AtomicBool,
-    /// The oldest compaction that was not claimed when the owner looked last, and since when.
+    /// The oldest unclaimed compaction at the owner's last look, and the time since when it is known. `None` if all were claimed.
     unclaimed: Mutex<Option<(u128, Instant)>>,
 }
 
 impl Elsewhere {
-    /// A compactor instance of the owner begins: true if compactors elsewhere are to do its work.
+    /// Begins a compactor instance of the owner. Returns true if compactors elsewhere shall do its work.
     pub fn begin(&self, presence: &CompactorPresence) -> bool {
         let is_on = !self.needs_owner.swap(false, Ordering::AcqRel) && presence.is_present();
         *self.unclaimed.lock() = None;
@@ -50,7 +50,7 @@ impl Elsewhere {
         self.is_on.load(Ordering::Acquire)
     }
 
-    /// The owner is to do the next compactions.
+    /// Requests that the owner itself runs the next compactions.
     pub fn need_owner(&self) {
         self.needs_owner.store(true, Ordering::Release);
     }
@@ -59,7 +59,7 @@ impl Elsewhere {
         self.needs_owner.load(Ordering::Acquire)
     }
 
-    /// Takes note of the compactions that are scheduled.
+    /// Checks the scheduled compactions. If one stays unclaimed for too long, the owner takes over.
     pub fn watch<'a>(&self, jobs: impl Iterator<Item = &'a Compaction>) {
         let unclaimed = jobs.filter(|job| job.status() == CompactionStatus::Scheduled);
         let oldest = unclaimed.map(|job| job.id().0).min();

@@ -1,4 +1,4 @@
-//! Applies the data model's [`CompactFilter`] to the entries of a compaction, with the overlap of the older runs.
+//! Applies the data model's [`CompactFilter`] to the entries of a compaction, and checks which of their keys the older runs may have.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -25,23 +25,23 @@ use crate::data_model::{
 use crate::priority::yield_if_due;
 use crate::token_range::TokenRange;
 
-/// One row in this many is looked up in the older runs, to estimate how many they cover.
+/// Sampling interval of rows: one in this many is looked up in the older runs, to estimate how many of them it covers.
 const SAMPLE: u64 = 8;
-/// How long the late writes under way are waited for; a compaction that has to begin before their end purges no tombstone.
+/// Maximum time to wait for late writes in progress. A compaction that begins before they end purges no tombstone.
 const LATE_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Filters that are read for a compaction, at least.
+/// Minimum bytes of Bloom filters that may be read for a compaction.
 const FILTER_BYTES_MIN: u64 = 8 << 20;
 
-/// Makes the filters of a tablet's compactions. The database is known only once it is open.
+/// Creates the filters of a tablet's compactions. The database becomes known only when it is open.
 pub(crate) struct Filters {
     pub model: Arc<dyn DataModel>,
     pub db: Arc<OnceLock<Db>>,
     pub compactions: Arc<CompactionState>,
     pub tables: Arc<Tables>,
     pub clock: Arc<StoreClock>,
-    /// Parts of compactions that run at a time, of all tablets.
+    /// Limits the parts of compactions that run concurrently, over all tablets.
     pub slots: Arc<Semaphore>,
-    /// Rows of other tokens are dropped.
+    /// Token range of the tablet: rows outside it are dropped. `None` if all rows are kept.
     pub only: Option<TokenRange>,
 }
 
@@ -55,7 +55,8 @@ impl CompactionFilterSupplier for Filters {
         let slot = self.slots.clone().acquire_owned().await.map_err(failed)?;
         let job = self.compactions.job(context.destination);
         let filter = self.model.compaction(&CompactionContext {
-            // Neither the last flush's tick nor the store's clock, which may be held far ahead: what reads still see has not expired.
+            // Expiry is decided by the machine's clock, as in reads. The last flush's tick or the store's clock may be far ahead, and would
+            // purge cells that reads still return.
             now_ms: self.clock.machine_ms(),
             newer: self.newer(job.as_deref()).await,
         });
@@ -82,9 +83,10 @@ impl CompactionFilterSupplier for Filters {
 }
 
 impl Filters {
-    /// The data newer than the job's inputs, once the late writes in progress have ended: later ones look into the archive.
+    /// Returns the oldest timestamps of data newer than the job's inputs, after late writes in progress have ended. Writes that begin later
+    /// look into the archive.
     async fn newer(&self, job: Option<&CompactionJob>) -> MinNewerTimestamp {
-        // A write may wait for room that only a compaction makes.
+        // The wait is limited, because a late write may itself wait for space that only a compaction frees.
         let quiet = tokio::time::timeout(LATE_WRITES_TIMEOUT, self.compactions.late.write()).await;
         let oldest = job
             .and_then(|job| job.newest_seq)
@@ -97,12 +99,12 @@ impl Filters {
     }
 }
 
-/// Entries after which the bytes that were gone through are told.
+/// Number of entries between two updates of the job's progress.
 const TELL_EVERY: u32 = 1024;
 
 #[derive(Default)]
 struct Counts {
-    /// Entries and bytes that were not told yet.
+    /// Entries and bytes that are not yet added to the job's progress.
     untold: u32,
     untold_bytes: u64,
     rows: u64,
@@ -114,16 +116,17 @@ struct Counts {
 struct Filter {
     filter: Box<dyn CompactFilter>,
     db: Arc<OnceLock<Db>>,
-    /// No run is older than the output.
+    /// True if no run is older than the output.
     lowest: bool,
-    /// Above that sequence number a key may have several versions, as snapshots see them: those stay as they are.
+    /// Sequence number up to which each key has one version. Above it, a key may have several versions that snapshots need, so these
+    /// entries are kept unchanged.
     folded_up_to: u64,
     older: Option<OlderRuns>,
     counts: Counts,
     compactions: Arc<CompactionState>,
-    /// Unknown, it was begun by an earlier process.
+    /// The job of this compaction. `None` if an earlier process began it.
     job: Option<Arc<CompactionJob>>,
-    /// Of the partitions that are written, if they are to be measured.
+    /// Measures the partitions that are written. `None` if the data model does not measure them.
     meter: Option<Box<dyn PartitionMeter>>,
     model: Arc<dyn DataModel>,
     began: Instant,
@@ -141,7 +144,7 @@ impl Drop for Filter {
 }
 
 impl Filter {
-    /// True for rows that the tablet no longer owns since its split; no request reads them here.
+    /// Returns true for a row that the tablet no longer owns since its split. No request reads such a row here.
     fn is_foreign(&self, key: &[u8]) -> bool {
         self.only.is_some_and(|tokens| {
             let token = self.model.token_of(key);
@@ -149,7 +152,7 @@ impl Filter {
         })
     }
 
-    /// Counts the bytes of an entry as gone through.
+    /// Counts an entry as processed.
     fn pass(&mut self, entry: &RowEntry) {
         self.counts.untold += 1;
         self.counts.untold_bytes += (entry.key.len() + entry.value.len()) as u64;
@@ -179,7 +182,7 @@ impl Filter {
             .map_err(|error| failed(Box::new(error)))
     }
 
-    /// True if an older run may have the key, as far as is known.
+    /// Returns true if an older run may have the key. Also true if the older runs are unknown.
     async fn is_below(&mut self, key: &Bytes) -> bool {
         match &mut self.older {
             _ if self.lowest => false,
@@ -188,7 +191,7 @@ impl Filter {
         }
     }
 
-    /// True if an older run may have rows that the entry's deletions cover.
+    /// Returns true if an older run may have rows that the entry's deletions cover. Also true if the older runs are unknown.
     async fn is_covered_below(&mut self, key: &Bytes) -> bool {
         let covered = self.filter.covers(key);
         match &mut self.older {
@@ -230,7 +233,7 @@ impl Filter {
         Ok(verdict)
     }
 
-    /// Keeps rows of a partition whose deletion is purged out of the row cache until readers have the output.
+    /// Keeps the rows of a partition out of the row cache, because its deletion is purged. Caching resumes when readers see the output.
     fn hold_generation(&self, key: &Bytes) {
         let prefix = self.model.partition_prefix_len(key, true);
         if let (Some(job), Some(prefix)) = (&self.job, prefix.and_then(|len| key.get(..len))) {
@@ -239,7 +242,7 @@ impl Filter {
         }
     }
 
-    /// Measures what is written of an entry.
+    /// Adds the written form of an entry to the partition meter.
     fn measure(&mut self, entry: &RowEntry, decision: &CompactionFilterDecision) {
         let Some(meter) = &mut self.meter else {
             return;
@@ -295,7 +298,7 @@ impl Filter {
         }
         Ok(match verdict.decision {
             Decision::Keep => CompactionFilterDecision::Keep,
-            // A whole value hides the older operands below it: dropped, it would uncover them.
+            // A whole value hides the older operands below it. Dropping the value would expose them, so a tombstone replaces it.
             Decision::Drop if is_whole && self.is_below(&entry.key).await => {
                 CompactionFilterDecision::Modify(ValueDeletable::Tombstone)
             }

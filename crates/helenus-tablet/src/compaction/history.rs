@@ -1,19 +1,19 @@
-//! The compactions of a store that run, and the last ones that have ended.
+//! The running compactions of a store, and those that have ended recently.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Compactions that are remembered.
+/// Maximum number of ended compactions that are kept.
 const KEPT_MAX: usize = 1000;
 
-/// Tells compactions of a process apart.
+/// Identifies a compaction within a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionId {
-    /// When it was scheduled, in ms since the Unix epoch.
+    /// Time at which the compaction was scheduled, in ms since the Unix epoch.
     pub began_ms: u64,
-    /// Grows with each compaction of the process.
+    /// Serial number within the process.
     pub number: u64,
 }
 
@@ -27,16 +27,16 @@ impl CompactionId {
     }
 }
 
-/// A compaction that is scheduled or runs.
+/// A compaction that is scheduled or running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunningCompaction {
     pub id: CompactionId,
     pub tablet: u32,
-    /// Files that it joins.
+    /// Number of input files.
     pub files: usize,
-    /// Bytes of rows that it has gone through, at most `input_bytes`; none are counted of one that is done elsewhere.
+    /// Bytes of rows processed so far, at most `input_bytes`. 0 if another process does the compaction.
     pub done_bytes: u64,
-    /// Bytes of its files; 0 if an earlier process has scheduled it.
+    /// Bytes of the input files. 0 if an earlier process scheduled the compaction.
     pub input_bytes: u64,
 }
 
@@ -45,13 +45,13 @@ pub struct RunningCompaction {
 pub struct EndedCompaction {
     pub id: CompactionId,
     pub tablet: u32,
-    /// In ms since the Unix epoch.
+    /// Time of the end, in ms since the Unix epoch.
     pub ended_ms: u64,
     pub input_bytes: u64,
     pub output_bytes: u64,
 }
 
-/// The last compactions of a store.
+/// The most recent compactions of a store.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionHistory {
     ended: Mutex<VecDeque<EndedCompaction>>,
@@ -66,7 +66,7 @@ impl CompactionHistory {
         ended.push_back(compaction);
     }
 
-    /// Oldest first.
+    /// Returns the ended compactions, oldest first.
     pub fn list(&self) -> Vec<EndedCompaction> {
         self.ended.lock().iter().copied().collect()
     }

@@ -1,14 +1,15 @@
 //! Compaction of a tablet: which runs are compacted, when, and which entries are purged.
 //!
-//! SlateDB's size-tiered scheduler keeps the number of runs low. [`scheduler`] adds the needs of tombstones: young runs are compacted when
-//! reads pass too many dead rows ([`read_trigger`]), and all runs when the young ones cover enough of the older ones. [`filter`] purges a
-//! tombstone not only at the last run but wherever the Bloom filters of the older runs ([`overlap`]) show that they lack its key.
+//! SlateDB's size-tiered scheduler keeps the number of runs low. [`scheduler`] adds compactions that remove tombstones. Young runs are
+//! compacted when reads pass too many dead rows ([`read_trigger`]). All runs are compacted when the young ones cover enough of the older
+//! ones. [`filter`] purges a tombstone not only at the last run but wherever the Bloom filters of the older runs ([`overlap`]) show that
+//! they lack its key.
 //!
 //! A tombstone stays while data newer than the compacted files may hold an entry that it shadows ([`write_times`]). While a compaction
 //! purges the deletion of a partition, rows of that partition are not cached ([`crate::cache::generations`]).
 //!
-//! [`CompactionState`] connects these parts. It is not stored: after a restart the statistics of a run are unknown until it is compacted
-//! again.
+//! [`CompactionState`] connects these parts. The state is not stored: after a restart, the statistics of a run are unknown until it is
+//! compacted again.
 
 mod document;
 mod elsewhere;
@@ -36,24 +37,25 @@ pub(crate) use scheduler::SchedulerFactory;
 pub(crate) use state::CompactionState;
 pub(crate) use write_times::{OldestByTable, see};
 
-/// SSTables of fewer keys have no filter. Each has one, since a key that the filter excludes needs no read.
+/// Minimum number of keys of an SSTable with a Bloom filter. Even a tiny SSTable gets one, because a key that the filter excludes needs no
+/// read.
 pub(crate) const MIN_FILTER_KEYS: u32 = 1;
-/// Bytes that a compaction reads ahead of each of its inputs, twice.
+/// Bytes that a compaction reads ahead of each input. Two such buffers are used for each.
 const READ_AHEAD_BYTES: usize = 512 << 10;
-/// Compactions' output is cut into files of this size. Of one its filter and its index are in memory until it is whole.
+/// Maximum bytes of an output file. The filter and the index of a file are in memory until the file is complete.
 const FILE_BYTES: usize = 128 << 20;
-/// How often a worker shows that it still does a compaction that it has claimed.
+/// Interval at which a worker renews its claims of compactions.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// A worker that has shown nothing for so long is gone, and its compactions are given to another. Meanwhile files pile up at level 0, and
-/// writers wait once these are as many as there may be.
+/// Time without a renewal after which a worker's compactions are given to another worker. Meanwhile files accumulate at level 0, and
+/// writers wait once the limit of files is reached.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Parts of compactions that run at a time, of all tablets.
+/// Returns the number of parts of compactions that run concurrently, over all tablets.
 pub(crate) fn slots(config: &StoreConfig) -> usize {
     config.background_threads + 1
 }
 
-/// How compactions run. Those that compactors elsewhere do are only scheduled and committed here.
+/// Returns the options of a tablet's compactor. If `are_elsewhere`, this process only schedules and commits compactions.
 pub(crate) fn options(config: &StoreConfig, are_elsewhere: bool) -> CompactorOptions {
     CompactorOptions {
         poll_interval: config.compaction_poll_interval,
@@ -66,7 +68,7 @@ pub(crate) fn options(config: &StoreConfig, are_elsewhere: bool) -> CompactorOpt
     }
 }
 
-/// How one process does compactions.
+/// Returns the options of a process that executes compactions.
 pub(crate) fn worker_options(config: &StoreConfig) -> CompactionWorkerOptions {
     CompactionWorkerOptions {
         max_concurrent_compactions: 2,

@@ -12,19 +12,19 @@ use slatedb::{Filter, FilterPolicy, FilterQuery};
 
 use crate::tree::sst_filter;
 
-/// Where a tablet's SSTables lie, and how their filters are read.
+/// Location of a tablet's SSTables, and the policy for reading their filters.
 pub(crate) struct Tables {
     pub store: Arc<dyn ObjectStore>,
     pub root: Path,
     pub policy: Arc<dyn FilterPolicy>,
 }
 
-/// Asks for keys in ascending order. Holds one filter of each run, or two where tables meet.
+/// Looks keys up in the filters of older runs. Keys must be given in ascending order. At most two filters of each run are kept in memory.
 pub(crate) struct OlderRuns {
     tables: Arc<Tables>,
     runs: Arc<[SortedRun]>,
     filters: HashMap<SsTableId, Option<Arc<dyn Filter>>>,
-    /// Bytes of filters that may yet be read: a small compaction must not read all filters of a large run.
+    /// Bytes of filters that may still be read. The limit keeps a small compaction from reading all filters of a large run.
     budget_bytes: u64,
 }
 
@@ -38,14 +38,15 @@ impl OlderRuns {
         }
     }
 
-    /// False if no older run has the key.
+    /// Returns false if no older run has the key. True if one may have it.
     pub async fn may_have_key(&mut self, key: &Bytes) -> bool {
         let query = FilterQuery::point(key.clone());
         self.may_match((Bound::Included(key), Bound::Included(key)), &query)
             .await
     }
 
-    /// False if no older run has a key with the prefix; `end` is the least key behind those.
+    /// Returns false if no older run has a key with the prefix. `end` is the smallest key behind the prefix. `None` if there is no such
+    /// key.
     pub async fn may_have_prefix(&mut self, prefix: &Bytes, end: Option<&Bytes>) -> bool {
         let query = FilterQuery::prefix(prefix.clone());
         let end = end.map_or(Bound::Unbounded, Bound::Excluded);
@@ -71,7 +72,7 @@ impl OlderRuns {
         if let Some(known) = self.filters.get(&id) {
             return known.clone();
         }
-        // Keys ascend, so the tables before are of no more use.
+        // Keys ascend, so filters of earlier tables are no longer needed.
         if self.filters.len() > 2 * self.runs.len() {
             self.filters.clear();
         }

@@ -1,20 +1,20 @@
-//! Decides from the tombstones that reads pass whether a compaction is due.
+//! Decides whether a compaction is due, from the number of tombstones that reads pass.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::CompactionState;
 
-/// One dead row in this many slices is too much.
+/// Threshold of slices for each dead row. With fewer slices than this, a compaction is due.
 const SLICES_PER_DEAD: u64 = 20;
-/// Fewer dead rows are not worth a compaction.
+/// Minimum number of dead rows that justifies a compaction.
 const DEAD_MIN: u64 = 100;
-/// The least pause between compactions. Tombstones are kept for a grace period, so more frequent compactions would purge little.
+/// Minimum pause between compactions. Tombstones are kept for a grace period, so more frequent compactions would purge little.
 const INTERVAL: Duration = Duration::from_secs(4);
 /// The period over which reads are counted.
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// One tablet's reads when they were last looked at.
+/// Counters of a tablet's reads at the last check.
 pub(crate) struct TombstoneTrigger {
     slices: u64,
     dead: u64,
@@ -30,7 +30,7 @@ impl TombstoneTrigger {
         }
     }
 
-    /// True if reads have met too much that is dead, and compactions have rested.
+    /// Returns true if reads have passed too many dead rows since the last check, and the last compaction is long enough ago.
     pub fn is_due(&mut self, compactions: &CompactionState) -> bool {
         if self.at.elapsed() < WINDOW || !compactions.is_rested(INTERVAL) {
             return false;

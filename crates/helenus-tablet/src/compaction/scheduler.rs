@@ -1,10 +1,10 @@
 //! Chooses the next compaction. SlateDB's size-tiered scheduler goes first; when it has no proposal, this scheduler looks for garbage.
 //!
-//! - *Requested by reads* that pass too many dead rows: level 0 and the young runs that are not much larger are joined. That purges the
+//! - *Requested by reads* that pass too many dead rows: level 0 is joined with the young runs that are not much larger. That purges the
 //!   tombstones whose keys the older runs lack.
 //! - *Covered*: when the young runs cover enough of the older rows, or hold enough tombstones that reads pass, all runs are joined.
 //! - *Forced* by an operator: level 0 and all runs are joined.
-//! - *At rest*: files of level 0 that have not been joined for a while are joined, so that the rows that they cover are counted.
+//! - *At rest*: level 0 is joined with young runs if it has had no new file for a while. The rows that its files cover are then counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,24 +20,24 @@ use slatedb_common::clock::SystemClock;
 
 use super::CompactionState;
 
-/// Covered rows, of all bytes, from which on all runs are joined: the disk then holds about a quarter more than is alive.
+/// Percentage of garbage bytes above which all runs are joined. At this point the disk holds about a quarter more than the live data.
 const GARBAGE_PERCENT: u64 = 20;
-/// Dead rows in young runs, of the rows of the oldest, from which on reads that ask have all runs joined.
+/// Percentage of dead rows in young runs, relative to the rows of the oldest run, above which a request by reads joins all runs.
 const DEAD_PERCENT: u64 = 1;
-/// Dead rows in the oldest run, of its rows, from which on reads that ask have it written anew.
+/// Percentage of dead rows in the oldest run above which a request by reads rewrites that run.
 const OLDEST_DEAD_PERCENT: u64 = 20;
-/// A young run is joined with younger ones when it is at most this many times larger.
+/// Maximum size of a run that is joined, as a multiple of the size of all younger data.
 const GROWTH: u64 = 4;
-/// Runs of this size are joined whatever the others are.
+/// Size up to which a run is always joined.
 const SMALL_BYTES: u64 = 16 << 20;
-/// Approximate bytes of a row, where the count of rows is unknown.
+/// Approximate bytes of a row, used if the number of rows is unknown.
 const ROW_BYTES: u64 = 256;
-/// Of a run that was written elsewhere, the share that is taken for garbage.
+/// Divisor of the size of a run that another process wrote. The quotient is assumed to be garbage.
 const UNCOUNTED_PART: u64 = 4;
-/// Files of level 0 that are older are joined.
+/// Age of the newest file of level 0 after which level 0 is joined.
 const REST: Duration = Duration::from_secs(30);
 
-/// Gives a tablet's compactor its scheduler.
+/// Creates the scheduler of a tablet's compactor.
 pub(crate) struct SchedulerFactory {
     pub compactions: Arc<CompactionState>,
     pub clock: Arc<dyn SystemClock>,
@@ -120,7 +120,7 @@ impl Scheduler {
         self.join_at_rest(tree)
     }
 
-    /// The next compaction for compactors elsewhere, which purge nothing: purging is left for this process.
+    /// Returns the next compaction for compactors elsewhere. Those purge nothing, so a compaction that shall purge is left for the owner.
     fn leave(&self, tree: &Levels<'_>) -> Option<CompactionSpec> {
         if self.compactions.is_requested() || GarbageEstimate::of(tree, &self.compactions).is_much() {
             self.compactions.elsewhere.need_owner();
@@ -141,14 +141,14 @@ impl Scheduler {
     }
 }
 
-/// An estimate of the gain of joining all runs.
+/// Estimate of the garbage that joining all runs would remove.
 struct GarbageEstimate {
     bytes: u64,
     total_bytes: u64,
     dead_rows: u64,
     oldest_rows: u64,
     oldest_dead_rows: u64,
-    /// Young runs were written elsewhere, without a count of their tombstones.
+    /// True if other processes wrote young runs, whose tombstones are not counted.
     is_young_uncounted: bool,
     is_oldest_uncounted: bool,
 }
@@ -176,7 +176,7 @@ impl GarbageEstimate {
                 })
                 .filter(|(rows, ..)| *rows > 0)
         };
-        // Written since the tablet was opened, and not by this process.
+        // An uncounted run was written since the tablet was opened, by another process.
         let is_uncounted = |run: &SortedRun| compactions.run(run.id).is_some() && known(run).is_none();
         let oldest_output = known(oldest);
         garbage.is_oldest_uncounted = is_uncounted(oldest);
@@ -197,7 +197,7 @@ impl GarbageEstimate {
                     garbage.bytes += run.estimate_size() / UNCOUNTED_PART;
                     garbage.is_young_uncounted = true;
                 }
-                // Of an unknown run the worst is expected.
+                // An unknown run is assumed to be all garbage.
                 None => garbage.bytes += run.estimate_size(),
             }
         }
@@ -208,7 +208,8 @@ impl GarbageEstimate {
         self.bytes > self.total_bytes / 100 * GARBAGE_PERCENT
     }
 
-    /// The oldest run, which was written before its tombstones could go, holds enough of them to be written again.
+    /// Returns true if the oldest run holds enough tombstones to be rewritten. Those tombstones could not be purged yet when the run was
+    /// written.
     fn fills_oldest(&self) -> bool {
         self.is_oldest_uncounted || self.oldest_dead_rows > self.oldest_rows / 100 * OLDEST_DEAD_PERCENT
     }
@@ -218,7 +219,7 @@ impl GarbageEstimate {
     }
 }
 
-/// A tablet's files and runs, the newest first.
+/// A tablet's level-0 files and sorted runs, newest first.
 struct Levels<'a> {
     level0: Vec<(SourceId, u64, u64)>,
     runs: &'a [SortedRun],
@@ -248,7 +249,7 @@ impl<'a> Levels<'a> {
         self.level0.iter().map(|(_, _, made_ms)| *made_ms).max()
     }
 
-    /// Level 0 and the runs that are not much larger than all that is younger.
+    /// Proposes to join level 0 with the runs that are not much larger than all younger data. `None` if level 0 is empty.
     fn join_young(&self) -> Option<CompactionSpec> {
         if self.level0.is_empty() {
             return None;
@@ -276,7 +277,8 @@ impl<'a> Levels<'a> {
         ))
     }
 
-    /// Level 0 and all runs, which become one. A single run is written anew, which purges what can be purged by now.
+    /// Proposes to join level 0 and all runs to one run. A single run is rewritten, to purge what can be purged by now. `None` if the
+    /// tablet has no files.
     fn join_everything(&self) -> Option<CompactionSpec> {
         let level0 = self.level0.iter().map(|(source, ..)| *source);
         let runs = self.runs.iter().map(|run| SourceId::SortedRun(run.id));
@@ -285,7 +287,7 @@ impl<'a> Levels<'a> {
         (!sources.is_empty()).then(|| CompactionSpec::new(sources, destination))
     }
 
-    /// All runs, which become one.
+    /// Proposes to join all runs to one. `None` if there are fewer than two.
     fn join_all(&self) -> Option<CompactionSpec> {
         let (oldest, young) = self.runs.split_last()?;
         if young.is_empty() {

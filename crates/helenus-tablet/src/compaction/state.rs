@@ -16,19 +16,19 @@ use super::history::{CompactionHistory, CompactionId, EndedCompaction, RunningCo
 use super::write_times::WriteTimes;
 use crate::cache::generations::{CacheGenerations, Slot as CacheSlot};
 
-/// Counts of one compaction's output, added to by each of its parts.
+/// Statistics of a compaction's output, added up from its parts.
 #[derive(Debug, Default)]
 pub(crate) struct OutputStats {
     pub rows: AtomicU64,
-    /// Rows without live cells, kept because of the rows that they delete.
+    /// Rows without live cells, kept because they still delete older rows.
     pub dead: AtomicU64,
-    /// About as many rows as there are with an older version below.
+    /// Estimated number of rows that have an older version in an older run.
     pub covering: AtomicU64,
-    /// The greatest sequence number of its inputs; 0 is unknown.
+    /// The greatest sequence number of the inputs. 0 if unknown.
     pub newest_seq: AtomicU64,
-    /// Bytes of keys and values that it has gone through so far.
+    /// Bytes of keys and values processed so far.
     pub done_bytes: AtomicU64,
-    /// Time spent, in ns.
+    /// Time spent on the compaction, in ns.
     pub busy_nanos: AtomicU64,
 }
 
@@ -44,32 +44,32 @@ impl OutputStats {
     }
 }
 
-/// A compaction from its proposal to its end.
+/// A compaction, from its proposal to its end.
 pub(crate) struct CompactionJob {
     id: CompactionId,
-    /// Files that it joins.
+    /// Number of input files.
     files: usize,
     pub output: Arc<OutputStats>,
-    /// The runs older than the output; unknown while another compaction may add one.
+    /// The runs older than the output. `None` if unknown, because another compaction may be adding one.
     pub older: Option<Arc<[SortedRun]>>,
     pub input_bytes: u64,
-    /// All data newer than the inputs has greater sequence numbers than this; `None` if that is unknown.
+    /// The greatest sequence number of the inputs; all newer data has greater ones. `None` if unknown.
     pub newest_seq: Option<u64>,
-    /// The tables of the destination before, to tell whether the job came to its end.
+    /// Tables of the destination before the compaction. If they have changed at its end, the compaction has succeeded.
     before: Vec<SsTableId>,
-    /// The generations that it keeps closed.
+    /// The cache generations that this compaction keeps closed.
     closed: Mutex<HeldGenerations>,
 }
 
-/// The generations that a compaction keeps closed.
+/// Cache generations that a compaction keeps closed.
 #[derive(Default)]
 struct HeldGenerations {
     slots: HashSet<CacheSlot>,
-    /// Part of its deletions was purged by an earlier process.
+    /// True if all generations are closed, because an earlier process has purged some of the deletions.
     all: bool,
 }
 
-/// When the last compaction ended, and how long it worked.
+/// End and working time of the last compaction.
 #[derive(Clone, Copy)]
 struct LastRun {
     ended: Instant,
@@ -79,16 +79,16 @@ struct LastRun {
 #[derive(Default)]
 struct CompactionJobs {
     jobs: HashMap<u32, Arc<CompactionJob>>,
-    /// Of the runs that were written since the tablet was opened.
+    /// Statistics of the runs that were written since the tablet was opened.
     runs: HashMap<u32, Arc<OutputStats>>,
     last: Option<LastRun>,
-    /// Finished jobs, each with the manifest that has its output, until readers have that manifest.
+    /// Finished jobs whose output readers may not see yet, each with the number of the manifest that has the output.
     unseen: Vec<(u64, Arc<CompactionJob>)>,
-    /// Jobs of an earlier process are yet to be looked for.
+    /// True until the next update has looked for jobs of an earlier process.
     may_resume: bool,
 }
 
-/// Counters of slices of partitions since the tablet was opened.
+/// Counters of slices of partitions that were read since the tablet was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     pub slices: AtomicU64,
@@ -106,33 +106,33 @@ impl Reads {
     }
 }
 
-/// One tablet's.
+/// State of a tablet's compactions.
 #[derive(Default)]
 pub(crate) struct CompactionState {
     tablet: u32,
     history: Arc<CompactionHistory>,
     pub reads: Reads,
-    /// Reads pass too many dead rows: young runs are to be compacted, and then perhaps all.
+    /// Requests by reads that pass too many dead rows: young runs shall be compacted, and then perhaps all.
     requested_young: AtomicBool,
     requested_all: AtomicBool,
-    /// An operator has asked for all files to become one run.
+    /// True if an operator has requested to join all files to one run.
     forced: AtomicBool,
     requested: Notify,
-    /// No more compactions are to be begun.
+    /// True if no more compactions shall begin.
     is_stopped: watch::Sender<bool>,
-    /// When the compactor looked last there was nothing to compact, and nothing was under way.
+    /// True if the compactor had nothing to do at its last look: nothing to compact, and no compaction in progress.
     is_idle: AtomicBool,
     ended: AtomicU64,
     state: Mutex<CompactionJobs>,
     pub write_times: WriteTimes,
-    /// Late writes under way read it; a compaction writes it before it decides on anything.
+    /// Lock that late writes hold for reading. A compaction takes it for writing before its first decision, and so waits for them.
     pub late: Arc<RwLock<()>>,
     pub generations: CacheGenerations,
     pub elsewhere: Elsewhere,
 }
 
 impl CompactionState {
-    /// That of a tablet, whose compactions are entered into the history when they end.
+    /// Returns the state of a tablet's compactions. Ended ones are added to `history`.
     pub fn new(tablet: u32, history: Arc<CompactionHistory>) -> CompactionState {
         CompactionState {
             tablet,
@@ -141,7 +141,7 @@ impl CompactionState {
         }
     }
 
-    /// The compactions that are scheduled or under way, as far as the owner has seen.
+    /// Returns the compactions that are scheduled or running, as far as the owner has seen.
     pub fn running(&self) -> Vec<RunningCompaction> {
         let state = self.state.lock();
         let shown = |job: &Arc<CompactionJob>| RunningCompaction {
@@ -154,21 +154,22 @@ impl CompactionState {
         state.jobs.values().map(shown).collect()
     }
 
-    /// A compactor is about to begin. It may go on with compactions of an earlier process, of which nothing is known.
+    /// Prepares for the start of a compactor. All generations are closed, because it may continue compactions of an earlier process, whose
+    /// purges are unknown.
     pub fn start(&self) {
         if !std::mem::replace(&mut self.state.lock().may_resume, true) {
             self.generations.close_all();
         }
     }
 
-    /// A job purges a deletion that covers other rows of a partition.
+    /// Closes a cache generation, because a job purges a deletion that covers other rows of its partition.
     pub fn purge_started(&self, job: &CompactionJob, slot: CacheSlot) {
         if job.closed.lock().slots.insert(slot) {
             self.generations.close(slot);
         }
     }
 
-    /// Readers have that manifest, or a later one.
+    /// Opens the generations of all jobs whose output is in `manifest` or an earlier one, because readers now see it.
     pub fn manifest_visible(&self, manifest: u64) {
         let mut state = self.state.lock();
         state.unseen.retain(|(from, job)| {
@@ -189,48 +190,48 @@ impl CompactionState {
         }
     }
 
-    /// Requests compactions because of the tombstones that reads pass.
+    /// Requests compactions because reads pass too many tombstones.
     pub fn request(&self) {
         self.requested_all.store(true, Ordering::Release);
         self.requested_young.store(true, Ordering::Release);
         self.requested.notify_one();
     }
 
-    /// Requests that all files become one run, whatever there is to gain.
+    /// Requests that all files become one run, even if nothing is gained.
     pub fn force(&self) {
         self.forced.store(true, Ordering::Release);
         self.requested.notify_one();
     }
 
-    /// True once after it was asked for.
+    /// Takes the request of [`CompactionState::force`]. Returns true once for each request.
     pub fn take_forced(&self) -> bool {
         if !self.forced.load(Ordering::Acquire) {
             return false;
         }
-        // Before it is taken back: whoever waits for it must not find the tablet at rest in between.
+        // The idle flag is cleared before the request is taken. Otherwise a waiting caller could find the tablet idle in between.
         self.set_idle(false);
         self.forced.swap(false, Ordering::AcqRel)
     }
 
-    /// True from a request by [`CompactionState::force`] until its compaction has ended, or none will be begun any more.
+    /// Returns true from a call of [`CompactionState::force`] until its compaction has ended, or until no more compactions may begin.
     pub fn is_forced(&self) -> bool {
         let is_under_way = self.forced.load(Ordering::Acquire) || !self.is_idle() || self.has_jobs();
         is_under_way && !*self.is_stopped.borrow()
     }
 
-    /// Waits until compactions are requested.
+    /// Waits until a compaction is requested.
     pub async fn requested(&self) {
         self.requested.notified().await;
     }
 
-    /// The tablet is about to be another's: its compactor is to stop.
+    /// Stops the compactor, because the tablet is about to be handed over to another owner.
     pub fn stop(&self) {
         self.is_stopped.send_replace(true);
     }
 
-    /// Waits until no more compactions are to be begun.
+    /// Waits until no more compactions may begin.
     pub async fn stopped(&self) {
-        // It lives as long as this does.
+        // The result is ignored: the wait can only fail if the sender is dropped, and `self` owns the sender.
         let _ = self
             .is_stopped
             .subscribe()
@@ -251,22 +252,23 @@ impl CompactionState {
         is_set(&self.requested_young) || is_set(&self.requested_all) || is_set(&self.forced)
     }
 
-    /// True while a compaction is scheduled or under way, as far as the owner has seen.
+    /// Returns true while a compaction is scheduled or running, as far as the owner has seen.
     pub fn has_jobs(&self) -> bool {
         !self.state.lock().jobs.is_empty()
     }
 
-    /// True once after it was asked for.
+    /// Takes the request to compact young runs. Returns true once for each request.
     pub fn take_requested_young(&self) -> bool {
         self.requested_young.swap(false, Ordering::AcqRel)
     }
 
-    /// True once after it was asked for.
+    /// Takes the request to compact all runs. Returns true once for each request.
     pub fn take_requested_all(&self) -> bool {
         self.requested_all.swap(false, Ordering::AcqRel)
     }
 
-    /// True if no compaction runs, and the time since the last one keeps their share at a third or less.
+    /// Returns true if no compaction is running, and the last one ended at least `least` and at least twice its working time ago. So
+    /// compactions take at most a third of the time.
     pub fn is_rested(&self, least: Duration) -> bool {
         let state = self.state.lock();
         state.jobs.is_empty()
@@ -275,22 +277,23 @@ impl CompactionState {
                 .is_none_or(|last| last.ended.elapsed() >= (last.took * 2).max(least))
     }
 
-    /// How many compactions have ended.
+    /// Returns the number of compactions that have ended.
     pub fn ended(&self) -> u64 {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// The statistics of a run, if known.
+    /// Returns the statistics of a run. `None` if unknown.
     pub fn run(&self, id: u32) -> Option<Arc<OutputStats>> {
         self.state.lock().runs.get(&id).cloned()
     }
 
-    /// The job with that destination.
+    /// Returns the job that writes the run `destination`. `None` if there is none.
     pub fn job(&self, destination: u32) -> Option<Arc<CompactionJob>> {
         self.state.lock().jobs.get(&destination).cloned()
     }
 
-    /// Takes note of a proposal that was made on `view`. `is_alone` says that no other compaction is under way.
+    /// Records a compaction that was proposed on `view`. `is_alone` says that no other compaction that takes files of level 0 is in
+    /// progress.
     pub fn propose(&self, spec: &CompactionSpec, view: &CompactorStateView, is_alone: bool, now_ms: u64) {
         let Some(destination) = spec.destination() else {
             return;
@@ -314,8 +317,8 @@ impl CompactionState {
                     .sum(),
             })
             .sum();
-        // Runs are numbered by age, and compactions only join neighbours. A run that another compaction is about to add could
-        // have a number below this one's only if both took files of level 0.
+        // Runs are numbered by age, and compactions only join neighbours. A run that another compaction is about to add can have a number
+        // below this one's only if both take files of level 0.
         let older = (is_alone || !spec.has_l0_sources()).then(|| {
             runs.iter()
                 .filter(|run| run.id < destination)
@@ -336,7 +339,7 @@ impl CompactionState {
         state.jobs.insert(destination, Arc::new(job));
     }
 
-    /// Removes the finished jobs; the statistics of their output are known from now on.
+    /// Removes the finished jobs and keeps the statistics of their output.
     pub fn update(&self, view: &CompactorStateView, now_ms: u64) {
         let runs = view.manifest().compacted();
         let is_active = |destination: u32| {
@@ -384,7 +387,7 @@ impl CompactionState {
         known.retain(|id, _| runs.iter().any(|run| run.id == *id));
     }
 
-    /// Takes over jobs of an earlier process: their output may lack deletions of unknown partitions.
+    /// Takes over jobs of an earlier process. Their output may lack deletions of unknown partitions.
     fn resume(&self, state: &mut CompactionJobs, view: &CompactorStateView, now_ms: u64) {
         let jobs = view
             .compactions()
@@ -415,7 +418,7 @@ impl CompactionState {
 }
 
 impl CompactionJobs {
-    /// The sequence number that all which is newer than a compaction's inputs is above.
+    /// Returns the sequence number above which all data newer than the compaction's inputs lies. `None` if unknown.
     fn newest_seq_of(&self, spec: &CompactionSpec, view: &CompactorStateView) -> Option<u64> {
         let manifest = view.manifest();
         let newest = match (manifest.l0().iter().next(), manifest.compacted().first()) {
@@ -438,7 +441,7 @@ impl CompactionJobs {
     }
 }
 
-/// How many files a compaction joins.
+/// Returns the number of input files of a compaction.
 fn files_of(spec: &CompactionSpec, view: &CompactorStateView) -> usize {
     let runs = view.manifest().compacted();
     let files = |source: &SourceId| match source {

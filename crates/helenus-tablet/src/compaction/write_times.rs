@@ -1,17 +1,18 @@
 //! The oldest timestamps of data that is newer than the inputs of a compaction.
 //!
-//! A tombstone shadows by timestamp, wherever the shadowed entry lies: also in memory, in the log, and in files that were written later.
-//! All data newer than the inputs of a compaction has greater sequence numbers. So the oldest timestamp is kept for each range of sequence
-//! numbers, by table.
+//! A tombstone shadows by timestamp, regardless of where the shadowed entry lies: in memory, in the log, or in files that were written
+//! later. All data newer than the inputs of a compaction has greater sequence numbers. So the oldest timestamp is kept for each range of
+//! sequence numbers, by table.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-/// Stretches at most; then the older half are joined in pairs.
+/// Maximum number of ranges. Beyond it, the older half is joined in pairs.
 const RANGES_MAX: usize = 256;
-/// Compactions are of the files that were there at one of so many flushes, or are told of more than there is.
+/// Number of the latest flushes whose ends stay boundaries of ranges. For a compaction of older files, the result covers more writes than
+/// necessary, which is safe.
 const FLUSHES_MAX: usize = 16;
 
 /// The oldest timestamp of writes, in µs, by table.
@@ -23,7 +24,7 @@ pub(crate) fn see(oldest: &mut OldestByTable, table: u32, timestamp_us: i64) {
     *oldest = timestamp_us.min(*oldest);
 }
 
-/// The writes up to a sequence number and after the range before.
+/// Oldest timestamps of the writes up to a sequence number, from the end of the previous range.
 struct SequenceRange {
     up_to: u64,
     oldest: OldestByTable,
@@ -31,29 +32,29 @@ struct SequenceRange {
 
 #[derive(Default)]
 struct SequenceRanges {
-    /// Writes up to this number are unknown; `None` until the whole log is replayed.
+    /// Sequence number up to which writes are unknown. `None` if all are unknown, as before the log is replayed.
     unknown_up_to: Option<u64>,
     ranges: VecDeque<SequenceRange>,
-    /// The last numbers of the latest flushes.
+    /// Last sequence numbers of the latest flushes.
     flushes: VecDeque<u64>,
 }
 
-/// One tablet's.
+/// Write times of a tablet.
 #[derive(Default)]
 pub(crate) struct WriteTimes(Mutex<SequenceRanges>);
 
 impl WriteTimes {
-    /// From now on, all writes newer than that number are known.
+    /// Begins the recording: all writes newer than `seq` are known from now on.
     pub fn begin(&self, seq: u64) {
         self.0.lock().unknown_up_to = Some(seq);
     }
 
-    /// From now on, writes newer than any number are unknown.
+    /// Ends the recording: writes are unknown from now on.
     pub fn end(&self) {
         self.0.lock().unknown_up_to = None;
     }
 
-    /// Records the writes up to a sequence number, the last one so far.
+    /// Records the writes up to the sequence number `up_to`, which is the last one so far.
     pub fn record(&self, up_to: u64, oldest: OldestByTable) {
         if oldest.is_empty() {
             return;
@@ -65,7 +66,7 @@ impl WriteTimes {
         }
     }
 
-    /// Writes up to that number are in files.
+    /// Records that writes up to `seq` are in files.
     pub fn flushed(&self, seq: u64) {
         let mut state = self.0.lock();
         if state.flushes.back() == Some(&seq) {
@@ -86,7 +87,7 @@ impl WriteTimes {
         }
     }
 
-    /// The oldest timestamps of writes newer than that number; `None` if unknown.
+    /// Returns the oldest timestamps of writes newer than `seq`. `None` if unknown.
     pub fn newer_than(&self, seq: u64) -> Option<OldestByTable> {
         let state = self.0.lock();
         state.unknown_up_to.filter(|unknown| *unknown <= seq)?;
@@ -102,7 +103,7 @@ impl WriteTimes {
 }
 
 impl SequenceRanges {
-    /// Joins the stretch at that place with the next one.
+    /// Joins the range at index `at` with the next one.
     fn join(&mut self, at: usize) {
         let Some(first) = self.ranges.remove(at) else {
             return;
@@ -114,7 +115,7 @@ impl SequenceRanges {
         }
     }
 
-    /// Leaves the ends of flushes where they are, since compactions begin there.
+    /// Joins the older half of the ranges in pairs. The ends of flushes stay boundaries, because compactions begin there.
     fn join_older_half(&mut self) {
         let mut at = 0;
         while at < self.ranges.len() / 2 {

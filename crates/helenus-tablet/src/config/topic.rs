@@ -1,4 +1,4 @@
-//! The location of a topic, and how its brokers are reached.
+//! Location of the log's topic, and settings of the connections to its brokers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::error::StoreError;
 
 const SCHEME: &str = "kafka://";
 
-/// `kafka://broker1:9092,broker2:9092/TOPIC`.
+/// Location of a topic: `kafka://broker1:9092,broker2:9092/TOPIC`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicUrl {
-    /// Some of the brokers; they name the others.
+    /// Addresses of some of the brokers. The other brokers are discovered through them.
     pub brokers: Vec<String>,
     pub topic: String,
 }
 
 impl TopicUrl {
-    /// Parses a URL; `None` if it is of another scheme.
+    /// Parses a URL. `None` if it has another scheme.
     pub fn parse(text: &str) -> Option<Result<TopicUrl, StoreError>> {
         let rest = text.strip_prefix(SCHEME)?;
         let bad = |why: &str| {
@@ -55,7 +55,7 @@ impl std::fmt::Display for TopicUrl {
     }
 }
 
-/// How clients log in to the brokers.
+/// Mechanism by which clients authenticate to the brokers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaslMechanism {
     Plain,
@@ -63,20 +63,20 @@ pub enum SaslMechanism {
     ScramSha512,
 }
 
-/// The brokers' side of a log store that is a topic.
+/// Connections to the brokers, and requirements of the topic.
 #[derive(Clone)]
 pub struct TopicConfig {
-    /// Whether connections use TLS.
+    /// True if connections use TLS.
     pub tls: bool,
-    /// The authorities of the brokers' certificates, a PEM file; the system's if `None`.
+    /// PEM file with the certificate authorities of the brokers. `None` for the system's authorities.
     pub tls_authority: Option<PathBuf>,
     pub sasl_mechanism: SaslMechanism,
-    /// Clients log in if it is set.
+    /// User name. `None` if clients do not authenticate.
     pub user: Option<String>,
     pub password: Option<String>,
-    /// The fewest replicas of a topic; one that is made has so many.
+    /// Minimum number of replicas of the topic. A new topic is created with this number.
     pub replicas_min: u16,
-    /// The partitions of a topic that is made.
+    /// Number of partitions of a new topic.
     pub partitions: u32,
 }
 

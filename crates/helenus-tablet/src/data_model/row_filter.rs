@@ -1,4 +1,4 @@
-//! The compaction filter of the stored rows of `helenus-row`, for the data models that store these.
+//! The compaction filter for stored rows of `helenus-row`, shared by the data models that store such rows.
 
 use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};

@@ -1,9 +1,9 @@
 //! Runs the compactor of a tablet beside its database while there are files to compact.
 //!
-//! A compactor polls every few seconds, and each poll costs requests; so it runs only while needed. Its start takes seven requests, one
-//! after the other, which are not part of opening the tablet.
+//! A compactor polls every few seconds, and each poll costs requests, so it runs only while needed. Its start takes seven sequential
+//! requests, which do not delay the opening of the tablet.
 //!
-//! It is started again after a failure, such as a lack of file descriptors or an unreachable bucket; a compactor inside the database would
+//! It is started again after a failure, such as a lack of file descriptors or an unreachable bucket. A compactor inside the database would
 //! end for good.
 
 use std::time::{Duration, Instant};
@@ -17,27 +17,28 @@ use crate::database::{Database, Databases, Opened};
 use crate::error::{StoreError, from_slatedb};
 use crate::failure_streak::FailureStreak;
 
-/// Requests that wait for the tablet go first.
+/// Delay before the first compaction, so that requests that wait for the tablet go first.
 const BEGIN_AFTER: Duration = Duration::from_millis(300);
-/// Pause after a failure; it doubles with each further one.
+/// Pause after a failure, doubled with each further failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 const PAUSE_DOUBLINGS_MAX: u64 = 3;
 
-/// How long this process does compactions before it passes them to compactors elsewhere: long enough to schedule what purges.
+/// Minimum time for which this process runs compactions before it passes them to compactors elsewhere. The time suffices to schedule the
+/// compactions that purge.
 const OWN_STRETCH_MIN: Duration = Duration::from_secs(12);
 
-/// How a stretch of compactions has ended.
+/// Reason for the end of a stretch of compactions.
 enum CompactorExit {
-    /// There is nothing left to compact.
+    /// There is no work left.
     Rests,
-    /// Compactors elsewhere are to go on, or this process in their place.
+    /// Compactors elsewhere shall continue, or this process in their place.
     Passed,
     Failed(StoreError),
-    /// The database is closed, or is to be handed over, or another process compacts it.
+    /// The database is closed or is about to be handed over, or another process compacts it.
     Over,
 }
 
-/// Runs until the database is closed, or is to be handed over, or another process compacts it.
+/// Runs compactions until the database is closed or is about to be handed over, or until another process compacts it.
 pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
     let opened = Opened::default();
     let _ = opened.set(db.clone());
@@ -54,7 +55,7 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
         if !is_passed && !is_wanted(&database.compactions, status.clone()).await {
             return;
         }
-        // One that has ended can't be run again.
+        // A new compactor is built each time, because one that has ended can't be run again.
         let compactor = databases.compactor(&database, &opened).build();
         let exit = stretch(&compactor, &db, &database, &databases).await;
         is_passed = matches!(exit, CompactorExit::Passed);
@@ -72,25 +73,25 @@ pub(crate) async fn run(databases: Databases, database: Database, db: Db) {
     }
 }
 
-/// Pause after so many failures in a row.
+/// Returns the pause after `failures` consecutive failures.
 fn pause_after(failures: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(PAUSE_DOUBLINGS_MAX) as u32;
     PAUSE_AFTER_FAILURE * 2u32.pow(doublings)
 }
 
-/// Waits until there is something to compact; false if there will be nothing more to do before that.
+/// Waits until there is something to compact. Returns false if the database is closed or is about to be handed over.
 async fn is_wanted(compactions: &CompactionState, mut status: watch::Receiver<DbStatus>) -> bool {
     let is_there = |status: &DbStatus| has_level0(status) || status.close_reason.is_some();
     tokio::select! {
         biased;
         () = compactions.stopped() => false,
         () = compactions.requested() => true,
-        // A database that is gone is closed.
+        // An error means that the database was dropped, which counts as closed.
         status = status.wait_for(is_there) => status.is_ok_and(|status| status.close_reason.is_none()),
     }
 }
 
-/// Compacts until there is nothing left to compact, and makes the database read the new manifests.
+/// Runs compactions until nothing is left to compact, and makes the database read the new manifests.
 async fn stretch(
     compactor: &Compactor,
     db: &Db,
@@ -108,7 +109,7 @@ async fn stretch(
             () = stopped(&database.compactions, &mut status) => None,
             () = tokio::time::sleep(interval) => {
                 let is_idle = database.compactions.is_idle();
-                // Should that fail, it will be tried again.
+                // A failed refresh is tried again after the next interval.
                 let is_seen = db.refresh_manifest().await.is_ok();
                 if is_seen {
                     database.compactions.manifest_visible(db.manifest().id());
@@ -135,7 +136,8 @@ async fn stretch(
     }
 }
 
-/// True if others are to do the compactions from now on. This process first does what it has begun.
+/// Returns true if compactions shall pass to the other side: from this process to compactors elsewhere, or back. This process first
+/// finishes the compactions that it has begun.
 fn is_to_be_passed(compactions: &CompactionState, compactors: &CompactorPresence, began: Instant) -> bool {
     let elsewhere = &compactions.elsewhere;
     match elsewhere.is_on() {
@@ -154,11 +156,11 @@ fn has_level0(status: &DbStatus) -> bool {
     !status.current_manifest.l0().is_empty()
 }
 
-/// Returns when the database is closed or to be handed over.
+/// Waits until the database is closed or is about to be handed over.
 async fn stopped(compactions: &CompactionState, database: &mut watch::Receiver<DbStatus>) {
     tokio::select! {
         () = compactions.stopped() => {}
-        // A database that is gone is closed.
+        // An error means that the database was dropped, which counts as closed.
         _ = database.wait_for(|status| status.close_reason.is_some()) => {}
     }
 }

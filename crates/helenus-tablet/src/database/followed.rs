@@ -1,7 +1,8 @@
 //! The manifest of a tablet whose database another process has open, and may change at any time.
 //!
-//! Manifests are numbered without gaps, so a look for a newer one is a GET of the next number, which mostly is not there. Old manifests are
-//! deleted after a while ([`DOCUMENTS`]), and the next one might be among them, so twice in that time the newest is found by a listing.
+//! Manifests are numbered without gaps, so a look for a newer one is a GET of the next number, which usually does not exist. Old manifests
+//! are deleted after a while ([`DOCUMENTS`]), and the next number may be among them. Therefore a listing finds the newest manifest twice in
+//! that time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,26 +15,26 @@ use slatedb::manifest::VersionedManifest;
 use crate::error::{StoreError, from_slatedb};
 use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
 
-/// Manifests that one look follows by their numbers before it asks for a listing.
+/// Maximum number of manifests that a look follows by number before it falls back to a listing.
 const STEPS_MAX: usize = 16;
 
-/// The outcome of a look for manifests by their numbers.
+/// Outcome of a look for manifests by number.
 enum Stepped {
-    /// The last manifest behind the known one; none if the known one is the last.
+    /// The newest manifest. `None` if the known one is the newest.
     Last(Option<Arc<VersionedManifest>>),
-    /// There are more than a look follows.
+    /// There are more manifests than a look follows.
     TooMany,
 }
 
-/// The newest manifest that has been read.
+/// Follows the newest manifest of a tablet.
 pub(crate) struct FollowedManifest {
     tablet: u32,
     admin: Admin,
-    /// How long a look may take.
+    /// Maximum time of a look.
     timeout: Duration,
-    /// None as long as there is no database: the first owner of the tablet creates it.
+    /// The newest manifest read so far. `None` until the first owner of the tablet has created its database.
     newest: Mutex<Option<Arc<VersionedManifest>>>,
-    /// When the last listing that succeeded began. Held during a look.
+    /// Start of the last successful listing. `None` if there was none. The lock is held during a look.
     listed: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -55,21 +56,22 @@ impl FollowedManifest {
         Ok(followed)
     }
 
-    /// The newest manifest that has been read.
+    /// Returns the newest manifest read so far. `None` if there is no database yet.
     pub fn newest(&self) -> Option<Arc<VersionedManifest>> {
         self.newest.lock().clone()
     }
 
-    /// Reads the newest manifest, if it is not known.
+    /// Reads manifests that are newer than the known one.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.look(false).await.map(drop)
     }
 
-    /// Reads the newest manifest after a file of manifest `used` was not found: files are deleted only after a newer manifest without them has
-    /// been written.
+    /// Reads the newest manifest after a file of manifest `used` was not found. Files are deleted only after a newer manifest without them
+    /// has been written.
     ///
     /// # Errors
-    /// [`StoreError::FileGone`] if there is no database any more, since the tablet was split or merged.
+    /// [`StoreError::FileGone`] if the database does not exist any more, because the tablet was split or merged. [`StoreError::Corrupt`] if
+    /// there is no newer manifest.
     pub async fn refresh_after_loss(&self, used: u64) -> Result<Arc<VersionedManifest>, StoreError> {
         let newest = match self.newest() {
             Some(newest) if newest.id() > used => Some(newest),
@@ -89,7 +91,8 @@ impl FollowedManifest {
         }
     }
 
-    /// The newest manifest; `None` if there is none. With `lists` off, a listing may be left out where numbers do.
+    /// Returns the newest manifest. `None` if there is none. With `lists`, the manifests are always listed; otherwise only if a listing is
+    /// due or numbers do not suffice.
     async fn look(&self, lists: bool) -> Result<Option<Arc<VersionedManifest>>, StoreError> {
         let mut listed = self.listed.lock().await;
         let began = Instant::now();
@@ -111,7 +114,7 @@ impl FollowedManifest {
             Err(StoreError::Unavailable(why.to_owned()))
         });
         let Some(found) = found? else {
-            // Only a listing tells that there is none.
+            // Only a listing can show that there is no manifest.
             return Ok(self.newest().filter(|_| !lists));
         };
         let mut newest = self.newest.lock();
@@ -121,7 +124,7 @@ impl FollowedManifest {
         Ok(newest.clone())
     }
 
-    /// Looks for the last manifest behind the known one by its number.
+    /// Looks by number for the newest manifest after `known`.
     async fn step(&self, known: u64) -> Result<Stepped, StoreError> {
         let mut last = None;
         for id in (known + 1..).take(STEPS_MAX) {

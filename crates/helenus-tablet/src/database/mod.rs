@@ -1,4 +1,4 @@
-//! Settings and set-up of a tablet's SlateDB database, in a folder or in a bucket.
+//! Settings and setup of a tablet's SlateDB database, in a folder or in a bucket.
 
 mod compactor;
 pub(crate) mod followed;
@@ -27,7 +27,7 @@ use crate::token_range::TokenRange;
 use crate::tree::block_cache::BlockCache;
 use crate::tree::filters;
 
-/// Files at level 0 at most; SlateDB writes no more of them until some are compacted.
+/// Maximum number of files at level 0. SlateDB writes no more of them until some are compacted.
 pub(crate) const LEVEL0_MAX: usize = 16;
 
 pub(crate) use compactor::run as run_compactor;
@@ -41,37 +41,37 @@ pub(crate) struct Databases {
     pub block_cache: Arc<BlockCache>,
     pub row_cache: Arc<RowCache>,
     pub metrics: Arc<DefaultMetricsRecorder>,
-    /// Where flushes and compactions run.
+    /// The runtime of flushes and compactions.
     pub background: tokio::runtime::Handle,
-    /// Parts of compactions that run at a time, of all tablets.
+    /// Limits the parts of compactions that run concurrently, over all tablets.
     pub slots: Arc<Semaphore>,
     pub compactors: Arc<CompactorPresence>,
     pub history: Arc<CompactionHistory>,
 }
 
-/// One database.
+/// A tablet's database.
 #[derive(Clone)]
 pub(crate) struct Database {
     pub id: u32,
-    /// Rows of other tokens are dropped, as those of the other half after a split.
+    /// Token range of the tablet. Rows outside it are dropped, such as those of the other half after a split. `None` if all rows are kept.
     pub only: Option<TokenRange>,
     pub store: Arc<dyn ObjectStore>,
-    /// The same for compactions: what they read does not push other things out of caches.
+    /// Objects as seen by compactions, whose reads do not displace other data from caches.
     pub compaction_store: Arc<dyn ObjectStore>,
     pub compactions: Arc<CompactionState>,
 }
 
-/// A database once it is open, for the compactions that have to ask it.
+/// The database, once it is open. Compactions read rows from it.
 pub(crate) type Opened = Arc<OnceLock<Db>>;
 
 impl Databases {
-    /// The settings of a database that has `memtable_bytes` for its memtables, as they are on a local disk.
+    /// Returns the settings of a database on a local disk that has `memtable_bytes` for its memtables.
     pub fn settings(&self, memtable_bytes: u64) -> Settings {
         Settings {
-            // Each batch is flushed explicitly.
+            // No interval is needed, because each batch is flushed explicitly.
             flush_interval: None,
-            // A quarter each: one filled, one or two written, and slack before writes have to wait. A tablet on a local disk gives SlateDB the rows
-            // to flush in one batch.
+            // A quarter for each file: one is being filled, one or two are being written, and the rest is slack before writes have to wait.
+            // A tablet on a local disk gives SlateDB the rows to flush in one batch.
             l0_sst_size_bytes: (memtable_bytes / 4).clamp(1 << 20, 64 << 20) as usize,
             max_unflushed_bytes: memtable_bytes.max(2 << 20) as usize,
             l0_max_ssts: LEVEL0_MAX,
@@ -79,7 +79,7 @@ impl Databases {
             l0_flush_parallelism: 1,
             min_filter_keys: compaction::MIN_FILTER_KEYS,
             compression_codec: Some(CompressionCodec::Lz4),
-            // It runs beside the database.
+            // The compactor runs beside the database.
             compactor_options: None,
             garbage_collector_options: Some(GarbageCollectorOptions {
                 manifest_options: Some(DOCUMENTS),
@@ -89,7 +89,7 @@ impl Databases {
                 compacted_options: None,
                 compactions_options: Some(DOCUMENTS),
                 detach_options: None,
-                // A local file system cannot overwrite on condition; the folder's lock takes its place.
+                // A local file system has no conditional overwrite. The lock of the folder replaces it.
                 boundary_files_enabled: false,
                 ..GarbageCollectorOptions::default()
             }),
@@ -97,7 +97,7 @@ impl Databases {
         }
     }
 
-    /// The compactor of a database, which runs beside it.
+    /// Returns a compactor of a database, which runs beside it.
     pub fn compactor(&self, database: &Database, opened: &Opened) -> CompactorBuilder<Path> {
         let path = tablet_path(database.id);
         let policy = filters::policy(self.model.clone());
@@ -132,7 +132,7 @@ impl Databases {
         }))
     }
 
-    /// How a database is opened; lacks only its compactor, and the log that is not its own.
+    /// Returns a builder of a database. Its compactor and an external log are set elsewhere.
     pub fn builder(&self, database: &Database, settings: Settings) -> DbBuilder<Path> {
         let mut builder = Db::builder(
             tablet_path(database.id),
@@ -151,7 +151,7 @@ impl Databases {
     }
 }
 
-/// The same store, to which SSTables are written no faster than that.
+/// Returns a view of the store that throttles the writing of SSTables.
 pub(crate) fn throttled(store: &Arc<dyn ObjectStore>, throttle: &Arc<Throttle>) -> Arc<dyn ObjectStore> {
     Arc::new(ThrottledObjectStore::new(store.clone(), throttle.clone()))
 }

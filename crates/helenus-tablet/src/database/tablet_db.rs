@@ -1,4 +1,4 @@
-//! The database of a tablet, as this process has it: open for writing, or followed.
+//! The database of a tablet as seen by this process: open for writing, followed, or pinned.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::error::StoreError;
 
 /// A tablet's database.
 pub(crate) enum TabletDb {
-    /// Open in this process, the only one that writes to it.
+    /// The database is open in this process, which is the only writer.
     Owned(Db),
-    /// Open elsewhere, or nowhere. Only its files are read here.
+    /// The database is open in another process, or in none. Only its files are read here.
     Followed(Arc<FollowedManifest>),
-    /// As it was at one time. Only its files are read.
+    /// The database as of a consistent cut. Only its files are read.
     Pinned(Arc<VersionedManifest>),
 }
 
 impl TabletDb {
-    /// The newest manifest that is known; `None` of a followed tablet that has no database yet.
+    /// Returns the newest known manifest. `None` if a followed tablet has no database yet.
     pub fn manifest(&self) -> Option<Arc<VersionedManifest>> {
         match self {
             TabletDb::Owned(db) => Some(Arc::new(db.manifest())),
@@ -28,7 +28,7 @@ impl TabletDb {
         }
     }
 
-    /// The database, to write to it.
+    /// Returns the database for writing.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`] if only its files are read.
@@ -39,7 +39,7 @@ impl TabletDb {
         }
     }
 
-    /// The manifest of a database that another process may change.
+    /// Returns the manifest of a database that another process may change. `None` if the database is owned or pinned.
     pub fn followed(&self) -> Option<&Arc<FollowedManifest>> {
         match self {
             TabletDb::Owned(_) | TabletDb::Pinned(_) => None,

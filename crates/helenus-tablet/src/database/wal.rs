@@ -22,7 +22,7 @@ struct WalState {
     listeners: Vec<WalStatusListener>,
 }
 
-/// How far a tablet has come in the log.
+/// A tablet's position in the log.
 #[derive(Clone)]
 pub(crate) struct TabletWal(Arc<Mutex<WalState>>);
 
@@ -40,7 +40,7 @@ impl TabletWal {
         })))
     }
 
-    /// The highest record number that this tablet has seen, or reserved in its manifest.
+    /// Returns the highest record number that this tablet has applied, or reserved in its manifest.
     pub fn last_lsn(&self) -> u64 {
         self.0.lock().status.last_flushed_wal_id
     }
@@ -153,7 +153,7 @@ pub(crate) struct TabletWalInit {
 
 #[async_trait]
 impl WriterInit for TabletWalInit {
-    /// The lock on the folder keeps other writers out, so there is no one to fence.
+    /// Opens the log without fencing. The lock on the folder keeps other writers out, so no fence is needed.
     async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
         let after = manifest.replay_after_wal_id();
         let versioned = manifest.manifest();

@@ -1,33 +1,33 @@
-//! JSON documents whose last field is a checksum of the others.
+//! JSON documents whose last field is a checksum of the other fields.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::checksum::crc32c;
 
-/// A document with a field for the CRC-32C of what is encoded without it, as eight hexadecimal digits.
+/// A document with a checksum field: the CRC-32C of the document without that field, as eight hexadecimal digits.
 pub(crate) trait ChecksummedDocument: Serialize + DeserializeOwned {
     fn checksum(&mut self) -> &mut Option<String>;
 }
 
-/// The document's bytes, with its checksum.
+/// Encodes a document with its checksum.
 pub(crate) fn encode<T: ChecksummedDocument>(mut document: T) -> Vec<u8> {
     let sum = sum(&mut document);
     *document.checksum() = Some(sum);
     plain(&document)
 }
 
-/// The document's bytes as it is.
+/// Encodes a document without adding a checksum.
 pub(crate) fn plain<T: Serialize>(document: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(document).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// Reads a document. Its checksum may be missing only where it is not `required`; one that is there has to be right.
+/// Decodes a document. A missing checksum is accepted unless it is `required`. A wrong one is never accepted.
 ///
 /// # Errors
-/// In words.
+/// A description of the problem.
 pub(crate) fn decode<T: ChecksummedDocument>(bytes: &[u8], required: bool) -> Result<T, String> {
     let mut document: T = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match document.checksum().take() {

@@ -1,5 +1,5 @@
-//! Checksums of SlateDB's small documents (manifests and lists of compactions), which have none of their own: with a flipped bit such a
-//! document may still be readable.
+//! Checksums of SlateDB's small documents (manifests and lists of compactions). SlateDB stores them without a checksum, and a document with
+//! a flipped bit may still be readable.
 //!
 //! An object ends with a seal: the CRC-32C of the content, and a magic. The seal is added when the object is written, and checked and
 //! removed when it is read.
@@ -19,28 +19,29 @@ use crate::error::StoreError;
 
 const MAGIC: [u8; 8] = *b"HLNSSUM1";
 const SEAL_LEN: usize = 12;
-/// Endings of the names of what is sealed.
+/// Name endings of the objects that are sealed.
 const ENDINGS: [&str; 2] = [".manifest", ".compactions"];
 
-/// How the documents of a store are read.
+/// Seals and verifies the documents of a store.
 #[derive(Debug, Default)]
 pub(crate) struct ManifestChecksums {
-    /// Whether one without a seal is damaged. In a store of an older format it is one that was written before there were seals.
+    /// True if a document without a seal counts as damaged. In a store of an older format, unsealed documents are accepted, because they
+    /// are older than seals.
     required: AtomicBool,
 }
 
 impl ManifestChecksums {
-    /// From now on a document without a seal is damaged.
+    /// Treats documents without a seal as damaged from now on.
     pub fn require(&self) {
         self.required.store(true, Ordering::Release);
     }
 
-    /// Whether that is a request for all of a document.
+    /// Returns true if the request reads a whole sealed document.
     pub fn applies_to(location: &Path, options: &GetOptions) -> bool {
         is_sealed(location.as_ref()) && !options.head && options.range.is_none()
     }
 
-    /// What is to be written where `payload` is.
+    /// Returns the bytes to write for `payload`, with a seal if the object is sealed.
     pub fn seal(location: &Path, payload: PutPayload) -> PutPayload {
         match is_sealed(location.as_ref()) {
             true => PutPayload::from(sealed(&Bytes::from(payload))),
@@ -48,7 +49,7 @@ impl ManifestChecksums {
         }
     }
 
-    /// Takes the seal off what was read.
+    /// Verifies and removes the seal of a document that was read.
     pub async fn verify(&self, result: GetResult) -> Result<GetResult> {
         let mut meta = result.meta.clone();
         let attributes = result.attributes.clone();
@@ -75,7 +76,7 @@ impl ManifestChecksums {
     }
 }
 
-/// Seals the documents in the folder of a store that nobody has open.
+/// Seals the documents in the folder of a store that no process has open.
 pub(crate) fn seal_all(root: &FilePath, fsync: bool) -> std::result::Result<(), StoreError> {
     let failed = |error| StoreError::io("cannot read", root, &error);
     for tablet in std::fs::read_dir(root.join("tablets")).into_iter().flatten() {
@@ -84,7 +85,7 @@ pub(crate) fn seal_all(root: &FilePath, fsync: bool) -> std::result::Result<(), 
             for document in std::fs::read_dir(tablet.join(kind)).into_iter().flatten() {
                 let path = document.map_err(failed)?.path();
                 if path.extension().is_some_and(|ending| ending == "tmp") {
-                    // Left behind when this was interrupted.
+                    // An interrupted earlier run left this temporary file.
                     std::fs::remove_file(&path).map_err(failed)?;
                 }
                 if !is_sealed(&path.to_string_lossy()) {

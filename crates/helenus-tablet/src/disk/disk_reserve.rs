@@ -1,4 +1,5 @@
-//! A reserved file that is freed when the disk is full: opening a store writes a little, even if the full disk then allows reads only.
+//! A reserved file that is deleted when the disk is full. Opening a store writes a little, so its space lets a store on a full disk be
+//! opened for reads.
 
 use std::fs::{File, remove_file};
 use std::path::{Path, PathBuf};
@@ -6,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::disk::durable_file::allocate;
 
-/// Bytes of the reserve: several times the bytes that opening a store writes.
+/// Bytes of the reserve: several times the bytes that are written when a store is opened.
 const BYTES: u64 = 4 << 20;
-/// The disk must have this many times as many free bytes for the reserve to be created.
+/// Free bytes that the disk must have for the reserve to be created, as a multiple of its size.
 const FREE_FACTOR: u64 = 4;
 
-/// A file of the log's folder that is there for its size only.
+/// A file in the log's folder that exists only to reserve space.
 #[derive(Debug)]
 pub(crate) struct DiskReserve {
     path: PathBuf,
@@ -27,7 +28,7 @@ impl DiskReserve {
         }
     }
 
-    /// Bytes that are still to be reserved on a disk of that size: never more than a twentieth of it.
+    /// Returns the bytes that are still to be reserved on a disk of that size, at most a twentieth of it. 0 if the reserve exists.
     pub fn owed(&self, disk_bytes: u64) -> u64 {
         match self.exists.load(Ordering::Acquire) {
             true => 0,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::StoreError;
 
-/// Replaces a file by rename, with the bytes and the name on disk before it returns.
+/// Replaces a file by rename. With `fsync`, its content and its name are durable on return.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8], fsync: bool) -> Result<(), StoreError> {
     let temporary = path.with_extension("tmp");
     let result = (|| {
@@ -32,7 +32,7 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Reserves the file's blocks, so that a full disk shows here and not in the middle of a group commit.
+/// Allocates the blocks of a file, so that a full disk is noticed here and not in the middle of a group commit.
 pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
     match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
         Ok(()) => Ok(()),
@@ -41,7 +41,7 @@ pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
     }
 }
 
-/// The error of a file that must be there.
+/// Returns the error of a required file that is missing.
 pub(crate) fn missing(file: &str) -> StoreError {
     StoreError::Corrupt {
         file: file.into(),

@@ -1,7 +1,7 @@
 //! Deletes large files in steps.
 //!
-//! Where the file system reports freed blocks to the disk at once (the mount option `discard`), a disk may take 5 ms to discard 32 MB,
-//! while a sync of the log waits. So the name of a file is deleted at once, and its blocks in steps.
+//! On a file system mounted with `discard`, freed blocks are reported to the disk immediately. A disk may take 5 ms to discard 32 MB, while
+//! a sync of the log waits. So the name of a file is deleted immediately, and its blocks are freed in steps.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,26 +12,28 @@ use std::time::{Duration, Instant};
 
 use crate::priority::set_background;
 
-/// How much is freed at once, in bytes. A file that is no larger is deleted as any other.
+/// Bytes that are freed in one step. Smaller files are deleted at once.
 const STEP: u64 = 1 << 20;
-/// `fcntl.h` has it, the crate `libc` only for some systems.
+/// Value from `fcntl.h`. The crate `libc` defines the constant only for some systems.
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
-/// Files that wait for their turn at most; what comes then is deleted at once.
+/// Maximum number of files in the queue. If the queue is full, a file is deleted at once.
 const WAITING_MAX: usize = 128;
-/// How long a file's last readers are waited for, and how often they are looked for.
+/// Maximum time to wait for a file's last readers, and the interval of the checks.
 const READERS_TIMEOUT: Duration = Duration::from_secs(2);
 const READERS_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The thread that deletes; it ends when the last of these is gone and all is deleted.
+/// Handle of the deleting thread. The thread ends when the last handle is dropped and the queue is empty.
 #[derive(Debug, Clone)]
 pub(crate) struct FileDeleter {
     queue: SyncSender<File>,
 }
 
 impl FileDeleter {
+    /// Starts the deleting thread.
+    ///
     /// # Errors
-    /// If no thread can be had.
+    /// The thread can't be created.
     pub fn start() -> io::Result<FileDeleter> {
         let (queue, files) = sync_channel(WAITING_MAX);
         std::thread::Builder::new()
@@ -40,16 +42,16 @@ impl FileDeleter {
         Ok(FileDeleter { queue })
     }
 
-    /// Deletes the name of a file, and its blocks in steps once no reader has it open. Blocks briefly.
+    /// Deletes the name of a file, and frees its blocks in steps once no reader has it open. Blocks briefly.
     ///
     /// # Errors
-    /// If there is no such file, or it may not be deleted.
+    /// The file does not exist, or may not be deleted.
     pub fn delete(&self, path: &Path) -> io::Result<()> {
-        // Who may not write to a file may delete it nevertheless.
+        // A failure is ignored, because a process may be allowed to delete a file that it may not write to.
         let file = OpenOptions::new().write(true).open(path).ok();
         std::fs::remove_file(path)?;
         if let Some(file) = file.filter(is_to_erase) {
-            // Closing it, if it is one too many, deletes all of it.
+            // If the queue is full, closing the file here frees all of its blocks at once.
             let _ = self.queue.try_send(file);
         }
         Ok(())
@@ -60,13 +62,13 @@ fn run(files: &Receiver<File>) {
     set_background();
     for file in files {
         if wait_for_readers(&file) {
-            // What can't be cut off is deleted when the file is closed.
+            // Blocks that can't be freed in steps are freed when the file is closed.
             let _ = erase(&file);
         }
     }
 }
 
-/// Cuts off the end until there is nothing left; at most half of the disk's time.
+/// Truncates a file step by step until it is empty. The pauses leave at least half of the disk's time to other work.
 fn erase(file: &File) -> io::Result<()> {
     let mut left = len(file);
     while left > 0 {
@@ -78,7 +80,7 @@ fn erase(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file whose name is gone is large, and has no other name: a backup may be made of links.
+/// Returns true if a file is large and has no name left. A file with another name, such as a hard link in a backup, must stay intact.
 fn is_to_erase(file: &File) -> bool {
     file.metadata()
         .is_ok_and(|data| data.nlink() == 0 && data.len() > STEP)
@@ -88,7 +90,7 @@ fn len(file: &File) -> u64 {
     file.metadata().map_or(0, |data| data.len())
 }
 
-/// Waits until nobody else has the file open; false if somebody still has it after a while.
+/// Waits until no reader has the file open. Returns false after [`READERS_TIMEOUT`].
 fn wait_for_readers(file: &File) -> bool {
     let began = Instant::now();
     while !is_alone(file) {
@@ -100,8 +102,8 @@ fn wait_for_readers(file: &File) -> bool {
     true
 }
 
-/// Whether no other process or descriptor has the file open: only then the kernel grants a write lease. An open at the same moment raises a
-/// signal, which would end the process unless it is one that is ignored by default.
+/// Returns true if no other process or descriptor has the file open, because only then the kernel grants a write lease. A simultaneous open
+/// raises a signal. SIGURG is set for it, because its default action does not end the process.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn is_alone(file: &File) -> bool {

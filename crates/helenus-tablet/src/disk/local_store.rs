@@ -1,4 +1,4 @@
-//! The object store of local tablets: detects a full disk, and marks errors that no retry can heal.
+//! The object store of local tablets. The store detects a full disk, and marks errors for which a retry is useless.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -29,38 +29,38 @@ use crate::disk::sst_writer;
 use crate::disk::sst_writer::TempFileUpload;
 use crate::error::{StoreError, has_no_space};
 
-/// Files that are deleted at the same time.
+/// Files that are deleted concurrently.
 const DELETED_AT_ONCE: usize = 4;
-/// How often the free space is asked for, at most.
+/// Minimum interval between two measurements of the free space.
 const PROBE_INTERVAL_MS: u128 = 100;
-/// Time from one line about a full disk to the next. Small files may still find room, so that the disk seems to be full again and again.
+/// Interval between two log messages about a full disk. Small files may still fit, so the disk can appear full many times.
 const FULL_LOGGED_EACH: Duration = Duration::from_secs(600);
 
-/// Whether there is room for writes on the disk.
+/// Free space for writes on the disk.
 #[derive(Debug)]
 pub(crate) struct DiskSpace {
     folder: PathBuf,
     reserve: u64,
     total: u64,
-    /// What it holds is free for opening the store once more. While it is given back, that much more must be free for writes: segments of
-    /// the log that go at the start would else let a few in.
+    /// The reserved file that lets the store be opened on a full disk. While this file is deleted, writes must leave its size free in
+    /// addition. Otherwise the space of log segments that are deleted at the start would admit a few writes.
     room: Arc<DiskReserve>,
-    /// An upload failed for want of room, and none has succeeded since. SlateDB tries it again each second at most.
+    /// True if an upload failed because the disk was full, and none has succeeded since. SlateDB retries at least once a second.
     upload_failed: AtomicBool,
-    /// Number of uploads that failed for want of room.
+    /// Number of uploads that failed because the disk was full.
     failures: watch::Sender<u64>,
-    /// When the log last said that the disk is full.
+    /// Time of the last log message about a full disk. `None` if there was none.
     logged: Mutex<Option<Instant>>,
-    /// As of the last probe.
+    /// Results of the last measurement.
     below_reserve: AtomicBool,
     free_bytes: AtomicU64,
     probed: Mutex<Option<Instant>>,
-    /// Set by tests to make the disk look full.
+    /// Free bytes that a test simulates. Negative to measure the real disk.
     simulated_free: AtomicI64,
 }
 
 impl DiskSpace {
-    /// Watches the disk of `folder`. The reserve is never more than a twentieth of the disk, so that small disks are usable.
+    /// Watches the disk of `folder`. The reserve is at most a twentieth of the disk, so that small disks stay usable.
     pub fn new(folder: &FilePath, reserve: u64, room: Arc<DiskReserve>) -> Self {
         let total =
             rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
@@ -93,7 +93,7 @@ impl DiskSpace {
         self.below_reserve.store(free < self.kept(), Ordering::Release);
     }
 
-    /// Bytes that writes leave alone; none if no reserve is wanted.
+    /// Returns the bytes that writes must leave free. 0 if no reserve is configured.
     fn kept(&self) -> u64 {
         match self.reserve {
             0 => 0,
@@ -101,7 +101,7 @@ impl DiskSpace {
         }
     }
 
-    /// Refuses when there is no room for more writes.
+    /// Checks that there is space for more writes.
     pub fn check(&self) -> std::result::Result<(), StoreError> {
         self.probe();
         if self.below_reserve.load(Ordering::Acquire) {
@@ -121,32 +121,32 @@ impl DiskSpace {
         Ok(())
     }
 
-    /// Makes the disk look as if so many bytes were free, from the next look on; `None` ends it. For tests.
+    /// Simulates a disk with so many free bytes, for tests. `None` ends the simulation.
     pub fn simulate_free(&self, free: Option<u64>) {
         let free = free.and_then(|free| i64::try_from(free).ok()).unwrap_or(-1);
         self.simulated_free.store(free, Ordering::Relaxed);
         *self.probed.lock() = None;
     }
 
-    /// Bytes free as of the last look.
+    /// Returns the free bytes as of the last measurement.
     pub fn free_bytes(&self) -> u64 {
         self.probe();
         self.free_bytes.load(Ordering::Relaxed)
     }
 
-    /// The used part of the disk as of the last look, rounded up.
+    /// Returns the used percentage of the disk as of the last measurement, rounded up.
     pub fn usage_percentage(&self) -> u8 {
         usage_percentage(self.total, self.free_bytes())
     }
 
-    /// Waits until the next upload fails for want of room.
+    /// Waits until the next upload fails because the disk is full.
     pub async fn next_failure(&self) {
         let mut failures = self.failures.subscribe();
-        // The sender lives as long as `self`.
+        // The wait cannot fail, because `self` owns the sender.
         let _ = failures.changed().await;
     }
 
-    /// True for the first failure, and then once in ten minutes.
+    /// Returns true for the first failure, and then at most once in [`FULL_LOGGED_EACH`].
     fn is_to_be_logged(&self) -> bool {
         let mut logged = self.logged.lock();
         let is_due = logged.is_none_or(|logged| logged.elapsed() >= FULL_LOGGED_EACH);
@@ -171,19 +171,19 @@ impl DiskSpace {
     }
 }
 
-/// The part of a disk of `total` bytes that is used while `free` are free, rounded up.
+/// Returns the used percentage of a disk with `total` bytes of which `free` are free, rounded up.
 fn usage_percentage(total: u64, free: u64) -> u8 {
     let used = u128::from(total.saturating_sub(free));
     let percentage = (used * 100).div_ceil(u128::from(total.max(1)));
     u8::try_from(percentage).unwrap_or(100)
 }
 
-/// Bytes free on the disk of a folder.
+/// Returns the free bytes of the disk of a folder.
 pub(crate) fn free_bytes(folder: &FilePath) -> u64 {
     rustix::fs::statvfs(folder).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// An object store on a local disk. A failed read is not tried for ever: it fails the read that needs it.
+/// An object store on a local disk. A failed read is not retried without end; it fails the request that needs it.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalStore {
     inner: object_store::local::LocalFileSystem,
@@ -215,7 +215,7 @@ impl LocalStore {
         })
     }
 
-    /// Deletes an object; it is no error if there is none, as with S3.
+    /// Deletes an object. A missing object is no error, as with S3.
     async fn delete_one(&self, location: Path) -> Result<Path> {
         match self.table_path(&location) {
             Some(path) => {
@@ -235,7 +235,7 @@ impl LocalStore {
         Ok(location)
     }
 
-    /// The path of an SSTable: no two are ever written under one name.
+    /// Returns the path of an SSTable in the file system. `None` if the object is no SSTable. Names of SSTables are never reused.
     fn table_path(&self, location: &Path) -> Option<PathBuf> {
         let is_table = location.as_ref().ends_with(".sst");
         is_table.then(|| self.inner.path_to_filesystem(location).ok())?
@@ -248,7 +248,7 @@ impl fmt::Display for LocalStore {
     }
 }
 
-/// Marks an error of a read so that SlateDB hands it on.
+/// Marks an error of a read as permanent, so that SlateDB returns it instead of retrying.
 fn final_on_read<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| match error {
         object_store::Error::Generic { store, source } => object_store::Error::Generic {
@@ -283,7 +283,7 @@ impl ObjectStore for LocalStore {
                 .map(|upload| Box::new(upload) as _),
             None => self.inner.put_multipart_opts(location, opts).await,
         };
-        // Creating the file is not yet a success: room shows when it is filled.
+        // Creating the file does not count as a success, because a full disk is noticed only when the file is filled.
         let inner = match result {
             Ok(inner) => inner,
             Err(error) => return self.space.uploaded(Err(error)),

@@ -1,6 +1,7 @@
-//! Reads SSTables through files that stay open. A small read that the page cache holds is served on the calling thread. Large reads are those
-//! of compactions, which read ahead by themselves: for these the kernel's read-ahead is switched off, since it would request megabytes at
-//! once, behind which a sync of the log waits for milliseconds.
+//! Reads SSTables through files that stay open. A small read that the page cache can serve runs on the calling thread.
+//!
+//! Large reads are those of compactions, which read ahead by themselves. The kernel's read-ahead is switched off for them: it would request
+//! megabytes at once, and a sync of the log would wait behind these for milliseconds.
 
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -15,20 +16,20 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta};
 use parking_lot::RwLock;
 
-/// Open files at most, as far as the process may have so many more; beyond that all are closed and those in use opened again.
+/// Maximum number of open files. Beyond it, all are closed, and those in use are opened again.
 const OPEN_MAX: usize = 512;
-/// And at most one in so many of those that the process may open.
+/// Divisor of the process's limit of open files. The quotient is another maximum.
 const OPEN_SHARE: u64 = 8;
-/// Larger reads are left to the object store.
+/// Maximum bytes of a read. Larger ones are left to the object store.
 const READ_MAX: u64 = 1 << 20;
-/// Larger reads are those of compactions.
+/// Maximum bytes of a read that is tried on the calling thread. Larger ones are those of compactions.
 const IN_PLACE_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
     file: File,
-    /// The same file for large reads.
+    /// Second descriptor of the file, for large reads without read-ahead.
     large: OnceLock<File>,
     meta: ObjectMeta,
 }
@@ -55,7 +56,7 @@ impl OpenFile {
         })
     }
 
-    /// Reads so much, waiting for the disk if need be.
+    /// Reads `len` bytes, and blocks if they are not in the page cache.
     fn read(&self, len: usize, offset: u64) -> std::io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         let file = match len > IN_PLACE_MAX {
@@ -76,7 +77,8 @@ impl OpenFile {
     }
 }
 
-/// The range of an SSTable that a request asks for, if it asks for one and sets no conditions.
+/// Returns the range of an SSTable that a request reads. `None` if the request is for another object, sets conditions, or has no bounded
+/// range.
 pub(crate) fn sstable_range(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
     let is_plain = options.if_match.is_none()
         && options.if_none_match.is_none()
@@ -94,19 +96,19 @@ pub(crate) fn sstable_range(location: &Path, options: &GetOptions) -> Option<Ran
     }
 }
 
-/// The SSTables that were read from. They never change under their name.
+/// SSTables that were read and are still open. The content of an SSTable never changes.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles {
     open: RwLock<HashMap<Path, Arc<OpenFile>>>,
 }
 
 impl OpenFiles {
-    /// The range that a request asks for, if it is one that is served here.
+    /// Returns the range that a request reads. `None` if such a request is not served here.
     pub fn wanted(location: &Path, options: &GetOptions) -> Option<Range<u64>> {
         sstable_range(location, options).filter(|range| range.end - range.start <= READ_MAX)
     }
 
-    /// Reads a range; `None` if it cannot be served here, for whatever reason.
+    /// Reads a range. `None` if it cannot be served here, for any reason.
     pub async fn read(&self, location: &Path, path: PathBuf, range: Range<u64>) -> Option<GetResult> {
         let open = self.open.read().get(location).cloned();
         let open = match open {
@@ -146,7 +148,7 @@ impl OpenFiles {
             .await
             .ok()?;
         if opened.as_ref().is_err_and(is_out_of_descriptors) {
-            // The other files stay open for speed alone: whatever else needs a descriptor shall find one.
+            // The other files only stay open for speed, so they are closed to free descriptors.
             self.open.write().clear();
         }
         let open = Arc::new(opened.ok()?);
@@ -158,7 +160,7 @@ impl OpenFiles {
         Some(open)
     }
 
-    /// The file is deleted or replaced.
+    /// Closes a file that was deleted or replaced.
     pub fn forget(&self, location: &Path) {
         self.open.write().remove(location);
     }
@@ -170,14 +172,14 @@ fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
 
-/// How many files may stay open.
+/// Returns the number of files that may stay open.
 fn open_max() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let share = limit.map_or(OPEN_MAX as u64, |limit| limit / OPEN_SHARE);
     OPEN_MAX.min(usize::try_from(share).unwrap_or(OPEN_MAX))
 }
 
-/// Reads from the page cache; `None` if the read would wait for the disk.
+/// Reads from the page cache. `None` if the read would wait for the disk.
 fn read_now(file: &File, len: usize, offset: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     let mut slices = [IoSliceMut::new(&mut bytes)];

@@ -1,4 +1,4 @@
-//! Restricts the files and folders of a store to their owner. New ones get their permissions from the process's umask; those of older
+//! Restricts the files and folders of a store to their owner. New files get their permissions from the process's umask. Files of older
 //! versions are changed when the store is opened.
 
 use std::fs::{self, Permissions};
@@ -6,9 +6,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What others than the owner may do.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
-/// What a store's folder has in it.
+/// Names of the files and folders in a store's folder.
 const OWN: [&str; 8] = [
     "FORMAT",
     "INVENTORY",
@@ -20,7 +20,7 @@ const OWN: [&str; 8] = [
     "tablets",
 ];
 
-/// Removes the permissions of all but the owner from a store's files. The folder itself stays as it is if it holds other files too. Failures
+/// Removes the permissions of group and others from a store's files. The folder itself is changed only if it holds no other files. Failures
 /// are logged.
 pub(crate) fn restrict_to_owner(root: &Path) {
     let mut walk = PermissionWalk::default();
@@ -58,7 +58,7 @@ impl PermissionWalk {
         }
     }
 
-    /// Tightens one file or folder; true of a folder.
+    /// Restricts one file or folder. Returns true if it is a folder.
     fn restrict_to_owner(&mut self, path: &Path) -> bool {
         let found = match fs::symlink_metadata(path) {
             Ok(found) if !found.is_symlink() => found,

@@ -1,7 +1,7 @@
 //! Writes SSTables to a local disk in steps, each of which is synced.
 //!
-//! A disk handles one sync after the other. A file of tens of megabytes that is synced when it is complete delays the log's syncs, and with
-//! them every writer, until all of it is written; one that is synced as it grows delays each of them only briefly.
+//! A disk handles one sync after the other. If a file of tens of megabytes is synced only at its end, the log's syncs and all writers wait
+//! until it is written. If the file is synced as it grows, each step delays them only briefly.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,10 +15,10 @@ use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 
 use crate::disk::durable_file::sync_folder;
 
-/// How much is written between two syncs, in bytes.
+/// Bytes that are written between two syncs.
 const STRIDE: usize = 512 << 10;
 
-/// A file under a name of its own until it is complete.
+/// A file that has a temporary name until it is complete.
 pub(crate) struct TempFile {
     file: File,
     temporary: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct TempFile {
 }
 
 impl TempFile {
-    /// Begins the file that is to be at `path`.
+    /// Creates the temporary file of a file that will be at `path`.
     pub fn begin(path: PathBuf, fsync: bool) -> io::Result<TempFile> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -69,11 +69,11 @@ impl TempFile {
                 }
             }
         }
-        // Less than a stride: the next sync covers it.
+        // The rest is shorter than a stride, and the next sync covers it.
         self.file.write_all_at(&stride, offset)
     }
 
-    /// Gives the file its name, with all of it on disk.
+    /// Syncs the file and renames it to its final name.
     fn finish(&self) -> io::Result<()> {
         if self.fsync {
             self.file.sync_all()?;
@@ -88,12 +88,12 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // Gone already if the file got its name.
+        // An error is ignored: after a successful rename, the temporary name does not exist.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
-/// Writes the whole file at `path`.
+/// Writes a complete file at `path`.
 pub(crate) async fn put(path: PathBuf, payload: PutPayload, fsync: bool) -> Result<PutResult> {
     blocking(path.clone(), move || {
         let temporary = TempFile::begin(path, fsync)?;
@@ -172,7 +172,7 @@ fn done() -> PutResult {
     }
 }
 
-/// Runs blocking disk work on a blocking thread.
+/// Runs disk work on a thread for blocking work.
 pub(crate) async fn blocking<T: Send + 'static>(
     path: PathBuf,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -184,7 +184,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// An error of the disk, with the file.
+/// An I/O error, with the path of its file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 struct FileError {

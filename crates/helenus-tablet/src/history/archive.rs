@@ -1,4 +1,5 @@
-//! Chunks of history in the object store: written before a part of a log is deleted, read, and deleted when they are too old.
+//! Writes, reads and deletes chunks of history in the object store. A chunk is written before its part of the log is deleted, and is
+//! deleted when it is too old.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use super::{Segments, log_folder};
 use crate::bucket::subfolders::subfolders;
 use crate::error::{StoreError, chain};
 
-/// What the deletion of old chunks came to.
+/// Result of the deletion of old chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrimmedHistory {
-    /// Chunks that were deleted.
+    /// Number of deleted chunks.
     pub deleted: usize,
-    /// The bytes of the chunks that remain.
+    /// Bytes of the chunks that remain.
     pub kept_bytes: u64,
 }
 
@@ -25,10 +26,10 @@ fn unavailable(error: &Error) -> StoreError {
     StoreError::Unavailable(chain(error))
 }
 
-/// Writes segments of a log.
+/// Writes segments of a log as a chunk.
 ///
 /// # Errors
-/// They can't be written, and must stay in the log.
+/// The chunk can't be written. The segments must stay in the log.
 pub(crate) async fn write(
     objects: &Arc<dyn ObjectStore>,
     log: Uuid,
@@ -45,7 +46,7 @@ pub(crate) async fn write(
     put.map(|_| ()).map_err(|error| unavailable(&error))
 }
 
-/// The logs of which there are chunks.
+/// Returns the logs that have chunks.
 pub(crate) async fn logs(objects: &dyn ObjectStore) -> Result<Vec<Uuid>, StoreError> {
     subfolders(objects, &log_folder(None)).await
 }
@@ -85,8 +86,10 @@ pub(crate) async fn chunks(
     Ok(chunks)
 }
 
+/// Reads a chunk.
+///
 /// # Errors
-/// The chunk is gone or damaged.
+/// The chunk is missing, damaged or can't be read.
 pub(crate) async fn read(objects: &dyn ObjectStore, path: &Path) -> Result<Segments, StoreError> {
     let found = match objects.get(path).await {
         Err(Error::NotFound { .. }) => return Err(StoreError::FileGone(path.to_string())),
@@ -103,7 +106,7 @@ pub(crate) async fn read(objects: &dyn ObjectStore, path: &Path) -> Result<Segme
     })
 }
 
-/// Deletes the chunks that `is_old` says, by their log and their last segment.
+/// Deletes the chunks for which `is_old` returns true, given their log and their last segment.
 pub(crate) async fn delete(
     objects: &Arc<dyn ObjectStore>,
     is_old: impl Fn(Uuid, u64) -> bool,
@@ -135,7 +138,7 @@ fn total_bytes(chunks: &[(ChunkName, ObjectMeta)]) -> u64 {
     chunks.iter().map(|(_, object)| object.size).sum()
 }
 
-/// The bytes of all chunks.
+/// Returns the total bytes of all chunks.
 pub(crate) async fn bytes(objects: &dyn ObjectStore) -> Result<u64, StoreError> {
     Ok(total_bytes(&list(objects, None).await?))
 }

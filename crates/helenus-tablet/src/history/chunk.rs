@@ -1,8 +1,8 @@
-//! The bytes of a chunk of history, and its name. `docs/data-layout.md` describes them.
+//! The encoding of a chunk of history, and its name. `docs/data-layout.md` describes them.
 //!
-//! A chunk is a magic number, the CRC-32C of what follows, and a Zstandard frame. In that are, as little-endian integers, the numbers of the segment
-//! before the first one, of the first and of the last one, and then each frame: its segment, its offset there, its time, the length of
-//! its records, and these as in the log ([`crate::log::frame`]).
+//! A chunk is a magic number, the CRC-32C of the rest, and a Zstandard frame. The content has little-endian integers: the numbers of the
+//! segment before the first one, of the first one and of the last one. Then follows each frame: its segment, its offset there, its time,
+//! the length of its records, and the records as in the log ([`crate::log::frame`]).
 
 use std::io::Read;
 
@@ -17,23 +17,23 @@ use crate::log::{FRAME_LEN_MAX, LogPosition, decode_records, encode_record};
 const MAGIC: [u8; 8] = *b"HLNSHIS1";
 const HEAD_LEN: usize = 12;
 const FRAME_HEAD_LEN: usize = 28;
-/// Fast rather than small: the log comes as fast as it is written.
+/// Compression level. Speed matters more than size, because chunks must be written as fast as the log.
 const LEVEL: i32 = 1;
-/// The largest content that is believed: some segments, each of which may have one large frame.
+/// Maximum bytes of the decompressed content: several segments, each of which may have one large frame.
 const CONTENT_LEN_MAX: u64 = 4 * FRAME_LEN_MAX as u64;
 
-/// What the name of a chunk says.
+/// Parsed name of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ChunkName {
     pub first: u64,
     pub last: u64,
-    /// The times of its first and last frame, in ms.
+    /// Earliest and latest time of the chunk's frames, in ms.
     pub earliest_ms: i64,
     pub latest_ms: i64,
 }
 
 impl ChunkName {
-    /// The name of the chunk of some segments; of such without a frame it has that time.
+    /// Returns the name of a chunk with these segments. Without a frame, the chunk gets the time `now_ms`.
     pub fn of(segments: &Segments, now_ms: i64) -> ChunkName {
         let times = || segments.frames.values().map(|frame| frame.time_ms);
         ChunkName {
@@ -51,7 +51,7 @@ impl ChunkName {
         ))
     }
 
-    /// The log of a chunk.
+    /// Returns the log that a chunk belongs to. `None` if the path is no chunk's.
     pub fn log(path: &Path) -> Option<Uuid> {
         path.parts().rev().nth(1)?.as_ref().parse().ok()
     }
@@ -69,7 +69,7 @@ impl ChunkName {
     }
 }
 
-/// A path between those of the chunks that begin before a segment, and those that begin with it or later.
+/// Returns a path that sorts after all chunks that begin before segment `first`, and before all others.
 pub(crate) fn path_before(folder: &Path, first: u64) -> Path {
     folder.clone().join(format!("{first:020}"))
 }
@@ -108,7 +108,7 @@ fn zstd_into(bytes: Vec<u8>, content: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Reads a chunk; `None` if it is damaged.
+/// Decodes a chunk. `None` if it is damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Segments> {
     let (head, compressed) = bytes.split_at_checked(HEAD_LEN)?;
     let mut sum = head.strip_prefix(&MAGIC)?;

@@ -6,7 +6,7 @@ use super::*;
 use crate::log::Record;
 use crate::operation::Op;
 
-/// A chunk that an earlier binary has written, in hexadecimal digits.
+/// A chunk written by an earlier binary, in hexadecimal digits.
 const GOLDEN: &str = "484c4e534849533194b4585b28b52ffd0048050300740306000700090007004000e8030083000000010001000000fbff03000000640000006b657978\
     07001000dc0500830000000200094000780312001f2401f1028c90311699640116d006101864188094002e600ab8030c0c0606038381078005";
 
@@ -79,7 +79,8 @@ fn the_name_of_a_chunk_says_what_is_in_it() {
     }
 }
 
-/// The checksum of a chunk hides its content from damage, so the content is damaged behind it.
+/// Shows that damaged content is refused or decoded, without a panic. The checksum of a chunk would detect the damage, so the content is
+/// decoded without it.
 #[test]
 fn damaged_content_is_refused_or_read_but_does_not_panic() {
     let seconds = std::env::var("HELENUS_FUZZ_SECONDS").ok();

@@ -1,8 +1,9 @@
-//! The history of a store: the log of former times, from which any second of a window can be read again.
+//! The history of a store: kept parts of its logs, from which the state as of any second of a window can be read.
 //!
-//! While [`crate::config::StoreConfig::keeps_history`] is set, a part of a log that no tablet needs any more is written to `history/log/` before it
-//! is deleted ([`archive`]), compressed, as a *chunk* ([`chunk`]). A state of the past is a moment of all tablets that was pinned
-//! before it ([`crate::store::moment`]), with what the logs of all nodes have from the positions of that moment on ([`HistoryPosition`]).
+//! While [`crate::config::StoreConfig::keeps_history`] is set, a part of a log that no tablet needs any more is not lost. It is compressed
+//! and written to `history/log/` as a *chunk* ([`chunk`]) before it is deleted ([`archive`]). To read the state as of an earlier time, all
+//! tablets are opened at a consistent cut that was pinned before it ([`crate::store::moment`]). Then the operations that the logs of all
+//! nodes have after the positions of that cut are added ([`HistoryPosition`]).
 //!
 //! ```text
 //! history/log/<log id>/<first>-<last>-<earliest ms>-<latest ms>   segments of a log, or objects of one, whole
@@ -21,18 +22,18 @@ use uuid::Uuid;
 
 use crate::log::{LogPosition, Record};
 
-/// The folder of everything that is kept of the past.
+/// The folder of all history.
 pub(crate) const FOLDER: &str = "history";
 const LOG_FOLDER: &str = "log";
 
-/// How far a log had come at a moment: the frames that begin before that place are in it.
+/// Position of a log at a consistent cut. The cut includes all frames that begin before this position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryPosition {
     /// The log of a folder, or of one process in a bucket.
     pub log: Uuid,
-    /// The number of the newest segment, or object.
+    /// The number of the newest segment or object.
     pub segment: u64,
-    /// Where its frames end.
+    /// End of the frames in that segment.
     pub offset: u64,
 }
 
@@ -45,7 +46,7 @@ impl HistoryPosition {
         }
     }
 
-    /// Behind all that a log can have.
+    /// Returns a position behind every frame of a log.
     pub(crate) fn end(log: Uuid) -> HistoryPosition {
         HistoryPosition {
             log,
@@ -70,17 +71,17 @@ pub(crate) struct Frame {
     pub records: Vec<Record>,
 }
 
-/// Some consecutive segments of a log, with the places of their frames.
+/// Consecutive segments of a log, and their frames by position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Segments {
-    /// The segment before the first one.
+    /// The number of the segment before the first one.
     pub previous: u64,
     pub first: u64,
     pub last: u64,
     pub frames: BTreeMap<LogPosition, Frame>,
 }
 
-/// The folder of the chunks of all logs, or of one.
+/// Returns the folder of the chunks of a log. `None` for the folder of the chunks of all logs.
 pub(crate) fn log_folder(log: Option<Uuid>) -> Path {
     let folder = Path::from(FOLDER).join(LOG_FOLDER);
     match log {

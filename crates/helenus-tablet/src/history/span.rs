@@ -1,7 +1,7 @@
-//! The operations that a log has in a span of time.
+//! The operations of a log in a span of time.
 //!
-//! The order of commits is that of their places in the log; their times only say where to cut. A clock that was set back makes times repeat, so
-//! the caller says on which side of the time that happened ([`SetBack`]).
+//! The order of commits is the order of their positions in the log. Their times only determine the end of the span. A clock that was set
+//! back makes times repeat, so the caller states on which side of the requested time that happened ([`SetBack`]).
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -11,30 +11,32 @@ use crate::error::StoreError;
 use crate::log::LogPosition;
 use crate::operation::Op;
 
-/// Where a clock was set back in a part of the logs, relative to a time that is read from it.
+/// Clock step in a part of the logs, relative to the requested time: the end of the span that is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SetBack {
-    /// Nowhere. A log with a commit that contradicts this is refused.
+    /// The clock was not set back. A log with a commit that contradicts this is refused.
     #[default]
     Nowhere,
-    /// Before the time: commits are later from the first one on that has a later time before `from_ms`. Times from there on are those of the clock before it
-    /// was set back.
+    /// The clock was set back before the requested time. The span ends at the first commit whose time is after the requested time and
+    /// before `from_ms`. Times from `from_ms` on were shown before the clock was set back.
     Before { from_ms: i64 },
-    /// After the time: commits are later from the first one on whose time is, or that follows a step back.
+    /// The clock was set back after the requested time. The span ends at the first commit with a later time, or at the first one after a
+    /// step back.
     After,
 }
 
-/// The end of what is read of logs.
+/// End of the span that is read from the logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistoryUntil {
     pub time_ms: i64,
     pub set_back: SetBack,
-    /// Places from which on nothing is that early. A log without a place has begun after them. `None` if nothing is known.
+    /// Positions from which on every commit is later than `time_ms`. A log without a position began after that time, so nothing of it is
+    /// read. `None` if no such positions are known.
     pub before: Option<Vec<HistoryPosition>>,
 }
 
 impl HistoryUntil {
-    /// All commits up to that time, by clocks that were not set back.
+    /// Returns the end of a span with all commits up to that time, by clocks that were not set back.
     pub fn time(time_ms: i64) -> HistoryUntil {
         HistoryUntil {
             time_ms,
@@ -43,19 +45,20 @@ impl HistoryUntil {
     }
 }
 
-/// What is read of a log.
+/// The part of a log that is read.
 pub(crate) struct Span {
     pub log: Uuid,
-    /// Frames that begin before are left out.
+    /// Start of the span. Frames that begin before this position are left out.
     pub from: LogPosition,
-    /// Frames that begin there or later are left out. `None` if there is no such place.
+    /// End of the span. Frames that begin at or behind this position are left out. `None` if no such position is known.
     to: Option<LogPosition>,
     pub until_ms: i64,
     set_back: SetBack,
 }
 
 impl Span {
-    /// What a log has from its place among positions on; all of one that has none, since it has begun after them.
+    /// Returns the span of a log that begins at its position in `positions`. A log without a position began later, and is read from its
+    /// beginning.
     pub fn new(log: Uuid, positions: &[HistoryPosition], until: &HistoryUntil) -> Span {
         let place = |positions: &[HistoryPosition]| {
             let found = positions.iter().find(|position| position.log == log);
@@ -70,7 +73,8 @@ impl Span {
         }
     }
 
-    /// True if no part of the log can be of the span that begins with that segment, and whose first commit has that time.
+    /// Returns true if a part of the log lies entirely behind the span. The part begins with segment `segment`, and its first commit has
+    /// the time `earliest_ms`.
     pub fn is_beyond(&self, segment: u64, earliest_ms: i64) -> bool {
         // Frames before `from` say nothing: the clock may have been set back since.
         let is_late =
@@ -78,7 +82,8 @@ impl Span {
         is_late || self.to.is_some_and(|to| segment > to.segment)
     }
 
-    /// Time after which no commit is of the span, in ms. `None` if a later commit may be, since the clock was set back.
+    /// Returns the time after which no commit belongs to the span, in ms. `None` if the clock was set back before the requested time, so
+    /// that a later time may belong to it.
     pub fn latest_ms(&self) -> Option<i64> {
         match self.set_back {
             SetBack::Before { .. } => None,
@@ -87,30 +92,30 @@ impl Span {
     }
 }
 
-/// Gathers the operations of a log.
+/// Collects the operations of a log's span.
 pub(crate) struct SpanOps<'s> {
     span: &'s Span,
-    /// All segments up to this one have been read.
+    /// Number of the last segment that was read.
     read: u64,
-    /// The last frame that was read.
+    /// Position of the last frame that was read.
     last: Option<LogPosition>,
-    /// Time of the latest frame so far, in ms.
+    /// Latest time of the frames read so far, in ms.
     latest_ms: i64,
-    /// Nothing that follows is of the span.
+    /// True if all following frames lie behind the span.
     is_past: bool,
-    /// The times that a clock has shown twice, as far as it was read: from and to, in ms.
+    /// Spans of time that the clock has shown twice in the part that was read: from and to, in ms.
     pub steps_back: Vec<(i64, i64)>,
     pub found: Vec<Op>,
 }
 
-/// A smaller step back of a clock is not noticed while it runs.
+/// Maximum step back of a clock that is ignored, because a running node does not notice it, in ms.
 const STEP_MAX_MS: i64 = 2_000;
 
 impl<'s> SpanOps<'s> {
     pub fn new(span: &'s Span) -> SpanOps<'s> {
         SpanOps {
             span,
-            // The first object of a log in a bucket has no records, and need not be there.
+            // The first object of a log in a bucket has no records, and may be missing.
             read: span.from.segment.max(1),
             last: None,
             latest_ms: i64::MIN,
@@ -120,7 +125,7 @@ impl<'s> SpanOps<'s> {
         }
     }
 
-    /// True if nothing that follows in the log is of the span.
+    /// Returns true if all following frames of the log lie behind the span.
     pub fn is_past(&self) -> bool {
         let is_late = self
             .span
@@ -129,10 +134,10 @@ impl<'s> SpanOps<'s> {
         self.is_past || is_late
     }
 
-    /// Adds segments, in the order of their numbers. Those that were added already are left out.
+    /// Adds segments, in the order of their numbers. Frames that were added already are skipped.
     ///
     /// # Errors
-    /// Others are missing before them; or the clock was set back where that was not known ([`StoreError::PastUncertain`]).
+    /// Earlier segments are missing. [`StoreError::PastUncertain`] if the clock was set back although the caller stated otherwise.
     pub fn add(&mut self, part: Segments, wants: &impl Fn(&Op) -> bool) -> Result<(), StoreError> {
         if part.previous > self.read {
             return Err(StoreError::FileGone(format!(
@@ -181,7 +186,7 @@ impl<'s> SpanOps<'s> {
             return Ok(());
         }
         let ops = frame.records.iter().flat_map(|record| &record.ops);
-        // Copies, which do not keep the whole chunk in memory.
+        // Operations are copied, because slices would keep the whole chunk in memory.
         let copy = |op: &Op| Op {
             token: op.token,
             key: Bytes::copy_from_slice(&op.key),
@@ -191,7 +196,7 @@ impl<'s> SpanOps<'s> {
         Ok(())
     }
 
-    /// The number of the last segment that was read.
+    /// Returns the number of the last segment that was read.
     pub fn reached(&self) -> u64 {
         self.read
     }

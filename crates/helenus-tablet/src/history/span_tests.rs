@@ -5,7 +5,7 @@ fn at(offset: u64) -> LogPosition {
     LogPosition { segment: 1, offset }
 }
 
-/// A segment with a commit for each time, in that order, of one operation whose token is the commit's number.
+/// Returns a segment with a commit for each time, in that order. Each commit has one operation, whose token is the commit's number.
 fn segment(times: &[i64]) -> Segments {
     let frame = |(number, time_ms): (usize, &i64)| {
         let op = Op {
@@ -30,7 +30,7 @@ fn segment(times: &[i64]) -> Segments {
     }
 }
 
-/// The numbers of the commits of a span.
+/// Returns the numbers of the commits in a span.
 fn read(times: &[i64], until: &HistoryUntil) -> Result<Vec<i64>, StoreError> {
     let span = Span::new(Uuid::nil(), &[], until);
     let mut ops = SpanOps::new(&span);
@@ -77,7 +77,7 @@ fn a_clock_that_was_an_hour_ahead_hides_no_commit() {
         matches!(refused, StoreError::PastUncertain { from_ms: 40, to_ms } if to_ms == HOUR + 30),
         "{refused}"
     );
-    // On either side of the span that the log has twice nothing is uncertain.
+    // Times before and after the repeated span are not uncertain.
     assert_eq!(read(&times, &until(10, SetBack::Nowhere)).unwrap(), [0]);
     assert_eq!(
         read(&times, &until(HOUR + 30, SetBack::Nowhere)).unwrap(),

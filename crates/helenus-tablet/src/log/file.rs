@@ -20,10 +20,10 @@ pub(crate) struct FileAppender {
     pub folder: Folder,
     pub space: Arc<DiskSpace>,
     pub clock: Arc<StoreClock>,
-    /// Notified when the log has moved on to another segment, and may be trimmed.
+    /// Notified when the log has begun another segment, so that earlier ones may be trimmed.
     pub rolled: Arc<Notify>,
     pub active: Option<ActiveSegment>,
-    /// The segment before the next one to be made, and where its frames end.
+    /// The number of the last closed segment, and the end of its frames.
     pub previous: (u64, u64),
 }
 
@@ -47,7 +47,7 @@ impl LogAppender for FileAppender {
         if self.folder.fsync
             && let Err(error) = active.file.sync_data()
         {
-            // The state on disk is unknown: this segment ends at the last successful sync.
+            // After a failed sync the state on disk is unknown, so this segment ends at the last successful sync.
             let error = StoreError::io("cannot sync", &active.path, &error);
             self.end_segment();
             return Err(error);
@@ -59,7 +59,7 @@ impl LogAppender for FileAppender {
 }
 
 impl FileAppender {
-    /// Sees to it that the active segment holds another frame of `frame_len`.
+    /// Ensures that the active segment has space for a frame of `frame_len` bytes. Begins another segment if necessary.
     fn make_room(&mut self, frame_len: usize) -> Result<(), StoreError> {
         if let Some(active) = &self.active {
             if active.offset + frame_len as u64 <= active.capacity {

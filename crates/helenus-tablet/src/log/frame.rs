@@ -1,7 +1,7 @@
-//! The bytes of the log: segment headers, frames and records. Golden tests pin them; `docs/data-layout.md` describes them.
+//! The encoding of the log: segment headers, frames and records. Golden tests fix the bytes; `docs/data-layout.md` describes them.
 //!
-//! All integers are little-endian. A segment begins with a header; frames follow without gaps. One frame holds the records of one
-//! group commit.
+//! All integers are little-endian. A segment begins with a header; frames follow without gaps. One frame holds the records of one group
+//! commit.
 
 use bytes::{Buf, Bytes};
 
@@ -9,17 +9,17 @@ use crate::checksum::crc32c;
 use crate::clock::CommitTime;
 use crate::operation::Op;
 
-/// Size of a segment's header; the first frame begins here.
+/// Bytes of a segment's header. The first frame begins here.
 pub const SEGMENT_HEADER_LEN: usize = 64;
-/// Size of a frame's header.
+/// Bytes of a frame's header.
 pub const FRAME_HEADER_LEN: usize = 40;
-/// Version of the log's bytes. In version 1 segments did not tell their size.
+/// Version of the log's encoding. Segments of version 1 do not record their file size.
 pub const LOG_VERSION: u32 = 2;
-/// The largest frame that is written or believed.
+/// Maximum bytes of a frame. A longer one is a sign of damage.
 pub const FRAME_LEN_MAX: usize = 1 << 30;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"HLNSLOG\n";
-/// "HLRF" in the file.
+/// Reads "HLRF" in the file.
 const FRAME_MAGIC: u32 = 0x4652_4c48;
 const RECORD_HEADER_LEN: usize = 12;
 const OP_HEADER_LEN: usize = 16;
@@ -27,16 +27,16 @@ const OP_HEADER_LEN: usize = 16;
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Numbers count up from 1, one a segment.
+    /// Number of the segment. Segments are numbered from 1.
     pub number: u64,
-    /// The segment before this one, 0 for the first one, and where its valid frames end.
+    /// The number of the previous segment (0 if this is the first one), and the end of its valid frames.
     pub previous_number: u64,
     pub previous_end: u64,
-    /// The size that the file was made with, and keeps; 0 if the segment is of version 1.
+    /// Bytes of the file, fixed when it was created. 0 in a segment of version 1.
     pub file_len: u64,
 }
 
-/// Why bytes are not a segment's header.
+/// Reason why bytes are not a valid segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     #[error("the segment header is damaged")]
@@ -76,28 +76,28 @@ impl SegmentHeader {
             number: rest.get_u64_le(),
             previous_number: rest.get_u64_le(),
             previous_end: rest.get_u64_le(),
-            // Zeros in version 1.
+            // The field is 0 in version 1.
             file_len: rest.get_u64_le(),
         })
     }
 }
 
-/// The header of a frame, which `body_len` bytes of records follow.
+/// The header of a frame. `body_len` bytes of records follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
     pub body_len: usize,
-    /// The segment that the frame belongs to: a reused file may hold frames of its former life.
+    /// The segment that the frame belongs to. A reused file may still hold frames of an earlier segment.
     pub segment: u64,
     /// Time of the commit by the store's clock, in ms.
     pub time_ms: i64,
-    /// By how much that is ahead of the machine's clock, in ms; 0 in frames of earlier versions.
+    /// Lead of the store's clock over the machine's clock, in ms. 0 in frames of earlier versions.
     pub ahead_ms: u32,
-    /// All of the segment before this offset was on disk when the frame was written.
+    /// Offset before which the whole segment was on disk when the frame was written.
     pub durable_offset: u64,
 }
 
 impl FrameHeader {
-    /// Fills in the header at the start of `frame`, whose body is complete.
+    /// Fills in the header at the start of `frame`, whose body must be complete.
     pub fn finish(frame: &mut [u8], segment: u64, time: impl Into<CommitTime>, durable_offset: u64) {
         let CommitTime { clock_ms, ahead_ms } = time.into();
         let body_len = frame.len().saturating_sub(FRAME_HEADER_LEN) as u32;
@@ -112,7 +112,7 @@ impl FrameHeader {
         frame[4..8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// The frame at the start of `bytes`, if there is a whole and undamaged one of that segment, and its body.
+    /// Decodes the frame at the start of `bytes` and returns its body too. `None` if there is no complete, undamaged frame of that segment.
     pub fn decode(bytes: &[u8], segment: u64) -> Option<(Self, &[u8])> {
         let mut rest = bytes.get(..FRAME_HEADER_LEN)?;
         if rest.get_u32_le() != FRAME_MAGIC {
@@ -138,7 +138,7 @@ impl FrameHeader {
         Some((header, bytes.get(FRAME_HEADER_LEN..end)?))
     }
 
-    /// Time of the commit.
+    /// Returns the time of the commit.
     pub fn time(&self) -> CommitTime {
         CommitTime {
             clock_ms: self.time_ms,
@@ -146,25 +146,25 @@ impl FrameHeader {
         }
     }
 
-    /// Time of the commit by the machine's clock, in ms.
+    /// Returns the time of the commit by the machine's clock, in ms.
     pub fn machine_ms(&self) -> i64 {
         self.time().machine_ms()
     }
 
-    /// Whether a frame may begin here, before its checksum is looked at.
+    /// Returns true if `bytes` begin with a frame's magic. The checksum is not verified.
     pub fn may_begin(bytes: &[u8]) -> bool {
         bytes.starts_with(&FRAME_MAGIC.to_le_bytes())
     }
 }
 
-/// One write: its number and its operations, in the order in which they were given.
+/// A write: its number, and its operations in the order in which the client gave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub lsn: u64,
     pub ops: Vec<Op>,
 }
 
-/// How many bytes a record of `ops` takes.
+/// Returns the bytes of a record with these operations.
 pub fn record_len(ops: &[Op]) -> usize {
     ops.iter()
         .map(|op| OP_HEADER_LEN + op.key.len() + op.operand.len())
@@ -185,7 +185,7 @@ pub fn encode_record(lsn: u64, ops: &[Op], body: &mut Vec<u8>) {
     }
 }
 
-/// Reads the records of a frame's body; `None` if it is malformed, which its checksum makes a defect of the writer.
+/// Decodes the records of a frame's body. `None` if it is malformed. The frame's checksum was right, so this means a defect of the writer.
 pub fn decode_records(mut body: Bytes) -> Option<Vec<Record>> {
     let mut records = Vec::new();
     while body.has_remaining() {

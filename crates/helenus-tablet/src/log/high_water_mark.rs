@@ -1,7 +1,7 @@
-//! The durable high-water mark of the log (`log/END`). It shows during replay whether the newest segment was deleted or truncated.
+//! The durable high-water mark of the log (`log/END`). The mark shows during replay whether the newest segment was deleted or truncated.
 //!
-//! The file has two slots in separate sectors, which are written in turn; the greater one counts. It is never synced on the path of a
-//! write: after a power failure it may be behind the log, never ahead of it.
+//! The file has two slots in separate sectors, which are written alternately; the greater one is valid. A write never syncs the file. So
+//! after a power failure the mark may be behind the log, but never ahead of it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,11 +17,11 @@ use crate::error::StoreError;
 
 const MAGIC: [u8; 8] = *b"HLNSEND\n";
 const SLOT_LEN: usize = 28;
-/// Where the second slot begins.
+/// Offset of the second slot.
 const STRIDE: usize = 512;
 const FILE_LEN: usize = 2 * STRIDE;
 
-/// The newest segment, and how far its frames were on disk.
+/// A position in the log: a segment, and an offset in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LogPosition {
     pub segment: u64,
@@ -50,12 +50,12 @@ impl LogPosition {
     }
 }
 
-/// The file `END`, open.
+/// The open file `END`.
 #[derive(Debug)]
 pub(crate) struct HighWaterMark {
     file: File,
     path: PathBuf,
-    /// The last written position, and its slot.
+    /// The last written position, and the slot that has it.
     last: Mutex<(LogPosition, usize)>,
 }
 
@@ -64,7 +64,7 @@ impl HighWaterMark {
         folder.join("END")
     }
 
-    /// Makes the file, durably.
+    /// Creates the file. With `fsync`, it is durable on return.
     pub fn create(folder: &Path, reached: LogPosition, fsync: bool) -> Result<HighWaterMark, StoreError> {
         let path = HighWaterMark::path(folder);
         let mut bytes = vec![0; FILE_LEN];
@@ -75,7 +75,7 @@ impl HighWaterMark {
         HighWaterMark::open(folder)
     }
 
-    /// Opens the file of a log that has one.
+    /// Opens the file, which must exist.
     pub fn open(folder: &Path) -> Result<HighWaterMark, StoreError> {
         let path = HighWaterMark::path(folder);
         let failed = |error: io::Error| match error.kind() {
@@ -108,7 +108,8 @@ impl HighWaterMark {
         self.last.lock().0
     }
 
-    /// Takes note of how far the log is on disk, if that is further than before. Nothing depends on this being written.
+    /// Writes the position up to which the log is on disk, if it is further than before. A failure is only logged, because nothing depends
+    /// on this write.
     pub fn note(&self, reached: LogPosition) {
         let mut last = self.last.lock();
         if reached <= last.0 {
@@ -154,7 +155,7 @@ mod tests {
         end.note(further);
         end.note(REACHED);
         assert_eq!(HighWaterMark::open(folder.path()).unwrap().reached(), further);
-        // That slot torn, the other one counts.
+        // If the newer slot is torn, the other one is valid.
         let path = HighWaterMark::path(folder.path());
         let mut bytes = std::fs::read(&path).unwrap();
         let slot = if LogPosition::decode(&bytes) == Some(further) {

@@ -1,4 +1,4 @@
-//! The segments of a log that are still needed, and its counters: shared by the log thread and maintenance.
+//! The segments of a log that are still needed, and the log's counters. Shared by the log thread and maintenance.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::stats::{LogCounters, LogStats};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SegmentInfo {
     pub number: u64,
-    /// Bytes of valid frames, with the header.
+    /// Bytes of the header and the valid frames.
     pub bytes: u64,
-    /// By tablet, the last record in it.
+    /// Number of the last record of each tablet in this segment.
     pub last_lsn: Vec<(u32, u64)>,
-    /// Still written to.
+    /// True while frames may still be appended.
     pub active: bool,
 }
 
@@ -30,7 +30,7 @@ impl SegmentInfo {
         }
     }
 
-    /// Notes a record of a tablet.
+    /// Records that the segment has a record of a tablet.
     pub fn add(&mut self, tablet: u32, lsn: u64) {
         match self.last_lsn.iter_mut().find(|(id, _)| *id == tablet) {
             Some((_, last)) => *last = lsn.max(*last),
@@ -39,46 +39,46 @@ impl SegmentInfo {
     }
 }
 
-/// The number of the newest of a log's segments, 0 if there is none.
+/// Returns the number of the newest of these segments. 0 if there is none.
 pub(crate) fn newest(segments: &[SegmentInfo]) -> u64 {
     segments.last().map_or(0, |segment| segment.number)
 }
 
-/// The segments of a log that are still needed, and its counters.
+/// The segments of a log that are still needed, and the log's counters.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// Oldest first.
+    /// Segments, oldest first.
     pub segments: Mutex<Vec<SegmentInfo>>,
-    /// Where the frames end that are in the log.
+    /// End of the frames that are in the log.
     reached: Mutex<LogPosition>,
     pub counters: LogCounters,
-    /// Where a log in a folder notes how far it has come.
+    /// The high-water mark of a log in a folder. Unset for other logs.
     pub high_water_mark: OnceLock<HighWaterMark>,
 }
 
 impl Ledger {
-    /// Adds a segment, to which nothing is written yet.
+    /// Adds a new segment without frames.
     pub fn begin_segment(&self, segment: SegmentInfo) {
         self.note_reached(segment.number, segment.bytes);
         self.segments.lock().push(segment);
     }
 
-    /// Notes where the frames end.
+    /// Records the end of the log's frames.
     pub fn note_reached(&self, segment: u64, offset: u64) {
         *self.reached.lock() = LogPosition { segment, offset };
     }
 
-    /// Where the frames end. Exact on the log thread, between two groups.
+    /// Returns the end of the log's frames. Exact on the log thread, between two groups.
     pub fn reached(&self) -> LogPosition {
         *self.reached.lock()
     }
 
-    /// The number of the newest segment, 0 if there is none.
+    /// Returns the number of the newest segment. 0 if there is none.
     pub fn newest(&self) -> u64 {
         newest(&self.segments.lock())
     }
 
-    /// Enters a group that is in the newest segment, which has that size now.
+    /// Records a group that was appended to the newest segment, which now has `bytes` bytes.
     pub fn record(&self, last_lsn: impl Iterator<Item = (u32, u64)>, bytes: u64) {
         let mut segments = self.segments.lock();
         let Some(newest) = segments.last_mut() else { return };
@@ -89,21 +89,21 @@ impl Ledger {
         }
     }
 
-    /// Nothing more is written to the newest segment.
+    /// Marks the newest segment as closed.
     pub fn end_segment(&self) {
         if let Some(newest) = self.segments.lock().last_mut() {
             newest.active = false;
         }
     }
 
-    /// Enters a group that is a segment of its own.
+    /// Records a group that is a segment of its own.
     pub fn add_segment(&self, number: u64, bytes: u64, took: Duration) {
         self.end_segment();
         self.begin_segment(SegmentInfo::new(number, bytes));
         self.counters.add_sync(bytes, took);
     }
 
-    /// Notes how far the newest segment is on disk.
+    /// Writes the end of the newest segment to the high-water mark, if the log has one.
     pub fn note_end(&self) {
         let Some(high_water_mark) = self.high_water_mark.get() else {
             return;
@@ -117,7 +117,7 @@ impl Ledger {
         }
     }
 
-    /// The counters, and the segments that there are.
+    /// Returns the counters, with the number and the bytes of the current segments.
     pub fn stats(&self) -> LogStats {
         let mut stats = self.counters.read();
         let segments = self.segments.lock();

@@ -1,8 +1,8 @@
-//! The node's commit log: one sequence of records that all of its tablets share, in files of a folder or in objects of a bucket.
+//! The node's commit log: one sequence of records that all of its tablets share, in files of a folder, objects of a bucket, or records of a
+//! topic.
 //!
-//! Writers append their records to a queue under a lock ([`Log`]). The log thread takes the pending group, has it made durable as one frame by a
-//! [`LogAppender`], and hands the group on to be applied ([`Dispatch`]). Many writers thus share one sync or one PUT, and after an error nothing
-//! is applied.
+//! Writers append their records to a queue under a lock ([`Log`]). The log thread takes the pending group, makes it durable as one frame by
+//! a [`LogAppender`], and applies it ([`Dispatch`]). Thus many writers share one sync or one PUT. After an error nothing is applied.
 //!
 //! | log | appended | replayed |
 //! |---|---|---|
@@ -10,11 +10,11 @@
 //! | [`object`] | one object a frame, by put-if-absent | by the next owner of a tablet, which fences the log first |
 //! | [`topic`] | records of a partition, which all replicas in sync have | likewise |
 //!
-//! A write may follow from earlier ones that are still on their way ([`order`]): it is applied if they are, and refused with them.
+//! A write may follow from earlier ones that are not yet durable ([`order`]). It is applied if they are, and refused if they are refused.
 //!
-//! Segment files are reused: overwriting existing blocks costs the disk half of growing a file. A frame names its segment, so that a frame
-//! of the file's former use is not mistaken for a new one. The end of a segment's frames is recorded in the header of its successor; only the
-//! newest segment may end in a torn frame.
+//! Segment files are reused, because overwriting existing blocks costs the disk half as much as growing a file. A frame names its segment,
+//! so frames of the file's earlier use are not mistaken for new ones. The end of a segment's frames is recorded in the header of its
+//! successor, so only the newest segment may end in a torn frame.
 
 pub(crate) mod file;
 pub(crate) mod frame;
@@ -50,18 +50,18 @@ use self::order::LogFailures;
 use crate::error::StoreError;
 use crate::operation::Op;
 
-/// A writer that waits for its outcome, and its share of the bytes in flight.
+/// A writer that waits for the outcome of its write, and its share of the bytes in flight.
 pub(crate) struct Waiter {
     pub sender: oneshot::Sender<Result<(), StoreError>>,
     pub _permit: Option<OwnedSemaphorePermit>,
-    /// Kept for the writer until the outcome is known.
+    /// Value that is kept alive until the outcome is known. `None` if there is nothing to keep.
     pub _hold: Option<Arc<dyn Any + Send + Sync>>,
-    /// The write's order among those that it follows from, and those that follow from it.
+    /// The write's order relative to writes that it follows from or that follow from it. `None` if it has no such order.
     pub turn: Option<Arc<dyn WriteTurn>>,
 }
 
 impl Waiter {
-    /// A writer of nothing, which holds nothing.
+    /// Returns a waiter without a permit, a kept value or a turn.
     pub fn new(sender: oneshot::Sender<Result<(), StoreError>>) -> Waiter {
         Waiter {
             sender,
@@ -75,64 +75,64 @@ impl Waiter {
         self.tell(result);
     }
 
-    /// Answers the writer before its write has ended. The turn is to be kept until then.
+    /// Sends the result to the writer before its write has ended. The caller must keep the returned turn until the write has ended.
     pub fn tell(self, result: Result<(), StoreError>) -> Option<Arc<dyn WriteTurn>> {
-        // The writer may have stopped waiting.
+        // An error is ignored, because the writer may have stopped waiting.
         let _ = self.sender.send(result);
         self.turn
     }
 }
 
-/// The tablets to which the operations of a write belong.
+/// Routes the operations of a write to tablets.
 pub(crate) trait Route: Send + Sync + 'static {
-    /// Refuses operations of which one has no tablet that takes writes.
+    /// Refuses operations if one of their tablets is not open for writes.
     fn check(&self, ops: &[Op]) -> Result<(), StoreError>;
 }
 
-/// A write on its way through the log.
+/// A queued write.
 pub(crate) struct Entry<R> {
     pub lsn: u64,
     pub ops: Vec<Op>,
     pub route: R,
-    /// False for a write that leaves no record.
+    /// True if the write leaves a record in the log.
     pub is_durable: bool,
-    /// True for a write that follows from others.
+    /// True if the write follows from other writes.
     pub is_dependent: bool,
-    /// `None` once the writer has been told.
+    /// The waiting writer. `None` once it has been notified.
     pub waiter: Option<Waiter>,
 }
 
-/// What the log thread does between two groups.
+/// Work that the log thread does between two groups.
 pub(crate) type BetweenGroups = Box<dyn FnOnce() + Send>;
 
-/// The writes that wait for the next group commit.
+/// The writes of the next group commit.
 struct PendingGroup<R> {
-    /// A frame: room for its header, then records.
+    /// A frame: space for its header, then records.
     frame: Vec<u8>,
     entries: Vec<Entry<R>>,
     next_lsn: u64,
-    /// What the log thread does once it has applied `entries`.
+    /// Work of the log thread after it has applied `entries`.
     then: Vec<BetweenGroups>,
     failures: LogFailures,
-    /// Why no more writes are taken.
+    /// Reason why the log is closed. `None` if it takes writes.
     closed: Option<StoreError>,
-    /// The log thread waits for as many writes.
+    /// Number of queued writes at which the log thread is woken. 0 if it is not waiting.
     awaited: usize,
 }
 
-/// The log's queue and its books, shared by writers, the log thread and maintenance.
+/// The log's queue and its ledger, shared by writers, the log thread and maintenance.
 pub(crate) struct Log<R> {
     pending: Mutex<PendingGroup<R>>,
     ready: Condvar,
-    /// What it is called in the history; set when it has begun.
+    /// The id by which the history names this log. Set when the log has begun.
     pub id: OnceLock<uuid::Uuid>,
     pub ledger: Arc<Ledger>,
-    /// Whether a tablet has refused a record of the log: further writes to it are refused before they are logged.
+    /// True if a tablet has refused a record of the log. Further writes to that tablet are refused before they are logged.
     pub is_obstructed: AtomicBool,
 }
 
 impl<R: Route> Log<R> {
-    /// A log that nothing is written to yet.
+    /// Returns an empty log.
     pub fn new() -> Arc<Self> {
         Arc::new(Log {
             pending: Mutex::new(PendingGroup {
@@ -151,14 +151,14 @@ impl<R: Route> Log<R> {
         })
     }
 
-    /// Records from now on have greater numbers than `lsn`.
+    /// Ensures that the numbers of later records are greater than `lsn`.
     pub fn raise_lsn(&self, lsn: u64) {
         let mut pending = self.pending.lock();
         pending.next_lsn = pending.next_lsn.max(lsn + 1);
     }
 
-    /// Queues a write. One that need not be durable keeps its place in the order but leaves no record. A write whose tablets take no writes any
-    /// more is refused: what is queued before a tablet is closed comes before the barrier ([`Log::barrier`]) that follows, and nothing after it.
+    /// Queues a write. A write that is not `durable` takes its place in the order but leaves no record. A write to a tablet that is closed
+    /// for writes is refused. So every accepted write to a tablet is queued before the barrier ([`Log::barrier`]) that follows its closing.
     pub fn submit(&self, ops: Vec<Op>, route: R, durable: bool, waiter: Waiter) {
         let turn = waiter.turn.clone();
         let follows = turn.as_ref().and_then(|turn| turn.follows());
@@ -203,14 +203,14 @@ impl<R: Route> Log<R> {
         }
     }
 
-    /// Waits until all writes that are queued now have been applied or refused.
+    /// Waits until all currently queued writes have been applied or refused.
     pub async fn barrier(&self, route: R) {
         let (sender, receiver) = oneshot::channel();
         self.submit(Vec::new(), route, false, Waiter::new(sender));
         let _ = receiver.await;
     }
 
-    /// Has the log thread do something at a moment when all writes that are queued now have been applied, and none of later ones. It is dropped if
+    /// Runs work on the log thread after all currently queued writes have been applied, and before any later one. The work is dropped if
     /// the log is closed.
     pub fn between_groups(&self, work: BetweenGroups) {
         let mut pending = self.pending.lock();
@@ -222,7 +222,7 @@ impl<R: Route> Log<R> {
         }
     }
 
-    /// Refuses the writes that wait for the log.
+    /// Refuses all queued writes.
     pub fn refuse_pending(&self, error: &StoreError) {
         let refused = {
             let mut pending = self.pending.lock();
@@ -233,7 +233,7 @@ impl<R: Route> Log<R> {
         refuse(refused, error);
     }
 
-    /// Counts a failure of writes that were taken from the queue, and refuses those of the queue that may follow from one of them.
+    /// Counts a failure of writes that were taken from the queue, and refuses the queued writes that may follow from one of them.
     pub(super) fn refuse_dependent(&self, error: &StoreError) {
         let refused: Vec<Entry<R>> = {
             let mut pending = self.pending.lock();
@@ -252,23 +252,23 @@ impl<R: Route> Log<R> {
         refuse(refused, error);
     }
 
-    /// Stops taking writes; the log thread ends once it has written what is queued. The first reason stays.
+    /// Closes the log for writes. The log thread ends after it has written what is queued. Only the first reason is kept.
     pub fn close(&self, error: StoreError) {
         self.pending.lock().closed.get_or_insert(error);
         self.ready.notify_one();
     }
 
-    /// True for the log of that place.
+    /// Returns true if the place is in this log.
     pub fn has(&self, place: WritePlace) -> bool {
         self.pending.lock().failures.are_of_log_of(place)
     }
 
-    /// Why no more writes are taken, if so.
+    /// Returns the reason why the log is closed. `None` if it takes writes.
     pub fn closed(&self) -> Option<StoreError> {
         self.pending.lock().closed.clone()
     }
 
-    /// Waits until so many more writes are queued, the log is closed, or the time is over.
+    /// Waits until `more` further writes are queued, the log is closed, or `longest` has passed.
     fn wait_for(&self, more: usize, longest: Duration) {
         let until = Instant::now() + longest;
         let mut pending = self.pending.lock();

@@ -43,7 +43,7 @@ impl Dispatch<AnyTablet> for Answers {
     fn fenced(&self) {}
 }
 
-/// Reports the keys of each frame, and takes it or not as it is told.
+/// Reports the keys of each frame, and returns the outcome that the test sends.
 struct Frames {
     begun: Sender<Vec<Bytes>>,
     outcomes: Receiver<Result<(), StoreError>>,
@@ -97,7 +97,7 @@ impl Writers {
         Writers { log, begun, outcomes }
     }
 
-    /// Queues a write, which follows from another one if that is given.
+    /// Queues a write. With `follows`, it follows from the write at that place.
     fn write(&self, key: &'static str, follows: Option<WritePlace>) -> (Outcome, Arc<Turn>) {
         let turn = Arc::new(Turn {
             follows,
@@ -144,7 +144,7 @@ fn what_follows_from_a_failed_write_fails_and_nothing_else() {
     let (blind, _) = writers.write("blind", None);
     writers.outcomes.send(Err(full())).unwrap();
     assert!(is_refused(first) && is_refused(second) && is_refused(third));
-    // One that comes later follows from what is lost.
+    // A write that is queued later follows from the lost one.
     let (late, late_turn) = writers.write("late", place(&second_turn));
     assert!(is_refused(late));
     assert!(late_turn.place.get().is_none());

@@ -14,28 +14,28 @@ use crate::clock::CommitTime;
 use crate::disk::durable_file::missing;
 use crate::error::StoreError;
 
-/// The segments and records that the log must contain.
+/// Parts of the log that must exist.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExpectedLog {
-    /// Segments before this one were retired.
+    /// The oldest segment that must exist. Earlier ones were retired.
     pub first: u64,
-    /// The newest segment, at least.
+    /// Position that the log has reached at least.
     pub reached: LogPosition,
 }
 
-/// The result of a replay.
+/// Result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub segments: Vec<SegmentInfo>,
-    /// The newest segment and the end of its valid frames, zero without segments. A spare file counts with its number: no number is given twice,
-    /// so that frames of a file's former use are distinguished from new ones.
+    /// The number of the newest segment and the end of its valid frames. Zeros if there was never a segment. The number of a spare file
+    /// counts too: no number is used twice, so that frames of a file's earlier use can be distinguished.
     pub newest: (u64, u64),
     pub last_lsn: u64,
     pub records: u64,
 }
 
-/// Hands all records in order to `sink`, and ends with its error. A torn frame at the end of the newest segment was never acknowledged and is
-/// left out. Damage anywhere else, and any gap in the expected log, is an error that names the file and the offset.
+/// Replays all records in order to `sink`, and stops at its first error. A torn frame at the end of the newest segment was never
+/// acknowledged and is ignored. Any other damage, and any gap in the expected log, is an error that names the file and the offset.
 pub(crate) fn replay(
     folder: &Path,
     expected: ExpectedLog,
@@ -109,10 +109,10 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-/// A segment: the one before it, and its frames up to `end`, each with its place, its time and its records.
+/// Reads a segment: its frames up to offset `end`, each with its position, its time and its records.
 ///
 /// # Errors
-/// The segment is gone, or one of these frames is damaged.
+/// The segment is missing, or one of these frames is damaged.
 pub(crate) fn read_segment(folder: &Path, number: u64, end: u64) -> Result<SegmentFrames, StoreError> {
     let header = read_header(folder, number)?;
     let path = segment_path(folder, number);
@@ -143,12 +143,12 @@ pub(crate) fn read_segment(folder: &Path, number: u64, end: u64) -> Result<Segme
 
 /// The frames of a segment.
 pub(crate) struct SegmentFrames {
-    /// The number of the segment before.
+    /// The number of the previous segment.
     pub previous: u64,
     pub frames: Vec<(LogPosition, i64, Vec<Record>)>,
 }
 
-/// Refuses a log without one of its segments.
+/// Checks that all expected segments exist.
 fn check_all_there(folder: &Path, expected: ExpectedLog, numbers: &[u64]) -> Result<(), StoreError> {
     let mut there = numbers.iter().copied().peekable();
     for number in expected.first.max(1)..=expected.reached.segment {
@@ -197,15 +197,15 @@ struct SegmentReader<'a> {
     bytes: Bytes,
     path: &'a Path,
     number: u64,
-    /// Where the valid frames end, when a successor says so.
+    /// End of the valid frames, as recorded in the next segment. `None` for the newest segment.
     end: Option<u64>,
-    /// Bytes before this offset were on disk.
+    /// Offset before which the segment is known to have been on disk.
     kept: u64,
     offset: u64,
 }
 
 impl SegmentReader<'_> {
-    /// Refuses a file that is shorter than it was made.
+    /// Checks that the file has at least `made` bytes, with which it was created.
     fn check_len(&self, made: u64) -> Result<(), StoreError> {
         let len = self.bytes.len() as u64;
         match len < made {
@@ -218,7 +218,8 @@ impl SegmentReader<'_> {
         }
     }
 
-    /// The next frame, all of whose records are newer than `last_lsn`.
+    /// Returns the next frame. `None` at the end of the segment. In the newest segment, a frame with records up to `last_lsn` is one of an
+    /// earlier use of the file.
     fn next(&mut self, last_lsn: u64) -> Result<Option<(FrameHeader, Vec<Record>)>, StoreError> {
         if self.end.is_some_and(|end| self.offset >= end) {
             return Ok(None);
@@ -239,8 +240,9 @@ impl SegmentReader<'_> {
         Ok(Some((header, records)))
     }
 
-    /// The newest segment ends here, unless a later frame records that this offset was already on disk. A later frame with records older than
-    /// those read is of the file's former use: early stores of 0.1 reused the numbers of segments.
+    /// Returns `None` because the newest segment ends here. An error if a later frame records that this offset was already on disk. A later
+    /// frame whose records are not newer than `last_lsn` is ignored: it is of an earlier use of the file, because early stores of 0.1
+    /// reused the numbers of segments.
     fn torn_tail(&self, last_lsn: u64) -> Result<Option<(FrameHeader, Vec<Record>)>, StoreError> {
         if self.offset < self.kept {
             let detail = format!("a frame is damaged, and those up to {} were on disk", self.kept);

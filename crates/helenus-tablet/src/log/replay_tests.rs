@@ -50,7 +50,7 @@ impl Segment {
     }
 }
 
-/// Two segments of three frames each: records 1-6, then 7-12.
+/// Returns two segments of three frames each: records 1-6, then 7-12.
 fn two() -> (Segment, Segment) {
     let mut first = Segment::new(1, 0, 0);
     for lsn in [1, 3, 5] {
@@ -128,7 +128,7 @@ fn frames_of_a_former_life_end_the_log() {
 
 #[test]
 fn frames_of_a_former_life_with_the_same_number_end_the_log() {
-    // Behind a gap, as where a block ends, and right behind the newest frame.
+    // The old frames lie after a gap, as at the end of a block, or directly after the newest frame.
     for gap in [50, 0] {
         let folder = tempfile::tempdir().unwrap();
         let (first, mut second) = two();
@@ -219,7 +219,7 @@ fn a_missing_segment_is_named() {
     assert!(text.contains("segment 3 before it is missing"), "{text}");
 }
 
-/// What is promised of [`two`], which were both needed.
+/// Returns the expected log of [`two`] segments.
 fn expected(first: u64, segment: u64, offset: usize) -> ExpectedLog {
     let offset = offset as u64;
     ExpectedLog {
@@ -241,7 +241,7 @@ fn segments_that_are_promised_must_be_there() {
             "{text}"
         );
     }
-    // One that was retired need not be.
+    // A segment that was retired may be missing.
     let folder = tempfile::tempdir().unwrap();
     second.save(folder.path(), 0);
     let (lsns, _) = read_promised(folder.path(), expected(2, 2, end)).unwrap();

@@ -12,10 +12,11 @@ use crate::disk::durable_file::sync_folder;
 use crate::disk::incremental_delete::FileDeleter;
 use crate::error::StoreError;
 
-/// Unit in which the file system reads and writes: no block is written in part that was not in memory.
+/// Bytes of a block of the file system. Frames are padded to whole blocks, so that a write never waits for a block to be read from the
+/// disk.
 pub(crate) const BLOCK: usize = 4096;
 
-/// How much of a spare file is written at once, in bytes.
+/// Bytes of a spare file that are written at once.
 const SPARE_STRIDE: usize = 256 << 10;
 
 /// The segment being written.
@@ -23,12 +24,12 @@ pub(crate) struct ActiveSegment {
     pub number: u64,
     pub file: File,
     pub path: PathBuf,
-    /// Where the next frame goes; all before it is on disk.
+    /// Offset of the next frame. Everything before it is on disk.
     pub offset: u64,
     pub capacity: u64,
 }
 
-/// The log's folder.
+/// The folder of the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     pub path: PathBuf,
@@ -42,17 +43,17 @@ impl Folder {
         segment_path(&self.path, number)
     }
 
-    /// The numbers of the segments there are, in order.
+    /// Returns the numbers of the existing segments, in order.
     pub fn list(path: &Path) -> Result<Vec<u64>, StoreError> {
         numbers(path, ".log")
     }
 
-    /// The highest number that a file had which waits to be used again, 0 if there is none.
+    /// Returns the highest segment number among the spare files. 0 if there are none.
     pub fn newest_spare(path: &Path) -> Result<u64, StoreError> {
         Ok(numbers(path, ".spare")?.last().copied().unwrap_or(0))
     }
 
-    /// The files that wait to be used.
+    /// Returns the spare files, which wait to be reused.
     pub fn spares(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(&self.path) else {
             return Vec::new();
@@ -69,7 +70,7 @@ impl Folder {
             .collect()
     }
 
-    /// Makes a segment that holds a frame of `frame_len`. Its name appears only once its header is on disk.
+    /// Creates a segment with space for a frame of `frame_len` bytes. Its name appears only once its header is on disk.
     pub fn create(&self, header: SegmentHeader, frame_len: usize) -> Result<ActiveSegment, StoreError> {
         let path = self.segment_path(header.number);
         self.try_create(&path, header, frame_len)
@@ -124,7 +125,7 @@ impl Folder {
         })
     }
 
-    /// Takes a segment that is no longer needed out of the log, keeping up to `spare_max` files to be used again.
+    /// Removes a segment that is no longer needed from the log. Its file is kept for reuse if there are fewer than `spare_max` spare files.
     pub fn retire(&self, segment: &SegmentInfo, spare_max: usize) -> std::io::Result<()> {
         let path = self.segment_path(segment.number);
         let fits = std::fs::metadata(&path).is_ok_and(|data| data.len() == self.segment_bytes);
@@ -136,7 +137,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Deletes `count` spare files.
+    /// Deletes `count` of the spare files.
     pub fn give_back(&self, count: usize) -> std::io::Result<()> {
         self.spares()
             .iter()
@@ -144,8 +145,8 @@ impl Folder {
             .try_for_each(|spare| self.deleter.delete(spare))
     }
 
-    /// Makes a spare file of zeros if there is none, so that the log thread need not wait for one. It takes at most half of the disk's time, in
-    /// short steps, since the log's syncs wait for other writes of the disk.
+    /// Creates a spare file of zeros if there is none, so that the log thread need not wait for one. The file is written in short steps
+    /// that take at most half of the disk's time. The log's syncs wait for other writes to the disk.
     pub fn prepare_spare(&self, number: u64) -> std::io::Result<()> {
         if !self.spares().is_empty() {
             return Ok(());
@@ -176,7 +177,7 @@ impl Folder {
         result
     }
 
-    /// Removes the remains of retired segments, those before `first`.
+    /// Removes segments before `first`, which were retired.
     pub fn remove_before(path: &Path, first: u64) -> Result<(), StoreError> {
         for number in Folder::list(path)?.into_iter().filter(|number| *number < first) {
             let path = segment_path(path, number);
@@ -185,7 +186,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the spare files, to give their room back to a full disk.
+    /// Removes the spare files, to free space on a full disk.
     pub fn drop_spares(&self) {
         for spare in self.spares() {
             let _ = std::fs::remove_file(spare);
@@ -197,7 +198,7 @@ pub(super) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:016x}.log"))
 }
 
-/// The numbers in the names of the files with that ending, in order.
+/// Returns the numbers in the names of the files with that ending, in order.
 fn numbers(path: &Path, ending: &str) -> Result<Vec<u64>, StoreError> {
     let fail = |error| StoreError::io("cannot read", path, &error);
     let mut numbers = Vec::new();

@@ -15,25 +15,25 @@ pub(crate) struct LogCounters {
     pub failures: AtomicU64,
 }
 
-/// The log since the store was opened.
+/// Counters of the log since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogStats {
-    /// Group commits; `records / groups` is the mean size of a group.
+    /// Number of group commits. `records / groups` is the mean size of a group.
     pub groups: u64,
     pub records: u64,
     pub syncs: u64,
     pub bytes: u64,
-    /// Time spent in writing and syncing, in ns.
+    /// Time spent on writing and syncing, in ns.
     pub sync_nanos: u64,
-    /// Groups that could not be written.
+    /// Number of groups that could not be written.
     pub failures: u64,
-    /// Segments in the folder, and the bytes of frames in them.
+    /// Current segments, and the bytes of frames in them.
     pub segments: u64,
     pub live_bytes: u64,
 }
 
 impl LogStats {
-    /// Adds another log's.
+    /// Adds the counters of another log.
     pub(crate) fn add(&mut self, other: &LogStats) {
         self.groups += other.groups;
         self.records += other.records;

@@ -1,4 +1,4 @@
-//! The log thread: takes the pending group, has it made durable, and hands it on.
+//! The log thread: takes the pending group, makes it durable, and applies it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,23 +10,23 @@ use super::{BetweenGroups, Entry, Log, Route};
 use crate::error::StoreError;
 use crate::priority::set_latency_critical;
 
-/// Makes frames durable, one after the other. Each kind of log has one.
+/// Makes frames durable, one after the other. Each kind of log implements this.
 pub(crate) trait LogAppender: Send + 'static {
-    /// Makes a frame durable, whose header is still empty, and enters its segment into the ledger. It may wait: the log thread does nothing else.
-    /// Returns the bytes of the segment that the frame ends.
+    /// Makes a frame durable, whose header is still empty, and adds its segment to the ledger. The call may block, because the log thread
+    /// has nothing else to do. Returns the bytes of the segment up to the end of the frame.
     ///
     /// # Errors
     /// The frame is not in the log and never will be. After [`StoreError::Fenced`], nothing more is appended.
     fn append(&mut self, frame: &mut Vec<u8>) -> Result<u64, StoreError>;
 
-    /// How long a group waits, at most, for the writers that have just been answered, after one that took so long. Sequential writers would
-    /// otherwise split into two halves, each of which waits for the group of the other before its own.
+    /// Returns the maximum time that a group waits for the writers just answered, after a group that took `took`. Without this wait,
+    /// sequential writers would split into two halves, each of which waits for the other's group.
     fn follower_wait(&self, took: Duration) -> Duration {
         let _ = took;
         Duration::ZERO
     }
 
-    /// The time from the beginning of one group to that of the next, at least.
+    /// Returns the minimum time from the beginning of one group to that of the next.
     fn interval(&self) -> Duration {
         Duration::ZERO
     }
@@ -46,26 +46,26 @@ impl LogAppender for Box<dyn LogAppender> {
     }
 }
 
-/// Where a group goes once it is in the log.
+/// Applies groups once they are in the log.
 pub(crate) trait Dispatch<R>: Send + Sync + 'static {
-    /// Entries by tablet.
+    /// The entries of a group, by tablet.
     type Group;
 
     fn route(&self, entries: Vec<Entry<R>>) -> Self::Group;
-    /// By tablet, the number of its last record.
+    /// Returns the number of the last record of each tablet.
     fn last_lsns(&self, group: &Self::Group) -> Vec<(u32, u64)>;
-    /// Applies the group, and gives the pause before the next one, so that the background can follow.
+    /// Applies the group. Returns the pause before the next group, so that background work can keep up.
     fn apply(&self, group: Self::Group) -> Duration;
-    /// The log is at its end: another process has fenced it.
+    /// Notifies the tablets that another process has fenced the log.
     fn fenced(&self);
 }
 
-/// A frame without records.
+/// Returns a frame without records.
 pub(crate) fn empty_frame() -> Vec<u8> {
     vec![0; FRAME_HEADER_LEN]
 }
 
-/// The largest buffer that is kept for the next group.
+/// Maximum bytes of a buffer that is kept for the next group.
 const KEPT_BUFFER_MAX: usize = 4 << 20;
 
 struct Writer<R, D, A> {
@@ -111,7 +111,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
         }
     }
 
-    /// Waits for writes and takes all that have gathered, and what is to be done when they are applied; `None` when the log is closed and empty.
+    /// Waits for writes, and takes all queued ones with the work to be done after them. `None` if the log is closed and the queue is empty.
     fn take(&self, frame: &mut Vec<u8>) -> Option<(Vec<Entry<R>>, Vec<BetweenGroups>)> {
         let mut pending = self.log.pending.lock();
         while pending.entries.is_empty() && pending.then.is_empty() {
@@ -128,7 +128,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
         Some((entries, std::mem::take(&mut pending.then)))
     }
 
-    /// Applies a group that is in the log. It has left a frame if `bytes` are given.
+    /// Applies a group that is in the log. `bytes` is `None` if the group has left no frame.
     fn hand_on(&self, entries: Vec<Entry<R>>, bytes: Option<u64>) {
         let counters = &self.log.ledger.counters;
         counters.groups.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
         }
     }
 
-    /// Waits before the next group, where that makes it a larger one.
+    /// Waits before the next group if that can make the group larger.
     fn gather(&self, answered: usize, began: Instant) {
         let took = began.elapsed();
         let interval = self.appender.interval().saturating_sub(took);

@@ -1,4 +1,4 @@
-//! Small documents of the crates above (the schema, settings): whole, durable, changed by compare-and-set.
+//! Small documents of the crates above (the schema, settings). Documents are durable, and are replaced as a whole by compare-and-set.
 //!
 //! A document lies at `meta/<name>`: eight bytes of magic, its version and length, a CRC-32C, then the content.
 
@@ -23,16 +23,16 @@ use crate::metadata::inventory::Inventory;
 const MAGIC: [u8; 8] = *b"HLNSMET1";
 const HEADER_LEN: usize = 24;
 const DOCUMENT_LEN_MAX: usize = 256 << 20;
-/// Tells one PUT of a document from another.
+/// Metadata attribute with the id of the PUT that wrote an object.
 const PUT_ID: Attribute = Attribute::Metadata(Cow::Borrowed("helenusputid"));
-/// A bucket is asked so often to take a document, with a longer pause each time.
+/// Maximum number of tries to write a document to a bucket, and the first pause between them. The pause grows with each failure.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Counts the changes of a document, from 1.
+/// Number of changes of a document, from 1.
 pub type MetaVersion = u64;
 
-/// A document as it was read.
+/// Content of a document, with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaDoc {
     pub version: MetaVersion,
@@ -57,10 +57,11 @@ pub enum MetaExpect {
 pub(crate) struct Meta {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// On a local disk there is one process, so a lock does for compare-and-set, and an inventory.
+    /// The inventory of a store in a folder. `None` for a store in a bucket. A folder is used by one process, so a lock suffices for
+    /// compare-and-set.
     inventory: Option<Arc<Inventory>>,
     lock: tokio::sync::Mutex<()>,
-    /// Of documents in a bucket, by name, what tells the version that was read or written last: who changes that one need not read first.
+    /// Versions of documents in a bucket that were last read or written here, by name. A change of such a version needs no read before it.
     known: Mutex<HashMap<String, (MetaVersion, UpdateVersion)>>,
 }
 
@@ -69,7 +70,7 @@ struct CachedDocument {
     update: UpdateVersion,
 }
 
-/// The outcome of a conditional write.
+/// Outcome of a conditional write.
 enum Put {
     Done(UpdateVersion),
     /// The condition did not hold.
@@ -86,7 +87,7 @@ impl Put {
 }
 
 impl Meta {
-    /// The documents of a store in a bucket, or of one in a folder with that inventory.
+    /// Returns the documents of a store. `inventory` is `None` for a store in a bucket.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, inventory: Option<Arc<Inventory>>) -> Self {
         Meta {
             store,
@@ -123,7 +124,8 @@ impl Meta {
         Ok(Some(found.doc))
     }
 
-    /// Whether a document is another than the one that was read or written last. Does not read it, and may be true of one that is the same.
+    /// Returns false if the document is still the version that was last read or written here. True may also mean that this is unknown. The
+    /// content is not read.
     #[boxed]
     pub async fn may_differ(&self, name: &str) -> Result<bool, StoreError> {
         let path = self.path(name)?;
@@ -151,7 +153,7 @@ impl Meta {
         }
     }
 
-    /// How the bucket tells that version of a document, if it is the last one that was read or written here.
+    /// Returns the stamp by which the bucket identifies that version. `None` if that version is not the last one read or written here.
     pub fn stamp(&self, name: &str, version: MetaVersion) -> Option<MetaStamp> {
         let (_, update) = self.known(name, MetaExpect::Version(version))?;
         Some(MetaStamp {
@@ -160,7 +162,7 @@ impl Meta {
         })
     }
 
-    /// A version of a document that another process has read or written: who changes it need not read it first.
+    /// Remembers a version that another process has read or written, so that a change of it needs no read before it.
     pub fn note_version(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
         let update = UpdateVersion {
             e_tag: stamp.e_tag,
@@ -169,7 +171,7 @@ impl Meta {
         self.know(name, version, update);
     }
 
-    /// The object version of the expected version, if it is known.
+    /// Returns the object version of the expected version. `None` if it is unknown, or if no certain version is expected.
     fn known(&self, name: &str, expect: MetaExpect) -> Option<(MetaVersion, UpdateVersion)> {
         let known = self.known.lock();
         let found = known.get(name)?;
@@ -209,7 +211,7 @@ impl Meta {
             });
         }
         let path = self.path(name)?;
-        // A bucket has its own compare-and-set.
+        // Only a folder needs the lock, because a bucket offers compare-and-set itself.
         let _guard = match self.is_local() {
             true => Some(self.lock.lock().await),
             false => None,
@@ -242,7 +244,7 @@ impl Meta {
                     self.know(name, version, update);
                     return Ok(version);
                 }
-                // Someone else was faster, and nothing was expected of what is there.
+                // Another process wrote the document first. The write is retried, because any version may be replaced.
                 Ok(Put::Refused) if expect == MetaExpect::Any => continue,
                 Ok(Put::Refused) => {
                     self.known.lock().remove(name);
@@ -253,20 +255,20 @@ impl Meta {
         }
     }
 
-    /// From now on the document must be there.
+    /// Adds the document to the inventory, which then requires it to exist.
     fn enter(&self, name: &str) {
         let Some(inventory) = &self.inventory else { return };
         let entered = inventory.change(|contents| {
             contents.documents.insert(name.to_owned());
         });
-        // The document is written all the same; its next change is another try.
+        // A failure is not returned, because the document is written. The next change of the document tries again.
         if let Err(error) = entered {
             tracing::warn!(document = name, %error, "a document could not be entered into the inventory");
         }
     }
 
-    /// Writes an object on a condition. In a bucket an attempt that seemed to fail may have taken effect; an id in the object's metadata shows
-    /// it.
+    /// Writes an object on a condition. In a bucket, a try that seemed to fail may have taken effect. An id in the object's metadata shows
+    /// that.
     async fn put_if(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> object_store::Result<Put> {
         let id = uuid::Uuid::new_v4().to_string();
         let mut options = PutOptions {
@@ -298,7 +300,7 @@ impl Meta {
         }
     }
 
-    /// Whether the object that is there was put with that id.
+    /// Checks whether the existing object was written by the PUT with that id.
     async fn is_put(&self, path: &Path, id: &str) -> object_store::Result<Put> {
         if self.is_local() {
             return Ok(Put::Refused);

@@ -65,7 +65,7 @@ async fn who_is_told_of_a_version_changes_it_without_reading_it() {
             .unwrap(),
         3
     );
-    // What is known of a version that is not there any more does no harm.
+    // A remembered version that was replaced meanwhile leads to a conflict, not to a lost update.
     let late = writer.put("cluster", b"late", MetaExpect::Version(2)).await;
     assert!(matches!(late, Err(StoreError::MetaConflict(_))));
     assert_eq!(writer.get("cluster").await.unwrap().unwrap().version, 3);

@@ -35,12 +35,12 @@ impl Folders {
         self.root.join("INVENTORY")
     }
 
-    /// Where a small document lies.
+    /// Returns the path of a small document.
     pub fn document(&self, name: &str) -> PathBuf {
         self.root.join("meta").join(name)
     }
 
-    /// The names of the small documents.
+    /// Returns the names of the small documents.
     pub fn documents(&self) -> Result<BTreeSet<String>, StoreError> {
         let folder = self.root.join("meta");
         let entries = match std::fs::read_dir(&folder) {
@@ -54,7 +54,7 @@ impl Folders {
             .map_err(|error| StoreError::io("cannot read", &folder, &error))
     }
 
-    /// Where a tablet's manifests lie.
+    /// Returns the folder of a tablet's manifests.
     pub fn manifests(&self, tablet: u32) -> PathBuf {
         self.root
             .join("tablets")
@@ -62,7 +62,7 @@ impl Folders {
             .join("manifest")
     }
 
-    /// Makes the folder and takes its lock, which lasts as long as the file that is returned.
+    /// Creates the folder and takes its lock, which is held until the returned file is dropped.
     pub fn lock(&self) -> Result<File, StoreError> {
         std::fs::create_dir_all(&self.root)
             .map_err(|error| StoreError::io("cannot create", &self.root, &error))?;
@@ -89,7 +89,7 @@ impl Folders {
             }
             Err(TryLockError::Error(error)) => return Err(StoreError::io("cannot lock", &path, &error)),
         }
-        // The process id is there to be read by people only: a disk without room for it is no reason to refuse.
+        // A failure, such as a full disk, is ignored. The process id only serves error messages.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
@@ -97,7 +97,7 @@ impl Folders {
         Ok(file)
     }
 
-    /// Removes files of unfinished uploads of a killed process (`name#1`).
+    /// Removes temporary files (`name#1`) that a killed process has left from unfinished uploads.
     pub fn remove_unfinished(&self) {
         fn sweep(folder: &Path, depth: usize) {
             let Ok(entries) = std::fs::read_dir(folder) else {

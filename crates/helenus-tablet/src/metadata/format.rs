@@ -12,13 +12,13 @@ use crate::log::{HighWaterMark, LogPosition};
 use crate::metadata::folders::Folders;
 use crate::token_range::TokenRange;
 
-/// The newest format of a folder: its documents have checksums, and there is an inventory. Older folders are of format 1.
+/// The newest format of a folder. Its documents have checksums, and there is an inventory. Folders of format 1 are upgraded.
 pub const FORMAT_VERSION: u64 = 3;
 
-/// The only format of a bucket: each process has one log, where each tablet had one before.
+/// The only supported format of a bucket. In it each process has one log; in earlier ones, each tablet had one.
 pub const BUCKET_FORMAT_VERSION: u64 = 4;
 
-/// One tablet in the `FORMAT` file.
+/// A tablet in the `FORMAT` file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TabletEntry {
     pub id: u32,
@@ -26,18 +26,18 @@ pub(crate) struct TabletEntry {
     pub tokens: TokenRange,
 }
 
-/// The `FORMAT` file.
+/// Content of the `FORMAT` file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Format {
     pub format: u64,
     pub store_id: uuid::Uuid,
     pub written_by: String,
-    /// Where the log lies, if not beside the data. From format 2 on.
+    /// Location of the log. `None` if it lies beside the data. Exists since format 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_store: Option<String>,
-    /// Ordered by tokens; together they cover the ring without overlap.
+    /// The tablets, in the order of tokens. Together they cover the ring without overlap.
     pub tablets: Vec<TabletEntry>,
-    /// From format 3 on.
+    /// Checksum of the other fields. Exists since format 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Format {
         }
     }
 
-    /// A store with these tablets, which ascend and cover the ring.
+    /// Returns the format of a new store with these tablets, which must ascend and cover the ring.
     pub fn of(tablets: impl IntoIterator<Item = (u32, TokenRange)>) -> Self {
         Format {
             format: FORMAT_VERSION,
@@ -72,7 +72,7 @@ impl Format {
         }
     }
 
-    /// The same store, in a bucket.
+    /// Converts to the format of a store in a bucket.
     pub fn in_bucket(self) -> Self {
         Format {
             format: BUCKET_FORMAT_VERSION,
@@ -80,7 +80,7 @@ impl Format {
         }
     }
 
-    /// The same store with its log elsewhere.
+    /// Sets the location of a separate log.
     pub fn with_log_store(self, url: String) -> Self {
         Format {
             log_store: Some(url),
@@ -88,7 +88,7 @@ impl Format {
         }
     }
 
-    /// The same store with its log at that place, or beside its data.
+    /// Sets the location of the log. `None` if it lies beside the data.
     pub fn with_log_place(self, url: Option<String>) -> Self {
         Format {
             log_store: url,
@@ -96,7 +96,7 @@ impl Format {
         }
     }
 
-    /// Whether checksums are required, as they are from format 3 on.
+    /// Returns true if checksums are required, as they are since format 3.
     pub fn is_checked(&self) -> bool {
         self.format >= FORMAT_VERSION
     }
@@ -108,13 +108,13 @@ impl Format {
         }
     }
 
-    /// Reads the file, of a format up to `newest`; `name` is for errors.
+    /// Decodes the file. Formats newer than `newest` are refused. `name` is the file's name in errors.
     pub fn decode(bytes: &[u8], name: &str, newest: u64) -> Result<Self, StoreError> {
         let corrupt = |detail: String| StoreError::Corrupt {
             file: name.into(),
             detail,
         };
-        // The version first: the other fields may differ in a newer format.
+        // The version is decoded first, because other fields may differ in a newer format.
         #[derive(Deserialize)]
         struct Version {
             format: u64,
@@ -145,7 +145,7 @@ impl Format {
 }
 
 impl Folders {
-    /// Reads `FORMAT`, or writes it in a new store. A folder with other files and no `FORMAT` is not taken for a store.
+    /// Reads `FORMAT`, or creates a new store. A folder that has data but no `FORMAT` is refused.
     pub fn load_format(&self, tablet_count: usize, fsync: bool) -> Result<Format, StoreError> {
         let path = self.format();
         match std::fs::read(&path) {
@@ -166,7 +166,7 @@ impl Folders {
         Ok(format)
     }
 
-    /// Writes `FORMAT`, and before it what a store of that format must have: so that one that was made in part is none.
+    /// Writes `FORMAT`, after the other files that a store of that format must have. So a partly created store is not taken for one.
     fn write_format(
         &self,
         format: &Format,
@@ -180,7 +180,7 @@ impl Folders {
         Ok((inventory, high_water_mark))
     }
 
-    /// Writes a store of an older format, whose documents are sealed, in the newest one.
+    /// Upgrades a store of an older format to the newest one. Its documents must be sealed already.
     pub fn upgrade(
         &self,
         format: &Format,

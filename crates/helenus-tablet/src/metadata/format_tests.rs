@@ -13,7 +13,7 @@ fn ring_is_covered() {
     }
 }
 
-/// The checksum in a file, as it must be.
+/// Returns the checksum that a file must have.
 fn checksum(text: &str) -> String {
     let at = text.find(",\n  \"checksum\"").unwrap();
     format!(

@@ -1,8 +1,8 @@
-//! The files that a store's folder must contain: files that were deleted by mistake or restored from an older copy are detected when the
-//! store is opened.
+//! Inventory of the files that a store's folder must contain. With the inventory, files that were deleted by mistake or replaced by an
+//! older copy are detected when the store is opened.
 //!
-//! `INVENTORY` lists the log segments and small documents, and the last record in each tablet's SSTables when the log was last trimmed. It
-//! never lists more than exists: a file is added after it was created and removed before it is deleted.
+//! `INVENTORY` lists the log segments and small documents, and the last record in each tablet's SSTables when the log was last trimmed. A
+//! file that does not exist is never listed: a file is added after it was created and removed before it is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ use crate::disk::durable_file::write_atomically;
 use crate::error::StoreError;
 use crate::metadata::folders::Folders;
 
-/// The file's content.
+/// Content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InventoryRecord {
-    /// The oldest segment of the log that is needed; those before were retired.
+    /// The oldest segment of the log that is needed. Earlier ones were retired.
     pub log_first: u64,
-    /// By tablet, the log sequence number up to which its SSTables have all of its records.
+    /// The log sequence number up to which each tablet's SSTables have all of its records.
     pub flushed: BTreeMap<u32, u64>,
-    /// The small documents.
+    /// Names of the small documents.
     pub documents: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checksum: Option<String>,
@@ -37,7 +37,7 @@ impl ChecksummedDocument for InventoryRecord {
 }
 
 impl InventoryRecord {
-    /// Of a new store.
+    /// Returns the inventory of a new store.
     pub fn new() -> Self {
         InventoryRecord {
             log_first: 1,
@@ -57,7 +57,7 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    /// One that is not written yet.
+    /// Returns an inventory that is not written yet.
     pub fn new(folders: &Folders, contents: InventoryRecord, fsync: bool) -> Self {
         Inventory {
             path: folders.inventory(),
@@ -81,7 +81,7 @@ impl Inventory {
         )
     }
 
-    /// Reads the inventory of a store that has one.
+    /// Reads the inventory, which must exist.
     pub fn load(folders: &Folders, fsync: bool) -> Result<Self, StoreError> {
         let path = folders.inventory();
         let corrupt = |detail: String| StoreError::Corrupt {
@@ -100,7 +100,7 @@ impl Inventory {
         self.contents.lock().clone()
     }
 
-    /// Changes the inventory, durably. Blocks, though not for long.
+    /// Changes the inventory durably. Blocks briefly.
     pub fn change(&self, change: impl FnOnce(&mut InventoryRecord)) -> Result<(), StoreError> {
         let mut contents = self.contents.lock();
         let mut changed = contents.clone();
@@ -112,7 +112,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Refuses a store without one of its small documents.
+    /// Checks that all small documents exist.
     pub fn check_documents(&self, folders: &Folders) -> Result<(), StoreError> {
         for name in &self.contents.lock().documents {
             let path = folders.document(name);
@@ -123,7 +123,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Refuses a tablet whose manifest is older than one that was there before.
+    /// Checks that a tablet's newest manifest is not older than one that existed before.
     pub fn check_flushed(&self, folders: &Folders, tablet: u32, flushed: u64) -> Result<(), StoreError> {
         let before = self.contents.lock().flushed.get(&tablet).copied();
         if before.is_none_or(|before| flushed >= before) {

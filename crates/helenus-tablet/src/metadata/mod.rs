@@ -1,4 +1,4 @@
-//! The records of a store about itself: format, inventory, and the small documents of the crates above.
+//! Records of a store about itself: format, inventory, and the small documents of the crates above.
 
 pub(crate) mod documents;
 pub(crate) mod folders;

@@ -1,4 +1,4 @@
-//! Opens the inventory and the high-water mark of the log, validates them, and creates them for stores of an older format.
+//! Opens and validates the inventory and the log's high-water mark, and creates them for stores of an older format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::metadata::folders::Folders;
 use crate::metadata::format::Format;
 use crate::metadata::inventory::{Inventory, InventoryRecord};
 
-/// The books of a store that is being opened.
+/// Inventory and high-water mark of a store that is being opened.
 pub(crate) struct StoreMetadata {
     pub inventory: Arc<Inventory>,
-    /// A store of an older format has none yet.
+    /// The log's high-water mark. `None` in a store of an older format.
     pub high_water_mark: Option<HighWaterMark>,
 }
 
 impl StoreMetadata {
-    /// Reads the books, and refuses a store without one of its small documents. The documents of a store of an older format, which has no
-    /// books, are sealed.
+    /// Reads the inventory and the high-water mark, and checks that all small documents exist. A store of an older format has neither; its
+    /// documents are sealed instead.
     pub fn open(
         folders: &Folders,
         format: &Format,
@@ -43,7 +43,7 @@ impl StoreMetadata {
         })
     }
 
-    /// The segments and records that the log must contain.
+    /// Returns the parts of the log that must exist.
     pub fn expected(&self) -> ExpectedLog {
         match &self.high_water_mark {
             Some(high_water_mark) => ExpectedLog {
@@ -54,7 +54,8 @@ impl StoreMetadata {
         }
     }
 
-    /// Writes the first books of a store of an older format, whose log has been read: from now on it is one of the newest.
+    /// Upgrades a store of an older format to the newest one, after its log has been replayed. Writes its first inventory and high-water
+    /// mark.
     pub fn upgrade(
         folders: &Folders,
         format: &Format,

@@ -1,28 +1,28 @@
 //! Throttles writers before the tree has to stop them.
 //!
 //! Flushes and compactions have a lower priority than requests and fall behind under full load. Without throttling, SlateDB's backpressure
-//! would stop all writes for half a second at a time. Instead the log pauses between two groups, the longer the larger the backlog of a
-//! tablet is, until writers and background work are in balance.
+//! would stop all writes for half a second at a time. Instead the log pauses between two groups. The pause grows with the backlog of a
+//! tablet, until writers and background work are in balance.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Up to here, in thousandths of what a tablet may owe, nobody waits: half of its memory is flushed while more gathers.
+/// Backlog, in thousandths of the largest, up to which writers do not wait: half of a tablet's memory is flushed while more gathers.
 const FREE: u32 = 600;
-/// The largest backlog.
+/// The largest backlog, in thousandths.
 const ALL: u32 = 1000;
-/// How long the log waits between two groups when a tablet owes all it may.
+/// Pause of the log between two groups at the largest backlog.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// The rows that a tablet has yet to flush and the files that it has yet to compact.
 pub(crate) struct CompactionBacklog {
-    /// In thousandths of the largest backlog.
+    /// The backlog in thousandths of the largest.
     permille: AtomicU32,
     memtable_bytes: u64,
     level0_max: u64,
 }
 
 impl CompactionBacklog {
-    /// For a tablet that may hold `memtable_bytes` in memory and `level0_max` files at level 0.
+    /// Creates the backlog of a tablet that may hold `memtable_bytes` in memory and `level0_max` files at level 0.
     pub fn new(memtable_bytes: u64, level0_max: usize) -> CompactionBacklog {
         CompactionBacklog {
             permille: AtomicU32::new(0),
@@ -31,14 +31,14 @@ impl CompactionBacklog {
         }
     }
 
-    /// Takes note of the bytes that are in memory, and of the files at level 0.
+    /// Records the bytes in memory and the number of files at level 0.
     pub fn update(&self, bytes: usize, level0_files: usize) {
         let memory = permille(bytes as u64, self.memtable_bytes);
         let files = permille(level0_files as u64, self.level0_max);
         self.permille.store(memory.max(files), Ordering::Relaxed);
     }
 
-    /// How long the log has to wait before it takes the next group.
+    /// Returns the time that the log has to wait before it takes the next group.
     pub fn pause(&self) -> Duration {
         pause(self.permille.load(Ordering::Relaxed), PAUSE_MAX)
     }

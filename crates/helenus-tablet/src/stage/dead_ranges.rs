@@ -1,20 +1,21 @@
 //! Ranges of partitions in which readers have found nothing alive, such as the front of a queue. Scans that begin in one skip it.
 //!
-//! **The invariant**: no row in a range is alive, in the stage, the memtables or the files. A deletion cannot revive a row, nor can a flush or
-//! a compaction; only a write of something that may be alive can, and it cuts the range off before readers see it. A range is therefore read and
-//! changed under the lock under which writes are staged, and kept only after the writes staged since its rows were read have been looked at.
+//! **The invariant**: no row in a range is alive, in the stage, the memtables or the files. Deletions, flushes and compactions cannot
+//! revive a row. Only a write of something that may be alive can, and it cuts the range off before readers see the write. A range is
+//! therefore read and changed under the lock under which writes are staged. A new range is kept only if no write that was staged since its
+//! rows were read may have revived one of them.
 //!
-//! There is one range for each partition. It grows as readers find more at its ends.
+//! There is one range for each partition. It grows as readers find more dead rows at its ends.
 
 use std::ops::Bound;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
 
-/// Partitions with a range at most.
+/// Maximum number of partitions with a range.
 const PARTITIONS_MAX: usize = 4096;
 
-/// Keys of one partition, from the first and before the second.
+/// Keys of one partition, from `start` and before `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyRange {
     pub start: Bytes,
@@ -37,7 +38,7 @@ pub(crate) type Bounds = (Bound<Bytes>, Bound<Bytes>);
 #[derive(Debug)]
 struct DeadRange {
     keys: KeyRange,
-    /// Dead rows that readers have met in it.
+    /// Dead rows that readers have met in the range.
     rows: u64,
 }
 
@@ -69,12 +70,12 @@ impl DeadRanges {
         }
     }
 
-    /// The dead range of a partition that has a key.
+    /// Returns the dead range of a partition if it contains the key.
     fn over(&mut self, partition: &[u8], key: &[u8]) -> Option<&mut DeadRange> {
         self.0.get_mut(partition).filter(|dead| dead.keys.contains(key))
     }
 
-    /// Ends the range that contains a key before it, if what is written there may be alive.
+    /// Ends the range that contains a key before that key, if the value written there may be alive.
     pub fn cut(&mut self, partition: &[u8], key: &[u8], may_be_alive: impl FnOnce() -> bool) {
         let Some(dead) = self.over(partition, key) else {
             return;
@@ -88,12 +89,13 @@ impl DeadRanges {
         }
     }
 
-    /// Adds a range of a partition, in which so many dead rows were met. Of two that lie apart the one with more dead rows is kept.
+    /// Adds a range of a partition, with the number of dead rows met in it. Touching ranges are joined. Of two separate ones, the one with
+    /// more dead rows is kept.
     pub fn add(&mut self, partition: &[u8], keys: KeyRange, rows: u64) {
         if keys.start >= keys.end {
             return;
         }
-        // Copied, since scans give slices of whole tables.
+        // Keys are copied because scans give slices of whole tables, which would stay in memory.
         let copy = |key: &Bytes| Bytes::copy_from_slice(key);
         match self.0.get_mut(partition) {
             Some(known) if known.keys.touches(&keys) => {

@@ -11,7 +11,7 @@ fn range(start: &'static str, end: &'static str) -> KeyRange {
     }
 }
 
-/// The bounds of a scan of `[start, end)` after what is dead has been skipped.
+/// Returns the bounds of a scan of `[start, end)` after the dead range has been skipped.
 fn skipped(dead: &DeadRanges, start: &'static str, end: &'static str, reversed: bool) -> Bounds {
     let mut bounds = (Bound::Included(key(start)), Bound::Excluded(key(end)));
     dead.skip(b"p", &mut bounds, reversed);

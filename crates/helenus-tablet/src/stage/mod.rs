@@ -1,7 +1,7 @@
 //! The writes of a tablet that are in the log and not yet in its LSM tree.
 //!
 //! A write is visible and acknowledged as soon as it is staged. It reaches the tree later, together with thousands of others in one sorted
-//! batch ([`crate::tablet::stage_apply`]): that costs a fraction of small batches, and no writer waits for the tree. A key that is written
+//! batch ([`crate::tablet::stage_apply`]). That costs a fraction of small batches, and no writer waits for the tree. A key that is written
 //! several times meanwhile reaches the tree once.
 //!
 //! Readers see the stage together with the tree that belongs to it, so that each write is seen exactly once while a batch is being applied.
@@ -33,36 +33,36 @@ struct Inner {
     active: ChangeTable,
     applying: Option<Arc<ChangeTable>>,
     tree: Arc<Tree>,
-    /// How many times staged writes have been taken to be applied.
+    /// Number of times staged writes have been taken to be applied.
     taken: u64,
     dead: DeadRanges,
     hot_keys: HotKeySketch,
-    /// Why the tree takes no more writes.
+    /// The error for which the tree takes no more writes. `None` if it takes them.
     failed: Option<StoreError>,
-    /// Why the tablet cannot be read: a record of the log could not be staged.
+    /// The error for which the tablet cannot be read: a record of the log could not be staged. `None` if it can be read.
     stopped: Option<DataModelError>,
     closed: bool,
 }
 
 /// The inputs for updating a cached row that is written.
 pub(crate) struct Cached {
-    /// The write may be older than a tombstone that the cached row has, and the files no longer have.
+    /// True if the write may be older than a tombstone that the cached row has and the files no longer have.
     pub is_late: bool,
-    /// The generation of its partition.
+    /// The cache generation of the row's partition.
     pub generation: Generation,
 }
 
-/// Bounds of a stage.
+/// Limits of a stage's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StageLimits {
-    /// From this size on the stage is applied without waiting for more writes.
+    /// Size from which the stage is applied without waiting for more writes.
     pub apply_bytes: usize,
-    /// From here on writers wait.
+    /// Size from which writers wait.
     pub full_bytes: usize,
 }
 
 impl StageLimits {
-    /// For a tablet that has `memtable_bytes` for its memtables.
+    /// Returns the limits for a tablet that has `memtable_bytes` for its memtables.
     pub fn new(memtable_bytes: u64) -> StageLimits {
         let full_bytes = (memtable_bytes / 4).max(1 << 18) as usize;
         StageLimits {
@@ -72,39 +72,39 @@ impl StageLimits {
     }
 }
 
-/// The stage of one tablet. One thread writes (the log's), one task drains, any number read.
+/// The stage of one tablet. One thread (the log's) writes, one task drains, and any number of readers read.
 pub(crate) struct Stage {
     inner: Mutex<Inner>,
     room: Condvar,
-    /// Notified when the first write is staged, and when the stage is to be applied without delay.
+    /// Notified when the first write is staged. `due` is notified when the stage is to be applied without delay.
     pub begun: Notify,
     pub due: Notify,
-    /// The log record up to which the tree has all.
+    /// The last log record up to which the tree contains all writes.
     applied: watch::Sender<u64>,
     limits: StageLimits,
     model: Arc<dyn DataModel>,
 }
 
-/// The staged change of a key, and the tree below.
+/// The staged change of a key, and the tree below the stage. The change is `None` if the key has none.
 pub(crate) struct View {
     pub change: Option<Change>,
     pub tree: Arc<Tree>,
 }
 
-/// The staged changes of a range, and the tree below.
+/// The staged changes of a range, and the tree below the stage.
 pub(crate) struct RangeView {
-    /// In ascending order.
+    /// The staged changes, in ascending order of keys.
     pub staged: Vec<(Bytes, Change)>,
     pub tree: Arc<Tree>,
-    /// The writes that it shows, for [`Stage::add_dead`].
+    /// The writes that the view shows, for [`Stage::add_dead`].
     pub moment: Moment,
 }
 
-/// When staged writes were seen.
+/// A point between two batches, at which a reader has seen the staged writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment(u64);
 
-/// Rows of a partition of which a reader has found none alive.
+/// A range of a partition's rows in which a reader has found none alive.
 #[derive(Debug)]
 pub(crate) struct DeadRows {
     pub partition: Bytes,
@@ -135,10 +135,10 @@ impl Stage {
         }
     }
 
-    /// Waits until there is room, or until the timeout.
+    /// Waits until there is room, or until the timeout. Returns false on timeout.
     ///
     /// # Errors
-    /// Why there will never be room again.
+    /// The error for which there will never be room again.
     pub fn wait_for_room(&self, longest: Duration) -> Result<bool, StoreError> {
         let mut inner = self.inner.lock();
         let is_full = |inner: &Inner| inner.failed.is_none() && inner.active.bytes >= self.limits.full_bytes;
@@ -152,12 +152,12 @@ impl Stage {
         }
     }
 
-    /// Inserts operations with the numbers of their records, all at once for readers, and updates the row cache with them. `cached` gives for
-    /// each operation the inputs of that update.
+    /// Inserts operations with the numbers of their records, all at once for readers, and updates the row cache with them. `cached` returns
+    /// the inputs of that update for each operation.
     ///
     /// # Errors
-    /// An operation could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps its records that are in
-    /// no SSTable.
+    /// An operation could not be merged. The tablet then stops: it takes no writes, answers no reads, and the log keeps those of its
+    /// records that are in no SSTable.
     pub fn insert(
         &self,
         cache: &RowCacheHandle,
@@ -232,14 +232,14 @@ impl Stage {
         Ok(())
     }
 
-    /// True if a key that begins with `prefix` is staged, or in a memtable of the tree.
+    /// Returns true if a key that begins with `prefix` is staged, or in a memtable of the tree.
     pub fn has_in_memory(&self, prefix: &[u8]) -> bool {
         let inner = self.inner.lock();
         let staged = [Some(&inner.active), inner.applying.as_deref()];
         staged.into_iter().flatten().any(|table| table.has_prefix(prefix)) || inner.tree.has_in_memory(prefix)
     }
 
-    /// The staged change of a key, and the tree below.
+    /// Returns the staged change of a key, and the tree below the stage.
     pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
@@ -250,8 +250,10 @@ impl Stage {
         })
     }
 
-    /// The staged changes of a range, and the tree below. If it lies in one partition, whose prefix is then given, the bound where the scan
-    /// begins is moved behind rows that are known to be dead; `None` if nothing is left.
+    /// Returns the staged changes of a range, and the tree below the stage. `None` if no key is left to scan.
+    ///
+    /// `partition` is the prefix of the partition if the range lies in one. The bound where the scan begins is then moved past rows that
+    /// are known to be dead.
     pub fn range(
         &self,
         bounds: &mut Bounds,
@@ -273,7 +275,8 @@ impl Stage {
         }))
     }
 
-    /// Has scans skip rows that a reader has found dead, whatever the time, unless writes that it did not see may have revived one of them.
+    /// Makes scans skip rows that a reader has found dead, whatever the time. The rows are not skipped if a write that the reader did not
+    /// see may have revived one.
     pub fn add_dead(&self, rows: DeadRows, seen: Moment) {
         let mut inner = self.inner.lock();
         let are_later_writes_staged = match inner.taken - seen.0 {
@@ -286,7 +289,7 @@ impl Stage {
         }
     }
 
-    /// Takes the staged writes, to be applied to the tree; `None` if there are none.
+    /// Takes the staged writes, to be applied to the tree. `None` if there are none, or if the tree takes no more writes.
     pub fn begin_apply(&self) -> Option<Arc<ChangeTable>> {
         let mut inner = self.inner.lock();
         if inner.active.rows.is_empty() || inner.failed.is_some() {
@@ -299,7 +302,7 @@ impl Stage {
         Some(table)
     }
 
-    /// The writes that were taken are in the tree, in `memtable`.
+    /// Records that the writes that were taken are in the tree, in `memtable`.
     pub fn end_apply(&self, table: &ChangeTable, memtable: Arc<MemTable>) {
         let replaced = {
             let mut inner = self.inner.lock();
@@ -310,7 +313,7 @@ impl Stage {
         drop(replaced);
     }
 
-    /// The memtables that are not frozen have been purged, which leaves `memtable` of them. No batch has been applied meanwhile.
+    /// Replaces the memtables that are not frozen by `memtable`, their content after a purge. No batch may have been applied meanwhile.
     pub fn see_purged(&self, memtable: Arc<MemTable>) {
         let mut inner = self.inner.lock();
         let tree = Arc::new(inner.tree.with_batch(memtable));
@@ -319,14 +322,14 @@ impl Stage {
         drop(before);
     }
 
-    /// What is in the tree's memory from now on is not joined with what is there already, which is given.
+    /// Freezes the tree's memtables: later writes are not joined with their content. Returns the tree.
     pub fn freeze(&self) -> Arc<Tree> {
         let mut inner = self.inner.lock();
         inner.tree = Arc::new(inner.tree.freeze());
         inner.tree.clone()
     }
 
-    /// The tree has other files.
+    /// Replaces the files of the tree.
     pub fn see_files(&self, files: Arc<Files>) {
         let mut inner = self.inner.lock();
         let tree = Arc::new(inner.tree.with_files(files));
@@ -335,19 +338,19 @@ impl Stage {
         drop(before);
     }
 
-    /// The tree below.
+    /// Returns the tree below the stage.
     pub fn tree(&self) -> Arc<Tree> {
         self.inner.lock().tree.clone()
     }
 
-    /// The tree takes no more writes. Staged writes stay readable; they are in the log.
+    /// Records that the tree takes no more writes. Staged writes stay readable, and they are in the log.
     pub fn fail(&self, error: StoreError) {
         self.inner.lock().failed = Some(error);
         self.room.notify_all();
         self.applied.send_modify(|_| {});
     }
 
-    /// Waits until everything that is staged now is in the tree.
+    /// Waits until all writes that are staged now are in the tree.
     pub async fn applied(&self) -> Result<(), StoreError> {
         let target = {
             let inner = self.inner.lock();
@@ -380,12 +383,12 @@ impl Stage {
         self.inner.lock().closed
     }
 
-    /// Why the tree takes no more writes, if so.
+    /// Returns the error for which the tree takes no more writes. `None` if it takes them.
     pub fn failure(&self) -> Option<StoreError> {
         self.inner.lock().failed.clone()
     }
 
-    /// Whether the tablet cannot be read.
+    /// Returns true if the tablet cannot be read.
     pub fn is_stopped(&self) -> bool {
         self.inner.lock().stopped.is_some()
     }
@@ -394,7 +397,7 @@ impl Stage {
         self.inner.lock().failed.is_some()
     }
 
-    /// Approximate bytes of staged writes and of memtables that are not flushed.
+    /// Returns the approximate bytes of staged writes and of memtables that are not flushed.
     pub fn bytes(&self) -> usize {
         let inner = self.inner.lock();
         let applying = inner.applying.as_ref().map_or(0, |applying| applying.bytes);
@@ -416,7 +419,7 @@ impl Inner {
         }
     }
 
-    /// The changes in a range that is not empty, in order.
+    /// Returns the changes in a range, in order. The range must not be empty.
     fn staged(&self, model: &dyn DataModel, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
         let active = self.active.rows.range(bounds.clone());
@@ -439,7 +442,7 @@ impl Inner {
         Ok(staged)
     }
 
-    /// True if a staged change of one of the keys may leave something alive.
+    /// Returns true if a staged change of one of the keys may leave something alive.
     fn may_live_in(&self, model: &dyn DataModel, keys: &KeyRange) -> bool {
         let range = || keys.start.clone()..keys.end.clone();
         let applying = self
@@ -452,7 +455,7 @@ impl Inner {
         })
     }
 
-    /// Has scans see the row at `key` again if `operand`, which is being written to it, may be alive.
+    /// Makes scans see the row at `key` again if `operand`, which is being written to it, may be alive.
     fn cut_dead(&mut self, model: &dyn DataModel, key: &Bytes, operand: &Bytes) {
         if self.dead.is_empty() {
             return;
@@ -464,7 +467,7 @@ impl Inner {
     }
 }
 
-/// True if no key lies within the bounds.
+/// Returns true if no key lies within the bounds.
 pub(crate) fn is_empty(start: &Bound<Bytes>, end: &Bound<Bytes>) -> bool {
     match (start, end) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,

@@ -1,4 +1,4 @@
-//! Puts a tablet together from its open database, and starts its tasks.
+//! Assembles a tablet from its open database, and starts its tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,12 +23,12 @@ use crate::token_range::TokenRange;
 use crate::tree::limits::ReadLimits;
 use crate::tree::{SsTables, Tree, filters};
 
-/// A tablet's database, and its share of the node.
+/// A tablet's database, and its share of the node's resources.
 pub(super) struct TabletParts {
     pub id: u32,
     pub tokens: TokenRange,
     pub db: TabletDb,
-    /// Where its files lie.
+    /// The object store with the tablet's files.
     pub store: Arc<dyn ObjectStore>,
     pub compactions: Arc<CompactionState>,
     pub memtable_bytes: u64,
@@ -37,7 +37,7 @@ pub(super) struct TabletParts {
     pub origins: Arc<Origins>,
 }
 
-/// The tablet, with nothing in memory and none of its tasks running.
+/// Returns the tablet, with nothing in memory and without running tasks.
 pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet> {
     let memtable_bytes = parts.memtable_bytes;
     let model = databases.model.clone();
@@ -73,7 +73,7 @@ pub(super) fn assemble(databases: &Databases, parts: TabletParts) -> Arc<Tablet>
     })
 }
 
-/// Starts what applies the stage, which ends when that is closed, and what flushes the memtables.
+/// Starts the tasks that flush the memtables and apply the stage. Returns the latter, which ends when the stage is closed.
 pub(super) fn start_tasks(tablet: &Arc<Tablet>, writing: &Handle, background: &Handle) -> JoinHandle<()> {
     background.spawn(flush::run(tablet.clone()));
     if let TabletDb::Owned(db) = &tablet.db {

@@ -3,7 +3,8 @@
 use crate::error::StoreError;
 use crate::priority::set_background;
 
-/// The runtime of flushes, compactions and garbage collection. Unlike a bare one it may be dropped anywhere: it is not waited for.
+/// The runtime of flushes, compactions and garbage collection. Unlike a bare runtime it may be dropped anywhere, because dropping does not
+/// wait for its tasks.
 pub(crate) struct BackgroundRuntime {
     runtime: Option<tokio::runtime::Runtime>,
     pub handle: tokio::runtime::Handle,
@@ -29,7 +30,7 @@ impl BackgroundRuntime {
         Ok(BackgroundRuntime::new(runtime))
     }
 
-    /// The runtime that only applies stages, so that no other work delays it.
+    /// Starts the runtime that only applies stages, so that no other work delays them.
     pub fn start_writing() -> Result<Self, StoreError> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! Hands the groups of the log to the tablets' stages, and notifies the writers.
+//! Passes the groups of the log to the tablets' stages, and notifies the writers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::log::{Dispatch, Entry, Waiter, WriteTurn};
 use crate::operation::Op;
 use crate::tablet::{NodeLog, OpenTablets, Tablet, tablet_of};
 
-/// How often a group that does not find room looks at the disk.
+/// Time between two checks of the disk by a group that waits for room.
 const STALL_POLL: Duration = Duration::from_millis(200);
 
 /// Operations with the numbers of their records, for one tablet.
@@ -21,36 +21,36 @@ struct Part {
     ops: Vec<(u64, Op)>,
 }
 
-/// A writer of a group.
+/// A writer whose record is in a group.
 struct PendingWriter {
-    /// `None` once it has been told.
+    /// The waiter of the writer. `None` after it was notified.
     waiter: Option<Waiter>,
-    /// The turn of one that was told before its write was applied.
+    /// The turn of a writer that was notified before its write was applied.
     turn: Option<Arc<dyn WriteTurn>>,
-    /// The part that has its operations, and whether others have some too.
+    /// Index of a part that has operations of the writer, and true if several parts have some.
     part: usize,
     in_several: bool,
-    /// One of its operations has no tablet.
+    /// True if an operation of the writer has no tablet.
     is_lost: bool,
 }
 
-/// A group by tablet.
+/// A group of the log, divided by tablet.
 pub(crate) struct RoutedGroup {
     parts: Vec<Part>,
     writers: Vec<PendingWriter>,
 }
 
-/// The parts of a group, as they are gathered.
+/// The parts of a group, while they are collected.
 #[derive(Default)]
 struct Parts {
     parts: Vec<Part>,
-    /// The tablets of the entry before, and the part of each of them, if it has one.
+    /// The tablets of the last entry, and the index of each one's part, if it has one.
     route: OpenTablets,
     places: Vec<Option<usize>>,
 }
 
 impl Parts {
-    /// From now on entries go to these tablets.
+    /// Sets the tablets to which the next entries go.
     fn set_route(&mut self, route: OpenTablets) {
         if Arc::ptr_eq(&self.route, &route) {
             return;
@@ -64,7 +64,7 @@ impl Parts {
         self.route = route;
     }
 
-    /// Adds an operation; its part, if it has a tablet.
+    /// Adds an operation, and returns the index of its part. `None` if it has no tablet.
     fn add(&mut self, lsn: u64, op: Op) -> Option<usize> {
         let at = tablet_of(&self.route, op.token);
         let place = self.places.get_mut(at)?;
@@ -81,13 +81,13 @@ impl Parts {
     }
 }
 
-/// What is to be done when the log has been fenced.
+/// The callback for a fenced log.
 pub(crate) type OnFenced = Box<dyn Fn() + Send + Sync>;
 
-/// Maps operations to tablets.
+/// Routes operations to tablets.
 pub(crate) struct TabletRouter {
     pub log: Arc<NodeLog>,
-    /// The disk of a store in a folder.
+    /// The disk of a store in a folder. `None` for a store in a bucket.
     pub space: Option<Arc<DiskSpace>>,
     pub notifier: CompletionNotifier,
     pub on_fenced: OnFenced,
@@ -153,18 +153,18 @@ impl Dispatch<OpenTablets> for TabletRouter {
 }
 
 impl TabletRouter {
-    /// The error that writers get when a tablet does not take operations that are in the log.
+    /// Returns the error that is reported to writers if a tablet does not take operations that are in the log.
     fn told(&self, tablet: &Tablet, error: StoreError) -> StoreError {
         if tablet.limits.is_in_bucket() {
-            // The next owner reads them there.
+            // The outcome is unknown, because the next owner replays the operations from the log.
             return StoreError::Unknown(error.to_string());
         }
         self.log.is_obstructed.store(true, Ordering::Relaxed);
         error
     }
 
-    /// Waits without a limit until a tablet has room. If the disk is full, the waiting writers get the error; their records, which are in the log,
-    /// take effect later.
+    /// Waits without a limit until a tablet has room. If the disk is full, the waiting writers get the error. Their records are in the log
+    /// and take effect later.
     fn wait_for_room(&self, tablet: &Tablet, writers: &mut [PendingWriter]) -> Result<(), StoreError> {
         while !tablet.stage.wait_for_room(STALL_POLL)? {
             let Some(Err(error)) = self.space.as_ref().map(|space| space.check()) else {
@@ -181,7 +181,7 @@ impl TabletRouter {
     }
 }
 
-/// Writers whose group has ended, and the parts that could not be applied.
+/// The writers of a group that has ended, and the parts that could not be applied.
 struct GroupCompletion {
     writers: Vec<PendingWriter>,
     failed: Vec<(usize, StoreError)>,
@@ -206,15 +206,15 @@ impl GroupCompletion {
     }
 }
 
-/// Tells writers how their group has ended, on the runtime on which they wait.
+/// Notifies writers of the outcome of their group, on the runtime on which they wait.
 ///
-/// Waking a task from a thread outside of its runtime wakes a thread of that runtime: a system call for each writer, and where cores
-/// are few a change of threads for each, so that the log stands still for as long as it takes to answer all of a group one by one. A
-/// task of the runtime wakes its neighbours at next to no cost, and those on one connection then answer together.
+/// Waking a task from a thread outside of its runtime wakes a thread of that runtime, which is a system call for each writer. On few cores
+/// it is also a change of threads for each, so that the log stands still until the whole group is answered. A task of the runtime wakes its
+/// neighbours at almost no cost, and writers on one connection then answer together.
 pub(crate) struct CompletionNotifier(mpsc::UnboundedSender<GroupCompletion>);
 
 impl CompletionNotifier {
-    /// Writers wait on the runtime that this is called on.
+    /// Starts the notifier on the current runtime, on which the writers must wait.
     pub fn start() -> CompletionNotifier {
         let (sender, mut ended) = mpsc::unbounded_channel::<GroupCompletion>();
         tokio::spawn(async move {
@@ -226,7 +226,7 @@ impl CompletionNotifier {
     }
 
     fn notify(&self, completion: GroupCompletion) {
-        // Without the runtime no writer waits.
+        // Sending fails only if the runtime has ended, and then no writer waits.
         let _ = self.0.send(completion);
     }
 }

@@ -1,4 +1,4 @@
-//! Compactions that an operator asks for.
+//! Compactions that an operator requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::tablet::Tablet;
 
-/// How often the end of the compactions is looked for.
+/// Time between two checks whether the compactions have ended.
 const POLL: Duration = Duration::from_millis(100);
 
 impl Store {
-    /// Flushes all open tablets and makes one sorted run of the files of each. Returns when that is done, or left to the nodes that have
-    /// taken tablets meanwhile.
+    /// Flushes all open tablets and compacts the files of each to one sorted run. Waits until that is done. Tablets that move to another
+    /// node meanwhile are compacted there.
     ///
     /// # Errors
-    /// The store is only read, or a flush has failed.
+    /// The store is read-only, or a flush has failed.
     #[boxed]
     pub async fn compact(&self) -> Result<(), StoreError> {
         self.check_writable()?;

@@ -1,7 +1,7 @@
-//! What a store keeps of the past ([`crate::history`]): how far its logs are at a moment, and what they have from there on until a time.
+//! The history of a store's logs ([`crate::history`]): the positions of the logs at a cut, and their operations from there until a time.
 //!
-//! A log is read where it is: its newest part in the log itself, and what came before in chunks. A part is only deleted from the log when its chunk is
-//! there, so the log is listed first.
+//! A log is read where it is: its newest part in the log itself, and earlier parts in chunks. A part is deleted from the log only after its
+//! chunk is written. So the log is listed before the chunks.
 
 use std::collections::BTreeSet;
 
@@ -21,45 +21,45 @@ use crate::log::object::{Group, LogObjects};
 use crate::operation::Op;
 use crate::store::local::maintenance::archived_segment;
 
-/// Chunks and documents that are read at a time, and logs that are listed.
+/// Maximum number of parts that are read at the same time.
 const READS: usize = 8;
-/// Segments or objects of a log that are read as one part.
+/// Maximum number of a log's segments or objects that are read as one part.
 const SEGMENTS: usize = 256;
-/// Logs that are listed at a time.
+/// Maximum number of logs that are listed at the same time.
 const LISTS: usize = 16;
-/// A chunk has fewer segments, mostly: so far before a segment the listing of chunks begins.
+/// Distance before a segment at which the listing of chunks begins. Chunks mostly have fewer segments.
 const CHUNK_SEGMENTS: u64 = 4096;
-/// How often a log is read again that was cut meanwhile.
+/// Maximum number of times that a log is read again after it was trimmed during the read.
 const ATTEMPTS: u32 = 3;
-/// What may be read of the logs for a time: this, or the memory of memtables if that is more.
+/// Minimum of the bytes of logs that may be read for a time. The memory of memtables counts if it is larger.
 const PAST_BYTES_MIN: u64 = 256 << 20;
 
-/// Consecutive segments of a log, where they are to be read.
+/// Consecutive segments of a log, and the place where they are read.
 struct LogPart {
     first: u64,
-    /// The time of its first frame in ms, if that is known.
+    /// Time of the part's first frame in ms. `i64::MIN` if it is not known.
     earliest_ms: i64,
     place: PartPlace,
 }
 
 enum PartPlace {
-    /// The path of a chunk.
+    /// The path of the chunk with the segments.
     Chunk(Path),
-    /// Segments or objects in the log, each with where it ends.
+    /// Numbers of segments or objects in the log, each with the offset at which it ends.
     Log(Vec<(u64, u64)>),
 }
 
-/// What a log has that a backup needs.
+/// The parts of a log that a backup needs.
 pub(crate) struct LogToCopy {
     pub log: Uuid,
-    /// The paths of its chunks.
+    /// The paths of the log's chunks.
     pub chunks: Vec<Path>,
-    /// What is in no chunk yet.
+    /// The segments that are in no chunk yet.
     pub newest: Vec<Segments>,
 }
 
 impl Store {
-    /// Whether the log is kept.
+    /// Returns true if the history of the log is kept.
     pub fn keeps_history(&self) -> bool {
         match &self.kind {
             StoreKind::Local(local) => local.databases.config.keeps_history,
@@ -68,10 +68,11 @@ impl Store {
         }
     }
 
-    /// How far all logs of a store in a bucket are, those of former processes too; without what is just being written.
+    /// Returns the positions of the ends of all logs of a store in a bucket, including those of former processes. Writes in progress are
+    /// not included.
     ///
     /// # Errors
-    /// The bucket can't be read.
+    /// The bucket cannot be read.
     #[boxed]
     pub async fn history_positions(&self) -> Result<Vec<HistoryPosition>, StoreError> {
         match &self.kind {
@@ -79,7 +80,7 @@ impl Store {
                 let mut positions = remote.log_positions().await?;
                 let there: BTreeSet<Uuid> = positions.iter().map(|position| position.log).collect();
                 let kept = archive::logs(self.files()?.objects.as_ref()).await?;
-                // Of a log that has lain elsewhere, chunks are all that there is.
+                // A log that is no longer in its former place exists in chunks only.
                 let gone = kept.into_iter().filter(|log| !there.contains(log));
                 positions.extend(gone.map(HistoryPosition::end));
                 Ok(positions)
@@ -88,20 +89,20 @@ impl Store {
         }
     }
 
-    /// What may be read of the logs for a time, in bytes.
+    /// Returns the maximum bytes of logs that may be read for a time.
     ///
     /// # Errors
-    /// Of pinned tablets.
+    /// [`StoreError::ReadOnly`] for a store of pinned tablets.
     pub fn past_bytes_max(&self) -> Result<u64, StoreError> {
         Ok(self.files()?.databases.config.memtable_bytes.max(PAST_BYTES_MIN))
     }
 
-    /// What all logs have of some tables that is not before these positions and was committed up to that time, in the order of each log. A log that
+    /// Returns the operations on some tables in all logs, from these positions up to a time of commit, in the order of each log. A log that
     /// is not among the positions has begun after them.
     ///
     /// # Errors
-    /// A part is missing or damaged; it is more than `limit` bytes ([`StoreError::PastTooLarge`]); or a log has that time twice
-    /// ([`StoreError::PastUncertain`]).
+    /// A part is missing or damaged. [`StoreError::PastTooLarge`] if the operations are more than `limit` bytes.
+    /// [`StoreError::PastUncertain`] if a log has that time twice.
     #[boxed]
     pub async fn history_since(
         &self,
@@ -115,7 +116,7 @@ impl Store {
         let logs = self.logs_of_history().await?.into_iter();
         let spans: Vec<Span> = logs.map(|log| Span::new(log, positions, until)).collect();
         let listing: Vec<_> = spans.iter().map(|span| self.parts_of_log(span, true)).collect();
-        // Each process has had a log of its own.
+        // There may be many logs, because each process has had its own.
         let listed = futures::stream::iter(listing).buffered(LISTS);
         let listed: Vec<Vec<LogPart>> = listed.try_collect().await?;
         for (span, mut parts) in spans.iter().zip(listed) {
@@ -125,7 +126,7 @@ impl Store {
                     Ok(found) => break found,
                     Err(StoreError::PastTooLarge { .. }) => return Err(StoreError::PastTooLarge { limit }),
                     Err(error @ StoreError::PastUncertain { .. }) => return Err(error),
-                    // A segment may be cut off the log between the look at it and the reading, and is in a chunk then.
+                    // A segment may be trimmed between the listing and the reading. It is in a chunk then.
                     Err(error) if failures >= ATTEMPTS => return Err(error),
                     Err(_) => {
                         failures += 1;
@@ -149,7 +150,7 @@ impl Store {
         Ok(logs)
     }
 
-    /// Of one log, if that is not more than `room` bytes.
+    /// Returns the operations of one log, if they are not more than `room` bytes.
     async fn ops_of_log(
         &self,
         span: &Span,
@@ -181,8 +182,8 @@ impl Store {
         Ok(ops.found)
     }
 
-    /// Where a span of a log lies: chunks, and what is in none, in the order of the segments. `is_near` lists only chunks that begin near to
-    /// the span, of which the first may be missing.
+    /// Returns the parts of a span of a log, in the order of the segments: chunks, and segments that are in no chunk. With `is_near`, only
+    /// chunks that begin near the span are listed, so the first one may be missing.
     async fn parts_of_log(&self, span: &Span, is_near: bool) -> Result<Vec<LogPart>, StoreError> {
         let (log, from) = (span.log, span.from);
         let objects = self.files()?.objects;
@@ -190,10 +191,10 @@ impl Store {
             true => from.segment.saturating_sub(CHUNK_SEGMENTS),
             false => 0,
         };
-        // A folder is not listed in the order of names.
+        // A folder is not listed in the order of names, so chunks of a local store are not limited by time.
         let until_ms = span.latest_ms().filter(|_| self.is_shared());
         let until = until_ms.map(|until_ms| (from.segment, until_ms));
-        // Before the chunks are listed: what is deleted meanwhile is in one.
+        // The log is listed before the chunks, so that segments that are deleted meanwhile are found in a chunk.
         let listed = self.segments_in_log(log, from).await?;
         let mut chunks = archive::chunks(objects.as_ref(), log, first, until).await?;
         chunks.retain(|(name, _)| name.last >= from.segment);
@@ -246,7 +247,7 @@ impl Store {
         }
     }
 
-    /// The segments or objects that are in a log, each with where it ends.
+    /// Returns the segments or objects that are in a log, each with the offset at which it ends.
     async fn segments_in_log(&self, log: Uuid, from: LogPosition) -> Result<Vec<(u64, u64)>, StoreError> {
         match &self.kind {
             StoreKind::Local(local) if log == self.store_id => {
@@ -287,10 +288,10 @@ impl Store {
         }
     }
 
-    /// What logs have from positions on, for a backup.
+    /// Returns the parts of logs from these positions on, for a backup.
     ///
     /// # Errors
-    /// A log can't be read.
+    /// A log cannot be read.
     pub(crate) async fn history_to_copy(
         &self,
         positions: &[HistoryPosition],
@@ -316,10 +317,11 @@ impl Store {
         Ok(logs)
     }
 
-    /// Deletes what is kept of logs from before these positions. A log without a position stays: it has begun after them.
+    /// Deletes the history of logs from before these positions. The history of a log without a position is kept, since that log has begun
+    /// after them.
     ///
     /// # Errors
-    /// The store can't be written to.
+    /// The store cannot be written to.
     #[boxed]
     pub async fn trim_history(&self, positions: &[HistoryPosition]) -> Result<TrimmedHistory, StoreError> {
         let is_old = |log: Uuid, last: u64| {
@@ -329,18 +331,18 @@ impl Store {
         archive::delete(&self.files()?.objects, is_old).await
     }
 
-    /// Deletes all that is kept of logs.
+    /// Deletes all history of logs.
     ///
     /// # Errors
-    /// The store can't be written to.
+    /// The store cannot be written to.
     pub async fn remove_history(&self) -> Result<TrimmedHistory, StoreError> {
         archive::delete(&self.files()?.objects, |_, _| true).await
     }
 
-    /// The bytes of what is kept of logs.
+    /// Returns the bytes of the history of logs.
     ///
     /// # Errors
-    /// The store can't be read.
+    /// The store cannot be read.
     #[boxed]
     pub async fn history_bytes(&self) -> Result<u64, StoreError> {
         archive::bytes(self.files()?.objects.as_ref()).await
@@ -349,7 +351,7 @@ impl Store {
     /// Writes a document of the history.
     ///
     /// # Errors
-    /// The store can't be written to.
+    /// The store cannot be written to.
     #[boxed]
     pub async fn put_history(&self, folder: &str, name: &str, content: Vec<u8>) -> Result<(), StoreError> {
         let put = self
@@ -360,10 +362,10 @@ impl Store {
         put.map(|_| ()).map_err(|error| failed(&error))
     }
 
-    /// The names of the documents of a folder of the history, in order.
+    /// Returns the names of the documents in a folder of the history, in order.
     ///
     /// # Errors
-    /// The store can't be read.
+    /// The store cannot be read.
     #[boxed]
     pub async fn list_history(&self, folder: &str) -> Result<Vec<String>, StoreError> {
         let objects = self.files()?.objects;
@@ -375,10 +377,10 @@ impl Store {
         Ok(names)
     }
 
-    /// A document of the history; none if it is gone.
+    /// Returns a document of the history. `None` if it does not exist.
     ///
     /// # Errors
-    /// The store can't be read.
+    /// The store cannot be read.
     #[boxed]
     pub async fn get_history(&self, folder: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let found = match self.files()?.objects.get(&document(folder, name)).await {
@@ -389,10 +391,10 @@ impl Store {
         Ok(Some(bytes.into()))
     }
 
-    /// Deletes a document of the history, if it is there.
+    /// Deletes a document of the history, if it exists.
     ///
     /// # Errors
-    /// The store can't be written to.
+    /// The store cannot be written to.
     #[boxed]
     pub async fn delete_history(&self, folder: &str, name: &str) -> Result<(), StoreError> {
         match self.files()?.objects.delete(&document(folder, name)).await {
@@ -410,7 +412,7 @@ fn failed(error: &Error) -> StoreError {
     StoreError::Unavailable(chain(error))
 }
 
-/// The segments of consecutive objects of a log; none without any.
+/// Returns the segments of consecutive objects of a log. `None` if there are no objects.
 pub(super) fn segments_of(objects: LogObjects) -> Option<Segments> {
     let first = objects.first()?.0;
     let last = objects.last()?.0;

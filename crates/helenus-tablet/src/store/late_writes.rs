@@ -7,11 +7,11 @@ use crate::tablet::find;
 use crate::tablet::late_writes::{LateWrites, is_late};
 
 impl Store {
-    /// Merges late operations with the archived tombstones that compactions have purged. The result must be kept until the outcome of the write is
-    /// known. Idempotent.
+    /// Merges late operations with the archived tombstones that compactions have purged. The result must be kept until the outcome of the
+    /// write is known. Idempotent.
     ///
     /// # Errors
-    /// If a tablet is not open here, or can't be read.
+    /// A tablet is not open here, or cannot be read.
     pub async fn apply_archived_tombstones(&self, ops: &mut [Op]) -> Result<LateWrites, StoreError> {
         let mut late = LateWrites::default();
         let tablets = self.tablets.load();

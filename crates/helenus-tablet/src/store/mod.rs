@@ -45,14 +45,14 @@ use crate::tablet::{NodeLog, OpenTablets, Tablet, find};
 use crate::work::nanos;
 use crate::{trace, work};
 
-/// The bytes that a permit of the in-flight limit stands for.
+/// Bytes of in-flight writes for each permit.
 pub(crate) const PERMIT_BYTES: usize = 1024;
-/// How often a write that waits for room looks at the disk.
+/// Time between two checks of the disk by a write that waits for room.
 const ROOM_POLL: Duration = Duration::from_millis(200);
 
-/// All tablets of the node.
+/// All tablets of a node.
 pub struct Store {
-    /// Those that are open, by token range.
+    /// The open tablets, by token range.
     pub(crate) tablets: ArcSwap<Vec<Arc<Tablet>>>,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) in_flight_permits: u32,
@@ -62,7 +62,7 @@ pub struct Store {
     pub(crate) block_cache_bytes: u64,
     pub(crate) store_id: uuid::Uuid,
     pub(crate) compaction_history: Arc<CompactionHistory>,
-    /// Of tables, shared with the tablets.
+    /// The origins of tables, shared with the tablets.
     pub(crate) origins: Arc<Origins>,
     pub(crate) closed: AtomicBool,
     pub(crate) kind: StoreKind,
@@ -72,7 +72,7 @@ pub struct Store {
 pub(crate) enum StoreKind {
     Local(Box<Local>),
     Remote(Box<Remote>),
-    /// The tablets of another store, as they were at one moment.
+    /// Tablets of another store, pinned at one cut.
     Pinned(Box<Pinned>),
 }
 
@@ -91,10 +91,10 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Opens the store, or makes a new one. Call it from the runtime that is to serve reads and writes.
+    /// Opens the store, or creates a new one. Must be called on the runtime that is to serve reads and writes.
     ///
-    /// A store in a folder replays its log, and all of its tablets are open from then on. One in a bucket opens none but with
-    /// `open_all_tablets`; see [`Store::open_tablet`].
+    /// A store in a folder replays its log and opens all of its tablets. A store in a bucket opens none, except with `open_all_tablets`;
+    /// see [`Store::open_tablet`].
     #[boxed]
     pub async fn open(config: StoreConfig, model: Arc<dyn DataModel>) -> Result<Arc<Store>, StoreError> {
         config.validate()?;
@@ -114,45 +114,45 @@ impl Store {
         }
     }
 
-    /// The tablet that owns a token.
+    /// Returns the tablet that owns a token.
     ///
     /// # Errors
-    /// [`StoreError::NotOwned`] if it is not open here; never so on a local store.
+    /// [`StoreError::NotOwned`] if the tablet is not open here. A local store never returns it.
     pub fn tablet(&self, token: i64) -> Result<Arc<Tablet>, StoreError> {
         let tablets = self.tablets.load();
         find(&tablets, token).cloned().ok_or(StoreError::NotOwned(token))
     }
 
-    /// All tablets that are open, by token range.
+    /// Returns all open tablets, by token range.
     pub fn tablets(&self) -> OpenTablets {
         self.tablets.load_full()
     }
 
-    /// Identifies the store; made with it.
+    /// Returns the id of the store, which is fixed when the store is created.
     pub fn store_id(&self) -> uuid::Uuid {
         self.store_id
     }
 
-    /// Keeps the store clock, which stamps stored entries, beyond the given write timestamps, in microseconds: after a restart, and on the next
-    /// owner of a tablet in a bucket, timestamps continue from there ([`Store::clock_us`]).
+    /// Keeps the store clock, which stamps stored entries, beyond the given write timestamps in microseconds. After a restart, and on the
+    /// next owner of a tablet in a bucket, timestamps continue from there ([`Store::clock_us`]).
     pub fn keep_clock_beyond(&self, stamps_us: Arc<AtomicI64>) {
         self.clock().keep_beyond(stamps_us);
     }
 
-    /// The store clock, which stamps stored entries, in microseconds: beyond every stored write timestamp that was given by this node, also before
-    /// a restart, or by a former owner of an open tablet.
+    /// Returns the time of the store clock in microseconds. It is beyond every stored write timestamp of this node, also from before a
+    /// restart, and of former owners of open tablets.
     pub fn clock_us(&self) -> i64 {
         self.clock().now_ms().saturating_mul(1000)
     }
 
-    /// The highest stamp that was found stored when tablets were opened, in microseconds: beyond every write timestamp that is stored and was
-    /// given by a former owner of an open tablet.
+    /// Returns the highest stored stamp found when tablets were opened, in microseconds. It is beyond every stored write timestamp of
+    /// former owners of open tablets.
     pub fn found_clock_us(&self) -> i64 {
         self.clock().found_ms().saturating_mul(1000)
     }
 
-    /// Returns the latest time of the machine's clock that a commit had since the last call, in ms: of this process, or of a log that it has replayed. `None`
-    /// without a commit.
+    /// Returns the latest time of a commit since the last call, in ms of the machine's clock. Commits of this process and of replayed logs
+    /// count. `None` if there was no commit.
     pub fn take_latest_commit_ms(&self) -> Option<i64> {
         self.clock().take_latest_commit_ms()
     }
@@ -165,7 +165,7 @@ impl Store {
         }
     }
 
-    /// How long a write is waited for at most; a local store has no such limit.
+    /// Returns the maximum time that a write is waited for. `None` for a local store, which has no such limit.
     pub fn write_timeout(&self) -> Option<Duration> {
         match &self.kind {
             StoreKind::Local(_) | StoreKind::Pinned(_) => None,
@@ -173,7 +173,7 @@ impl Store {
         }
     }
 
-    /// How many log records were read when a local store was opened.
+    /// Returns the number of log records that were read when a local store was opened.
     pub fn replayed_records(&self) -> u64 {
         match &self.kind {
             StoreKind::Local(local) => local.replayed_records,
@@ -181,15 +181,15 @@ impl Store {
         }
     }
 
-    /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Returns when it is durable and
-    /// seen by reads; with `durable` off it need not be on a local store's disk. A write that was begun goes on when the future is
+    /// Writes the batch, in one or several tablets: all of it or, after a crash or an error, nothing. Waits until the batch is durable and
+    /// visible to reads. If `durable` is false, it need not be on a local store's disk. A write that was begun continues if the future is
     /// dropped.
     pub async fn write(&self, batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
         self.write_followed(batch, durable, std::future::ready(())).await
     }
 
-    /// The same. `late` runs in the background if the batch is written after all when its writer has been told that the outcome is
-    /// unknown: it is for what must follow the batch, which the writer sees to otherwise.
+    /// Writes the batch like [`Store::write`]. If the caller gets an unknown outcome and the batch is written after all, `late` runs in the
+    /// background. It does the work that must follow the batch and that the caller does otherwise.
     pub async fn write_followed(
         &self,
         mut batch: WriteBatch,
@@ -233,10 +233,10 @@ impl Store {
         })
     }
 
-    /// Waits until the write at `place`, and all that it follows from, are durable and seen by reads.
+    /// Waits until the write at `place`, and all that it follows from, are durable and visible to reads.
     ///
     /// # Errors
-    /// One of them has failed, or may have.
+    /// One of them has failed, or may have failed.
     pub async fn confirm(&self, place: WritePlace) -> Result<(), StoreError> {
         let log = {
             let tablets = self.tablets.load();
@@ -253,7 +253,7 @@ impl Store {
         outcome(&mut receiver, deadline).await.unwrap_or_else(Err)
     }
 
-    /// Refuses operations that are larger together than a record of the log may be.
+    /// Checks that operations together are not larger than a record of the log may be. Returns their size.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
@@ -266,7 +266,7 @@ impl Store {
         }
     }
 
-    /// The size of a batch as a record, and its number of operations, if it may be written.
+    /// Checks that a batch may be written. Returns its size as a record, and its number of operations.
     pub(crate) fn check(&self, batch: &WriteBatch) -> Result<(usize, u32), StoreError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
@@ -294,7 +294,7 @@ impl Store {
         permit
     }
 
-    /// Waits until writes in flight have ended; waiting for room in memory can be waiting for room on disk.
+    /// Waits until writes in flight have ended. If memory is full because the disk is, this fails with the disk's error.
     async fn wait_for_room(
         &self,
         permits: u32,
@@ -324,14 +324,14 @@ impl Store {
         self.meta.get(name).await
     }
 
-    /// Whether a small document is another than the one that was read or written last, which is cheaper to ask than reading it. May be true of
-    /// one that is the same.
+    /// Returns true if a small document may differ from the version that was last read or written. The check is cheaper than reading the
+    /// document.
     #[boxed]
     pub async fn meta_may_differ(&self, name: &str) -> Result<bool, StoreError> {
         self.meta.may_differ(name).await
     }
 
-    /// Replaces a small document, atomically and durably, if `expect` holds; returns its new version.
+    /// Replaces a small document, atomically and durably, if `expect` holds. Returns its new version.
     #[boxed]
     pub async fn meta_put(
         &self,
@@ -343,14 +343,14 @@ impl Store {
         self.meta.put(name, content, expect).await
     }
 
-    /// Reads a small document that holds a lease. In a bucket, such documents use connections that nothing else uses, so that they are not
-    /// delayed by reads of logs and tables.
+    /// Reads a small document with a lease. In a bucket, such documents use connections of their own, so that they are not delayed by reads
+    /// of logs and tables.
     #[boxed]
     pub async fn lease_get(&self, name: &str) -> Result<Option<MetaDoc>, StoreError> {
         self.leases().get(name).await
     }
 
-    /// Replaces a small document that holds a lease, as [`Store::meta_put`] does.
+    /// Replaces a small document with a lease, as [`Store::meta_put`] does.
     #[boxed]
     pub async fn lease_put(
         &self,
@@ -369,17 +369,17 @@ impl Store {
         }
     }
 
-    /// How the bucket tells that version of a small document, if it is the last one that was read or written here.
+    /// Returns the bucket's stamp of a version of a small document. `None` if it is not the version that was last read or written here.
     pub fn meta_stamp(&self, name: &str, version: MetaVersion) -> Option<MetaStamp> {
         self.meta.stamp(name, version)
     }
 
-    /// Another process that shares the bucket has read or written that version.
+    /// Records that another process that shares the bucket has read or written this version.
     pub fn meta_note_version(&self, name: &str, version: MetaVersion, stamp: MetaStamp) {
         self.meta.note_version(name, version, stamp);
     }
 
-    /// The names of all small documents.
+    /// Returns the names of all small documents.
     #[boxed]
     pub async fn meta_list(&self) -> Result<Vec<String>, StoreError> {
         self.meta.list().await
@@ -400,13 +400,13 @@ impl Store {
             tablet.flush().await?;
         }
         if let StoreKind::Local(local) = &self.kind {
-            // Maintenance tries again, and logs a failure.
+            // A failure is logged by maintenance, which tries again.
             let _ = local.maintenance.trim().await;
         }
         Ok(())
     }
 
-    /// Makes a local store's disk look as if `free` bytes were free; `None` ends it. For tests.
+    /// Makes a local store's disk appear to have `free` bytes free. `None` ends this. For tests.
     #[doc(hidden)]
     pub fn simulate_free_disk_bytes(&self, free: Option<u64>) {
         if let StoreKind::Local(local) = &self.kind {
@@ -428,7 +428,7 @@ impl Store {
     }
 }
 
-/// The turn of a writer of nothing that waits for the writes of a place.
+/// The turn of an empty write that waits for the writes of a place.
 struct After(WritePlace);
 
 impl WriteTurn for After {
@@ -444,7 +444,7 @@ impl WriteTurn for After {
 /// Waits for the outcome of a write that was queued.
 ///
 /// # Errors
-/// The outcome is not known at the deadline, and may still come.
+/// The outcome is not known at the deadline. The receiver may still get it later.
 async fn outcome(
     receiver: &mut oneshot::Receiver<Result<(), StoreError>>,
     deadline: Option<Deadline>,
@@ -458,7 +458,7 @@ async fn outcome(
     }
 }
 
-/// A time until which the outcome of a write is waited for.
+/// Time until which the outcome of a write is waited for.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: Instant,
@@ -479,10 +479,10 @@ impl Deadline {
     }
 }
 
-/// The log of the tablets of some operations.
+/// Returns the log of the tablets of some operations.
 ///
 /// # Errors
-/// [`StoreError::NotOwned`] if one of them has no tablet, or one of another log: that was fenced since.
+/// [`StoreError::NotOwned`] if an operation has no tablet. Also if the tablets have different logs, because one was fenced since.
 fn log_of(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<Arc<NodeLog>, StoreError> {
     let mut log: Option<&Arc<NodeLog>> = None;
     for op in ops {
@@ -494,7 +494,7 @@ fn log_of(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<Arc<NodeLog>, StoreErro
     log.cloned().ok_or(StoreError::Closed)
 }
 
-/// Refuses a write to a tablet that takes none any more.
+/// Refuses a write to a tablet that takes no more writes.
 fn refuse_failed(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<(), StoreError> {
     let failures = ops
         .iter()
@@ -502,7 +502,7 @@ fn refuse_failed(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<(), StoreError> 
     failures.map(Err).next().unwrap_or(Ok(()))
 }
 
-/// Enters a write into the work of its request.
+/// Counts a write in the work of its request.
 fn record_write_stats(submitted: Instant, operands: u32) {
     let written = Instant::now();
     work::count(|work| {
@@ -515,7 +515,7 @@ fn record_write_stats(submitted: Instant, operands: u32) {
     }
 }
 
-/// The permits for `write_in_flight_bytes`.
+/// Returns the permits for `write_in_flight_bytes`.
 pub(crate) fn in_flight_permits(config: &StoreConfig) -> u32 {
     u32::try_from(config.write_in_flight_bytes / PERMIT_BYTES as u64)
         .unwrap_or(u32::MAX)

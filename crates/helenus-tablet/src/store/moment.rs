@@ -1,11 +1,12 @@
-//! All tablets that are open here as they are at one moment: frozen ([`Store::hold_moment`]), then pinned ([`HeldMoment::pinned`]).
+//! Freezes all tablets that are open here at one cut ([`Store::hold_moment`]), and pins them ([`HeldMoment::pinned`]).
 //!
-//! The moment is one between two groups of the log: a batch of one record is in it in all tablets, or in none. Writes wait until what is staged
-//! has been put into the memtables, which takes milliseconds; flushing these, and pinning the files, goes on beside later writes.
+//! The cut is between two groups of the log: a batch of one record is in it in all tablets, or in none. Writes wait until the staged ones
+//! are in the memtables, which takes milliseconds. The memtables are flushed and the files pinned beside later writes.
 //!
-//! Several nodes have one moment in common if the logs of all of them are held at some time: then nothing that is written after what one node has
-//! left out is in what another has taken. So the log can be held until all are frozen. The hold ends by itself, since who asked for it may be gone,
-//! and [`HeldMoment::let_go`] tells whether it has lasted until then. No tablet can be handed over meanwhile: that waits for the log.
+//! Several nodes have a consistent cut if at some time the logs of all of them are held. Then no write that one node has included is later
+//! than a write that another has left out. So the log can be held until all nodes are frozen. The hold ends by itself, since its caller may
+//! be gone, and [`HeldMoment::let_go`] returns whether it has lasted. No tablet can be handed over meanwhile, because a hand-over waits for
+//! the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,17 +25,17 @@ use crate::tablet::pin::{PinnedReceiver, PinnedTablet};
 use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 
-/// How long writes wait at most for what is staged.
+/// Maximum time that writes wait for the staged ones to reach the memtables.
 const STAGED_WAIT: Duration = Duration::from_millis(50);
-/// How long [`Store::pin`] tries to find all memtables ready.
+/// Maximum time for which [`Store::pin`] tries to find all memtables ready.
 const PIN_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Frozen tablets, whose log is held. What is pinned of them is let go again if this is dropped.
+/// Frozen tablets, whose log is held. If this is dropped, those that were pinned are unpinned.
 pub struct HeldMoment {
-    /// How far the log is; none of a node that has no log.
+    /// Position of the end of the log. `None` if the node has no log.
     position: Option<HistoryPosition>,
     tablets: Vec<(u32, TokenRange)>,
-    /// Of the tablets that are not known to be pinned yet.
+    /// The receivers of the tablets that are not known to be pinned yet.
     pinning: Vec<PinnedReceiver>,
     pinned: Vec<PinnedTablet>,
     hold: Arc<LogHold>,
@@ -51,7 +52,7 @@ enum HoldState {
     Expired,
 }
 
-/// What the log thread waits for.
+/// The hold of the log, for which the log thread waits.
 #[derive(Default)]
 struct LogHold {
     state: Mutex<HoldState>,
@@ -59,7 +60,7 @@ struct LogHold {
 }
 
 impl LogHold {
-    /// Waits on the log thread.
+    /// Waits until the log is released, on the log thread.
     fn wait(&self, at_most: Duration) {
         let mut state = self.state.lock();
         self.changed
@@ -69,7 +70,7 @@ impl LogHold {
         }
     }
 
-    /// False if the log has gone on before.
+    /// Releases the log. Returns false if the hold had expired before.
     fn let_go(&self) -> bool {
         let mut state = self.state.lock();
         if *state == HoldState::Held {
@@ -92,7 +93,7 @@ impl Drop for HeldMoment {
         }
         self.is_abandoned.store(true, Ordering::Release);
         let store = self.store.clone();
-        // Nobody waits for it.
+        // Unpinning runs in the background, since no caller waits for it.
         self.runtime.spawn(async move {
             pinned.extend(join_all(pinning).await.into_iter().flatten().flatten());
             if let Err(error) = store.unpin(&pinned).await {
@@ -103,22 +104,22 @@ impl Drop for HeldMoment {
 }
 
 impl HeldMoment {
-    /// The tablets that are frozen.
+    /// Returns the frozen tablets.
     pub fn tablets(&self) -> &[(u32, TokenRange)] {
         &self.tablets
     }
 
-    /// How far this node's log is at the moment; none if it has none yet.
+    /// Returns the position of the end of this node's log at the cut. `None` if it has no log yet.
     pub fn position(&self) -> Option<HistoryPosition> {
         self.position
     }
 
-    /// Has the log go on; false if it was not held so long.
+    /// Releases the log. Returns false if the hold had expired before.
     pub fn let_go(&self) -> bool {
         self.hold.let_go()
     }
 
-    /// Has the log go on, and waits until the files of the frozen tablets are pinned.
+    /// Releases the log, and waits until the files of the frozen tablets are pinned.
     ///
     /// # Errors
     /// One of the tablets was closed, or could not be flushed. Then none stays pinned.
@@ -142,21 +143,22 @@ impl HeldMoment {
 }
 
 impl Store {
-    /// Keeps all tablets that are open here as they are at one moment from now on, which every write that was acknowledged before the call is in.
+    /// Pins all tablets that are open here at one cut. The cut includes every write that was acknowledged before the call.
     ///
     /// # Errors
-    /// [`StoreError::NotPinned`] if memory was full for too long; [`StoreError::ReadOnly`].
+    /// [`StoreError::NotPinned`] if memory was full for too long. [`StoreError::ReadOnly`] for a read-only store.
     pub async fn pin(self: &Arc<Self>) -> Result<Vec<PinnedTablet>, StoreError> {
         let moment = self.hold_moment(PIN_PATIENCE, Duration::ZERO).await?;
         moment.pinned().await
     }
 
-    /// Freezes all tablets that are open here at one moment, which every write that was acknowledged before the call is in, and holds their log
-    /// until the result is dropped or [`HeldMoment::let_go`] is called, but no longer than `at_most`. Their memory is flushed and their files are
-    /// pinned meanwhile.
+    /// Freezes all tablets that are open here at one cut. The cut includes every write that was acknowledged before the call. Their log is
+    /// held until the result is dropped or [`HeldMoment::let_go`] is called, but no longer than `at_most`. Meanwhile their memory is
+    /// flushed and their files are pinned.
     ///
     /// # Errors
-    /// [`StoreError::NotPinned`] if memory was full, or a tablet on its way to another node, for all of `patience`; [`StoreError::ReadOnly`].
+    /// [`StoreError::NotPinned`] if memory was full, or a tablet was being handed over, for all of `patience`. [`StoreError::ReadOnly`] for
+    /// a read-only store.
     pub async fn hold_moment(
         self: &Arc<Self>,
         patience: Duration,
@@ -181,7 +183,7 @@ impl Store {
                     runtime: Handle::current(),
                 });
             };
-            // Most of what is staged goes while writes go on, and all of it where memory is full.
+            // Most staged writes are applied while new ones are accepted, so that the hold is short. If memory is full, all of them are.
             applied(&tablets).await?;
             if let Some(moment) = self.freeze(log, at_most).await? {
                 return Ok(moment);
@@ -194,11 +196,11 @@ impl Store {
         }
     }
 
-    /// Keeps what the SSTables of all tablets that are open here have from now on, each for itself: what is in memory is left out, and a batch may
-    /// be there in part.
+    /// Pins the current SSTables of all tablets that are open here, each for itself. Rows in memory are left out, and a batch may be
+    /// included in part.
     ///
     /// # Errors
-    /// Those of [`Store::pin`].
+    /// See [`Store::pin`].
     #[boxed]
     pub async fn pin_flushed(&self) -> Result<Vec<PinnedTablet>, StoreError> {
         self.check_writable()?;
@@ -206,14 +208,14 @@ impl Store {
         try_join_all(tablets.iter().map(|tablet| tablet.checkpoint())).await
     }
 
-    /// How far the log of this process is, if it has one and no tablet.
+    /// Returns the position of the end of this process's log, when no tablet is open. `None` if it has no log.
     async fn own_position(&self) -> Option<HistoryPosition> {
         let own = self.remote().ok()?.own_log_now().await?;
         position(&own)
     }
 
-    /// Freezes the memtables of all tablets between two groups of the log, which is then held; none if what is staged does not get into them soon,
-    /// they are being changed for longer, or a tablet is being closed.
+    /// Freezes the memtables of all tablets between two groups of the log, and holds the log. `None` if the staged writes do not reach the
+    /// memtables soon, if the memtables are being changed for longer, or if a tablet is being closed.
     async fn freeze(
         self: &Arc<Self>,
         log: Arc<NodeLog>,
@@ -226,7 +228,7 @@ impl Store {
             let hold = Arc::<LogHold>::default();
             let frozen = runtime.block_on(store.freeze_now(&of_log, &hold, &runtime));
             let is_frozen = matches!(frozen, Ok(Some(_)));
-            // Dropped where nobody waits any more, which ends the hold.
+            // If the caller waits no more, the result is dropped here, which ends the hold.
             let _ = sender.send(frozen);
             if is_frozen {
                 hold.wait(at_most);
@@ -243,7 +245,7 @@ impl Store {
         runtime: &Handle,
     ) -> Result<Option<HeldMoment>, StoreError> {
         let tablets = self.tablets();
-        // One that takes no more writes may be another node's by now.
+        // A tablet that takes no more writes may be another node's by now.
         let is_whole = |tablet: &Arc<Tablet>| {
             tablet.accepts_writes.load(Ordering::Acquire) && Arc::ptr_eq(&tablet.log, log)
         };
@@ -278,13 +280,13 @@ impl Store {
     }
 }
 
-/// How far a log is.
+/// Returns the position of the end of a log.
 fn position(log: &NodeLog) -> Option<HistoryPosition> {
     let id = *log.id.get()?;
     Some(HistoryPosition::new(id, log.ledger.reached()))
 }
 
-/// Waits until all that is staged is in the memtables.
+/// Waits until all staged writes are in the memtables.
 async fn applied(tablets: &[Arc<Tablet>]) -> Result<(), StoreError> {
     try_join_all(tablets.iter().map(|tablet| tablet.stage.applied())).await?;
     Ok(())

@@ -11,16 +11,16 @@ use crate::tablet::origins::{OpenPinned, Origins, TableOrigin};
 use crate::tablet::pin::PinnedTablet;
 
 impl Store {
-    /// Has the rows of tables, which are given by their numbers, lie over those of their origins from now on. Other tables have none. The
-    /// origins' tablets are opened when they are first read.
+    /// Sets the origins of tables, which are given by their numbers. All other tables have no origin from now on. The origins' tablets are
+    /// opened when they are first read.
     pub fn set_origins(self: &Arc<Self>, tables: Vec<(u32, Arc<TableOrigin>)>) {
         self.origins.set(tables, &opener(self, None));
     }
 
-    /// Pinned tablets as a store, which can only be read, with the origins that its tables had.
+    /// Opens pinned tablets as a read-only store, with the origins that its tables had.
     ///
     /// # Errors
-    /// Those of [`Store::open_pinned`].
+    /// See [`Store::open_pinned`].
     pub async fn open_pinned_with(
         self: &Arc<Self>,
         pinned: &[PinnedTablet],
@@ -29,10 +29,10 @@ impl Store {
         self.open_pinned_from(self.files()?, pinned, tables).await
     }
 
-    /// The same where all files lie elsewhere, those of the origins too.
+    /// Opens pinned tablets like [`Store::open_pinned_with`], with all files, also those of the origins, in another place.
     ///
     /// # Errors
-    /// Those of [`Store::open_pinned`].
+    /// See [`Store::open_pinned`].
     pub(crate) async fn open_pinned_from(
         self: &Arc<Self>,
         files: TabletFiles,
@@ -45,7 +45,7 @@ impl Store {
     }
 }
 
-/// Opens pinned tablets, whose files lie with those of the store unless it is said where.
+/// Returns the function that opens pinned tablets. `files` is the place of their files. `None` if they are with those of the store.
 fn opener(store: &Arc<Store>, files: Option<TabletFiles>) -> OpenPinned {
     let store: Weak<Store> = Arc::downgrade(store);
     Arc::new(move |pinned, origins| {

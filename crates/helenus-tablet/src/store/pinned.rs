@@ -1,7 +1,9 @@
-//! Tablets as they were at one moment ([`super::moment`]): read ([`Store::open_pinned`]) and let go ([`Store::unpin`], [`Store::unpin_others`]).
+//! Tablets pinned at one cut ([`super::moment`]). They can be read ([`Store::open_pinned`]) and released ([`Store::unpin`],
+//! [`Store::unpin_others`]).
 //!
-//! Whoever can read the files can open them, whichever node pinned them. A checkpoint that nobody knows of, since a node ended before it was
-//! written down, is let go by [`Store::unpin_others`]; in a bucket, where another node may be about to write it down, once it is old.
+//! Any process that can read the files can open them, whichever node pinned them. A node may end before it has recorded its checkpoints.
+//! [`Store::unpin_others`] removes such unknown checkpoints. In a bucket, another node may be about to record one, so only old ones are
+//! removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,31 +38,31 @@ use crate::tablet::pin::{CHECKPOINT_NAME, PinnedTablet};
 use crate::tablet::{NodeLog, Tablet};
 use crate::tree::limits::ReadLimits;
 
-/// For rows that are added to pinned tablets, which are few.
+/// Memory for rows that are added to pinned tablets, which are few.
 const MEMTABLE_BYTES: u64 = 1 << 20;
-/// Until when a checkpoint in a bucket may be written down at the latest.
+/// Age from which an unknown checkpoint in a bucket is removed. Until then a node may still record it.
 const UNKNOWN_AGE_MAX: Duration = Duration::from_secs(600);
-/// Manifests that are read at a time.
+/// Maximum number of manifests that are read at the same time.
 const READS: usize = 16;
 
-/// What a store of pinned tablets has besides these.
+/// State of a store of pinned tablets, besides the tablets.
 pub(crate) struct Pinned {
     pub clock: Arc<StoreClock>,
-    /// Operations that were added.
+    /// Number of operations that were added.
     pub added: AtomicU64,
 }
 
-/// Where tablets that are only read lie, and what they are put together from.
+/// The place of tablets that are only read, and the shared resources from which they are assembled.
 #[derive(Clone)]
 pub(crate) struct TabletFiles {
     pub databases: Databases,
     pub objects: Arc<dyn ObjectStore>,
-    /// How long reads are waited for.
+    /// Maximum time to wait for reads. `None` if there is no limit.
     pub read_timeout: Option<Duration>,
 }
 
 impl Store {
-    /// Lets pinned tablets go. Their files are then deleted as others that are obsolete.
+    /// Releases pinned tablets. Their files are then deleted like other obsolete ones.
     #[boxed]
     pub async fn unpin(&self, pinned: &[PinnedTablet]) -> Result<(), StoreError> {
         let objects = self.files()?.objects;
@@ -75,10 +77,10 @@ impl Store {
         unfinished_batches::delete(&objects, |id, _| gone.contains(&id)).await
     }
 
-    /// Keeps pinned tablets once more, each under another checkpoint: they stay when the others are let go.
+    /// Pins pinned tablets once more, each under a new checkpoint. They stay pinned when the old checkpoints are removed.
     ///
     /// # Errors
-    /// They have been let go. What was kept of others is let go with [`Store::unpin_others`].
+    /// The tablets have been released. If some were pinned before that, [`Store::unpin_others`] releases them.
     #[boxed]
     pub async fn pin_again(&self, pinned: &[PinnedTablet]) -> Result<Vec<PinnedTablet>, StoreError> {
         let objects = self.files()?.objects;
@@ -105,8 +107,8 @@ impl Store {
         pinning.try_collect().await
     }
 
-    /// Lets all pinned tablets go but those with these checkpoints, and in a bucket those that were pinned in the last ten minutes; how many those
-    /// were. Their files are then deleted as others that are obsolete.
+    /// Releases all pinned tablets except those with these checkpoints. In a bucket, tablets that were pinned in the last ten minutes are
+    /// kept too. Returns the number of released ones. Their files are then deleted like other obsolete ones.
     #[boxed]
     pub async fn unpin_others(&self, kept: &BTreeSet<Uuid>) -> Result<usize, StoreError> {
         let TabletFiles {
@@ -149,10 +151,10 @@ impl Store {
             .await
     }
 
-    /// The bytes of the SSTables that these pinned tablets have, and neither the tablets that are open here nor others that are pinned.
+    /// Returns the bytes of the SSTables that only these pinned tablets have, and neither the open tablets nor `others`.
     ///
     /// # Errors
-    /// A manifest can't be read.
+    /// A manifest cannot be read.
     #[boxed]
     pub async fn bytes_of_pinned(
         &self,
@@ -183,16 +185,16 @@ impl Store {
         Ok(bytes)
     }
 
-    /// The pinned tablets as a store, which can only be read.
+    /// Opens pinned tablets as a read-only store.
     ///
     /// # Errors
-    /// They have been let go, or one of their files is damaged.
+    /// The tablets have been released, or one of their files is damaged.
     #[boxed]
     pub async fn open_pinned(&self, pinned: &[PinnedTablet]) -> Result<Arc<Store>, StoreError> {
         self.open_pinned_in(&self.files()?, pinned, Arc::default()).await
     }
 
-    /// The same of tablets whose files may lie elsewhere, and whose tables have these origins.
+    /// Opens pinned tablets like [`Store::open_pinned`], with the given place of their files and origins of their tables.
     pub(super) async fn open_pinned_in(
         &self,
         files: &TabletFiles,
@@ -228,10 +230,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Has those who read this store of pinned tablets see these operations too, which lie in memory alone: what was under way at the moment.
+    /// Adds operations to this store of pinned tablets, in memory alone. They complete batches that were in progress at the cut.
     ///
     /// # Errors
-    /// [`StoreError::InvalidConfig`] of any other store; [`StoreError::NotOwned`] of a token that no tablet has.
+    /// [`StoreError::InvalidConfig`] for any other store. [`StoreError::NotOwned`] if no tablet has the token.
     pub fn add_to_pinned(&self, ops: Vec<Op>) -> Result<(), StoreError> {
         let StoreKind::Pinned(pinned) = &self.kind else {
             return Err(StoreError::InvalidConfig(
@@ -245,7 +247,7 @@ impl Store {
         Ok(())
     }
 
-    /// Where the files of this store's tablets lie.
+    /// Returns the place of this store's tablets, and the shared resources for reading them.
     pub(crate) fn files(&self) -> Result<TabletFiles, StoreError> {
         let (databases, objects) = match &self.kind {
             StoreKind::Local(local) => (&local.databases, local.objects.clone()),
@@ -256,7 +258,7 @@ impl Store {
             objects,
             read_timeout: self.is_shared().then_some(databases.config.read_timeout),
             databases: Databases {
-                // Rows that are read of the past do not push out those of today.
+                // Rows of the history must not evict current ones from the row cache.
                 config: StoreConfig {
                     row_cache_bytes: 0,
                     ..databases.config.clone()
@@ -276,7 +278,7 @@ async fn checkpoints(admin: &Admin) -> Result<Vec<Checkpoint>, StoreError> {
     checkpoints.map_err(|error| from_slatedb(&error))
 }
 
-/// Removes a checkpoint, unless another node has done so: SlateDB would write a manifest all the same.
+/// Removes a checkpoint, unless another node has removed it. SlateDB would write a manifest even then.
 async fn delete(admin: &Admin, checkpoint: Uuid) -> Result<(), StoreError> {
     let there = checkpoints(admin).await?;
     if !there.iter().any(|found| found.id == checkpoint) {

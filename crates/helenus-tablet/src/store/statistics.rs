@@ -12,7 +12,7 @@ use crate::tablet::Tablet;
 use crate::tablet::stats::TabletTotals;
 
 impl Store {
-    /// The used part of a local store's disk, from 0 to 100. A bucket has no end.
+    /// Returns the used part of a local store's disk, from 0 to 100. `None` for a bucket, which has no limit.
     pub fn disk_usage_percentage(&self) -> Option<u8> {
         match &self.kind {
             StoreKind::Local(local) => Some(local.space.usage_percentage()),
@@ -20,7 +20,7 @@ impl Store {
         }
     }
 
-    /// The counters of the store.
+    /// Returns the counters of the store.
     pub fn stats(&self) -> StoreStats {
         let tablets = self.tablets();
         let metrics = Metrics::read(&self.metrics);
@@ -77,7 +77,8 @@ impl Store {
 }
 
 impl Store {
-    /// Requests to the bucket, and to that of the log, since the store was opened; `None` of a local store. Cheap, unlike [`Store::stats`].
+    /// Returns the requests to the store's bucket and to the log's since the store was opened. `None` for a local store. Cheap, unlike
+    /// [`Store::stats`].
     pub fn bucket_stats(&self) -> Option<BucketStats> {
         match &self.kind {
             StoreKind::Local(_) | StoreKind::Pinned(_) => None,
@@ -85,7 +86,7 @@ impl Store {
         }
     }
 
-    /// Which tablets take no writes any more, and why: none, as long as all is well.
+    /// Returns the tablets that take no more writes, with their errors. Empty as long as all is well.
     pub fn failed_tablets(&self) -> Vec<String> {
         let tablets = self.tablets();
         let failed = |tablet: &Arc<Tablet>| {
@@ -95,8 +96,8 @@ impl Store {
         tablets.iter().filter_map(failed).collect()
     }
 
-    /// What is wrong with the store, in words: tablets that take no writes any more, or, of a store that is only read, that nothing new was read
-    /// for a while. None, as long as all is well.
+    /// Returns descriptions of what is wrong with the store. Tablets may take no more writes, or a read-only store may have read nothing
+    /// new for a while. Empty as long as all is well.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = self.failed_tablets();
         if let Some(age) = self.refresh_age().filter(|age| *age > self.refresh_age_max()) {
@@ -112,20 +113,20 @@ impl Store {
 }
 
 impl Store {
-    /// The compactions that are scheduled or run now.
+    /// Returns the compactions that are scheduled or run now.
     pub fn running_compactions(&self) -> Vec<RunningCompaction> {
         let tablets = self.tablets();
         let running = tablets.iter().flat_map(|tablet| tablet.compactions.running());
         running.collect()
     }
 
-    /// The last compactions that have ended since the store was opened, oldest first.
+    /// Returns the last compactions that have ended since the store was opened, oldest first.
     pub fn ended_compactions(&self) -> Vec<EndedCompaction> {
         self.compaction_history.list()
     }
 }
 
-/// The metrics that SlateDB has recorded, of all tablets.
+/// The metrics that SlateDB has recorded for all tablets.
 struct Metrics(slatedb_common::metrics::Metrics);
 
 impl Metrics {
@@ -137,7 +138,7 @@ impl Metrics {
         self.sum_with(name, &[])
     }
 
-    /// The sum over the metrics of that name that have labels of all these values.
+    /// Returns the sum over the metrics of this name that have labels with all these values.
     fn sum_with(&self, name: &str, labels: &[&str]) -> u64 {
         self.0
             .by_name(name)

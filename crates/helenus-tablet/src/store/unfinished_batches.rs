@@ -1,7 +1,8 @@
-//! What batches came to that were under way at a moment: stored beside the pinned tablets, and added to them in memory when they are opened.
+//! Operations of batches that were in progress at a cut. They are stored beside the pinned tablets, and added to them in memory when these
+//! are opened.
 //!
-//! `moments/<id>` is a frame of the log with one record ([`crate::log::frame`]); `<id>` is the least id of the moment's checkpoints. It is
-//! there if such a batch was, and goes with the checkpoints.
+//! `moments/<id>` is a frame of the log with one record ([`crate::log::frame`]). `<id>` is the least id of the cut's checkpoints. The
+//! object exists if there were such batches, and is deleted with the checkpoints.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,20 +22,20 @@ use crate::operation::Op;
 use crate::tablet::pin::PinnedTablet;
 
 pub(crate) const FOLDER: &str = "moments";
-/// The number of the segment that frames of moments name.
+/// The segment number in the header of such frames.
 const SEGMENT: u64 = 1;
 
-/// Where the operations of a moment lie; `None` of one without tablets.
+/// Returns the path of a cut's operations. `None` if the cut has no tablets.
 pub(crate) fn path(pinned: &[PinnedTablet]) -> Option<Path> {
     let id = pinned.iter().map(|tablet| tablet.checkpoint).min()?;
     Some(Path::from(FOLDER).join(id.to_string()))
 }
 
 impl Store {
-    /// Adds operations to pinned tablets, which everybody sees who opens them from now on: what was under way at their moment.
+    /// Adds operations to pinned tablets, for all that open them from now on. They complete batches that were in progress at the cut.
     ///
     /// # Errors
-    /// They can't be written.
+    /// The operations cannot be written.
     #[boxed]
     pub async fn complete_moment(&self, pinned: &[PinnedTablet], ops: Vec<Op>) -> Result<(), StoreError> {
         let files = self.files()?;
@@ -61,10 +62,10 @@ fn decode(frame: &Bytes) -> Option<Vec<Op>> {
     Some(records.into_iter().flat_map(|record| record.ops).collect())
 }
 
-/// The operations that were added to pinned tablets.
+/// Returns the operations that were added to pinned tablets.
 ///
 /// # Errors
-/// The object is damaged, or can't be read.
+/// The object is damaged, or cannot be read.
 pub(super) async fn read(
     objects: &Arc<dyn ObjectStore>,
     pinned: &[PinnedTablet],
@@ -84,7 +85,7 @@ pub(super) async fn read(
     })
 }
 
-/// Deletes the operations of moments that are gone.
+/// Deletes the operations of cuts that are gone.
 pub(super) async fn delete(
     objects: &Arc<dyn ObjectStore>,
     is_gone: impl Fn(Uuid, &ObjectMeta) -> bool,
@@ -107,7 +108,7 @@ pub(super) async fn delete(
     Ok(())
 }
 
-/// The ids of checkpoints.
+/// Returns the ids of the tablets' checkpoints.
 pub(super) fn ids(pinned: &[PinnedTablet]) -> BTreeSet<Uuid> {
     pinned.iter().map(|tablet| tablet.checkpoint).collect()
 }

@@ -13,11 +13,11 @@ use crate::tablet::OpenTablets;
 #[derive(Clone, Default)]
 pub struct WriteBatch {
     pub ops: Vec<Op>,
-    /// Kept until the outcome of the write is known, even if its writer is told earlier that it is unknown: a lock under which the write's
-    /// inputs were read.
+    /// Kept until the outcome of the write is known, even if the caller gets an unknown outcome earlier. Typically a lock under which the
+    /// write's inputs were read.
     pub hold: Option<Arc<dyn Any + Send + Sync>>,
-    /// In a bucket: the tablets that were open when the write's inputs were read. The batch is written to these or, if another process may have
-    /// had one of them since, not at all.
+    /// The tablets that were open when the write's inputs were read, in a bucket. The batch is written to these tablets. If another process
+    /// may have owned one of them since, it is not written at all. `None` for the tablets that are open now.
     pub tablets: Option<OpenTablets>,
     /// The write's order among those that it follows from. `None` if it follows from none, and none follows from it before it is durable.
     pub turn: Option<Arc<dyn WriteTurn>>,
@@ -28,7 +28,7 @@ impl WriteBatch {
         Self::default()
     }
 
-    /// A batch of operations without inputs.
+    /// Returns a batch of operations without inputs.
     pub fn of(ops: Vec<Op>) -> Self {
         WriteBatch {
             ops,

@@ -1,4 +1,4 @@
-//! The dead rows that a scan of a partition meets before the first that is alive, which later scans skip
+//! The dead rows at the beginning of a scan of a partition, up to the first row that is alive. Later scans skip them
 //! ([`crate::stage::dead_ranges`]).
 
 use std::ops::Bound;
@@ -9,25 +9,26 @@ use bytes::Bytes;
 use crate::stage::dead_ranges::{Bounds, KeyRange};
 use crate::stage::{DeadRows, Moment, Stage};
 
-/// Fewer dead rows are not worth the lock of the stage.
+/// Minimum number of dead rows. Fewer are not worth the lock of the stage.
 const ROWS_MIN: u64 = 8;
 
-/// The front of one scan. Hands its dead rows to the stage when it is dropped: after the first row that is not dead, or with the scan.
+/// The dead front of one scan. It hands its dead rows to the stage when it is dropped: after the first row that is not dead, or with the
+/// scan.
 pub(crate) struct DeadFront {
     stage: Arc<Stage>,
     moment: Moment,
     partition: Bytes,
     reversed: bool,
-    /// Where the scan begins: the least key, or in reverse the one behind the greatest.
+    /// The bound at which the scan begins: the least key, or in reverse the successor of the greatest.
     begin: Bytes,
-    /// The key of the row that was given last, and whether it is dead.
+    /// The last row's key, and whether that row is dead. `None` before the first row.
     last: Option<Bytes>,
     is_dead: bool,
     count: u64,
 }
 
 impl DeadFront {
-    /// Of a scan that sees the writes of `moment`; `None` if it has no beginning.
+    /// Creates the dead front of a scan that sees the writes of `moment`. `None` if the scan has no bound at its beginning.
     pub fn new(
         stage: Arc<Stage>,
         moment: Moment,
@@ -54,7 +55,7 @@ impl DeadFront {
         }))
     }
 
-    /// The scan gives the row at `key`. False if the row before was not dead: the front has ended.
+    /// Records that the scan yields the row at `key`. Returns false if the row before was not dead, which ends the front.
     pub fn pass(&mut self, key: &Bytes) -> bool {
         if !self.is_dead {
             return false;
@@ -64,13 +65,13 @@ impl DeadFront {
         true
     }
 
-    /// The row that was given last is dead.
+    /// Marks the last row as dead.
     pub fn mark(&mut self) {
         self.count += u64::from(!self.is_dead);
         self.is_dead = true;
     }
 
-    /// The keys from where the scan begins to the row that was given last, without it if that is not dead.
+    /// Returns the keys from the beginning of the scan to the last row. The last row is included only if it is dead.
     fn keys(&self, last: &Bytes) -> KeyRange {
         let inner = match self.reversed == self.is_dead {
             true => last.clone(),
@@ -105,7 +106,7 @@ impl Drop for DeadFront {
     }
 }
 
-/// The least key above `key`.
+/// Returns the least key above `key`.
 fn behind(key: &[u8]) -> Bytes {
     [key, &[0]].concat().into()
 }

@@ -1,4 +1,4 @@
-//! Where the bytes of a tablet's SSTables are: the blocks of each, by the key at which they begin. Read from the tables' indexes alone.
+//! The distribution of bytes in a tablet's SSTables: the blocks of each, by the key at which they begin. Only the tables' indexes are read.
 
 use std::sync::Arc;
 
@@ -13,17 +13,18 @@ pub struct TableFile {
 }
 
 impl TableFile {
-    /// The same as long as the file is there, and no other file's. A clone shares the file of another tablet, and is counted apart.
+    /// Returns an id that is stable as long as the file exists and that no other file has. A clone shares files with another tablet, under
+    /// ids of its own.
     pub fn id(&self) -> (u32, u128) {
         (self.tablet, self.table.handle.id.value().0)
     }
 
-    /// Bytes of the file, blocks, filter and index.
+    /// Returns the bytes of the file: blocks, filter and index.
     pub fn bytes(&self) -> u64 {
         self.table.handle.estimate_size()
     }
 
-    /// The first key, and the last if it is known.
+    /// Returns the first key, and the last. The last is `None` if it is not known.
     pub fn keys(&self) -> (&[u8], Option<&[u8]>) {
         (&self.table.first, self.table.last.as_deref())
     }
@@ -32,12 +33,12 @@ impl TableFile {
 /// The blocks of an SSTable.
 pub struct FileBlocks {
     open: Arc<OpenTable>,
-    /// Where the last block ends.
+    /// Offset at which the last block ends.
     end: u64,
 }
 
 impl FileBlocks {
-    /// For each block, a key that is at most its first and above those of the blocks before, and its bytes on disk.
+    /// Returns a key and the bytes on disk of each block. The key is at most the block's first, and above all keys of the blocks before it.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let index = &self.open.index;
         (0..index.len()).filter_map(move |block| {
@@ -49,7 +50,7 @@ impl FileBlocks {
 }
 
 impl Tablet {
-    /// The SSTables of the newest manifest.
+    /// Returns the SSTables of the newest manifest.
     pub fn files(&self) -> Vec<TableFile> {
         let Some(manifest) = self.db.manifest() else {
             return Vec::new();
@@ -64,10 +65,10 @@ impl Tablet {
             .collect()
     }
 
-    /// The blocks of one of [`Tablet::files`].
+    /// Returns the blocks of one of [`Tablet::files`].
     ///
     /// # Errors
-    /// The file can't be read, or was deleted by a compaction since.
+    /// The file cannot be read, or a compaction has deleted it.
     pub async fn file_blocks(&self, file: &TableFile) -> Result<FileBlocks, StoreError> {
         let opened = self.tables.table(&file.table).await;
         let open = opened.map_err(|error| from_slatedb(&error))?;

@@ -1,4 +1,4 @@
-//! Writes the memtables of a tablet to an SSTable: SlateDB gets them in one sorted batch, each key once.
+//! Writes the memtables of a tablet to an SSTable. SlateDB receives them in one sorted batch, each key once.
 //!
 //! SlateDB's memtable is filled only to be written at once. It carries the number of the last log record in the batch, so that the next
 //! start replays exactly the records that are in no SSTable.
@@ -21,43 +21,44 @@ type Waiter = oneshot::Sender<Result<(), StoreError>>;
 
 /// A request for a flush.
 enum Request {
-    /// Of all memtables.
+    /// A flush of all memtables.
     All(Waiter),
-    /// Of the moments that wait to be pinned ([`super::pin`]).
+    /// A flush of the cuts that wait to be pinned ([`super::pin`]).
     Moments,
 }
 
-/// A tablet flushes if joining all of its memtables leaves this percentage of their bytes: with less, most writes were newer versions of the
-/// same rows, and memory has room for more of them.
+/// Percentage of bytes from which a flush is worthwhile after all memtables have been joined. If less is left, most writes were newer
+/// versions of the same rows, and memory has room for more of them.
 const LEFT_PERCENT: usize = 75;
 
-/// At which size the memory of a tablet that has `memtable_bytes` is joined as a whole: while one half is flushed the other gathers.
+/// Returns the size at which the memory of a tablet with `memtable_bytes` is joined as a whole. It is half: while one half is flushed, the
+/// other fills.
 pub(crate) fn join_bytes(memtable_bytes: u64) -> usize {
     (memtable_bytes / 2) as usize
 }
 
-/// The flushes of one tablet, of which one runs at a time ([`run`]).
+/// The flushes of one tablet. One runs at a time ([`run`]).
 pub(crate) struct Flushes {
     requests: mpsc::UnboundedSender<Request>,
     received: Mutex<Option<mpsc::UnboundedReceiver<Request>>>,
-    /// What is to be flushed before any later write. Changed while `memory` is held.
+    /// The cuts to be flushed before any later write. Changed only while `memory` is held.
     moments: Mutex<VecDeque<TabletMoment>>,
-    /// One has been asked for because memory is full enough, and has not begun.
+    /// True if a flush was requested because memory is full enough, and has not begun.
     is_due: AtomicBool,
-    /// One has ended.
+    /// Notified when a flush has ended.
     ended: Notify,
-    /// From here on a flush is due when memory has been joined.
+    /// Size from which a flush is due after memory has been joined.
     due_bytes: usize,
-    /// From this size on, no batch is applied.
+    /// Size from which no batch is applied.
     full_bytes: usize,
-    /// Batches are applied whatever the size of memory: the tablet is being closed.
+    /// True if batches are applied whatever the size of memory, because the tablet is being closed.
     is_unlimited: AtomicBool,
-    /// Held while memory is changed, or frozen.
+    /// Lock that is held while memory is changed or frozen.
     pub memory: tokio::sync::Mutex<()>,
 }
 
 impl Flushes {
-    /// For a tablet with `memtable_bytes` of memory for rows that are in no SSTable.
+    /// Creates the flushes of a tablet with `memtable_bytes` of memory for rows that are in no SSTable.
     pub fn new(memtable_bytes: u64) -> Flushes {
         let (requests, received) = mpsc::unbounded_channel();
         Flushes {
@@ -73,7 +74,7 @@ impl Flushes {
         }
     }
 
-    /// All of memory has been joined, to that size: has it flushed if it is due.
+    /// Requests a flush if it is due. All of memory has been joined, and has `bytes` now.
     pub fn joined(&self, bytes: usize) {
         if bytes >= self.due_bytes && !self.is_due.swap(true, Ordering::AcqRel) {
             let (waiter, _) = oneshot::channel();
@@ -81,7 +82,7 @@ impl Flushes {
         }
     }
 
-    /// Waits until the memtables have room for the staged writes, or the stage is closed or has failed.
+    /// Waits until the memtables have room for the staged writes, or until the stage is closed or has failed.
     pub async fn wait_for_room(&self, stage: &Stage) {
         loop {
             let ended = self.ended.notified();
@@ -97,13 +98,13 @@ impl Flushes {
         }
     }
 
-    /// Lets staged writes reach memory that is full, so that no thread waits for a flush that cannot succeed.
+    /// Lets staged writes reach memory even if it is full, so that no thread waits for a flush that cannot succeed.
     pub fn lift_limit(&self) {
         self.is_unlimited.store(true, Ordering::Release);
         self.ended.notify_waiters();
     }
 
-    /// Waits until all memtables of now are in SSTables.
+    /// Waits until all current memtables are in SSTables.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let (waiter, flushed) = oneshot::channel();
         self.requests
@@ -112,10 +113,10 @@ impl Flushes {
         flushed.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Has a moment pinned before anything later is flushed. Call it while `memory` is held, as when the moment was frozen.
+    /// Requests that a cut is pinned before anything later is flushed. The caller holds `memory` since before the cut was frozen.
     pub fn pin(&self, moment: TabletMoment) {
         self.moments.lock().push_back(moment);
-        // Without a receiver the tablet is closed, and the moment is dropped with the tablet.
+        // The request fails only if the tablet is closed. The cut is then dropped with the tablet.
         let _ = self.requests.send(Request::Moments);
     }
 
@@ -124,13 +125,13 @@ impl Flushes {
     }
 }
 
-/// Flushes a tablet whenever that is asked for.
+/// Runs the requested flushes of a tablet.
 pub(crate) async fn run(tablet: Arc<Tablet>) {
     let flushes = &tablet.flushes;
     let Some(mut received) = flushes.received.lock().take() else {
         return;
     };
-    // The last record that SlateDB has been given.
+    // Number of the last record that SlateDB has received.
     let mut given = 0;
     while let Some(request) = received.recv().await {
         let mut waiters = Vec::new();
@@ -174,7 +175,7 @@ impl Tablet {
         self.flush_tree(tree, given).await
     }
 
-    /// Writes those memtables of a tree to an SSTable that are later than `given`, which is then the last record of them.
+    /// Writes those memtables of a tree to an SSTable that are later than record `given`. `given` becomes the last record of them.
     pub(super) async fn flush_tree(&self, tree: Arc<Tree>, given: &mut u64) -> Result<(), StoreError> {
         if let Some(unflushed) = tree.unflushed(self.model.as_ref(), *given)? {
             let options = WriteOptions {
@@ -194,7 +195,7 @@ impl Tablet {
         Ok(())
     }
 
-    /// Has SlateDB write its memtable.
+    /// Makes SlateDB write its memtable to an SSTable.
     pub(crate) async fn write_memtable(&self) -> Result<(), StoreError> {
         let options = FlushOptions {
             flush_type: FlushType::MemTable,

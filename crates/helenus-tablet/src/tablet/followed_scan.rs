@@ -1,8 +1,8 @@
 //! Scans of a tablet that another process may write to.
 //!
-//! A scan reads the files of one manifest. Their owner knows nothing of it and deletes what a compaction has replaced within seconds. A scan
-//! that comes to a deleted file goes on behind the last row that it gave, with the files of the newest manifest: what it gives from there on
-//! may be newer than what it gave before.
+//! A scan reads the files of one manifest. The owner does not know of the scan, and deletes files that a compaction has replaced within
+//! seconds. A scan that finds a file deleted continues after the last row that it returned, with the files of the newest manifest. The rows
+//! from there on may be newer than those before.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::stage::is_empty;
 use crate::tree::limits::ReadLimits;
 use crate::tree::{MergingScan, SsTables, Tree};
 
-/// What is to be scanned in a tree.
+/// The range of a tree to be scanned, and how.
 #[derive(Clone)]
 pub(super) struct ScanRequest {
     pub model: Arc<dyn DataModel>,
     pub bounds: (Bound<Bytes>, Bound<Bytes>),
-    /// The prefix of the partition in which the range lies, if it lies in one.
+    /// The prefix of the partition in which the range lies. `None` if it spans several.
     pub partition: Option<Bytes>,
     pub reversed: bool,
     pub limits: ReadLimits,
@@ -39,7 +39,7 @@ impl ScanRequest {
         )
     }
 
-    /// What is left behind that key.
+    /// Returns the part of the range after key `last`, in the direction of the scan. The whole range if `last` is `None`.
     fn behind(&self, last: Option<&Bytes>) -> ScanRequest {
         let mut rest = self.clone();
         if let Some(last) = last {
@@ -52,14 +52,14 @@ impl ScanRequest {
     }
 }
 
-/// Lets a scan go on when one of its files is gone.
+/// Continues a scan after one of its files was deleted.
 pub(super) struct FollowedScan {
     followed: Arc<FollowedManifest>,
     tables: Arc<SsTables>,
     /// The manifest whose files are read.
     manifest: u64,
     request: ScanRequest,
-    /// The last key that the scan gave.
+    /// The last key that the scan returned. `None` if it has returned no row.
     pub last: Option<Bytes>,
 }
 
@@ -79,7 +79,7 @@ impl FollowedScan {
         }
     }
 
-    /// The rest of the scan, from the newest files; `None` if nothing is left.
+    /// Returns the rest of the scan, from the newest files. `None` if no key is left.
     ///
     /// # Errors
     /// [`StoreError::NotOwned`] if the tablet is gone.

@@ -1,13 +1,13 @@
-//! Late writes: those whose timestamps lie in the past, such as retries, replays, and writes of clients with slow clocks.
+//! Late writes: writes with old timestamps, such as retries, replays, and writes of clients with slow clocks.
 //!
 //! A compaction purges a tombstone once nothing that it shadows is left. A late write that is older than the tombstone restores it from the
-//! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any purged
-//! tombstone.
+//! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any
+//! purged tombstone.
 //!
 //! A purge of the memtables moves tombstones to the archive in memory ([`super::memory_purge`]). So a late write looks at the row and its
-//! header in memory first, and then into the archive: it finds a tombstone in one of the two places, or in both.
+//! header in memory first, and then into the archive. It finds a tombstone in one of the two places, or in both.
 //!
-//! A compaction begins when the late writes in progress have ended. Each of these either found the purged tombstones in the archive, or is
+//! A compaction begins after the late writes in progress have ended. Each of these either found the purged tombstones in the archive, or is
 //! visible to the compaction (`crate::compaction::write_times`).
 
 use bytes::Bytes;
@@ -18,15 +18,15 @@ use crate::operation::Op;
 use crate::stage::View;
 use crate::tablet::Tablet;
 
-/// Writes whose timestamps lie further back are late.
+/// Age in microseconds from which a write is late.
 const LATE_US: i64 = 2_000_000;
 
-/// Late writes under way in some tablets, until it is dropped.
+/// Guard of the late writes in progress in some tablets. They end when it is dropped.
 #[derive(Default)]
 pub struct LateWrites(Vec<(u32, OwnedRwLockReadGuard<()>)>);
 
 impl LateWrites {
-    /// True if there are none.
+    /// Returns true if no late write is in progress.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -39,7 +39,7 @@ impl LateWrites {
     }
 }
 
-/// True if a write with that oldest timestamp is late at `now_ms`.
+/// Returns true if a write with this oldest timestamp is late at `now_ms`.
 pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
     oldest_us <= now_ms.saturating_mul(1000).saturating_sub(LATE_US)
 }
@@ -68,7 +68,7 @@ impl Tablet {
         Box::pin(self.put_under_origin(op, &key, now_ms)).await
     }
 
-    /// Merges an operation with the tombstones that were archived of its row's origin, where the row had this key in this tablet.
+    /// Merges an operation with the archived tombstones of its row in the table's origin. `key` is the row's key in this tablet.
     async fn put_under_origin(&self, op: &mut Op, key: &[u8], now_ms: i64) -> Result<(), StoreError> {
         let Some(origin) = self.origins.of(key) else {
             return Ok(());
@@ -108,7 +108,7 @@ impl Tablet {
         Ok(())
     }
 
-    /// What the stage and the memtables have of the row at `key`.
+    /// Returns the row at `key` as far as the stage and the memtables contain it.
     fn read_in_memory(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
         let View { change, tree } = self.stage.view(key)?;
         let model = self.model.as_ref();

@@ -1,4 +1,4 @@
-//! Lets readers see the files of a tablet as its manifest changes.
+//! Makes the files of a tablet visible to readers as its manifest changes.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::Tablet;
 use crate::error::StoreError;
 
 impl Tablet {
-    /// Lets reads see which files the tablet has by now; true if those are others than before.
+    /// Makes the tablet's current files visible to readers. Returns true if they differ from the files before.
     pub(crate) fn see_files(&self) -> bool {
         let has_changed = self
             .tables
             .refresh_files(|| self.db.manifest(), |files| self.stage.see_files(files));
         self.compactions.manifest_visible(self.tables.manifest());
         if has_changed && self.db.followed().is_some() {
-            // Of a tablet that is written to here, writes keep the row cache up to date.
+            // The row cache of an owned tablet needs no such reset, because writes keep it up to date.
             self.cache.forget_all();
         }
         has_changed
@@ -31,7 +31,7 @@ impl Tablet {
         Ok(())
     }
 
-    /// Sees the newest files after one of manifest `used` was not found.
+    /// Makes the newest files visible to readers after a file of manifest `used` was not found.
     ///
     /// # Errors
     /// [`StoreError::NotOwned`] if the tablet is gone.
@@ -50,7 +50,7 @@ impl Tablet {
     }
 }
 
-/// Lets reads see a tablet's files as they change, until the tablet is closed.
+/// Makes a tablet's files visible to readers as they change, until the tablet is closed.
 pub(crate) fn track_manifest(tablet: &Arc<Tablet>, db: &Db) -> impl Future<Output = ()> + use<> {
     let mut status = db.subscribe();
     let tablet = Arc::downgrade(tablet);

@@ -1,8 +1,8 @@
 //! Purges the memtables of a tablet without a flush, when reads have met enough dead rows to pay for it, and before memory is flushed.
 //!
-//! A purge follows the rules of a compaction (`crate::compaction`): it drops a tombstone only if nothing below may have what it shadows, and
-//! nothing newer is older by timestamp. Writes that arrive late find a copy in the archive, or the tombstone itself ([`super::late_writes`]).
-//! After a crash the log is replayed, and the rows are again as they were before the purge.
+//! A purge follows the rules of a compaction (`crate::compaction`). It drops a tombstone only if nothing below may contain data that it
+//! shadows, and no newer write has an older timestamp. Late writes find a copy in the archive, or the tombstone itself
+//! ([`super::late_writes`]). After a crash the log is replayed, and the rows are as they were before the purge.
 //!
 //! The task that applies the stage purges too, so no batch is applied meanwhile.
 
@@ -21,40 +21,41 @@ use crate::error::StoreError;
 use crate::tablet::Tablet;
 use crate::tree::{Purge, Purged};
 
-/// Fewer dead rows are not worth a purge.
+/// Minimum number of dead rows met. Fewer are not worth a purge.
 const DEAD_MIN: u64 = 1_000;
-/// A purge costs about as much for a row in memory as so many dead rows cost a read.
+/// Dead rows met by reads that cost as much as purging one row in memory.
 const DEAD_PER_ROW: u64 = 2;
-/// The least pause between purges.
+/// Minimum time between purges.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long the late writes under way are waited for; without their end nothing is purged.
+/// Maximum time to wait for the late writes in progress. If they have not ended by then, nothing is purged.
 const LATE_WRITES_TIMEOUT: Duration = Duration::from_millis(100);
-/// When a purge that left many dead rows is repeated: by then they are old enough, as a compaction would have it.
+/// Time after which a purge that left many dead rows is repeated. By then these rows are old enough to be purged under the rules of a
+/// compaction.
 const RETRY: Duration = Duration::from_secs(11);
-/// Memory is purged before a flush if one in so many of its rows is dead.
+/// Memory is purged before a flush if at least one in this many of its rows is dead.
 const DEAD_PART: usize = 8;
-/// So many rows are looked at to estimate that.
+/// Number of rows that are sampled to estimate the dead part.
 const SAMPLES: usize = 256;
 
-/// When a tablet's memory is to be purged.
+/// State that decides when a tablet's memory is purged.
 #[derive(Default)]
 pub(crate) struct MemoryPurges {
     /// Dead rows that reads have met since the last purge.
     met: AtomicU64,
-    /// A purge is due when there are more.
+    /// Number of dead rows above which a purge is due.
     wanted: AtomicU64,
     is_due: AtomicBool,
     requested: Notify,
-    /// When the last purge began.
+    /// Time at which the last purge began. `None` before the first.
     last: Mutex<Option<Instant>>,
-    /// When dead rows that it kept are old enough.
+    /// Time at which dead rows that the last purge kept are old enough. `None` if it kept few.
     retry: Mutex<Option<Instant>>,
     /// Rows dropped from memory since the tablet was opened.
     dropped: AtomicU64,
 }
 
 impl MemoryPurges {
-    /// A read has met so many dead rows.
+    /// Counts dead rows that a read has met.
     pub fn met(&self, dead: u64) {
         if dead == 0 {
             return;
@@ -86,7 +87,7 @@ impl MemoryPurges {
         }
     }
 
-    /// A purge of so many rows begins.
+    /// Records that a purge of `rows` rows begins.
     fn begun(&self, rows: usize) {
         *self.last.lock() = Some(Instant::now());
         *self.retry.lock() = None;
@@ -95,7 +96,7 @@ impl MemoryPurges {
         self.is_due.store(false, Ordering::Release);
     }
 
-    /// A purge has ended.
+    /// Records that a purge has ended.
     fn ended(&self, purged: &Purged) {
         self.dropped.fetch_add(purged.dropped as u64, Ordering::Relaxed);
         if purged.kept * DEAD_PART >= purged.rows {
@@ -112,7 +113,7 @@ impl Tablet {
         if rows == 0 || self.db.owned().is_err() {
             return Ok(());
         }
-        // A late write that begins from here on sees what is in memory now, or its copy in the archive.
+        // A late write that begins from here on sees the current memory, or its copy in the archive.
         let late = self.compactions.late.write();
         if tokio::time::timeout(LATE_WRITES_TIMEOUT, late).await.is_err() {
             return Ok(());
@@ -140,7 +141,7 @@ impl Tablet {
         Ok(())
     }
 
-    /// Purges the memtables at once; how many rows lost something. For tests, which write nothing meanwhile.
+    /// Purges the memtables at once and returns the number of rows that lost something. For tests, which write nothing meanwhile.
     #[doc(hidden)]
     #[boxed]
     pub async fn purge_now(&self) -> Result<u64, StoreError> {
@@ -163,13 +164,13 @@ impl Tablet {
         tracing::debug!(tablet = self.id, dropped, left, "the memtables have been purged");
     }
 
-    /// The index of the generation of a key's partition.
+    /// Returns the cache generation slot of a key's partition. `None` if the key belongs to no partition.
     fn slot(&self, key: &[u8]) -> Option<Slot> {
         let len = self.model.partition_prefix_len(key, true)?;
         Some(CacheGenerations::slot(generations::hash(key.get(..len)?)))
     }
 
-    /// True if a good part of the rows in memory is dead, as far as samples tell, and reads of slices may meet them.
+    /// Returns true if, by an estimate from samples, many rows in memory are dead, and reads of slices may meet them.
     pub(crate) fn is_purge_worthwhile(&self) -> bool {
         let slices = self.compactions.reads.slices.load(Ordering::Relaxed);
         slices > 0
@@ -180,7 +181,7 @@ impl Tablet {
     }
 }
 
-/// Generations that are closed until it is dropped: no reader that begins later sees what was there before.
+/// Cache generations that are closed until this guard is dropped. No reader that begins later sees their earlier content.
 struct ClosedGenerations<'a> {
     compactions: &'a CompactionState,
     slots: Vec<Slot>,

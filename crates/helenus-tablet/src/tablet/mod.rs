@@ -55,7 +55,7 @@ use crate::{trace, work};
 /// The result of a look-up in the row cache alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CachedRead {
-    /// The merged row; `None` if the row is known to be absent.
+    /// The merged row. `None` if the row is known to be absent.
     Hit(Option<Bytes>),
     /// The row has to be read with [`Tablet::get`].
     Miss,
@@ -78,19 +78,19 @@ pub struct Tablet {
     pub(crate) flushes: Flushes,
     pub(crate) memory_purges: MemoryPurges,
     pub(crate) backlog: CompactionBacklog,
-    /// The log that has its writes.
+    /// The log that contains the tablet's writes.
     pub(crate) log: Arc<NodeLog>,
     pub(crate) limits: ReadLimits,
-    /// Of the tables of its store.
+    /// Origins of the tables of the tablet's store.
     pub(crate) origins: Arc<Origins>,
-    /// False once it is being closed.
+    /// False once the tablet is being closed.
     pub(crate) accepts_writes: AtomicBool,
 }
 
-/// The tablets that were open at one time, by token range.
+/// The open tablets at one time, in the order of their token ranges.
 pub type OpenTablets = Arc<Vec<Arc<Tablet>>>;
 
-/// The log of a node: each write names the tablets to which its operations go.
+/// The log of a node. Each write names the tablets to which its operations go.
 pub(crate) type NodeLog = Log<OpenTablets>;
 
 impl Route for OpenTablets {
@@ -105,24 +105,24 @@ impl Route for OpenTablets {
     }
 }
 
-/// The index of the tablet of a token among `tablets`, which ascend and may leave gaps, if there is one.
+/// Returns the index of the tablet of a token, if there is one. `tablets` are in ascending order and may leave gaps.
 pub(crate) fn tablet_of(tablets: &[Arc<Tablet>], token: i64) -> usize {
     tablets.partition_point(|tablet| tablet.token_range().last < token)
 }
 
-/// The tablet of a token among `tablets`, which ascend and may leave gaps.
+/// Returns the tablet of a token. `None` if the token lies in a gap. `tablets` are in ascending order.
 pub(crate) fn find(tablets: &[Arc<Tablet>], token: i64) -> Option<&Arc<Tablet>> {
     let tablet = tablets.get(tablet_of(tablets, token))?;
     tablet.token_range().contains(token).then_some(tablet)
 }
 
 impl Tablet {
-    /// The tablet's number, which names its folder.
+    /// Returns the tablet's number, which names its folder.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Has all files become one run, in the background: rows that are gone go with that.
+    /// Requests that all files are compacted to one run, in the background. Deleted rows are purged by this.
     pub fn rewrite(&self) {
         self.compactions.force();
     }
@@ -131,7 +131,7 @@ impl Tablet {
         self.tokens
     }
 
-    /// The merged row at `key`. Sees every write that was acknowledged before the call.
+    /// Returns the merged row at `key`. The read sees every write that was acknowledged before the call.
     #[boxed]
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
@@ -150,12 +150,12 @@ impl Tablet {
         Ok(value)
     }
 
-    /// True if the row at `key` is looked up in the row cache, and put into it.
+    /// Returns true if the row at `key` is looked up in the row cache, and inserted into it.
     fn caches(&self, key: &[u8]) -> bool {
         self.row_cache_on && self.model.caches_row(key)
     }
 
-    /// The generation of a key's partition, in which its rows are cached.
+    /// Returns the generation of a key's partition, under which its rows are cached.
     pub(crate) fn generation(&self, key: &[u8]) -> Generation {
         let generations = &self.compactions.generations;
         if !generations.was_ever_closed() || self.model.may_copy(key) {
@@ -168,7 +168,7 @@ impl Tablet {
         }
     }
 
-    /// Takes in operations that are in the log, each with the number of its record, all at once for readers.
+    /// Stages operations that are in the log, each with the number of its record, all at once for readers.
     ///
     /// # Errors
     /// See [`Stage::insert`].
@@ -183,7 +183,7 @@ impl Tablet {
         applied
     }
 
-    /// How the cached row of an operation is to be updated. Records the age of the operation in `oldest`.
+    /// Returns the inputs for updating the cached row of an operation. Records the age of the operation in `oldest`.
     pub(crate) fn cached(&self, op: &Op, now_ms: i64, oldest: &mut OldestByTable) -> Cached {
         let written_us = self.oldest_us(op);
         if let Some(written_us) = written_us {
@@ -195,14 +195,14 @@ impl Tablet {
         }
     }
 
-    /// The oldest timestamp in an operation; one that cannot be decoded may be of any age.
+    /// Returns the oldest timestamp in an operation. An operation that cannot be decoded may be of any age, so the minimum is returned.
     fn oldest_us(&self, op: &Op) -> Option<i64> {
         self.model
             .oldest_us(&op.key, &op.operand)
             .unwrap_or(Some(i64::MIN))
     }
 
-    /// Looks the row at `key` up in the row cache alone, without waiting.
+    /// Looks up the row at `key` in the row cache alone, without waiting.
     pub fn get_cached(&self, key: &[u8]) -> CachedRead {
         if !self.caches(key) {
             return CachedRead::Miss;
@@ -217,7 +217,7 @@ impl Tablet {
         }
     }
 
-    /// The merged row, past the row cache.
+    /// Returns the merged row, bypassing the row cache.
     pub(crate) async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         work::count(|work| work.row_cache_misses += 1);
         trace::step(|| "Row cache miss: reading memtable and runs");
@@ -240,7 +240,7 @@ impl Tablet {
         }
     }
 
-    /// The merged row of a followed tablet, after a file of manifest `used` was not found.
+    /// Returns the merged row of a followed tablet, after a file of manifest `used` was not found.
     async fn read_anew(&self, key: &[u8], hash: u64, mut used: u64) -> Result<Option<Bytes>, StoreError> {
         loop {
             self.follow_after_loss(used).await?;
@@ -252,8 +252,8 @@ impl Tablet {
         }
     }
 
-    /// The merged rows in a range of keys, in order or in reverse. Sees every write that was acknowledged before the call, and each
-    /// batch whole or not at all; later ones are not seen.
+    /// Returns the merged rows in a range of keys, in order or in reverse. The scan sees every write that was acknowledged before the call,
+    /// and each batch whole or not at all. Later writes are not seen.
     pub async fn scan(&self, range: impl RangeBounds<Bytes>, reversed: bool) -> Result<Scan, StoreError> {
         self.counters.scans.fetch_add(1, Ordering::Relaxed);
         let start = range.start_bound().cloned();
@@ -267,7 +267,7 @@ impl Tablet {
         Box::pin(self.scan_all(start, end, reversed)).await
     }
 
-    /// The same, past the row cache.
+    /// Returns the merged rows in a range of keys, bypassing the row cache.
     pub(crate) async fn scan_all(
         &self,
         start: Bound<Bytes>,
@@ -282,7 +282,7 @@ impl Tablet {
             return Ok(Scan::empty());
         };
         let RangeView { staged, tree, moment } = view;
-        // What another process writes cuts nothing off here.
+        // Dead ranges are not used for a followed tablet, because writes of another process do not cut them off here.
         let is_followed = self.db.followed().is_some();
         let dead = partition.as_ref().filter(|_| !is_followed).and_then(|partition| {
             DeadFront::new(self.stage.clone(), moment, partition.clone(), &bounds, reversed)
@@ -313,7 +313,8 @@ impl Tablet {
         Ok(scan.with_origin(over_origin))
     }
 
-    /// If the range lies within one partition: its prefix, and the bounds behind it. SSTables without the partition are then skipped.
+    /// Returns the partition in which the range lies: its prefix, and the bounds without the prefix. SSTables without the partition are
+    /// then skipped. `None` if the range is not known to lie in one partition.
     pub(crate) fn partition_of(
         &self,
         start: &Bound<Bytes>,
@@ -338,13 +339,13 @@ impl Tablet {
         Some((from.slice(..len), start, end))
     }
 
-    /// Counts the live rows of a slice of a partition, and the dead ones that no compaction has purged yet.
+    /// Counts the live rows of a slice of a partition, and its dead rows that no compaction has purged yet.
     pub fn passed(&self, live: u64, dead: u64) {
         self.compactions.reads.add(live, dead);
         self.memory_purges.met(dead);
     }
 
-    /// True if a key that begins with `prefix` is staged or in a memtable.
+    /// Returns true if a key that begins with `prefix` is staged or in a memtable.
     pub fn has_unflushed(&self, prefix: &[u8]) -> bool {
         self.stage.has_in_memory(prefix)
     }
@@ -357,13 +358,13 @@ impl Tablet {
         self.flushes.flush().await
     }
 
-    /// Takes no more writes, and waits until those that are in the log have been staged.
+    /// Rejects further writes, and waits until those that are in the log have been staged.
     pub(crate) async fn stop_writes(&self) {
         self.accepts_writes.store(false, Ordering::Release);
         self.log.barrier(OpenTablets::default()).await;
     }
 
-    /// Closes the database of a tablet that is no longer served. Every write is in the log, so nothing is left to write, and the next owner may
+    /// Closes the database of a tablet that is no longer served. Every write is in the log, so nothing is left to write. The next owner may
     /// open the tablet before this is done.
     pub(crate) async fn close_unserved(self: Arc<Self>) {
         self.limits.give_up();
@@ -375,7 +376,7 @@ impl Tablet {
         }
     }
 
-    /// The last record that is in files, as of the newest manifest that was seen.
+    /// Returns the number of the last record that is in files, as of the newest manifest seen.
     pub(crate) fn flushed_lsn(&self) -> u64 {
         self.db
             .manifest()
@@ -388,7 +389,7 @@ fn count_hit() {
     trace::step(|| "Row cache hit");
 }
 
-/// The least byte string above all that begin with `prefix`.
+/// Returns the least byte string above all that begin with `prefix`. `None` if there is none.
 pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut next = prefix.to_vec();
     while let Some(last) = next.pop() {

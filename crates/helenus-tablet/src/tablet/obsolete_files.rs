@@ -1,7 +1,7 @@
 //! Deletes SSTables that no longer belong to a tablet, soon after a compaction has replaced them.
 //!
 //! SlateDB keeps replaced files for a fixed time, for reads that began before. Here that time is short, so that the disk holds little more
-//! than live data; a scan that takes longer delays the deletion.
+//! than live data. A scan that takes longer delays the deletion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,23 +15,25 @@ use slatedb_common::clock::SystemClock;
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::tablet::Tablet;
 
-/// A scan may see SSTables that were replaced this long before it began, since the tablet polls its manifest each second.
+/// Maximum age of the manifest that a scan sees. SSTables may have been replaced this long before the scan began, since the tablet polls
+/// its manifest each second.
 const MANIFEST_LAG: Duration = Duration::from_secs(2);
-/// Even where no compaction was seen to end, as after a crash.
+/// Maximum time between sweeps. Files may be obsolete although no compaction was seen to end, as after a crash.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
-/// A sweep reads the manifest of each checkpoint. In a bucket that is a request each: beyond a few, sweeps have a pause of so long for each.
+/// Number of checkpoints without a pause after a sweep. A sweep reads the manifest of each checkpoint, which is a request each in a bucket.
+/// Each further checkpoint adds [`CHECKPOINT_PAUSE`].
 const FREE_CHECKPOINTS: usize = 10;
 const CHECKPOINT_PAUSE: Duration = Duration::from_secs(5);
 
-/// The scans under way, by the second in which they began.
+/// The scans in progress, by the second in which they began.
 #[derive(Debug)]
 pub(crate) struct Scans {
     origin: Instant,
-    /// A ring: a scan of more than an hour is taken for a young one.
+    /// Scans by second, as a ring of about an hour. An older scan is counted as a young one.
     began: Box<[AtomicU32]>,
 }
 
-/// A scan under way.
+/// A scan in progress.
 #[derive(Debug)]
 pub(crate) struct ScanGuard {
     scans: Arc<Scans>,
@@ -71,7 +73,7 @@ impl Scans {
         }
     }
 
-    /// True if a scan that is under way began longer ago.
+    /// Returns true if a scan in progress began longer than `age` ago.
     pub fn any_older(&self, age: Duration) -> bool {
         let now = self.second();
         let age = (age.as_secs() as usize).min(Self::SECONDS - 1);
@@ -83,13 +85,13 @@ impl Scans {
     }
 }
 
-/// When a tablet is to be swept.
+/// State that decides when a tablet's obsolete files are swept.
 pub(crate) struct ObsoleteFileCollector {
-    /// Compactions that have ended, and when the last one was seen to.
+    /// Number of compactions that have ended, and the time at which the last end was noticed.
     ended: u64,
     last_end: Instant,
     due: Instant,
-    /// The end of the pause after the last sweep.
+    /// End of the pause after the last sweep.
     rested: Instant,
 }
 
@@ -104,7 +106,7 @@ impl ObsoleteFileCollector {
         }
     }
 
-    /// Sweeps the tablet if it is time.
+    /// Sweeps the tablet if a sweep is due.
     pub async fn run(
         &mut self,
         tablet: &Tablet,
@@ -122,7 +124,7 @@ impl ObsoleteFileCollector {
         if now < self.due.max(self.rested) {
             return;
         }
-        // The new files of a compactor bear the time of its own clock: with one that is behind they would pass for old.
+        // A remote compactor dates its new files by its own clock. If that clock is slow, they would look old enough to be deleted.
         if tablet.compactions.elsewhere.is_on() && tablet.compactions.has_jobs() {
             return;
         }
@@ -130,7 +132,7 @@ impl ObsoleteFileCollector {
             return;
         }
         if tablet.see_files() {
-            // A read that has just begun may still see the replaced files; they are deleted in the next round.
+            // A read that has just begun may still see the replaced files. They are deleted in the next round.
             return;
         }
         if tablet.limits.is_in_bucket() {
@@ -170,7 +172,7 @@ fn pause_after_sweep(tablet: &Tablet) -> Duration {
     CHECKPOINT_PAUSE * u32::try_from(checkpoints.saturating_sub(FREE_CHECKPOINTS)).unwrap_or(u32::MAX)
 }
 
-/// True if the database of a tablet in a bucket had seen its newest manifest already.
+/// Returns true if the database of a tablet in a bucket had already seen its newest manifest.
 async fn sees_all(tablet: &Tablet) -> bool {
     let Ok(db) = tablet.db.owned() else {
         return false;

@@ -6,7 +6,7 @@ fn old_scans_are_seen() {
     assert!(!scans.any_older(Duration::ZERO));
     let scan = scans.begin();
     assert!(!scans.any_older(Duration::from_secs(1)));
-    // As if it had begun ten seconds ago, before the ring began anew.
+    // This scan counts as begun ten seconds ago, before the ring wrapped around.
     let second = (scans.second() + Scans::SECONDS - 10) % Scans::SECONDS;
     scans.began[second].fetch_add(1, Ordering::Relaxed);
     assert!(scans.any_older(Duration::from_secs(9)));

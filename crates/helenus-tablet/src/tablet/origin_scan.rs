@@ -1,7 +1,7 @@
 //! Scans of the origin of a table ([`super::origins`]).
 //!
-//! The origin's tablets need not have the token ranges of today's. Those that have a part of the range are scanned one after the other: the
-//! order of keys within a table is that of tokens.
+//! The origin's tablets may have other token ranges than today's. Those that have a part of the range are scanned one after the other,
+//! since the order of keys within a table is that of tokens.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::token_range::TokenRange;
 struct OriginRows {
     origin: Origin,
     reversed: bool,
-    /// The parts of the range whose turn has not come.
+    /// The parts of the range that are still to be scanned.
     parts: VecDeque<(Arc<Tablet>, Bounds)>,
     current: Option<Box<Scan>>,
 }
 
-/// What a scan of a table merges with the origin's rows within the bounds whose tokens are among these.
+/// Begins a scan of the origin's rows within the bounds and within `tokens`, to be merged with the table's own rows.
 ///
 /// # Errors
-/// Those of [`Origin::tablets`].
+/// See [`Origin::tablets`].
 pub(super) async fn begin(
     origin: Origin,
     bounds: &Bounds,

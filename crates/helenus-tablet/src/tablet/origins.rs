@@ -1,13 +1,14 @@
-//! Origins: rows that tables had elsewhere, in pinned tablets, and that are read below the tables' own.
+//! Origins: pinned rows of another table, read below a table's own rows.
 //!
-//! A table with an origin (a *branch*) begins with the rows that another table has at one moment, and shares the files that have these. Its own
-//! rows lie under its own number, as those of any table. What is read of it are its own rows merged over those of the origin, of which the number
-//! is replaced in the keys.
+//! A table with an origin (a *branch*) begins with the rows that another table has at one cut, and shares the files that contain them. The
+//! branch's own rows lie under its own table number, as those of any table. A read merges them over the rows of the origin, whose table
+//! number is replaced in the keys.
 //!
-//! **The invariant**: own rows and the origin's always merge, whatever the kind of the own version: a whole row of the tablet need not have
-//! what the origin has. So no compaction or purge may drop a tombstone of such a table; the data model sees to that.
+//! **The invariant**: own rows are always merged with the origin's, whatever the kind of the own version. A whole row of the tablet may
+//! lack data that the origin has. So no compaction or purge may drop a tombstone of such a table. The data model ensures that.
 //!
-//! An origin may have one itself, as of a branch of a branch. Its tablets are opened when they are first read, once for all tables of a moment.
+//! An origin may have an origin itself, as in a branch of a branch. The pinned tablets are opened when they are first read, once for all
+//! tables of a cut.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -33,35 +34,35 @@ use crate::token_range::TokenRange;
 /// Bytes of a table's number, with which keys begin.
 const NUMBER_LEN: usize = 4;
 
-/// Where the rows lie with which a table begins.
+/// The origin of a table: the pinned rows with which it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOrigin {
-    /// All tablets as they were at one moment.
+    /// All tablets, pinned at one cut.
     pub pinned: Arc<[PinnedTablet]>,
-    /// The number under which the rows lie in them.
+    /// The table number of the rows in the pinned tablets.
     pub table: u32,
-    /// The origin of that table, if it had one.
+    /// The origin of that table. `None` if it had none.
     pub below: Option<Arc<TableOrigin>>,
 }
 
 impl TableOrigin {
-    /// The tablets of all its levels.
+    /// Returns the pinned tablets of all levels.
     pub fn all_pinned(&self) -> impl Iterator<Item = &PinnedTablet> {
         self.moments().flat_map(|pinned| pinned.iter())
     }
 
-    /// The moments of all its levels.
+    /// Returns the pinned tablets of each level, a cut each.
     pub fn moments(&self) -> impl Iterator<Item = &Arc<[PinnedTablet]>> {
         self.levels().map(|origin| &origin.pinned)
     }
 
-    /// Itself, and what lies below.
+    /// Returns this origin and those below it.
     pub fn levels(&self) -> impl Iterator<Item = &TableOrigin> {
         std::iter::successors(Some(self), |origin| origin.below.as_deref())
     }
 }
 
-/// Opens pinned tablets, to which these origins belong.
+/// Opens pinned tablets, whose tables have the given origins.
 pub(crate) type OpenPinned = Arc<
     dyn Fn(Arc<[PinnedTablet]>, Arc<Origins>) -> BoxFuture<'static, Result<OpenTablets, StoreError>>
         + Send
@@ -72,7 +73,7 @@ pub(crate) type OpenPinned = Arc<
 #[derive(Default)]
 pub(crate) struct Origins {
     has_any: AtomicBool,
-    /// By the number of the table.
+    /// Origins by the number of the table.
     known: ArcSwap<HashMap<u32, Origin>>,
 }
 
@@ -80,12 +81,12 @@ pub(crate) struct Origins {
 #[derive(Clone)]
 pub(crate) struct Origin {
     moment: Arc<Moment>,
-    /// The numbers with which keys begin: of the table, and of its origin.
+    /// The table numbers with which keys begin: the table's own and the origin's.
     own: [u8; NUMBER_LEN],
     there: [u8; NUMBER_LEN],
 }
 
-/// Tablets as they were at one moment, open once they are asked for.
+/// Tablets pinned at one cut. They are opened when they are first read.
 struct Moment {
     pinned: Arc<[PinnedTablet]>,
     origins: Arc<Origins>,
@@ -97,7 +98,7 @@ struct Moment {
 type Defined = Vec<(u32, Arc<TableOrigin>)>;
 
 impl Origins {
-    /// Replaces the tables that have an origin. Tablets that are open already stay open.
+    /// Replaces the set of tables that have an origin. Tablets that are already open stay open.
     pub fn set(&self, defined: Defined, open: &OpenPinned) {
         let before = self.known.load_full();
         let known: BTreeMap<Option<Uuid>, &Arc<Moment>> = before
@@ -143,7 +144,7 @@ impl Origins {
         self.has_any.store(has_any, Ordering::Release);
     }
 
-    /// The origin of the table that a key, or the beginning of one, belongs to.
+    /// Returns the origin of the table that a key belongs to. The beginning of a key is enough. `None` if the table has no origin.
     pub fn of(&self, key: &[u8]) -> Option<Origin> {
         if !self.has_any.load(Ordering::Acquire) {
             return None;
@@ -152,7 +153,8 @@ impl Origins {
         self.known.load().get(&u32::from_be_bytes(*number)).cloned()
     }
 
-    /// The origin of the table in which a range of keys lies, if it lies in one.
+    /// Returns the origin of the table in which a range of keys lies. `None` if the range spans several tables, or if the table has no
+    /// origin.
     pub fn of_range(&self, (start, end): &Bounds) -> Option<Origin> {
         let (Bound::Included(from) | Bound::Excluded(from)) = start else {
             return None;
@@ -169,7 +171,7 @@ impl Origins {
     }
 }
 
-/// Identifies a moment: each has checkpoints of its own.
+/// Returns an id of a cut. Each cut has checkpoints of its own.
 fn moment_id(pinned: &[PinnedTablet]) -> Option<Uuid> {
     pinned.first().map(|tablet| tablet.checkpoint)
 }
@@ -186,20 +188,20 @@ fn renumbered(key: &[u8], number: [u8; NUMBER_LEN]) -> Bytes {
 }
 
 impl Origin {
-    /// The origin's key of a row of the table.
+    /// Returns the origin's key of a row of the table.
     pub fn key_there(&self, key: &[u8]) -> Bytes {
         renumbered(key, self.there)
     }
 
-    /// The table's key of a row of the origin.
+    /// Returns the table's key of a row of the origin.
     pub fn own_key(&self, key: &[u8]) -> Bytes {
         renumbered(key, self.own)
     }
 
-    /// The origin's tablets, by token range.
+    /// Returns the origin's tablets, by token range.
     ///
     /// # Errors
-    /// They have been let go, or one of their files is damaged.
+    /// The tablets have been released, or one of their files is damaged.
     pub async fn tablets(&self) -> Result<OpenTablets, StoreError> {
         let Moment {
             pinned,
@@ -211,7 +213,7 @@ impl Origin {
         tablets.get_or_try_init(opening).await.cloned()
     }
 
-    /// The tablet that has a row of the table; `None` if no tablet had its token.
+    /// Returns the origin's tablet that has the row at `key` of the table. `None` if no tablet had its token.
     pub async fn tablet_of(
         &self,
         model: &dyn DataModel,
@@ -223,7 +225,7 @@ impl Origin {
         Ok(find(&self.tablets().await?, token).cloned())
     }
 
-    /// The row at `key` of the table, given what the table's own tablet has of it.
+    /// Returns the merged row at `key` of the table. `own` is the row as far as the table's own tablet has it.
     pub async fn under(
         &self,
         model: &dyn DataModel,
@@ -237,8 +239,8 @@ impl Origin {
         Ok(merge_over(model, key, own, there)?)
     }
 
-    /// The origin's keys of a range of the table's keys, as far as one of its tablets has them and their tokens are wanted; `None` if there
-    /// are none.
+    /// Returns the origin's bounds for a range of the table's keys, limited to the tokens of one of its tablets and to the `wanted` tokens.
+    /// `None` if no key is left.
     pub fn bounds_there(
         &self,
         (start, end): &Bounds,
@@ -277,7 +279,7 @@ impl Origin {
     }
 }
 
-/// A row of a table over that of its origin.
+/// Merges a row of a table over that of its origin.
 pub(super) fn merge_over(
     model: &dyn DataModel,
     key: &[u8],

@@ -46,7 +46,7 @@ fn bounds_lie_within_the_tokens_of_both_tablets() {
         panic!("a table has an end");
     };
     assert!(end > key(5, i64::MAX, "\u{7f}") && end <= Bytes::copy_from_slice(&6u32.to_be_bytes()));
-    // A slice of a partition stays what it is.
+    // A slice of a partition keeps its bounds.
     let slice = (Bound::Excluded(key(9, 3, "a")), Bound::Included(key(9, 3, "b")));
     let expected = (Bound::Excluded(key(5, 3, "a")), Bound::Included(key(5, 3, "b")));
     assert_eq!(there(&slice, all, tokens(-5, 7)), Some(expected));

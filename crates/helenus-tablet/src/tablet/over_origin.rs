@@ -1,4 +1,4 @@
-//! Puts the rows of a table's tablet and those of its origin ([`super::origins`]) together, in the order of a scan.
+//! Merges the rows of a table's tablet with those of its origin ([`super::origins`]), in the order of a scan.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -18,13 +18,13 @@ pub(super) trait RowsThere: Send {
 pub(super) struct OverOrigin {
     rows: Box<dyn RowsThere>,
     reversed: bool,
-    /// The rows that come next of each, once they are known.
+    /// The next row of each side. `None` if it is not known yet.
     own: Option<Row>,
     there: Option<Row>,
 }
 
 impl OverOrigin {
-    /// `rows` go the way of the scan.
+    /// Creates the merge. `rows` are in the direction of the scan.
     pub fn new(rows: Box<dyn RowsThere>, reversed: bool) -> OverOrigin {
         OverOrigin {
             rows,
@@ -34,12 +34,12 @@ impl OverOrigin {
         }
     }
 
-    /// True if the next row of the table's tablet is asked for.
+    /// Returns true if [`OverOrigin::next`] needs the next row of the table's tablet.
     pub fn lacks_own(&self) -> bool {
         self.own.is_none()
     }
 
-    /// The next row, given the next one of the table's tablet if that was asked for and there is one.
+    /// Returns the next row. `own` is the next row of the table's tablet. `None` if it is not needed, or if there is none.
     pub async fn next(&mut self, model: &dyn DataModel, own: Option<Row>) -> Result<Option<Row>, StoreError> {
         if own.is_some() {
             self.own = own;

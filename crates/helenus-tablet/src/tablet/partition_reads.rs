@@ -14,7 +14,7 @@ use crate::tablet::scan::Scan;
 use crate::tablet::{Tablet, successor};
 
 impl Tablet {
-    /// The rows of a range of a partition, if that is one to be kept, and small.
+    /// Returns the rows of a range of a partition, if the partition is to be kept in the row cache and is small.
     pub(crate) async fn cached_partition(
         &self,
         start: &Bound<Bytes>,
@@ -33,7 +33,7 @@ impl Tablet {
         let Some((prefix, ..)) = self.partition_of(start, end) else {
             return Ok(None);
         };
-        // None: it is known to be large.
+        // `None` means that the partition is known to be large.
         let kept = self.kept(&prefix, limit).await?;
         Ok(kept.map(|kept| {
             let bounds = (start.clone(), end.clone());
@@ -42,11 +42,11 @@ impl Tablet {
         }))
     }
 
-    /// All rows of the partition with a prefix of keys, if that is one to be kept, and small. For readers that want the whole partition: they copy
-    /// nothing.
+    /// Returns all rows of the partition with a prefix of keys. `None` if the partition is not to be kept in the row cache, or is not
+    /// small. For readers of the whole partition: nothing is copied.
     ///
     /// # Errors
-    /// As [`Tablet::scan`].
+    /// See [`Tablet::scan`].
     pub async fn kept_partition(&self, prefix: &Bytes) -> Result<Option<KeptRows>, StoreError> {
         match self.model.kept_partition(prefix) {
             Some(limit) if self.row_cache_on => {
@@ -58,7 +58,7 @@ impl Tablet {
     }
 
     async fn kept(&self, prefix: &Bytes, limit: KeptPartition) -> Result<Option<KeptRows>, StoreError> {
-        // The rows of an index have no header.
+        // Kept partitions are those of indexes, whose rows have no header. So they need no generation.
         let kept = match self.cache.lookup(prefix, Generation::NONE) {
             Lookup::Hit(kept) => kept,
             Lookup::Miss(token) => {
@@ -70,7 +70,7 @@ impl Tablet {
         Ok(kept.map(KeptRows))
     }
 
-    /// The rows of a partition in one piece, without the dead ones; none if there are too many.
+    /// Returns the rows of a partition in one piece, without the dead ones. `None` if there are too many.
     async fn read_partition(
         &self,
         prefix: &Bytes,

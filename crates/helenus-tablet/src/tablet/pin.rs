@@ -1,5 +1,5 @@
-//! Keeps a tablet as it is at one moment: its memtables of then are flushed before any later write, and a checkpoint of SlateDB holds the
-//! files that there are then. So a moment costs no copy, and while it is pinned, its files are not deleted.
+//! Pins a tablet at one cut: its memtables as of that time are flushed before any later write, and a checkpoint of SlateDB holds the files
+//! as of that time. So a cut costs no copy, and while it is pinned, its files are not deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use crate::error::{StoreError, from_slatedb};
 use crate::token_range::TokenRange;
 use crate::tree::Tree;
 
-/// The name of all checkpoints that pin a moment. SlateDB has checkpoints of its own, for clones.
+/// The name of all checkpoints that pin a cut. SlateDB has checkpoints of its own, for clones.
 pub(crate) const CHECKPOINT_NAME: &str = "snapshot";
 
-/// A tablet as it was at one moment, and where its files of then are listed.
+/// A tablet pinned at one cut, with the manifest that lists its files as of that time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedTablet {
     /// The tablet's number.
@@ -24,26 +24,26 @@ pub struct PinnedTablet {
     pub tokens: TokenRange,
     /// The number of the manifest.
     pub manifest: u64,
-    /// Holds the manifest and its files.
+    /// The checkpoint that protects the manifest and its files from deletion.
     pub checkpoint: Uuid,
 }
 
-/// Tells when a moment is pinned.
+/// Receives the pinned tablet, or the error if it could not be pinned.
 pub(crate) type PinnedReceiver = oneshot::Receiver<Result<PinnedTablet, StoreError>>;
 
-/// What a tablet has at one moment.
+/// The content of a tablet at one cut.
 pub(crate) struct TabletMoment {
-    /// With all writes of then, and frozen.
+    /// The tablet's tree, frozen, with all writes as of that time.
     pub tree: Arc<Tree>,
     pub pinned: oneshot::Sender<Result<PinnedTablet, StoreError>>,
-    /// Set if nobody wants it any more.
+    /// True if the cut is no longer wanted.
     pub is_abandoned: Arc<AtomicBool>,
 }
 
 impl Tablet {
-    /// Freezes the memtables, all writes so far being in them. Pins them, with the files, in the background.
+    /// Freezes the memtables, which contain all writes so far. Pins them, with the files, in the background.
     ///
-    /// Call it on the log thread between two groups, when nothing is staged, with this tablet's lock of its memory.
+    /// Must be called on the log thread between two groups, when nothing is staged. The caller holds this tablet's lock of its memory.
     pub(crate) fn pin_now(
         &self,
         _memory: &MutexGuard<'_, ()>,
@@ -59,7 +59,7 @@ impl Tablet {
         receiver
     }
 
-    /// Flushes a moment and pins the files of then. Called where no other flush runs.
+    /// Flushes a cut and pins the files as of that time. Must be called where no other flush runs.
     pub(super) async fn pin(&self, moment: TabletMoment, given: &mut u64) {
         let TabletMoment {
             tree,
@@ -75,11 +75,11 @@ impl Tablet {
             Ok(()) => self.checkpoint().await,
             Err(error) => Err(error),
         };
-        // Whoever drops the moment waits for it, too, and lets go what nobody wants.
+        // A dropped cut also waits for this result, and unpins the tablet.
         let _ = pinned.send(result);
     }
 
-    /// Pins the files of now.
+    /// Pins the current files.
     pub(crate) async fn checkpoint(&self) -> Result<PinnedTablet, StoreError> {
         let options = CheckpointOptions {
             name: Some(CHECKPOINT_NAME.to_owned()),

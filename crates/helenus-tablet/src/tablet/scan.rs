@@ -13,26 +13,26 @@ use crate::tree::MergingScan;
 use crate::tree::changes::Change;
 use bytes::Bytes;
 
-/// Rows of a range, one after the other.
+/// An iterator over the rows of a range.
 pub struct Scan {
     tree: Option<Box<MergingScan>>,
-    /// Of a tablet that another process may write to.
+    /// The continuation of a scan whose tablet another process may write to. `None` for an owned tablet.
     continuation: Option<Box<FollowedScan>>,
-    /// Of a table that has an origin, whose rows lie below those of the tree.
+    /// The rows of the table's origin, which lie below those of the tree. `None` if the table has no origin.
     origin: Option<Box<OverOrigin>>,
-    /// The row that the tree comes to next, once it is known.
+    /// The next row of the tree. `None` if it is not known yet.
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
     model: Option<Arc<dyn DataModel>>,
-    /// Until a row that is not known to be dead has been given.
+    /// The dead front. `None` after the first row that is not dead.
     dead: Option<Box<DeadFront>>,
-    /// Keeps the files that the tree reads.
+    /// Protects the files that the tree reads from deletion.
     _guard: Option<ScanGuard>,
 }
 
 impl Scan {
-    /// A scan of nothing.
+    /// Returns a scan without rows.
     pub(crate) fn empty() -> Scan {
         Scan {
             tree: None,
@@ -47,7 +47,7 @@ impl Scan {
         }
     }
 
-    /// A scan of rows that ascend and are all there is.
+    /// Returns a scan of these rows alone, which are in ascending order.
     pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn DataModel>) -> Scan {
         if reversed {
             rows.reverse();
@@ -66,7 +66,7 @@ impl Scan {
         }
     }
 
-    /// `staged` is in ascending order, `tree` goes the way of the scan.
+    /// Creates a scan. `staged` is in ascending order, `tree` is in the direction of the scan.
     pub(crate) fn new(
         tree: MergingScan,
         mut staged: Vec<(Bytes, Change)>,
@@ -90,37 +90,37 @@ impl Scan {
         }
     }
 
-    /// The scan, with what lets it go on when one of its files is gone.
+    /// Sets the continuation, which takes over when one of the scan's files has been deleted.
     pub(super) fn with_continuation(mut self, continuation: Option<Box<FollowedScan>>) -> Scan {
         self.continuation = continuation;
         self
     }
 
-    /// The scan, with the rows of the table's origin.
+    /// Sets the rows of the table's origin.
     pub(super) fn with_origin(mut self, origin: Option<Box<OverOrigin>>) -> Scan {
         self.origin = origin;
         self
     }
 
-    /// The scan, which has later ones skip the rows at its beginning that are dead.
+    /// Sets the dead front: later scans will skip the dead rows at the beginning of this one.
     pub(super) fn with_dead_front(mut self, dead: Option<Box<DeadFront>>) -> Scan {
         self.dead = dead;
         self
     }
 
-    /// False if a row before the one that was given last was not dead: then [`Scan::mark_dead`] has no effect.
+    /// Returns true as long as all rows before the last were dead. After that, [`Scan::mark_dead`] has no effect.
     pub fn is_at_dead_front(&self) -> bool {
         self.dead.is_some()
     }
 
-    /// The row that was given last is dead, whatever the time. Later scans from the same place may skip it if all rows before it are dead too.
+    /// Marks the last row as dead, whatever the time. Later scans from the same bound may skip it if all rows before it are dead too.
     pub fn mark_dead(&mut self) {
         if let Some(dead) = &mut self.dead {
             dead.mark();
         }
     }
 
-    /// The next key and merged row. After an error the scan is over.
+    /// Returns the next key and merged row. `None` if there is none. After an error the scan is over.
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         let next = self.step().await;
         match &next {
@@ -135,8 +135,8 @@ impl Scan {
         next
     }
 
-    /// Gives rows that need not be waited for to `visit`, in order, as long as it wants more; the key of the last one. There may be more even if
-    /// it gives none: they are had from [`Scan::next`].
+    /// Passes rows that need no waiting to `visit`, in order, as long as it returns true. Returns the key of the last one. If it returns
+    /// `None`, there may still be more rows, which [`Scan::next`] returns.
     pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
         if self.ahead.is_some() || self.continuation.is_some() || self.origin.is_some() || self.dead.is_some()
         {
@@ -186,7 +186,7 @@ impl Scan {
         Ok(next)
     }
 
-    /// The next row of the tree, or of the origin below it.
+    /// Returns the next row of the tree merged with the origin below it.
     async fn next_over_origin(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         let own = match self.origin.as_ref().is_some_and(|origin| origin.lacks_own()) {
             true => self.next_of_tree().await?,
@@ -199,7 +199,7 @@ impl Scan {
     }
 }
 
-/// The next row of a scan whose files may be deleted meanwhile.
+/// Returns the next row of a scan whose files may be deleted meanwhile.
 async fn next_followed(
     tree: &mut MergingScan,
     continuation: &mut FollowedScan,

@@ -11,10 +11,10 @@ use crate::tablet::flush::Flushes;
 use crate::tree::MemTable;
 use crate::tree::changes::ChangeTable;
 
-/// How long a write lies in the stage at most while the tree takes writes.
+/// Maximum time that a write stays in the stage while the tree takes writes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs until the stage is closed and empty, and keeps the tablet's backlog.
+/// Applies the stage until it is closed and empty, and updates the tablet's backlog.
 pub(crate) async fn run(tablet: Arc<Tablet>) {
     let stage = &tablet.stage;
     loop {
@@ -42,7 +42,7 @@ impl Tablet {
         let Some(table) = self.stage.begin_apply() else {
             return;
         };
-        // Counted before waiters are notified.
+        // Updates the counters before waiters are notified.
         let counters = &self.counters;
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.operands.fetch_add(table.operands, Ordering::Relaxed);
@@ -55,10 +55,10 @@ impl Tablet {
         self.backlog
             .update(self.stage.tree().memory_bytes(), level0_files);
         for key in &table.hot {
-            // Reading it puts it into the cache; if that fails the next reader will be told.
+            // Reading the row inserts it into the cache. If the read fails, the next reader gets the error.
             let _ = self.get(key).await;
         }
-        // Tens of thousands of rows, which take milliseconds to free.
+        // The table may have tens of thousands of rows, which take milliseconds to free.
         if let Some(table) = Arc::into_inner(table) {
             for row in table.rows {
                 drop(row);
@@ -87,7 +87,7 @@ impl Tablet {
         Ok(())
     }
 
-    /// Purges the memtables. Rows that can't be understood stay as they are, and are told of when they are read.
+    /// Purges the memtables. Rows that cannot be decoded stay as they are, and their error is reported when they are read.
     async fn purge(&self) {
         if let Err(error) = self.purge_memory().await {
             tracing::error!(tablet = self.id(), %error, "the memtables could not be purged");

@@ -12,13 +12,13 @@ use crate::token_range::TokenRange;
 pub(crate) struct TabletCounters {
     pub batches: AtomicU64,
     pub operands: AtomicU64,
-    /// Rows written as a whole because the row cache knew them.
+    /// Rows written as a whole because the row cache contained them.
     pub folded: AtomicU64,
     pub gets: AtomicU64,
     pub scans: AtomicU64,
 }
 
-/// One tablet.
+/// Statistics of one tablet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TabletStats {
     pub id: u32,
@@ -35,7 +35,7 @@ pub struct TabletStats {
     /// Compactions that have ended since the tablet was opened.
     pub compactions_ended: u64,
     pub data_bytes: u64,
-    /// Reads of slices of partitions, the rows that they gave, and the rows that they stepped over because nothing of them is alive.
+    /// Reads of slices of partitions, the live rows that they returned, and the dead rows that they skipped.
     pub slices: u64,
     pub rows_live: u64,
     pub rows_dead: u64,
@@ -72,7 +72,7 @@ impl TabletTotals {
 }
 
 impl Tablet {
-    /// The counters of this tablet.
+    /// Returns the counters of this tablet.
     pub fn stats(&self) -> TabletStats {
         let manifest = self.db.manifest();
         let manifest = manifest.as_deref();
@@ -99,8 +99,8 @@ impl Tablet {
     }
 }
 
-/// Bytes of the tree. A clone owns half of the data that it shares with its parent, and a quarter of the data that the parent shares with
-/// its own parent; the rest belongs to its siblings.
+/// Returns the bytes of the tree. A clone is charged half of the data that it shares with its parent, and a quarter of the data that the
+/// parent shares with its own parent. The rest belongs to its siblings.
 fn data_bytes(manifest: &VersionedManifest) -> u64 {
     let inherited: HashMap<SsTableId, usize> = manifest
         .external_dbs()

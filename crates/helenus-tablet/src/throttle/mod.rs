@@ -1,4 +1,5 @@
-//! Limits of bytes per second, which can change while they hold: of flushes, of compactions, and of what goes to and from a bucket.
+//! Limits of bytes per second for flushes, for compactions and for the transfer to and from a bucket. They can be changed while they are in
+//! use.
 
 pub(crate) mod object_store;
 
@@ -10,19 +11,19 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The throttles of a store. All databases of the store share them; a clone means the same ones.
+/// The throttles of a store. All databases of the store share them, and so do clones.
 #[derive(Clone, Debug, Default)]
 pub struct Throttles {
-    /// SSTables that compactions write, all tablets together (Cassandra's `compaction_throughput`).
+    /// Throttle for the SSTables that compactions write, all tablets together (Cassandra's `compaction_throughput`).
     pub compaction: Arc<Throttle>,
-    /// SSTables that flushes write, all tablets together.
+    /// Throttle for the SSTables that flushes write, all tablets together.
     pub flush: Arc<Throttle>,
-    /// What is read from a bucket and written to it. The log and the small documents are counted, and wait for nothing.
+    /// Throttle for reads from a bucket and writes to it. The log and the small documents are counted, but never wait.
     pub bucket: Arc<Throttle>,
 }
 
 impl Throttles {
-    /// Takes over the rates of others, and so changes those that hold now.
+    /// Copies the rates of `others`. They take effect at once.
     pub fn set_rates(&self, others: &Throttles) {
         self.compaction.set_rate(others.compaction.rate());
         self.flush.set_rate(others.flush.rate());
@@ -30,24 +31,24 @@ impl Throttles {
     }
 }
 
-/// A limit of bytes per second. What is let through at once is paid for by those who come after it.
+/// A limit of bytes per second. Bytes that passed without waiting delay later callers.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    /// Bytes per second; 0 without a limit.
+    /// Bytes per second. 0 if there is no limit.
     rate: AtomicU64,
-    /// When all that was let through has been paid for.
+    /// Time at which the bytes passed so far are paid for at the current rate. `None` if none have passed since the rate was set.
     paid_at: Mutex<Option<Instant>>,
-    /// Wakes those who wait when the limit changes.
+    /// Notified when the limit changes.
     changed: Notify,
 }
 
 impl Throttle {
-    /// The bytes per second, if they are limited.
+    /// Returns the bytes per second. `None` if there is no limit.
     pub fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Ordering::Acquire)).filter(|rate| *rate > 0)
     }
 
-    /// Limits the bytes per second from now on, also of those who wait already. There is no limit without a rate, or with one of 0.
+    /// Limits the bytes per second from now on, also for callers that wait already. There is no limit if the rate is `None` or 0.
     pub fn set_rate(&self, rate: Option<u64>) {
         let rate = rate.unwrap_or(0);
         let before = self.rate.swap(rate, Ordering::AcqRel);
@@ -57,7 +58,7 @@ impl Throttle {
         }
     }
 
-    /// Lets so many bytes through at once, which delays those who wait.
+    /// Lets `bytes` pass at once. Callers that wait are delayed accordingly.
     pub(crate) fn charge(&self, bytes: u64) {
         let Some(rate) = self.rate() else { return };
         let now = Instant::now();
@@ -66,7 +67,7 @@ impl Throttle {
         *paid_at = Some(begins + time_of(bytes, rate));
     }
 
-    /// Returns once so many bytes may pass. Several wait for one another.
+    /// Waits until `bytes` may pass. Several callers wait for one another.
     pub(crate) async fn take(&self, bytes: u64) {
         loop {
             let changed = self.changed.notified();
@@ -78,7 +79,7 @@ impl Throttle {
         }
     }
 
-    /// Lets so many bytes through if all before them are paid for; otherwise when that will be.
+    /// Lets `bytes` pass if all earlier ones are paid for, and returns `None`. Otherwise returns the time to try again.
     fn try_take(&self, bytes: u64) -> Option<Instant> {
         let rate = self.rate()?;
         let now = Instant::now();

@@ -15,12 +15,12 @@ use object_store::{
 
 use super::Throttle;
 
-/// True of files that may wait; manifests and other documents may not.
+/// Returns true for files that may wait. Manifests and other documents may not.
 pub(crate) fn is_sstable(location: &Path) -> bool {
     location.extension() == Some("sst")
 }
 
-/// The store of the flushes or compactions of a tablet.
+/// The object store of the flushes or compactions of a tablet.
 #[derive(Debug)]
 pub(crate) struct ThrottledObjectStore {
     inner: Arc<dyn ObjectStore>,
@@ -100,7 +100,7 @@ impl ObjectStore for ThrottledObjectStore {
     }
 }
 
-/// An upload whose parts wait for the throttle before they are done, so that the writer gives the next ones later.
+/// An upload whose parts wait for the throttle before they are done, so that the writer hands over the next ones later.
 #[derive(Debug)]
 pub(crate) struct ThrottledUpload {
     pub inner: Box<dyn MultipartUpload>,

@@ -1,5 +1,5 @@
-//! The cache that all tablets of a store share: indexes and filters of SSTables, decoded blocks ([`crate::tree`]), and the entries that
-//! SlateDB caches for its own reads.
+//! The cache that all tablets of a store share. It contains indexes and filters of SSTables, decoded blocks ([`crate::tree`]), and the
+//! entries that SlateDB caches for its own reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use slatedb::manifest::SsTableId;
 use crate::tree::SortedBlock;
 use crate::tree::sstable::OpenTable;
 
-/// A part of the cache, with a lock of its own, has at least this size, so that a large file's index does not fill it.
+/// Minimum size of a shard of the cache, which has a lock of its own, so that a large file's index does not fill it.
 const SHARD_BYTES_MIN: u64 = 32 << 20;
 const SHARDS_MAX: u64 = 16;
-/// Size of a block, about, from which the number of entries is guessed.
+/// Approximate size of a block, from which the number of entries is estimated.
 const BLOCK_BYTES: u64 = 4 << 10;
 /// Bytes of an entry besides its content.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
@@ -59,7 +59,7 @@ pub(crate) struct Lookups {
 }
 
 impl Lookups {
-    /// Hits, misses of blocks, misses of indexes and filters.
+    /// Returns the hits, the misses of blocks, and the misses of indexes and filters.
     pub fn counts(&self) -> [u64; 3] {
         [&self.hits, &self.block_misses, &self.table_misses].map(|counter| counter.load(Ordering::Relaxed))
     }
@@ -90,7 +90,7 @@ impl BlockCache {
         let hash = DefaultHashBuilder::default();
         Arc::new(BlockCache(match options {
             Ok(options) => Cache::with_options(options, Bytes, hash, DefaultLifecycle::default()),
-            // Both sizes are given, which is all that could be missing.
+            // Building fails only if one of the two sizes is missing, and both are given.
             Err(_) => Cache::with_weighter(1024, capacity_bytes, Bytes),
         }))
     }
@@ -109,7 +109,7 @@ impl BlockCache {
         }
     }
 
-    /// Opens a table, once for all who ask at a time.
+    /// Opens a table. Concurrent callers share one read.
     pub async fn open_table(
         &self,
         id: SsTableId,
@@ -123,7 +123,7 @@ impl BlockCache {
         })
     }
 
-    /// Reads a block, once for all who ask at a time.
+    /// Reads a block. Concurrent callers share one read.
     pub async fn read_block(
         &self,
         id: SsTableId,

@@ -16,7 +16,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 64;
 pub(crate) enum Change {
     /// The merged row, which includes the row of the tree.
     Whole(Bytes),
-    /// To be merged into the row of the tree.
+    /// A change that is to be merged into the row of the tree.
     Operand(Bytes),
 }
 
@@ -27,7 +27,7 @@ impl Change {
         }
     }
 
-    /// This change, then a later one.
+    /// Combines this change with a later one.
     pub fn then(&self, model: &dyn DataModel, key: &[u8], later: &Change) -> Result<Change, DataModelError> {
         match (self, later) {
             (_, Change::Whole(value)) => Ok(Change::Whole(value.clone())),
@@ -40,7 +40,7 @@ impl Change {
         }
     }
 
-    /// The row, given the row of the tree.
+    /// Returns the merged row. `below` is the row of the tree.
     pub fn over(
         self,
         model: &dyn DataModel,
@@ -60,16 +60,16 @@ pub(crate) struct ChangeTable {
     pub rows: BTreeMap<Bytes, Change>,
     /// Keys that are written often and not cached.
     pub hot: Vec<Bytes>,
-    /// The last record of the log that is in here.
+    /// The last record of the log among the changes.
     pub last_lsn: u64,
     pub operands: u64,
-    /// Rows that are whole because the row cache knew them.
+    /// Number of rows that are whole because the row cache contained them.
     pub folded: u64,
     pub bytes: usize,
 }
 
 impl ChangeTable {
-    /// True if a key begins with `prefix`.
+    /// Returns true if a key begins with `prefix`.
     pub fn has_prefix(&self, prefix: &[u8]) -> bool {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let mut rows = self.rows.range::<[u8], _>(from);

@@ -20,17 +20,17 @@ use crate::trace;
 use crate::tree::block_cache::{BlockCache, Lookups};
 use crate::tree::sst_filter;
 
-/// The cost of a read from a file in a task's budget, where a row from memory costs 1.
+/// Cost of a read from a file in a task's budget. A row from memory costs 1.
 const READ_BUDGET: usize = 16;
 
-/// The files of one moment.
+/// The files of one manifest.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// All batches up to that sequence number are in them.
+    /// Sequence number up to which all batches are in the files.
     pub flushed: u64,
-    /// From new to old.
+    /// The tables of level 0, from new to old.
     pub level0: Vec<Table>,
-    /// From new to old, the tables of each in order.
+    /// The sorted runs, from new to old, each with its tables in order of keys.
     pub runs: Vec<Vec<Table>>,
     /// The number of the manifest.
     pub manifest: u64,
@@ -45,14 +45,14 @@ impl Files {
     }
 }
 
-/// How a tablet's SSTables are read.
+/// Reads a tablet's SSTables.
 pub(crate) struct SsTables {
     store: Arc<dyn ObjectStore>,
     root: Path,
     cache: Arc<BlockCache>,
     policy: Arc<dyn FilterPolicy>,
     pub lookups: Lookups,
-    /// The latest set. Locked while it is refreshed, so that it never goes back.
+    /// The latest set of files. Locked while it is refreshed, so that it never goes back to an older set.
     seen: Mutex<Arc<Files>>,
 }
 
@@ -73,7 +73,7 @@ impl SsTables {
         }
     }
 
-    /// Looks which files there are by the newest manifest; true if they are others than before, which is told.
+    /// Refreshes the set of files from the newest manifest. If it has changed, passes it to `tell` and returns true.
     pub fn refresh_files(
         &self,
         newest: impl FnOnce() -> Option<Arc<VersionedManifest>>,
@@ -88,7 +88,7 @@ impl SsTables {
         true
     }
 
-    /// The files of a manifest. Those of a clone lie partly with the tablets that it was made from.
+    /// Returns the files of a manifest. Those that a clone shares lie in the folders of the tablets that wrote them.
     pub fn files(&self, manifest: &VersionedManifest) -> Files {
         let inherited = inherited_tables(manifest);
         let table = |view: &SsTableView, run: Option<u32>| {
@@ -110,12 +110,12 @@ impl SsTables {
         }
     }
 
-    /// The number of the manifest that was seen last.
+    /// Returns the number of the manifest that was seen last.
     pub fn manifest(&self) -> u64 {
         self.seen.lock().manifest
     }
 
-    /// A table's index and filter, if they are in memory.
+    /// Returns a table's index and filter. `None` if they are not in memory.
     pub fn cached_table(&self, table: &Table) -> Option<Arc<OpenTable>> {
         let found = self.cache.table(table.handle.id)?;
         self.lookups.hit();
@@ -152,7 +152,7 @@ impl SsTables {
         opened.ok_or_else(|| Error::internal("internal error: wrong kind of entry in the block cache".into()))
     }
 
-    /// A block of a table, if it is in memory.
+    /// Returns a block of a table. `None` if it is not in memory.
     pub fn cached_block(&self, table: &Table, block: usize) -> Option<Arc<SortedBlock>> {
         let found = self.cache.block(table.handle.id, block)?;
         self.lookups.hit();
@@ -172,7 +172,7 @@ impl SsTables {
         }
     }
 
-    /// Blocks that follow each other, read at once and not kept in the cache; none if they must be read one by one.
+    /// Reads consecutive blocks at once, without adding them to the cache. `None` if they must be read one by one.
     pub async fn blocks_ahead(
         &self,
         table: &Table,
@@ -201,7 +201,7 @@ impl SsTables {
     }
 }
 
-/// Reads once more, and past the disk cache, if what was read is damaged.
+/// Reads a second time, bypassing the disk cache, if the first result is damaged.
 async fn undamaged<T, F: Future<Output = Result<T, Error>>>(read: impl Fn() -> F) -> Result<T, Error> {
     match read().await {
         Err(error) if error.kind() == ErrorKind::Data => refreshed(read()).await,
@@ -209,14 +209,15 @@ async fn undamaged<T, F: Future<Output = Result<T, Error>>>(read: impl Fn() -> F
     }
 }
 
-/// A read from a file often ends without having waited and takes as long as several from memory: it consumes more of the task's budget.
+/// Consumes a part of the task's budget. A read from a file often ends without having waited, and takes as long as several reads from
+/// memory.
 async fn consume_read_budget() {
     for _ in 0..READ_BUDGET {
         tokio::task::coop::consume_budget().await;
     }
 }
 
-/// Keeps the index of one table for SlateDB's reader of its blocks, and nothing else.
+/// Keeps the index of one table for SlateDB's block reader, and no other entry.
 #[derive(Default)]
 struct OneIndex(OnceLock<CachedEntry>);
 

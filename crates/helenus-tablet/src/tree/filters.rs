@@ -8,7 +8,7 @@ use crate::data_model::{DataModel, Partitions};
 
 const BITS_PER_KEY: u32 = 10;
 
-/// How SSTables' filters are made and read.
+/// Returns the policy by which the filters of SSTables are written and read.
 pub(crate) fn policy(model: Arc<dyn DataModel>) -> Arc<dyn FilterPolicy> {
     Arc::new(BloomFilterPolicy::new(BITS_PER_KEY).with_prefix_extractor(Arc::new(Partitions(model))))
 }

@@ -11,12 +11,12 @@ use crate::data_model::{DataModel, DataModelError};
 /// Rows that are in no file, each key once.
 pub(crate) struct FlushSource {
     pub batch: WriteBatch,
-    /// Of the newest batch in it.
+    /// Sequence number of the newest batch among the rows.
     pub last_seq: u64,
 }
 
 impl Tree {
-    /// The rows that are in no file, of batches later than `after`; `None` if there are none.
+    /// Returns the rows that are in no file, of batches later than `after`. `None` if there are none.
     pub fn unflushed(
         &self,
         model: &dyn DataModel,
@@ -49,8 +49,8 @@ impl Tree {
             }
             match (kind, value) {
                 (EntryKind::Operand, operand) => batch.merge(key, operand),
-                // SlateDB keeps the first and the last key of an SSTable as long as the SSTable is there. A key that is a part of the memtable
-                // would keep all of that in memory as well.
+                // SlateDB keeps the first and the last key of an SSTable as long as the SSTable exists. A key that is a slice of the
+                // memtable would keep all of the memtable in memory as well.
                 (EntryKind::Whole, row) if is_first || rows.peek().is_none() => {
                     batch.put_bytes(Bytes::copy_from_slice(key), row);
                 }

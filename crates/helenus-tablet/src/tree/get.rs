@@ -16,13 +16,13 @@ use crate::tree::sstable::{Table, covering};
 struct PointLookup<'a> {
     tree: &'a Tree,
     key: &'a [u8],
-    /// Asked of filters; made when it is first needed.
+    /// The query for filters, created when it is first needed.
     query: Option<FilterQuery>,
     versions: Versions,
 }
 
 impl Tree {
-    /// The merged row at `key`, whose hash is `hash`.
+    /// Returns the merged row at `key`, whose hash is `hash`.
     pub async fn get(
         &self,
         model: &dyn DataModel,
@@ -44,7 +44,7 @@ impl Tree {
         Ok(search.versions.resolve(model, key)?)
     }
 
-    /// What the memtables have of the row at `key`, whose hash is `hash`.
+    /// Returns the row at `key` as far as the memtables contain it. `hash` is the key's hash.
     pub fn get_in_memory(
         &self,
         model: &dyn DataModel,
@@ -66,7 +66,7 @@ impl Tree {
 }
 
 impl PointLookup<'_> {
-    /// True if older versions are hidden.
+    /// Adds the versions in the memtables. Returns true if they hide older ones.
     fn look_into_memory(&mut self, hash: u64) -> bool {
         let mut tables = self.tree.memory.iter().filter(|table| table.may_have(hash));
         let is_whole = tables.any(|table| take(&mut self.versions, &table.rows, self.key));
@@ -107,7 +107,7 @@ impl PointLookup<'_> {
     }
 }
 
-/// Adds the versions from new to old; true if older ones are hidden.
+/// Adds the versions from new to old. Returns true if they hide older ones.
 fn take(versions: &mut Versions, rows: &SortedBlock, key: &[u8]) -> bool {
     let from = rows.lower_bound(key);
     for at in (from..rows.len()).take_while(|at| rows.key(*at) == key) {

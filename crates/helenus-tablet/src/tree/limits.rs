@@ -1,4 +1,4 @@
-//! How long reads of files are waited for, and the meaning of their errors.
+//! Time limits of reads of files, and the errors of such reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,23 +7,23 @@ use std::time::Duration;
 use crate::error::{StoreError, chain, from_slatedb, is_not_found};
 use crate::work;
 
-/// The limits of reads of a tablet's files; none on a local disk.
+/// The limits of reads of a tablet's files. `None` on a local disk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReadLimits(Option<Arc<BucketLimits>>);
 
 #[derive(Debug)]
 struct BucketLimits {
     timeout: Duration,
-    /// A token of the tablet.
+    /// A token of the tablet, for errors.
     token: i64,
-    /// False once the tablet may have gone elsewhere, where its files may be deleted.
+    /// False once the tablet may have moved to another node, where its files may be deleted.
     is_owned: AtomicBool,
-    /// Another process replaces the files, and deletes them soon after.
+    /// True if another process replaces the files, and deletes them soon after.
     is_followed: bool,
 }
 
 impl ReadLimits {
-    /// Those of a tablet in a bucket, which has that token.
+    /// Returns the limits of a tablet in a bucket. `token` is one of the tablet's.
     pub fn of_bucket(timeout: Duration, token: i64) -> ReadLimits {
         ReadLimits(Some(Arc::new(BucketLimits {
             timeout,
@@ -33,7 +33,7 @@ impl ReadLimits {
         })))
     }
 
-    /// Those of a tablet in a bucket that another process may have open for writing.
+    /// Returns the limits of a tablet in a bucket that another process may have open for writing.
     pub fn of_followed(timeout: Duration, token: i64) -> ReadLimits {
         ReadLimits(Some(Arc::new(BucketLimits {
             timeout,
@@ -43,24 +43,25 @@ impl ReadLimits {
         })))
     }
 
-    /// True of a tablet whose files other processes may change.
+    /// Returns true for a tablet whose files other processes may change.
     pub fn is_in_bucket(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A token of a tablet in a bucket.
+    /// Returns a token of the tablet. 0 if it is not in a bucket.
     pub fn token(&self) -> i64 {
         self.0.as_ref().map_or(0, |limits| limits.token)
     }
 
-    /// From now on the tablet may go elsewhere: reads that fail have to be tried there.
+    /// Records that the tablet may move to another node. Reads that fail from now on report [`StoreError::NotOwned`], so that callers retry
+    /// there.
     pub fn give_up(&self) {
         if let Some(limits) = &self.0 {
             limits.is_owned.store(false, Ordering::Release);
         }
     }
 
-    /// Waits for files that are read.
+    /// Awaits a read of files, within the timeout.
     pub async fn wait<T>(
         &self,
         read: impl Future<Output = Result<T, slatedb::Error>>,

@@ -1,4 +1,4 @@
-//! Memtables: each applied batch is one sorted table; tables are joined a few at a time, so that their number stays small. Versions of one
+//! Memtables. Each applied batch is one sorted table. Tables are joined a few at a time, so that their number stays small. Versions of one
 //! key become one when their tables are joined.
 
 use std::iter::Peekable;
@@ -10,26 +10,26 @@ use crate::data_model::{DataModel, DataModelError};
 use crate::priority::yield_if_due;
 use crate::tree::changes::{Change, ChangeTable};
 
-/// So many tables of about one size are joined.
+/// Number of tables of similar size that are joined.
 const JOINED: usize = 4;
-/// Smaller tables are the first step.
+/// Size of the first step. Smaller tables count as equal in size.
 const SMALL_BYTES: usize = 64 << 10;
-/// Of the filter, for each key.
+/// Bits of the filter for each key.
 const FILTER_BITS: usize = 10;
 
 /// Rows of consecutive batches.
 pub(crate) struct MemTable {
     pub rows: Arc<SortedBlock>,
-    /// The first and the last batch's sequence number.
+    /// The sequence numbers of the first and of the last batch.
     pub first_seq: u64,
     pub last_seq: u64,
-    /// Of each row's key.
+    /// The hash of each row's key.
     hashes: Box<[u32]>,
     filter: Filter,
 }
 
 impl MemTable {
-    /// A batch of staged changes.
+    /// Creates a memtable from a batch of staged changes.
     pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
         let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.bytes);
@@ -55,24 +55,24 @@ impl MemTable {
         }
     }
 
-    /// Rows of consecutive batches, and the hashes of their keys.
+    /// Creates a memtable from rows of consecutive batches and the hashes of their keys.
     pub(super) fn from_hashes(rows: SortedBlock, hashes: &[u64], first_seq: u64, last_seq: u64) -> MemTable {
         let hashes = hashes.iter().map(|hash| short(*hash)).collect();
         MemTable::from_parts(rows, hashes, first_seq, last_seq)
     }
 
-    /// False if no row has a key with that hash.
+    /// Returns false if no row has a key with this hash.
     pub fn may_have(&self, hash: u64) -> bool {
         self.filter.may_have(short(hash))
     }
 
-    /// True if a row has a key that begins with `prefix`.
+    /// Returns true if a row has a key that begins with `prefix`.
     pub fn has_prefix(&self, prefix: &[u8]) -> bool {
         let at = self.rows.lower_bound(prefix);
         at < self.rows.len() && self.rows.key(at).starts_with(prefix)
     }
 
-    /// Joins tables, the newest first.
+    /// Joins tables, which are given from new to old.
     fn join(tables: &[Arc<MemTable>], model: &dyn DataModel) -> Result<Option<MemTable>, DataModelError> {
         let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {
             return Ok(None);
@@ -115,12 +115,13 @@ impl MemTable {
     }
 }
 
-/// Bytes of rows.
+/// Returns the bytes of the tables' rows.
 pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
     tables.iter().map(|table| table.rows.size()).sum()
 }
 
-/// The newest of `tables`, which are given from new to old, joined with those that are due. The rest have older batches than the result.
+/// Joins the newest tables if a join is due, and returns the newest table. `tables` are given from new to old. Those that are not joined
+/// have older batches than the result.
 pub(super) fn join_due(
     mut tables: Vec<Arc<MemTable>>,
     model: &dyn DataModel,
@@ -137,7 +138,7 @@ pub(super) fn join_due(
     Ok(tables.into_iter().next())
 }
 
-/// All of `tables`, which are given from new to old, joined.
+/// Joins all tables, which are given from new to old.
 pub(super) fn join_all(
     tables: &[Arc<MemTable>],
     model: &dyn DataModel,
@@ -145,18 +146,18 @@ pub(super) fn join_all(
     Ok(MemTable::join(tables, model)?.map(Arc::new))
 }
 
-/// The places of tables' rows in order, those of one key from new to old, without what is hidden by a newer row.
+/// An iterator over the places of tables' rows in order of keys. Those of one key go from new to old, without rows that a newer one hides.
 pub(super) struct Merged<'a> {
-    /// The newest first. Versions of one key ascend in age from table to table, and within one.
+    /// The tables from new to old. Versions of one key go from new to old across tables, and within one.
     tables: &'a [Arc<MemTable>],
-    /// How far each has been gone through.
+    /// The next place in each table.
     places: Vec<usize>,
-    /// The last row that hides older versions.
+    /// The last row that hides older versions of its key.
     hiding: Option<(&'a MemTable, usize)>,
 }
 
 impl<'a> Merged<'a> {
-    /// Of `tables`, the newest first.
+    /// Creates the iterator. `tables` are given from new to old.
     pub fn new(tables: &'a [Arc<MemTable>]) -> Merged<'a> {
         Merged {
             tables,
@@ -200,7 +201,7 @@ impl<'a> Iterator for Merged<'a> {
     }
 }
 
-/// The bits of a hash that are kept.
+/// Returns the bits of a hash that are kept.
 fn short(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

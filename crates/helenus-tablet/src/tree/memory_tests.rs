@@ -25,7 +25,7 @@ fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable
     MemTable::new(&table, hash)
 }
 
-/// Rows are what was written, one after the other.
+/// A data model whose rows are all written values, concatenated.
 struct Append;
 
 impl DataModel for Append {
@@ -44,7 +44,7 @@ impl DataModel for Append {
     }
 }
 
-/// What all versions of a key come to, and whether it is a whole row.
+/// Returns all versions of a key folded into one, and its kind.
 fn fold(tables: &[Arc<MemTable>], key: &[u8]) -> Option<(EntryKind, Bytes)> {
     let mut versions = Versions::default();
     'tables: for table in tables.iter().filter(|table| table.may_have(hash(key))) {

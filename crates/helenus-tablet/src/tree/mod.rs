@@ -1,8 +1,8 @@
 //! The LSM tree of a tablet, below its stage.
 //!
-//! Memtables are its own ([`memory`]); SlateDB gets them when they are flushed, each key once ([`flush_source`]), writes SSTables and compacts
-//! them. Reads bypass SlateDB, whose boxed iterators pass rows on one by one: decoded blocks are cached ([`files`]), searched for one row
-//! ([`get`]) or merged ([`runs`]).
+//! Memtables are the tree's own ([`memory`]). When they are flushed, SlateDB receives them, each key once ([`flush_source`]), writes
+//! SSTables and compacts them. Reads bypass SlateDB, whose boxed iterators pass rows on one by one. Instead, decoded blocks are cached
+//! ([`files`]), searched for one row ([`get`]) or merged ([`runs`]).
 
 pub(crate) mod block_cache;
 pub(crate) mod changes;
@@ -32,22 +32,22 @@ pub(crate) use runs::MergingScan;
 use crate::data_model::{DataModel, DataModelError};
 use rows::EntryKind;
 
-/// The rows of a tablet as readers see them at one moment. Each applied batch lies either in `memory` or in `files`: whole memtables are frozen
-/// when they are flushed, and removed when the files have their rows.
+/// The rows of a tablet as readers see them at one time. Each applied batch is either in `memory` or in `files`. Memtables are frozen as a
+/// whole when they are flushed, and removed when the files have their rows.
 #[derive(Clone)]
 pub(crate) struct Tree {
     tables: Arc<SsTables>,
-    /// From new to old.
+    /// The memtables, from new to old.
     memory: Vec<Arc<MemTable>>,
     files: Arc<Files>,
-    /// Batches up to that number are being flushed, or have been: they stay apart from later ones.
+    /// Sequence number up to which batches are being flushed, or have been. They are not joined with later ones.
     frozen: u64,
-    /// Of memory that is not frozen: from here on all of it is joined.
+    /// Bytes of unfrozen memtables from which all of them are joined.
     join_bytes: usize,
 }
 
 impl Tree {
-    /// A tablet's, when it is opened.
+    /// Creates the tree of a tablet that is being opened.
     pub fn new(tables: Arc<SsTables>, files: Arc<Files>, join_bytes: usize) -> Tree {
         Tree {
             tables,
@@ -66,7 +66,7 @@ impl Tree {
         tree
     }
 
-    /// The tree with a table more, from [`Tree::add_memtable`].
+    /// Returns the tree with one more table, from [`Tree::add_memtable`].
     pub fn with_batch(&self, table: Arc<MemTable>) -> Tree {
         self.changed(|tree| {
             tree.memory.retain(|older| older.last_seq < table.first_seq);
@@ -74,37 +74,37 @@ impl Tree {
         })
     }
 
-    /// The tree with other files.
+    /// Returns the tree with other files.
     pub fn with_files(&self, files: Arc<Files>) -> Tree {
         self.changed(|tree| tree.files = files)
     }
 
-    /// The tree when a flush of all that is in memory begins.
+    /// Returns the tree with all of its memtables frozen, for a flush.
     pub fn freeze(&self) -> Tree {
         self.changed(|tree| tree.frozen = tree.memory.first().map_or(tree.frozen, |newest| newest.last_seq))
     }
 
-    /// All batches up to that sequence number are in files.
+    /// Returns the sequence number up to which all batches are in files.
     pub fn flushed(&self) -> u64 {
         self.files.flushed
     }
 
-    /// The number of the manifest whose files are read.
+    /// Returns the number of the manifest whose files are read.
     pub fn manifest(&self) -> u64 {
         self.files.manifest
     }
 
-    /// Bytes of rows in memory that are not in files.
+    /// Returns the bytes of rows in memory that are not in files.
     pub fn memory_bytes(&self) -> usize {
         memory::size(&self.memory)
     }
 
-    /// True if a memtable has a key that begins with `prefix`.
+    /// Returns true if a memtable has a key that begins with `prefix`.
     pub fn has_in_memory(&self, prefix: &[u8]) -> bool {
         self.memory.iter().any(|table| table.has_prefix(prefix))
     }
 
-    /// The memtable of an applied batch, which replaces those that it is joined with, and whether these are all that are not frozen.
+    /// Returns the memtable of an applied batch, which replaces those that it is joined with. True if all unfrozen memtables were joined.
     pub fn add_memtable(
         &self,
         model: &dyn DataModel,
@@ -132,13 +132,13 @@ impl Versions {
         self.0.push((rows.seq(at), rows.kind(at), rows.value(at)));
     }
 
-    /// The row, or that there is none. Leaves nothing.
+    /// Returns the merged row, and clears the versions. `None` if the row is deleted.
     fn resolve(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Bytes>, DataModelError> {
         let (kind, value) = self.fold(model, key)?;
         Ok((kind != EntryKind::Deleted).then_some(value))
     }
 
-    /// One version for all of them. Leaves nothing.
+    /// Folds all versions into one, and clears them.
     fn fold(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<(EntryKind, Bytes), DataModelError> {
         if let [_] = self.0.as_slice()
             && let Some((_, kind, value)) = self.0.pop()
@@ -163,7 +163,7 @@ impl Versions {
         operands.reverse();
         let whole = base.as_ref().filter(|(kind, _)| *kind == EntryKind::Whole);
         let merged = model.merge(key, whole.map(|(_, row)| row), &operands)?;
-        // Older versions stay as hidden as before.
+        // The result of a whole or deleted base is whole, so that it hides older versions as before.
         let kind = base.map_or(EntryKind::Operand, |_| EntryKind::Whole);
         Ok((kind, merged))
     }

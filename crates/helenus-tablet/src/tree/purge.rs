@@ -1,8 +1,8 @@
-//! Purges memtables: joins those that are not frozen and drops what is dead, by the rules of a compaction ([`CompactFilter`]).
+//! Purges memtables: joins those that are not frozen and drops dead rows, by the rules of a compaction ([`CompactFilter`]).
 //!
-//! What lies below a key are the frozen memtables and the files. A file counts as having the key unless its bounds or its filter, if that is
-//! in memory, exclude it. The tombstones of a row that is changed are kept under its archive key, where no reader of rows comes across them.
-//! They are flushed with the rest.
+//! Below them are the frozen memtables and the files. A file counts as containing a key unless its bounds exclude the key, or its filter
+//! does, if that is in memory. The tombstones of a changed row are kept under its archive key, where readers of rows do not meet them. They
+//! are flushed with the rest.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -20,19 +20,19 @@ use crate::data_model::{CompactFilter, DataModel, DataModelError, Decision, Olde
 
 /// The outcome of a purge.
 pub(crate) struct Purged {
-    /// The memtables that are not frozen, as one.
+    /// The unfrozen memtables, joined into one.
     pub memtable: Arc<MemTable>,
-    /// Rows that are left, archived tombstones among them.
+    /// Number of rows that are left, including archived tombstones.
     pub rows: usize,
-    /// Rows that were dropped, or of which something was.
+    /// Number of rows that were dropped or reduced.
     pub dropped: usize,
-    /// Dead rows that are kept only because they are young, or because something newer may be older by timestamp.
+    /// Number of dead rows that are kept only because they are young, or because a newer write may have an older timestamp.
     pub kept: usize,
-    /// Keys of headers of which deletions were purged: cached rows of their partitions may be covered by them.
+    /// Keys of headers of which deletions were purged. Such a deletion may cover cached rows of its partition.
     pub headers: Vec<Bytes>,
 }
 
-/// How memtables are purged.
+/// The rules of a purge, and the hash function of keys.
 pub(crate) struct Purge<'a> {
     pub model: &'a dyn DataModel,
     pub filter: Box<dyn CompactFilter>,
@@ -40,24 +40,24 @@ pub(crate) struct Purge<'a> {
 }
 
 impl Tree {
-    /// The rows of the memtables that are not frozen.
+    /// Returns the number of rows in the memtables that are not frozen.
     pub fn unfrozen_rows(&self) -> usize {
         let tables = self.unfrozen_tables().iter();
         tables.map(|table| table.rows.len()).sum()
     }
 
-    /// Bytes of rows of the memtables that are not frozen.
+    /// Returns the bytes of rows in the memtables that are not frozen.
     pub fn unfrozen_bytes(&self) -> usize {
         memory::size(self.unfrozen_tables())
     }
 
-    /// The number of the newest batch that is not frozen, if there is one.
+    /// Returns the sequence number of the newest batch that is not frozen. `None` if there is none.
     pub fn newest_unfrozen(&self) -> Option<u64> {
         Some(self.unfrozen_tables().first()?.last_seq)
     }
 
-    /// Joins the memtables that are not frozen and purges them; `None` if there are none, or nothing would be left: the number of the last
-    /// batch has to stay until it is flushed.
+    /// Joins the memtables that are not frozen and purges them. `None` if there are none. Also `None` if no row would be left, because the
+    /// number of the last batch has to be kept until it is flushed.
     pub fn purge(&self, purge: Purge<'_>) -> Result<Option<Purged>, DataModelError> {
         let tables = self.unfrozen_tables();
         let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {
@@ -92,7 +92,7 @@ impl Tree {
         }))
     }
 
-    /// True if at least one in `part` of the rows that are not frozen is dead, judged by so many samples.
+    /// Returns true if at least one in `part` of the rows that are not frozen is dead, estimated from `samples` rows.
     pub fn are_many_dead(&self, model: &dyn DataModel, samples: usize, part: usize) -> bool {
         let Some(largest) = self.unfrozen_tables().iter().max_by_key(|table| table.rows.len()) else {
             return false;
@@ -112,11 +112,11 @@ impl Tree {
     }
 }
 
-/// A purge under way.
+/// A purge in progress.
 struct Purging<'a> {
     below: Below<'a>,
     purge: Purge<'a>,
-    /// Tombstones that were purged or are about to be, under their archive keys, which are yet to come.
+    /// Tombstones that were purged or are about to be, by archive key. These keys come later in the order of the purge.
     archived: BTreeMap<Bytes, Bytes>,
     headers: Vec<Bytes>,
     rows: SortedBlockBuilder,
@@ -155,7 +155,7 @@ impl Purging<'_> {
         Ok(())
     }
 
-    /// Adds what is archived under keys before `key`.
+    /// Adds the archived tombstones whose keys are before `key`.
     fn add_archived_before(&mut self, key: &Bytes) {
         while let Some(first) = self.archived.first_entry()
             && first.key() < key
@@ -170,7 +170,7 @@ impl Purging<'_> {
         self.hashes.push((self.purge.hash)(key));
     }
 
-    /// Adds what is left of a row.
+    /// Adds the part of a row that the purge leaves.
     fn add(&mut self, key: &Bytes, kind: EntryKind, value: Bytes) -> Result<(), DataModelError> {
         let hides = kind != EntryKind::Operand;
         if kind == EntryKind::Deleted {
@@ -187,7 +187,7 @@ impl Purging<'_> {
         self.dropped += 1;
         match decision {
             Decision::Replace(left) => self.push(key, kind, &left),
-            // It hides older versions, which it would uncover.
+            // A dropped row that hid older versions would uncover them, so a deletion replaces it.
             Decision::Drop if hides && self.below.may_have(key, self.hash(key)) => {
                 self.push(key, EntryKind::Deleted, &[]);
             }
@@ -217,7 +217,7 @@ impl Purging<'_> {
         Ok(outcome.decision)
     }
 
-    /// True if something below may be covered by the deletions at `key`.
+    /// Returns true if a row below may be covered by the deletions at `key`.
     fn is_covered_below(&self, key: &Bytes) -> bool {
         match self.purge.filter.covers(key) {
             None => self.below.may_have(key, self.hash(key)),
@@ -225,7 +225,7 @@ impl Purging<'_> {
         }
     }
 
-    /// Keeps the tombstones of a row that is about to be changed. False if they can't be kept.
+    /// Archives the tombstones of a row that is about to be changed. Returns false if that is not possible.
     fn archive(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, DataModelError> {
         let Some((archive_key, tombstones)) = self.purge.model.archive(key, value)? else {
             return Ok(true);
@@ -238,7 +238,7 @@ impl Purging<'_> {
     }
 }
 
-/// What is older than the memtables that are purged.
+/// The data older than the memtables that are purged.
 struct Below<'a> {
     tree: &'a Tree,
     frozen: &'a [Arc<MemTable>],
@@ -251,7 +251,7 @@ impl Below<'_> {
             || self.any_file(|table| table.may_have(key), query)
     }
 
-    /// True if there may be a key with the prefix; `end` is the least key behind those.
+    /// Returns true if there may be a key with the prefix. `end` is the least key above all keys with it.
     fn may_have_any(&self, prefix: Bytes, end: Option<Bytes>) -> bool {
         let in_memory = self.frozen.iter().any(|table| {
             let next = table.rows.key(table.rows.lower_bound(&prefix));

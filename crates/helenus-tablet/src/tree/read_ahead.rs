@@ -1,10 +1,12 @@
-//! Reads of many neighbouring blocks of an SSTable at once, for long scans. SlateDB reads blocks one by one, and makes an allocation for each
+//! Reads many neighbouring blocks of an SSTable at once, for long scans. SlateDB reads blocks one by one, and allocates memory for each
 //! row.
 //!
-//! A block is `LZ4(entry…, restart u16…, count of restarts u16), CRC-32 of that`. An entry is `shared, unshared, value length (varints), unshared
-//! bytes of the key, value, sequence number u64, flags u8, [expiry i64], [creation i64]`, integers big-endian; `shared` is how much of the
-//! key is that of the entry before. What cannot be decoded is left to SlateDB, and so is all of a file of which a block comes out
-//! otherwise than SlateDB reads it.
+//! A block is `LZ4(entry…, restart u16…, count of restarts u16), CRC-32 of that`. An entry is `shared, unshared, value length (varints),
+//! unshared bytes of the key, value, sequence number u64, flags u8, [expiry i64], [creation i64]`. Integers are big-endian. `shared` is the
+//! number of bytes that the key shares with the key before.
+//!
+//! A block that cannot be decoded is read by SlateDB. A file is read by SlateDB as a whole if one of its blocks is decoded differently
+//! here.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use super::rows::{EntryKind, SortedBlock, SortedBlockBuilder};
 use super::sstable::{OpenTable, Table};
 use crate::metadata::slatedb_layout::table_path;
 
-/// Blocks that are read at once, at most.
+/// Maximum number of blocks that are read at once.
 const BLOCKS_AHEAD: usize = 32;
 
 /// Flags of an entry.
@@ -28,14 +30,14 @@ const HAS_CREATION: u8 = 1 << 2;
 const MERGE_OPERAND: u8 = 1 << 3;
 const FLAGS: u8 = TOMBSTONE | HAS_EXPIRY | HAS_CREATION | MERGE_OPERAND;
 
-/// The blocks from `blocks.start` on, up to [`BLOCKS_AHEAD`] of those in `blocks`; none if they must be read one by one.
+/// Returns the blocks from `blocks.start` on, up to [`BLOCKS_AHEAD`] of those in `blocks`. `None` if they must be read one by one.
 pub(super) async fn read(
     store: &dyn ObjectStore,
     table: &Table,
     open: &OpenTable,
     blocks: Range<usize>,
 ) -> Option<Vec<Arc<SortedBlock>>> {
-    // Where the last block of a file ends, the index does not tell.
+    // The last block is left out, because the index does not contain its end.
     let behind = blocks
         .end
         .min(blocks.start + BLOCKS_AHEAD)
@@ -120,7 +122,7 @@ fn varint(bytes: &mut &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// An entry of a short key and value.
+    /// Returns an entry of a short key and value.
     fn entry(shared: u8, suffix: &[u8], value: &[u8], seq: u64, flags: u8) -> Vec<u8> {
         let lens = [shared, suffix.len() as u8, value.len() as u8];
         let times =
@@ -129,7 +131,7 @@ mod tests {
     }
 
     fn block(entries: &[Vec<u8>]) -> Vec<u8> {
-        // One restart, at the beginning.
+        // The block has one restart, at the beginning.
         let content = [entries.concat(), vec![0, 0, 0, 1]].concat();
         let mut block = lz4_flex::block::compress_prepend_size(&content);
         let checksum = crc_fast::checksum(CrcAlgorithm::Crc32IsoHdlc, &block) as u32;

@@ -6,11 +6,11 @@ use slatedb::{RowEntry, ValueDeletable};
 /// The kind of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
-    /// To be merged into older versions.
+    /// A value to be merged into older versions.
     Operand,
-    /// The row. Older versions are hidden.
+    /// The row as a whole. Older versions are hidden.
     Whole,
-    /// There is no row, whatever is older.
+    /// A deleted row. Older versions are hidden.
     Deleted,
 }
 
@@ -23,11 +23,11 @@ struct StoredEntry {
     start: u64,
     key_len: u32,
     value_len: u32,
-    /// The sequence number, and the kind in the lowest bits.
+    /// The sequence number, with the kind in the lowest bits.
     seq: u64,
 }
 
-/// Versions of rows, ascending by key, those of one key from new to old.
+/// Versions of rows in ascending order of keys. Those of one key go from new to old.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct SortedBlock {
     /// Keys and values in turn.
@@ -40,12 +40,12 @@ impl SortedBlock {
         self.rows.len()
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes used in memory.
     pub fn size(&self) -> usize {
         self.content.len() + self.rows.len() * ROW_BYTES
     }
 
-    /// The key of the row at that place; none has an empty one, so that is what lies beyond the last.
+    /// Returns the key of the row at a place. Empty if the place is beyond the last row, since no row has an empty key.
     pub fn key(&self, at: usize) -> &[u8] {
         let Some(row) = self.rows.get(at) else {
             return &[];
@@ -56,7 +56,7 @@ impl SortedBlock {
             .unwrap_or_default()
     }
 
-    /// The same, to be kept.
+    /// Returns the key of the row at a place as a slice that keeps the block in memory.
     pub fn owned_key(&self, at: usize) -> Bytes {
         self.content.slice_ref(self.key(at))
     }
@@ -69,7 +69,7 @@ impl SortedBlock {
         self.content.slice(start..start + row.value_len as usize)
     }
 
-    /// The same, borrowed.
+    /// Returns the value of the row at a place, borrowed. Empty if the place is beyond the last row.
     pub fn value_ref(&self, at: usize) -> &[u8] {
         let Some(row) = self.rows.get(at) else {
             return &[];
@@ -92,12 +92,12 @@ impl SortedBlock {
         }
     }
 
-    /// The first place whose key is not below `key`.
+    /// Returns the first place whose key is not below `key`.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
         self.partition_point(|row| row < key)
     }
 
-    /// The first place whose key is above `key`.
+    /// Returns the first place whose key is above `key`.
     pub fn upper_bound(&self, key: &[u8]) -> usize {
         self.partition_point(|row| row <= key)
     }
@@ -115,7 +115,7 @@ impl SortedBlock {
     }
 }
 
-/// Rows that are put together in order.
+/// Builds a [`SortedBlock`] from rows that are added in order.
 pub(super) struct SortedBlockBuilder {
     content: Vec<u8>,
     rows: Vec<StoredEntry>,
@@ -141,7 +141,7 @@ impl SortedBlockBuilder {
         self.content.extend_from_slice(value);
     }
 
-    /// Adds a row whose key begins with so many bytes of the key before; none if that is shorter.
+    /// Adds a row whose key begins with the first `shared` bytes of the key before. `None` if the key before is shorter.
     pub fn push_shared(
         &mut self,
         shared: usize,
@@ -170,7 +170,7 @@ impl SortedBlockBuilder {
         Some(())
     }
 
-    /// Adds a version from elsewhere.
+    /// Adds a version of another block.
     pub fn copy(&mut self, from: &SortedBlock, at: usize) {
         let Some(row) = from.rows.get(at) else {
             return;
@@ -193,7 +193,7 @@ impl SortedBlockBuilder {
     }
 }
 
-/// The rows of a block.
+/// Packs the rows of a block that SlateDB has decoded.
 impl From<Vec<RowEntry>> for SortedBlock {
     fn from(entries: Vec<RowEntry>) -> SortedBlock {
         let bytes = entries.iter().map(|row| row.key.len() + row.value.len()).sum();

@@ -1,4 +1,4 @@
-//! Merged scan of a range: one cursor for each memtable, file of level 0 and sorted run.
+//! Merges the rows of a range, with one cursor for each memtable, file of level 0 and sorted run.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -16,13 +16,13 @@ use crate::tree::sstable::{OpenTable, Table};
 
 type Bounds = (Bound<Bytes>, Bound<Bytes>);
 
-/// Rows of one source that come one after the other, and where the next are.
+/// A cursor over one source: its loaded rows, and the files with the next ones.
 struct RunCursor {
     rows: Arc<SortedBlock>,
-    /// The rest of them.
+    /// The loaded rows that are still to come are those from `first`, before `behind`.
     first: usize,
     behind: usize,
-    /// Those of files whose turn has not come.
+    /// The files that are still to be read.
     files: VecDeque<Table>,
     open: Option<OpenFile>,
 }
@@ -32,26 +32,26 @@ struct OpenFile {
     open: Arc<OpenTable>,
     first_block: usize,
     behind_block: usize,
-    /// Blocks that were read one by one.
+    /// Number of blocks that were read one by one.
     read: usize,
     ahead: Ahead,
 }
 
-/// Blocks that are read before their turn, in long scans.
+/// State of reading blocks ahead, which long scans do.
 enum Ahead {
-    /// Not yet.
+    /// Reading ahead has not been tried.
     Untried,
-    /// Those from the next one on.
+    /// Blocks that were read ahead, from the next one on.
     Blocks(VecDeque<Arc<SortedBlock>>),
-    /// The file's blocks are read one by one.
+    /// Reading ahead is not possible: the file's blocks are read one by one.
     Never,
 }
 
-/// From then on a scan that goes over several partitions reads ahead. What is shorter fills the cache.
+/// Number of blocks after which a scan over several partitions reads ahead. The blocks of shorter scans are cached.
 const LONG_SCAN_BLOCKS: usize = 32;
 
 impl OpenFile {
-    /// The next block in order.
+    /// Returns the next block in order.
     async fn next_block(
         &mut self,
         tables: &SsTables,
@@ -96,21 +96,21 @@ pub(crate) struct MergingScan {
     model: Arc<dyn DataModel>,
     bounds: Bounds,
     limits: ReadLimits,
-    /// The range lies in the partition with this prefix: tables without it are passed over.
+    /// Filter query for the partition in which the range lies. Tables without the partition are skipped. `None` if the range spans several.
     partition: Option<FilterQuery>,
     reversed: bool,
     sources: Vec<RunCursor>,
-    /// A source that may have more has nothing at hand.
+    /// True if a source has no loaded row, but may have more.
     lacks_rows: bool,
-    /// The source whose turn it is, and the one that comes next, if that is known.
+    /// The source that comes first, and the second. `None` if they are not known.
     turn: Option<(usize, Option<usize>)>,
-    /// The key that is being gathered, and its versions.
+    /// The key whose versions are being collected, and these versions.
     collected: Option<Bytes>,
     versions: Versions,
 }
 
 impl MergingScan {
-    /// The rows of a range that is not empty.
+    /// Creates the scan of a range, which must not be empty.
     pub fn new(
         tree: Arc<Tree>,
         model: Arc<dyn DataModel>,
@@ -134,7 +134,7 @@ impl MergingScan {
         }
     }
 
-    /// The next key and merged row.
+    /// Returns the next key and merged row. `None` if there is none.
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         loop {
             if self.lacks_rows {
@@ -169,8 +169,8 @@ impl MergingScan {
         }
     }
 
-    /// Gives rows to `visit`, in order, as long as it wants more, they are at hand, have but one version each, and lie before `end`. The
-    /// key of the last one; what follows is had from [`MergingScan::next`]. Of a scan that does not go in reverse.
+    /// Passes rows to `visit`, in order, as long as it returns true. Stops before a row that is not loaded, has several versions, or does
+    /// not lie before `end`. Returns the key of the last one; [`MergingScan::next`] continues after it. Passes no row in a reverse scan.
     pub fn visit_at_hand(
         &mut self,
         end: Option<&[u8]>,
@@ -200,7 +200,7 @@ impl MergingScan {
         Some(self.sources.get(at)?.rows.owned_key(place))
     }
 
-    /// The next row, if it has but one version, and its source goes on with another key.
+    /// Returns the next row if it has only one version and its source continues with another key.
     fn single(&mut self) -> Option<(Bytes, Bytes)> {
         loop {
             let (at, place) = self.single_place()?;
@@ -214,7 +214,7 @@ impl MergingScan {
         }
     }
 
-    /// The source and the place in it of the row that [`MergingScan::single`] gives next.
+    /// Returns the source of the row that [`MergingScan::single`] returns next, and the row's place in it.
     fn single_place(&mut self) -> Option<(usize, usize)> {
         if self.collected.is_some() {
             return None;
@@ -234,7 +234,7 @@ impl MergingScan {
                 true => key > rival,
             });
             if !comes_first {
-                // The rival's turn may have come; if it is there with the same key, that is gathered.
+                // The second source may come first now. If it has the same key, the versions of that key are collected.
                 let is_same = rival == Some(key);
                 self.turn = None;
                 if is_same {
@@ -247,19 +247,19 @@ impl MergingScan {
         }
     }
 
-    /// Goes past the next row of a source, whose turn it is.
+    /// Skips the next row of a source.
     fn pass(&mut self, at: usize) {
         let Some(source) = self.sources.get_mut(at) else {
             return;
         };
         if !source.step(self.reversed) {
-            // None of the remaining rows is visible.
+            // The source has no loaded row left.
             self.lacks_rows = true;
             self.turn = None;
         }
     }
 
-    /// The source that comes first, and the second.
+    /// Returns the source whose key comes first, and the second.
     fn least(&self) -> Option<(usize, Option<usize>)> {
         let mut least: Option<(usize, &[u8])> = None;
         let mut second: Option<(usize, &[u8])> = None;
@@ -333,7 +333,7 @@ impl RunCursor {
         self.open.is_some() || !self.files.is_empty()
     }
 
-    /// Where the next row is.
+    /// Returns the place of the next row.
     fn place(&self, reversed: bool) -> usize {
         match reversed {
             false => self.first,
@@ -345,7 +345,7 @@ impl RunCursor {
         self.rows.key(self.place(reversed))
     }
 
-    /// Where the row after the next one is, if it is at hand.
+    /// Returns the place of the row after the next one. `None` if it is not loaded.
     fn after(&self, reversed: bool) -> Option<usize> {
         if self.behind - self.first < 2 {
             return None;
@@ -356,7 +356,7 @@ impl RunCursor {
         })
     }
 
-    /// Goes to the next row; false if there is none at hand.
+    /// Moves to the next row. Returns false if no more rows are loaded.
     fn step(&mut self, reversed: bool) -> bool {
         match reversed {
             false => self.first += 1,
@@ -365,7 +365,7 @@ impl RunCursor {
         !self.is_empty()
     }
 
-    /// Leaves of the rows at hand those within the bounds.
+    /// Limits the loaded rows to those within the bounds.
     fn confine(&mut self, bounds: &Bounds) {
         self.first = match &bounds.0 {
             Bound::Unbounded => 0,
@@ -380,7 +380,7 @@ impl RunCursor {
         };
     }
 
-    /// Reads on: the next block, or which blocks the next file has.
+    /// Loads the next block, or opens the next file and finds its blocks.
     async fn read(
         &mut self,
         tree: &Tree,

@@ -1,7 +1,7 @@
-//! Bloom filters of SSTables, read from their files. SlateDB does not expose those that it reads itself.
+//! Bloom filters of SSTables, read from their files, because SlateDB does not expose the filters that it reads itself.
 //!
 //! The block is `LZ4(count u16, { name length u16, name, data length u64, data }…), CRC-32 of that`, all big-endian. A block that cannot be
-//! decoded counts as no filter: the table may then hold any key.
+//! decoded counts as no filter: the table may then contain any key.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use slatedb::{Filter, FilterPolicy};
 
 use crate::metadata::slatedb_layout::table_path;
 
-/// Reads the filter that `policy` made for an SSTable of the database at `root`.
+/// Reads the filter that `policy` made for an SSTable of the database at `root`. `None` if there is no such filter, or if it cannot be
+/// read.
 pub(crate) async fn read(
     store: &dyn ObjectStore,
     root: &Path,
@@ -52,14 +53,14 @@ fn decode(
     }
 }
 
-/// The policy's filter among those of a block.
+/// Returns the policy's filter from those of a block.
 fn find(mut filters: &[u8], policy: &dyn FilterPolicy) -> Option<Arc<dyn Filter>> {
     for _ in 0..filters.try_get_u16().ok()? {
         let name_len = usize::from(filters.try_get_u16().ok()?);
         let name = filters.split_off(..name_len)?;
         let data_len = usize::try_from(filters.try_get_u64().ok()?).ok()?;
         let data = filters.split_off(..data_len)?;
-        // The policy reads two bytes before it looks at their number.
+        // The policy reads two bytes without a check of the length.
         if name == policy.name().as_bytes() && data.len() >= 2 {
             return Some(policy.decode(data));
         }

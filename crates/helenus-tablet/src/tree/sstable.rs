@@ -19,12 +19,12 @@ pub(super) const TABLE_BYTES: usize = 2 << 10;
 #[derive(Clone)]
 pub(crate) struct Table {
     pub handle: SsTableHandle,
-    /// The folder of the tablet that wrote it: another one than the reader's after a split.
+    /// The folder of the tablet that wrote the SSTable. After a split it may differ from the reader's.
     pub root: Path,
     pub first: Bytes,
-    /// Unknown, there may be any greater key.
+    /// The last key. `None` if it is not known: the SSTable may then contain any greater key.
     pub last: Option<Bytes>,
-    /// The sorted run that it is part of; level 0 has none.
+    /// The sorted run that the SSTable belongs to. `None` for level 0.
     pub run: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Table {
         self.last.as_ref().is_some_and(|last| last.as_ref() < key)
     }
 
-    /// False if no key lies within the bounds.
+    /// Returns false if no key lies within the bounds.
     pub fn may_overlap(&self, bounds: &(Bound<Bytes>, Bound<Bytes>)) -> bool {
         let is_before = match &bounds.0 {
             Bound::Unbounded => false,
@@ -74,7 +74,7 @@ impl Table {
     }
 }
 
-/// Those of a run that may have the key.
+/// Returns the tables of a run that may have the key.
 pub(crate) fn covering<'a>(run: &'a [Table], key: &'a [u8]) -> impl Iterator<Item = &'a Table> {
     let from = run.partition_point(|table| table.ends_before(key));
     run.iter().skip(from).take_while(|table| table.may_have(key))
@@ -89,12 +89,12 @@ pub(crate) struct OpenTable {
 }
 
 impl OpenTable {
-    /// Bytes of memory.
+    /// Returns the bytes used in memory.
     pub fn size(&self) -> usize {
         self.bytes
     }
 
-    /// False if the filter excludes all keys of the query; `table` is named in the trace.
+    /// Returns false if the filter excludes all keys of the query. `table` is named in the trace.
     pub fn might_match(&self, table: &Table, query: &FilterQuery) -> bool {
         let might_match = self
             .filter
@@ -106,9 +106,9 @@ impl OpenTable {
         might_match
     }
 
-    /// The blocks that may have keys within the bounds: the first, and the one behind the last.
+    /// Returns the index of the first block that may have keys within the bounds, and the index after the last.
     pub fn blocks(&self, start: Bound<&[u8]>, end: Bound<&[u8]>) -> (usize, usize) {
-        // A block's key in the index is at most its first, and above the keys of the blocks before it, or the last of them.
+        // A block's key in the index is at most its first key, and at least the last key of the blocks before it.
         let first = match start {
             Bound::Unbounded => 0,
             Bound::Included(start) | Bound::Excluded(start) => {

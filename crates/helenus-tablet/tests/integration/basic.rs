@@ -103,8 +103,8 @@ async fn a_batch_is_seen_whole_and_its_operands_in_order() {
     store.close().await.unwrap();
 }
 
-/// Many writers append to their own and to shared keys while memtables are flushed; each sees its writes; nothing is lost, doubled
-/// or reordered, before and after restarts with and without a clean end.
+/// Shows that many writers each see their own writes, while they append to own and to shared keys and memtables are flushed. No write is
+/// lost, doubled or reordered, before and after restarts with and without a clean end.
 async fn exactly_once(row_cache_bytes: u64) {
     let folder = tempfile::tempdir().unwrap();
     let config = || StoreConfig {
@@ -182,7 +182,7 @@ async fn writes_are_applied_exactly_once_without_the_row_cache() {
     exactly_once(0).await;
 }
 
-/// What one reader has seen, by get or by scan, no later reader misses.
+/// Shows that no later reader misses what one reader has seen, by get or by scan.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn reads_never_go_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ async fn a_clean_end_leaves_nothing_to_replay() {
     drop(store);
     let store = open(folder.path()).await;
     assert_eq!(dump(&store).await.len(), 200);
-    // The log's last segment may still be there, its records are no longer needed.
+    // The log's last segment may still exist, but its records are no longer needed.
     write(&store, "k0/", "w").await;
     assert_eq!(read(&store, "k0/").await.as_deref(), Some("vw"));
     store.close().await.unwrap();
@@ -255,7 +255,7 @@ async fn the_log_is_cut_and_its_files_used_again() {
         let tasks = (0..20).map(|task| write(&store, format!("k{index}-{task}/"), &padding));
         futures::future::join_all(tasks).await;
     }
-    // One write to the other tablet must not keep the whole log.
+    // The other tablet has only one write, which must not keep the whole log.
     for _ in 0..100 {
         if store.stats().log.live_bytes < 2 << 20 {
             break;
@@ -284,7 +284,7 @@ async fn writes_that_need_not_be_durable_are_seen_at_once() {
     assert_eq!(store.stats().log.syncs, 0);
     store.write(batch, true).await.unwrap();
     drop(store);
-    // Only the durable one is sure to be there; new writes go on from there.
+    // Only the durable write is sure to be there. New writes continue from there.
     let store = open(folder.path()).await;
     assert_eq!(store.tablet(1).unwrap().get(b"a/").await.unwrap().unwrap(), "1");
     let mut batch = WriteBatch::new();

@@ -1,4 +1,4 @@
-//! Tables that have an origin: random histories on a table, on a branch of it and on a branch of that, against their merge.
+//! Tables with an origin. Random histories on a table, on a branch of it and on a branch of that are checked against their merge.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::stored_rows::{
     BRANCH, BRANCH_OF_BRANCH, History, PARTITIONS, TABLE, check, open, operations, purge, token,
 };
 
-/// What was written to each table.
+/// The history of each table: all that was written to it.
 type Histories = BTreeMap<TableId, History>;
 type Origins = BTreeMap<TableId, Arc<TableOrigin>>;
 
@@ -35,7 +35,7 @@ fn renumbered(history: &History, table: TableId) -> History {
     History(rows.collect())
 }
 
-/// Makes a branch of a table, at this moment.
+/// Makes a branch of a table at the current cut.
 async fn branch(
     store: &Arc<Store>,
     histories: &mut Histories,
@@ -55,7 +55,7 @@ async fn branch(
     histories.insert(to, then);
 }
 
-/// The keys of a table that scans of whole tablets give: each once, in order, and of the tablet's tokens.
+/// Checks the keys of each table in scans of whole tablets: each key once, in order, and with a token of the tablet.
 async fn check_whole_scans(store: &Store, histories: &Histories) {
     for (table, history) in histories {
         let mut keys = Vec::new();
@@ -84,7 +84,7 @@ async fn check_whole_scans(store: &Store, histories: &Histories) {
     }
 }
 
-/// Random changes of random tables, with flushes, compactions and purges in between.
+/// Makes random changes to random tables, with flushes, compactions and purges in between.
 async fn change(store: &Store, histories: &mut Histories, random: &mut SmallRng, count: usize) {
     let tables: Vec<TableId> = histories.keys().copied().collect();
     for _ in 0..count {

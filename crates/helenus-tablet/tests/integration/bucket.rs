@@ -1,4 +1,4 @@
-//! Stores in a bucket in memory, which may misbehave.
+//! Stores in a bucket in memory, which can inject faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,14 @@ pub async fn open(name: &str) -> Arc<Store> {
     Store::open(config(name), Arc::new(Append)).await.unwrap()
 }
 
-/// A bucket of that name that misbehaves as it is told.
+/// Returns a bucket of this name that injects faults by rules.
 pub fn faulty(name: &str) -> Faulty {
     let faulty = Faulty::new();
     set_memory_store(name, Arc::new(faulty.clone()));
     faulty
 }
 
-/// Names of rows of either tablet, in turn.
+/// Returns names of rows, alternately of the one and of the other tablet.
 pub fn names(count: usize) -> Vec<String> {
     let side = |positive: bool| {
         (0..)

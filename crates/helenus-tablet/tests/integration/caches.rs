@@ -1,4 +1,4 @@
-//! The caches that a node's tablets share: they never give a row of a former opening, and the disk cache spares the bucket.
+//! The caches that a node's tablets share. They never return a row from a former opening, and the disk cache saves requests to the bucket.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ async fn a_hot_tablet_gets_the_row_cache_of_the_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_flushed_is_read_without_the_bucket_after_a_restart() {
-    // The disk of the other tests may be full, on which the cache gives way.
+    // The disk of the other tests may be full, and the disk cache shrinks on a full disk.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
     let config = || StoreConfig {
         cache_dir: Some(folder.path().join("cache")),

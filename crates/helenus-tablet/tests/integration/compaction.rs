@@ -4,7 +4,7 @@ use helenus_tablet::{Store, TabletStats};
 
 use crate::support::*;
 
-/// Waits until all tablets look as wanted.
+/// Waits until the statistics of all tablets are as wanted.
 async fn until(store: &Store, wanted: impl Fn(&TabletStats) -> bool) {
     for _ in 0..300 {
         if store.stats().tablets.iter().all(&wanted) {
@@ -46,7 +46,7 @@ async fn tombstones_of_what_older_runs_never_had_are_forgotten() {
     .await;
     let rows = dump(&store).await;
     let absent = rows.iter().filter(|(key, _)| key.starts_with("none/")).count();
-    // A filter errs for one key in a hundred.
+    // A filter gives a false positive for one key in a hundred.
     assert!(absent <= 4, "{absent}");
     let deleted = rows.iter().filter(|(_, value)| value.ends_with(DEAD));
     assert_eq!(deleted.count(), 40 + absent);
@@ -81,9 +81,9 @@ async fn files_that_were_replaced_are_deleted() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // The newest file of level 0 goes with the next one.
+    // The newest file of level 0 is deleted with the next one.
     assert_eq!(files(ids[1]), 2);
-    // The scan still reads what was there when it began.
+    // The scan still reads the files that existed when it began.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(files(ids[0]), 5);
     let mut rows = 1;

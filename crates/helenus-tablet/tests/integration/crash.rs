@@ -1,4 +1,4 @@
-//! kill -9 at any moment loses no acknowledged write and tears no batch.
+//! A `kill -9` at any time loses no acknowledged write and tears no batch.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ fn child() {
                         key(&padding),
                     );
                     store.write(batch, true).await.unwrap();
-                    // A line is written whole: the pipe takes it in one call.
+                    // Each line is written as a whole, because the pipe takes it in one call.
                     println!("{writer} {operand}");
                     if index % 500 == 250 && writer == 0 {
                         let store = store.clone();

@@ -60,7 +60,7 @@ async fn a_torn_tail_is_not_an_error() {
     drop(store);
     let path = files(&folder.path().join("log"), ".log").pop().unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
-    // A frame that was begun and not acknowledged.
+    // This is a frame that was begun and not acknowledged.
     let last = bytes.iter().rposition(|&byte| byte != 0).unwrap();
     bytes[last + 1..last + 9].copy_from_slice(b"HLRF\x01\x02\x03\x04");
     std::fs::write(&path, &bytes).unwrap();
@@ -75,7 +75,7 @@ async fn a_torn_tail_is_not_an_error() {
     store.close().await.unwrap();
 }
 
-/// As a binary with a defect might: rows with `poison` in them can't be merged.
+/// A data model with a defect: rows with `poison` in them cannot be merged.
 struct Poisoned;
 
 impl DataModel for Poisoned {
@@ -117,7 +117,7 @@ async fn what_cannot_be_merged_stops_its_tablet_and_stays_in_the_log() {
         refused.contains("stopped") && refused.contains("poison"),
         "{refused}"
     );
-    // Neither reads nor writes pass over it, in this run or the next one of the same binary.
+    // Neither reads nor writes skip the record, in this run or in the next one of the same binary.
     let mut store = store;
     for _ in 0..2 {
         let tablet = store.tablet(token(poisoned.as_bytes())).unwrap();
@@ -153,7 +153,7 @@ async fn a_log_file_that_is_used_again_is_not_taken_for_damaged() {
     store.flush().await.unwrap();
     store.close().await.unwrap();
     drop(store);
-    // Nothing is written now, and all that the log held is in the tablets: its files wait to be used again.
+    // All records of the log are in the tablets, and no new ones are written. So its files become spare files.
     let store = open(folder.path()).await;
     let deadline = Instant::now() + Duration::from_secs(30);
     while !files(&log, ".log").is_empty() {
@@ -165,7 +165,7 @@ async fn a_log_file_that_is_used_again_is_not_taken_for_damaged() {
     drop(store);
     let store = open(folder.path()).await;
     write(&store, "after/", "x").await;
-    // Not closed, as if the process had been killed.
+    // The store is not closed, as if the process had been killed.
     drop(store);
     let store = open(folder.path()).await;
     assert_eq!(read(&store, "after/").await.as_deref(), Some("x"));

@@ -23,7 +23,7 @@ async fn writes_are_refused_below_the_reserve() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     write(&store, "a/", "1").await;
-    // Free bytes are looked at now and then.
+    // The number of free bytes is polled.
     store.simulate_free_disk_bytes(Some(1000));
     until(async || try_write(&store, "other/", "x").await.is_err()).await;
     let error = try_write(&store, "a/", "2").await.unwrap_err();
@@ -43,7 +43,7 @@ async fn writes_are_refused_below_the_reserve() {
 struct Mount(tempfile::TempDir);
 
 impl Mount {
-    /// A small file system of its own; `None` if this user may not mount one.
+    /// Mounts a small file system. `None` if this user may not mount one.
     fn new(megabytes: usize) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount")
@@ -61,7 +61,7 @@ impl Drop for Mount {
     }
 }
 
-/// Fills a real disk to its last byte, with and without a reserve, and makes room again.
+/// Fills a real disk to its last byte, with and without a reserve, and frees space again.
 async fn fill(reserve: u64) {
     let Some(mount) = Mount::new(40) else {
         eprintln!("skipped: a file system cannot be mounted here");
@@ -76,7 +76,7 @@ async fn fill(reserve: u64) {
         ..StoreConfig::small(&root)
     };
     let store = Store::open(config(), Arc::new(Append)).await.unwrap();
-    // What does not compress.
+    // Returns text that does not compress.
     let noise = |seed: u64| {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         (0..2000)
@@ -104,7 +104,7 @@ async fn fill(reserve: u64) {
         if let Some(error) = failed {
             break error;
         }
-        // Many times what the disk holds.
+        // The limit is many times what the disk can store.
         assert!(
             written.len() < 200_000,
             "the disk does not fill: {:?}",

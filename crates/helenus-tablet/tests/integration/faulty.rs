@@ -1,4 +1,4 @@
-//! An object store in memory that misbehaves as it is told.
+//! An object store in memory that injects faults by rules.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,15 +15,15 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-/// What becomes of a PUT.
+/// Outcome of a PUT.
 #[derive(Clone)]
 pub enum Fault {
     None,
-    /// It fails and has no effect.
+    /// The PUT fails and has no effect.
     Fails,
-    /// It fails, yet the object is there.
+    /// The PUT fails, although the object is written.
     FailsAfter,
-    /// It is taken once the sender says true.
+    /// The PUT takes effect once the sender has sent true.
     Waits(watch::Receiver<bool>),
 }
 
@@ -43,12 +43,12 @@ impl Faulty {
         }
     }
 
-    /// From now on PUTs go by this rule.
+    /// Sets the rule for PUTs from now on.
     pub fn rule(&self, rule: impl FnMut(&Path) -> Fault + Send + 'static) {
         *self.rule.lock().unwrap() = Box::new(rule);
     }
 
-    /// All goes well again.
+    /// Ends all faults.
     pub fn heal(&self) {
         self.rule(|_| Fault::None);
     }

@@ -1,4 +1,4 @@
-//! Times of the past: the last moment that was pinned before, and what the logs have from there until then.
+//! Reads as of earlier times: from the last cut pinned before a time, and the operations of the logs from there until that time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,10 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 const KEYS: u64 = 12;
 
-/// The rows of a store, to each of which numbers are appended: one that is missing, or there twice, is seen.
+/// The rows of a store. A different number is appended by each write, so that missing and doubled writes are found.
 type Rows = BTreeMap<String, String>;
 
-/// Rows with their numbers in order: what several logs have of a row comes in the order of the logs.
+/// Returns the rows with their numbers sorted. The operations of several logs on one row come in the order of the logs.
 fn sorted(rows: &Rows) -> Rows {
     let sorted = |row: &String| {
         let mut numbers: Vec<&str> = row.split(',').collect();
@@ -31,24 +31,24 @@ fn sorted(rows: &Rows) -> Rows {
         .collect()
 }
 
-/// A moment that was pinned.
+/// A cut that was pinned.
 struct Base {
     time_ms: i64,
     tablets: Vec<PinnedTablet>,
     positions: Vec<HistoryPosition>,
 }
 
-/// What is known of the past of some stores that share their tablets.
+/// The expected history of some stores that share their tablets.
 #[derive(Default)]
 struct Known {
     rows: Rows,
     bases: Vec<Base>,
-    /// Times, and the rows of then.
+    /// Times, and the rows as of each.
     times: Vec<(i64, Rows)>,
     written: u64,
 }
 
-/// A time later than that of all commits before, and earlier than that of later ones.
+/// Returns a time later than that of all earlier commits, and earlier than that of later ones.
 async fn now_ms() -> i64 {
     tokio::time::sleep(Duration::from_millis(3)).await;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -68,7 +68,7 @@ impl Known {
         self.times.push((now_ms().await, self.rows.clone()));
     }
 
-    /// Pins a moment of all stores; `others` are how far logs are that none of them writes to.
+    /// Pins a consistent cut of all stores, with the positions of all logs, including those that no store writes to.
     async fn pin(&mut self, stores: &[Arc<Store>]) {
         let mut positions = stores[0].history_positions().await.unwrap();
         let mut held = Vec::new();
@@ -90,7 +90,7 @@ impl Known {
         });
     }
 
-    /// The rows of a time.
+    /// Returns the rows as of a time. `None` if no cut was pinned before it.
     async fn read(&self, store: &Arc<Store>, time_ms: i64) -> Result<Option<Rows>, StoreError> {
         let Some(base) = self.bases.iter().rev().find(|base| base.time_ms <= time_ms) else {
             return Ok(None);
@@ -127,7 +127,7 @@ async fn open(path: &Path) -> Arc<Store> {
     Store::open(config(path), Arc::new(Append)).await.unwrap()
 }
 
-/// Bytes that fill segments of the log, in rows that are not looked at.
+/// Writes bytes that fill segments of the log, in rows of their own.
 async fn fill(store: &Store, known: &mut Known, random: &mut StdRng) {
     let name = format!("large{}", random.random_range(0..4));
     let large = "x".repeat(20_000);
@@ -174,7 +174,7 @@ async fn a_folder_shows_every_time_whatever_was_flushed_cut_off_and_restarted() 
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     known.check(&store).await;
-    // What is older than the last moment goes, and is missed by name.
+    // The history before the last cut is deleted, and a read that needs it fails with a message that says so.
     assert!(store.history_bytes().await.unwrap() > 0);
     let last = known.bases.last().unwrap();
     store.trim_history(&last.positions).await.unwrap();
@@ -242,7 +242,7 @@ async fn stores_on_a_bucket_show_every_time_whichever_had_the_tablets() {
                 owners.insert(id, 1 - owner);
             }
             5 => {
-                // A process ends, and another one has its tablets.
+                // One process ends, and another one takes over its tablets.
                 stores[owner].close().await.unwrap();
                 for (id, tokens) in tablets.iter().filter(|(id, _)| owners[id] == owner) {
                     stores[1 - owner].open_tablet(*id, *tokens).await.unwrap();

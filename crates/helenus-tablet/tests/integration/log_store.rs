@@ -1,4 +1,4 @@
-//! A log that lies apart from the data: all of it there, and no store opened without it.
+//! A log in a place apart from the data. All of the log is there, and the store is not opened without it.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ async fn refusal(config: StoreConfig) -> String {
     }
 }
 
-/// An empty bucket of that name.
+/// Creates an empty bucket of this name.
 fn bucket(name: &str) -> Arc<InMemory> {
     let bucket = Arc::new(InMemory::new());
     set_memory_store(name, bucket.clone());
@@ -51,7 +51,7 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
     for name in &names {
         write(&store, name, "a").await;
     }
-    // Over both tablets: one record.
+    // The batch spans both tablets, in one record.
     let mut batch = WriteBatch::new();
     for name in &names {
         batch.merge(token(name.as_bytes()), key(name), bytes::Bytes::from_static(b"b"));
@@ -73,7 +73,7 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
         "{logged:?}"
     );
 
-    // The first one is not closed: nothing was flushed.
+    // The first store is not closed, so nothing was flushed.
     let again = open(with_log.clone()).await.unwrap();
     assert_eq!(again.store_id(), store.store_id());
     for name in &names {
@@ -105,7 +105,7 @@ async fn the_log_lies_apart_and_is_replayed_from_there() {
     again.close_tablet(12).await.unwrap();
     again.remove_tablet(12).await.unwrap();
     again.close().await.unwrap();
-    // A log that has ended in order leaves nothing but its fence, and the one that was fenced is named by no tablet any more.
+    // A log that has ended cleanly leaves only its fence, and no tablet names the fenced log any more.
     let ended = objects(&log)
         .await
         .into_iter()
@@ -130,11 +130,11 @@ async fn a_store_is_not_opened_without_its_log() {
         error.contains("is not there") && error.contains("memory://bound-log"),
         "{error}"
     );
-    // A folder of another machine.
+    // The place is a folder of another machine.
     let folder = tempfile::tempdir().unwrap();
     let error = refusal(config("bound", Some(folder.path().to_str().unwrap()))).await;
     assert!(error.contains("is not there"), "{error}");
-    // What failed has fenced no one.
+    // The failed attempts have fenced no log.
     write(&store, "row", "b").await;
     let again = open(with_log).await.unwrap();
     assert_eq!(read(&again, "row").await.as_deref(), Some("ab"));
@@ -162,13 +162,13 @@ async fn the_log_may_lie_in_a_folder() {
         write(&first, &format!("row{n}"), "a").await;
     }
     assert!(!objects(&data).await.iter().any(|path| path.contains("logs/")));
-    // Fencing holds there too.
+    // Fencing also works there.
     let second = open(with_log).await.unwrap();
     assert_eq!(dump(&second).await.len(), 10);
     let mut batch = WriteBatch::new();
     batch.merge(token(b"row1"), key("row1"), bytes::Bytes::from_static(b"lost"));
     let error = first.write(batch, true).await.unwrap_err();
-    // Found out by the PUT that is refused, or by the manifest before that.
+    // The fencing is noticed by the PUT that is refused, or by the manifest before that.
     let is_told = matches!(
         error,
         StoreError::Fenced | StoreError::Unknown(_) | StoreError::NotOwned(_)

@@ -1,4 +1,4 @@
-//! Moments that several stores on one bucket have in common, and tablets that are pinned in a bucket.
+//! Consistent cuts of several stores on one bucket, and tablets that are pinned in a bucket.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::{self, Append, dump, read, token, write};
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Two stores on one bucket, of which each has a tablet.
+/// Opens two stores on one bucket, with one tablet each.
 async fn two_stores(name: &str) -> [Arc<Store>; 2] {
     let config = StoreConfig {
         open_all_tablets: false,
@@ -43,7 +43,7 @@ async fn no_write_comes_between_the_moments_of_stores_that_are_held_at_one_time(
     let held_here = here.hold_moment(PATIENCE, LONG).await.unwrap();
     let held_there = there.hold_moment(PATIENCE, LONG).await.unwrap();
     assert_eq!((held_here.tablets().len(), held_there.tablets().len()), (1, 1));
-    // The log waits, and so does a tablet that is to be handed over.
+    // Writes wait, and so does the hand-over of a tablet.
     let writer = tokio::spawn({
         let (store, name) = (owner(&names[0]), names[0].clone());
         async move { write(&store, name, "2").await }
@@ -60,7 +60,7 @@ async fn no_write_comes_between_the_moments_of_stores_that_are_held_at_one_time(
     pinned.extend(held_there.pinned().await.unwrap());
     writer.await.unwrap();
     handing_over.await.unwrap().unwrap();
-    // Whoever shares the bucket reads it.
+    // Every store that shares the bucket can read the pinned tablets.
     for store in &stores {
         let past = store.open_pinned(&pinned).await.unwrap();
         assert_eq!(dump(&past).await.len(), names.len());
@@ -79,11 +79,11 @@ async fn a_hold_that_nobody_ends_ends_by_itself_and_says_so() {
         .unwrap();
     write(&store, "row", "1").await;
     assert!(!held.let_go());
-    // One that is given up ends at once.
+    // A hold that is dropped ends at once.
     drop(store.hold_moment(PATIENCE, LONG).await.unwrap());
     write(&store, "row", "2").await;
     assert_eq!(read(&store, "row").await.as_deref(), Some("12"));
-    // Without a tablet nothing is held.
+    // A store without tablets holds nothing.
     let [here, _] = two_stores("hold_nothing").await;
     here.close_tablet(here.tablets()[0].id()).await.unwrap();
     let held = here.hold_moment(PATIENCE, LONG).await.unwrap();
@@ -113,7 +113,7 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
     for (child, tokens) in children {
         store.open_tablet(child, tokens).await.unwrap();
     }
-    // Files of the parent belong to the moments of the children.
+    // Files of the parent belong to the cuts of the children.
     let split = store.pin().await.unwrap();
     for name in &names {
         write(&store, name, "+new").await;
@@ -132,12 +132,12 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
             assert_eq!(read(&past, name).await.as_deref(), Some("old"), "{name}");
         }
     }
-    // What nobody knows of stays for a while: it may be about to be written down.
+    // Checkpoints that are not in the list stay for a while, because another node may be about to record them.
     assert_eq!(store.unpin_others(&BTreeSet::new()).await.unwrap(), 0);
     store.unpin(&before).await.unwrap();
     store.unpin(&split).await.unwrap();
     let until = Instant::now() + Duration::from_secs(30);
-    // SlateDB holds the parent for five minutes longer, for the clones that were made of it.
+    // SlateDB keeps the parent for five minutes longer, for the clones that were made of it.
     for tablet in [11, 12] {
         while !store.remove_tablet(tablet).await.unwrap() {
             assert!(Instant::now() < until, "tablet {tablet} stays");
@@ -193,7 +193,7 @@ async fn what_a_moment_has_pinned_that_nobody_takes_is_let_go() {
         assert!(Instant::now() < deadline, "tablets stay pinned");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // One that is taken stays.
+    // A cut that is claimed stays pinned.
     let taken = store
         .hold_moment(PATIENCE, LONG)
         .await

@@ -1,4 +1,4 @@
-//! Tablets that are kept as they were at one moment, in a folder.
+//! Tablets of a store in a folder that are pinned at one cut.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use helenus_tablet::{Store, StoreConfig, StoreError, WriteBatch};
 
 use crate::support::{Append, dump, key, open, read, token, write};
 
-/// Rows that each batch writes, spread over the tablets.
+/// Number of rows that each batch writes, spread over the tablets.
 const SPREAD: u64 = 8;
 
 /// Appends a number to each of some rows.
@@ -56,7 +56,7 @@ async fn a_moment_has_what_was_acknowledged_and_batches_whole() {
             }
         }
     });
-    // Flushes and what they wait for come between a moment and its own flush.
+    // Other flushes come between a cut and its own flush.
     let flusher = tokio::spawn({
         let (store, ends) = (store.clone(), ends.clone());
         async move {
@@ -124,7 +124,7 @@ async fn a_moment_outlives_later_writes_compactions_and_restarts() {
     assert!(past.is_read_only());
     assert!(matches!(past.flush().await, Err(StoreError::ReadOnly)));
 
-    // Kept by a name, it stays; else it goes, and its files with it.
+    // Checkpoints in the list of those to keep stay. The others are removed, and their files deleted.
     let kept = pinned.iter().map(|of| of.checkpoint).collect();
     assert_eq!(store.unpin_others(&kept).await.unwrap(), 0);
     assert!(sst_names(folder.path()).is_superset(&files));

@@ -1,4 +1,5 @@
-//! Purges of memory and dead ranges change nothing that is read: random histories on few rows, with late timestamps, against their merge.
+//! Purges of memory and dead ranges do not change what is read. Random histories on few rows, with late timestamps, are checked against
+//! their merge.
 
 use bytes::Bytes;
 use helenus_row::{Cell, ColumnId, RowBuilder};
@@ -11,7 +12,7 @@ use crate::stored_rows::{
     token,
 };
 
-/// Returns how many rows were dropped.
+/// Runs a random history, and returns the number of rows that purges dropped.
 async fn run_history(seed: u64) -> u64 {
     let mut random = SmallRng::seed_from_u64(seed);
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +59,7 @@ async fn what_is_read_does_not_depend_on_purges() {
     assert!(dropped > 100, "{dropped} rows were dropped");
 }
 
-/// Rows that a scan gives of a partition.
+/// Returns the number of rows that a scan of a partition returns up to the first live one.
 async fn rows_walked(store: &Store, partition: &str) -> usize {
     let tablet = store.tablet(token(partition)).unwrap();
     let range = row_key(TABLE, partition, 0)..row_key(TABLE, partition, ROWS);
@@ -96,7 +97,7 @@ async fn the_dead_front_of_a_queue_is_walked_once_and_purged() {
     }
     assert_eq!(rows_walked(&store, "one").await, 21);
     assert_eq!(rows_walked(&store, "one").await, 1);
-    // Deleted again, nothing lives; written anew, a row does.
+    // A row that is deleted again stays dead. A row that is written again is alive.
     write(3, delete(1_002)).await;
     assert_eq!(rows_walked(&store, "one").await, 1);
     write(5, insert(1_003)).await;

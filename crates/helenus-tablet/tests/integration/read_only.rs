@@ -1,4 +1,4 @@
-//! Stores that are only read, beside the process that writes.
+//! Read-only stores, beside the process that writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ async fn open_read_only(config: StoreConfig) -> Result<Arc<Store>, StoreError> {
     Ok(store)
 }
 
-/// Nothing was written to the bucket.
+/// Checks that the reader wrote nothing to the bucket.
 fn check_untouched(reader: &Store) {
     let requests = reader.stats().bucket.unwrap();
     assert_eq!((requests.puts, requests.deletes), (0, 0), "{requests:?}");
@@ -53,7 +53,7 @@ async fn flushed_rows_are_read_and_nothing_is_written() {
         writer.flush().await.unwrap();
         reader.refresh_tablets().await.unwrap();
         assert_eq!(dump(&reader).await, dump(&writer).await);
-        // Also those that the row cache knew.
+        // Rows from the row cache are refreshed, too.
         for name in &names {
             assert_eq!(read(&reader, name).await, read(&writer, name).await);
         }
@@ -95,7 +95,7 @@ async fn files(bucket: &Faulty) -> BTreeSet<Path> {
     found.into_iter().map(|object| object.location).collect()
 }
 
-/// Keys that begin with "row", after those that were read before.
+/// Returns the keys that begin with "row": those read before, and the rest of the scan.
 async fn rest(scan: &mut Scan, mut keys: Vec<String>) -> Vec<String> {
     while let Some((key, row)) = scan.next().await.unwrap() {
         assert!(!row.is_empty());
@@ -114,7 +114,7 @@ async fn reads_go_on_when_their_files_are_deleted() {
         ..config("reader-files")
     };
     let writer = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
-    // Of several blocks.
+    // The rows fill several blocks.
     let text = "x".repeat(2000);
     let expected: Vec<String> = (0..300).map(|n| format!("row{n:03}")).collect();
     for part in expected.chunks(100) {
@@ -147,7 +147,7 @@ async fn reads_go_on_when_their_files_are_deleted() {
         writer.flush().await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Nobody has looked for newer manifests.
+    // The reader has not looked for newer manifests.
     assert_eq!(read(&reader, "row150").await.as_deref(), Some(text.as_str()));
     let [forward, backward] = &mut scans;
     let [first, last] = keys;
@@ -178,7 +178,7 @@ async fn the_heirs_of_a_tablet_are_read_when_it_is_gone() {
     let error = reader.tablet(token(&key)).unwrap().get(&key).await.unwrap_err();
     assert!(matches!(error, StoreError::NotOwned(_)), "{error}");
 
-    // Whoever waits has it brought up to date.
+    // A read that waits triggers a refresh.
     let rounds = {
         let reader = reader.clone();
         tokio::spawn(async move {

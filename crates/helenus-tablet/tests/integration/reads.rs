@@ -16,9 +16,9 @@ async fn open(folder: &std::path::Path, row_cache_bytes: u64) -> Arc<Store> {
     let config = StoreConfig {
         tablet_count: 1,
         row_cache_bytes,
-        // Memtables are full in the midst of what was drained and joined.
+        // Memtables become full while staged writes are applied and memtables are joined.
         memtable_bytes: 4 << 20,
-        // What they replace is deleted soon.
+        // Files that compactions replace are deleted soon.
         garbage_age: std::time::Duration::from_secs(3),
         ..StoreConfig::small(folder)
     };
@@ -29,7 +29,7 @@ async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
     store.tablet(token(key)).unwrap().get(key).await.unwrap()
 }
 
-/// The row as a scan finds it, which looks into blocks in another way.
+/// Returns the row as a scan finds it. A scan searches blocks in another way.
 async fn scanned(store: &Store, key: &Bytes) -> Option<Bytes> {
     let tablet = store.tablet(token(key)).unwrap();
     let range = key.clone()..=key.clone();
@@ -37,7 +37,7 @@ async fn scanned(store: &Store, key: &Bytes) -> Option<Bytes> {
     scan.next().await.unwrap().map(|(_, row)| row)
 }
 
-/// What a traced read of a row tells.
+/// Returns the steps of a traced read of a row.
 async fn steps(store: &Store, key: &Bytes) -> Vec<String> {
     let mut work = StoreWork::default();
     let recording = TraceRecorder::begin(&mut work);
@@ -58,7 +58,7 @@ async fn steps(store: &Store, key: &Bytes) -> Vec<String> {
         .collect()
 }
 
-/// Deleted rows have to be forgotten by compactions, and keys have neighbours that differ in little.
+/// Returns a random key, mostly with neighbours that differ little from it. Compactions drop keys that begin with `gone`.
 fn random_key(random: &mut SmallRng) -> Bytes {
     match random.random_range(0..4) {
         0 => key(format!("hot/{}", random.random_range(0..10))),
@@ -97,7 +97,7 @@ async fn histories(seed: u64, row_cache_bytes: u64) {
         for _ in 0..200 {
             let key = random_key(&mut random);
             let row = get(&store, &key).await;
-            // Compactions drop these sooner or later.
+            // Compactions drop these keys sooner or later.
             if key.starts_with(b"gone") {
                 continue;
             }
@@ -120,8 +120,8 @@ async fn a_row_is_what_was_written_wherever_it_lies() {
     histories(2, 4 << 20).await;
 }
 
-/// Whatever is drained, flushed, compacted and deleted meanwhile, a read shows each operand that was acknowledged before it, in order
-/// and once.
+/// Shows that a read returns each operand that was acknowledged before it, in order and once, whatever is applied, flushed, compacted and
+/// deleted meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn reads_amid_flushes_and_compactions_miss_nothing_and_see_nothing_twice() {
     const KEYS: usize = 40;
@@ -185,7 +185,7 @@ async fn reads_amid_flushes_and_compactions_miss_nothing_and_see_nothing_twice()
     store.close().await.unwrap();
 }
 
-/// What is deleted for good shows nothing of what lies below it until that is compacted away too.
+/// Shows that a deletion hides all older versions of a row until these are compacted away too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_deleted_stays_so_in_memory_and_in_files() {
     let folder = tempfile::tempdir().unwrap();

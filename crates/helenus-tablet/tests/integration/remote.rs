@@ -1,4 +1,4 @@
-//! A store in a bucket: acknowledged means there, whoever dies, fences or answers badly.
+//! A store in a bucket. Acknowledged writes are stored, even if processes die, are fenced, or the bucket answers with errors.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,12 +42,12 @@ async fn a_second_process_fences_the_first() {
     for name in &names {
         write(&first, name, "1").await;
     }
-    // The first one is not closed: its memory is what a killed process loses.
+    // The first store is not closed: a killed process would also lose its memory.
     let second = open("fenced").await;
     for name in &names {
         assert_eq!(read(&second, name).await.as_deref(), Some("1"), "{name}");
     }
-    // Both tablets have the same log. A write may find that, or the first one has found it by itself before.
+    // Both tablets have the same log. The first store notices the fencing in a write, or has noticed it before.
     let error = try_write(&first, &names[0], "lost").await.unwrap_err();
     assert!(
         matches!(error, StoreError::Fenced | StoreError::NotOwned(_)),
@@ -84,7 +84,7 @@ async fn nothing_is_seen_before_it_is_durable_and_a_slow_store_is_not_waited_for
         true => Fault::Waits(purge_blocked.clone()),
         false => Fault::None,
     });
-    // The bucket answers neither of them.
+    // The bucket answers neither of the two writes.
     let writes = async {
         tokio::join!(try_write(&store, "row", "b"), async {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -223,7 +223,7 @@ async fn a_batch_over_tablets_is_all_there_or_comes_to_be() {
     for name in &names {
         assert_eq!(read(&store, name).await.as_deref(), Some("a"));
     }
-    // The log takes nothing more, and the process dies.
+    // The log accepts no more writes, and the process dies.
     bucket.rule(|path| match is_log(path) {
         true => Fault::Fails,
         false => Fault::None,
@@ -234,7 +234,7 @@ async fn a_batch_over_tablets_is_all_there_or_comes_to_be() {
     let again = open("batch").await;
     let first = read(&again, &names[0]).await;
     assert!(matches!(first.as_deref(), Some("a" | "ab")), "{first:?}");
-    // Opened yet again, nothing is applied twice.
+    // After another opening, nothing is applied twice.
     let third = open("batch").await;
     for store in [&again, &third] {
         assert_eq!(read(store, &names[1]).await, first, "all of it or nothing");
@@ -256,7 +256,7 @@ async fn documents_are_changed_by_one_at_a_time() {
         .await
         .unwrap_err();
     assert!(matches!(error, StoreError::MetaConflict(_)));
-    // One that seems to fail and took effect is no conflict with itself.
+    // A write that appears to fail but took effect does not conflict with itself.
     let mut times = 0;
     bucket.rule(move |path| {
         times += u32::from(path.as_ref().contains("meta/"));
@@ -272,7 +272,7 @@ async fn documents_are_changed_by_one_at_a_time() {
     assert!(here.meta_put("schema", b"x", version).await.is_err());
     let found = here.meta_get("schema").await.unwrap().unwrap();
     assert_eq!((found.version, found.content.as_ref()), (second, b"2".as_slice()));
-    // Whatever is there: all of them get through, one after the other.
+    // Unconditional writes all succeed, one after the other.
     let puts = (0..8).map(|n| {
         let store = if n % 2 == 0 { &here } else { &there };
         store.meta_put("schema", b"any", MetaExpect::Any)
@@ -312,7 +312,7 @@ async fn a_bucket_that_cannot_carry_a_store_is_refused() {
     );
 }
 
-/// The error of opening a bucket with that object `FORMAT`.
+/// Returns the error of opening a bucket with that object `FORMAT`.
 async fn open_with_format(name: &str, format: &str) -> StoreError {
     let bucket = Faulty::new();
     set_memory_store(name, Arc::new(bucket.clone()));
@@ -345,7 +345,7 @@ async fn the_log_is_flushed_before_it_takes_long_to_replay_and_trimmed() {
     while files(&tablet) == 0 || puts_of_log(&bucket).await > 600 {
         assert!(Instant::now() < end, "nothing is flushed, or nothing deleted");
         tokio::time::sleep(Duration::from_millis(500)).await;
-        // Objects are deleted after one that says so.
+        // Objects are deleted only after a later object no longer names them.
         write(&store, &name, "c").await;
     }
     let row = read(&store, &name).await;
@@ -353,7 +353,7 @@ async fn the_log_is_flushed_before_it_takes_long_to_replay_and_trimmed() {
     assert_eq!(read(&again, &name).await, row);
 }
 
-/// Owners that die one after the other before their first flush lose nothing.
+/// Shows that owners that die one after the other before their first flush lose nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_owners_that_die_in_a_row_lose_nothing() {
     let mut expected = String::new();

@@ -10,9 +10,9 @@ use helenus_tablet::{Store, StoreConfig, StoreError, Tablet, TokenRange};
 use crate::bucket::{config, count, faulty, names, open, puts_of_log};
 use crate::support::{Append, dump, read, token, try_write, write};
 
-/// Files at level 0 with which a tablet cannot flush any more.
+/// Number of files at level 0 with which a tablet cannot flush any more.
 const LEVEL0_MAX: usize = 16;
-/// Time limit of what must come to an end.
+/// Time limit of everything that must end.
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +42,7 @@ async fn tablets_come_and_go() {
     let error = here.open_tablet(9, everything).await.err().unwrap();
     assert!(error.to_string().contains("is open"), "{error}");
 
-    // What is abandoned while it is opened is not served.
+    // A tablet that is abandoned while it is being opened is not served.
     let opening = {
         let here = here.clone();
         tokio::spawn(async move {
@@ -63,7 +63,7 @@ async fn tablets_come_and_go() {
     for name in &names {
         write(owner(name), name, "1").await;
     }
-    // Handed over, all is there, with nothing to replay; what was counted stays counted.
+    // After a hand-over all rows are there, with nothing to replay. The counters keep their values.
     here.tablets()[0].flush().await.unwrap();
     let counted = here.stats().totals;
     assert!(counted.operands > 0);
@@ -98,7 +98,7 @@ async fn a_tablets_next_owner_has_a_clock_beyond_the_stamps_of_the_one_before() 
     let hour_us = 3_600_000_000;
     let stamps_us = Arc::new(AtomicI64::new(slow.clock_us() + hour_us));
     fast.keep_clock_beyond(stamps_us.clone());
-    // The first stamp is in a data file then, the second one in the log.
+    // The first stamp is in a data file then, and the second one in the log.
     for is_flushed in [true, false] {
         fast.open_tablet(id, tokens).await.unwrap();
         write(&fast, &name, "a").await;
@@ -140,7 +140,7 @@ async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
     let wrong = [(11, tokens), children[1]];
     assert!(store.split_tablet(id, wrong).await.is_err());
 
-    // Writers go on all the time; what they are refused they try again.
+    // Writers continue all the time, and retry refused writes.
     let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let writers: Vec<_> = (0..4)
         .map(|writer| {
@@ -182,7 +182,7 @@ async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
     }
     assert!(written.len() > 100);
 
-    // The children have the parent's files until they have compacted them: what is not theirs goes on the way.
+    // The children have the parent's files until they have compacted them. Compactions drop the rows of the sibling.
     assert!(!store.remove_tablet(id).await.unwrap(), "it is still needed");
     let until = Instant::now() + Duration::from_secs(30);
     for (child, range) in children {
@@ -203,7 +203,7 @@ async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
         }
     }
 
-    // Again one.
+    // The children are merged into one tablet again.
     store.merge_tablets(&[11, 12], (13, tokens)).await.unwrap();
     let again = store.open_tablet(13, tokens).await.unwrap();
     let own = written
@@ -227,7 +227,7 @@ async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
     }
 }
 
-/// All keys that a tablet has, whoever's they are.
+/// Returns all keys in a tablet's files, including those of its sibling.
 async fn keys(tablet: &Tablet) -> Vec<Bytes> {
     let mut scan = tablet.scan(.., false).await.unwrap();
     let mut keys = Vec::new();
@@ -242,7 +242,7 @@ async fn a_tablet_that_cannot_flush_for_lack_of_compactions_is_handed_over_all_t
     let config = StoreConfig {
         open_all_tablets: false,
         tablet_count: 1,
-        // Nothing is compacted.
+        // Compactions do not run within the test.
         compaction_poll_interval: Duration::from_secs(3600),
         ..config("full")
     };
@@ -292,7 +292,7 @@ async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_
     here.open_tablet(id, tokens).await.unwrap();
     write(&here, &name, "1").await;
     assert!(here.open_standby(id, tokens).await.is_err(), "it is open");
-    // So that there is nothing to flush later.
+    // The flush leaves nothing to flush later.
     here.tablets()[0].flush().await.unwrap();
     let manifests = count(&bucket, "prefix/tablets/1/manifest").await;
     here.hand_over_tablet(id).await.unwrap();
@@ -306,7 +306,7 @@ async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_
     assert_eq!(puts_of_log(&bucket).await, before, "nothing is to be fenced");
     write(&there, &name, "2").await;
 
-    // Handed over, opened ahead there, but opened by its former owner again, which goes on for a while.
+    // The tablet is handed over and opened as a standby here. But its former owner opens it again and continues for a while.
     there.hand_over_tablet(id).await.unwrap();
     here.open_standby(id, tokens).await.unwrap();
     there.open_tablet(id, tokens).await.unwrap();
@@ -318,7 +318,7 @@ async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_
     assert_eq!(read(&here, &name).await.as_deref(), Some("1234"));
 }
 
-/// What is opened ahead is not served.
+/// Checks that a tablet is not served, even if it is open as a standby.
 async fn write_nothing(store: &Store, name: &str) {
     assert!(matches!(
         try_write(store, name, "x").await,

@@ -1,4 +1,4 @@
-//! What a store in a bucket does when nobody asks anything of it, and what it clears away.
+//! The requests of an idle store in a bucket, and the objects that it deletes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Enough files at level 0 to be compacted, and what becomes of them.
+/// Writes enough files at level 0 for a compaction, and waits for it.
 async fn compact(store: &Store, tablet: &Arc<Tablet>, name: &str) {
     for _ in 0..4 {
         write(store, name, "x").await;
@@ -47,7 +47,7 @@ async fn a_tablet_at_rest_asks_nothing_of_the_bucket_and_is_compacted_again_when
     let tablet = store.tablets()[0].clone();
     for round in 1..=2 {
         compact(&store, &tablet, "row").await;
-        // What was replaced is deleted some seconds later; then there is nothing more to do.
+        // Replaced files are deleted some seconds later. Then there is nothing more to do.
         let end = Instant::now() + Duration::from_secs(40);
         loop {
             let before = requests(&store);

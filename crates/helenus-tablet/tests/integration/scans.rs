@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::support::key;
 
-/// Rows are sets of bytes, which merge by their union: repetition goes unnoticed, a missing byte doesn't.
+/// A data model whose rows are sets of bytes and merge by union. Repetition goes unnoticed, but a missing byte is found.
 struct Union;
 
 impl DataModel for Union {
@@ -50,7 +50,7 @@ impl DataModel for Union {
     }
 }
 
-/// Kills a row of a partition whose rows can die.
+/// The byte that kills a row of a partition whose rows can die.
 const DEATH: u8 = b'x';
 
 struct KeepAll;
@@ -91,7 +91,7 @@ async fn check(store: &Store, model: &Model, from: Bound<Bytes>, to: Bound<Bytes
     assert_eq!(scan.next().await.unwrap(), None, "{from:?} to {to:?}");
 }
 
-/// Of a large partition, or of a small one, which is kept in the row cache while it has few rows.
+/// Returns a random key of a large partition, or of a small one. Small partitions are kept in the row cache while they have few rows.
 fn random_key(random: &mut SmallRng) -> Bytes {
     if random.random_range(0..8) == 0 {
         let (partition, row) = (random.random_range(0..30), random.random_range(0..20));
@@ -128,7 +128,7 @@ async fn scans_give_what_was_written_wherever_it_lies() {
         for _ in 0..random.random_range(1..400) {
             let (key, byte) = (random_key(&mut random), random.random_range(0..=255));
             model.entry(key.clone()).or_default().insert(byte);
-            // Long enough for several blocks.
+            // Operands are long enough for several blocks.
             let operand = [&[byte][..], &[byte; 40]].concat();
             batch.merge(0, key, operand.into());
         }
@@ -136,7 +136,7 @@ async fn scans_give_what_was_written_wherever_it_lies() {
         if random.random_range(0..3) > 0 {
             store.flush().await.unwrap();
         }
-        // Rows that were read are written whole the next time.
+        // Rows that were read are written as a whole the next time.
         for _ in 0..50 {
             let key = random_key(&mut random);
             store.tablet(0).unwrap().get(&key).await.unwrap();
@@ -145,7 +145,7 @@ async fn scans_give_what_was_written_wherever_it_lies() {
         for _ in 0..20 {
             let (from, to) = (random_bound(&mut random), random_bound(&mut random));
             check(&store, &model, from, to, false).await;
-            // Within a partition.
+            // This range lies within a partition.
             let partition = random.random_range(0..8);
             let from = key(format!("p{partition}/{:03}", random.random_range(0..400)));
             let to = Bound::Excluded(key(format!("p{partition}0")));
@@ -240,7 +240,7 @@ async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
     store.close().await.unwrap();
 }
 
-/// The rows of a scan of everything, of which those at hand are visited in place, so many at a time.
+/// Returns all rows of a scan. Loaded rows are visited in place, `at_a_time` of them at a time.
 async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> {
     let tablet = store.tablet(0).unwrap();
     let mut scan = tablet.scan(.., false).await.unwrap();
@@ -265,7 +265,7 @@ async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> 
     }
 }
 
-/// Long scans read many blocks at once, and rows are the same in place as one by one.
+/// Shows that long scans, which read many blocks at once, return the same rows as single reads, and that visiting in place does too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_scans_give_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ async fn long_scans_give_what_was_written() {
     let mut random = SmallRng::seed_from_u64(11);
     for round in 0..3 {
         let mut batch = WriteBatch::new();
-        // Each time fewer of the rows, so that some lie in one file, and some in several and in memory.
+        // Each round writes fewer of the rows, so that some are in one file, and some in several and in memory.
         for number in (0..40_000).step_by([1, 7, 1_000][round]) {
             let (key, byte) = (key(format!("p{:03}/{number:07}", number / 400)), random.random());
             model.entry(key.clone()).or_default().insert(byte);

@@ -1,4 +1,4 @@
-//! Rows as the query layer stores them: random changes, and what must be read after them.
+//! Rows as the query layer stores them: random changes, and the rows that must be read after them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,17 +16,17 @@ use helenus_tablet::{
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-/// The table of most tests, and branches: of it, and of that branch.
+/// The table of most tests, a branch of it, and a branch of that branch.
 pub const TABLE: TableId = TableId(7);
 pub const BRANCH: TableId = TableId(8);
 pub const BRANCH_OF_BRANCH: TableId = TableId(9);
 pub const PARTITIONS: [&str; 2] = ["one", "two"];
 pub const ROWS: u8 = 32;
-/// All times lie far back, so that tombstones are old enough to be purged and all writes are late.
+/// All times are long ago, so that tombstones are old enough to be purged and all writes are late.
 const LONG_AGO_S: i64 = 1;
 const NOW_S: i64 = 1_000_000_000;
 
-/// Rows as the query layer stores them, with an archive that forgets nothing.
+/// A data model with rows as the query layer stores them, and an archive that keeps all tombstones.
 pub struct Rows;
 
 fn damaged(error: impl std::fmt::Display) -> DataModelError {
@@ -143,7 +143,7 @@ pub fn deletion(timestamp_us: i64) -> Deletion {
     }
 }
 
-/// A random change of one row.
+/// Returns a random change of one row.
 fn change(random: &mut SmallRng, timestamp_us: i64) -> Bytes {
     let column = ColumnId(random.random_range(1..3));
     let value = Bytes::from(vec![random.random(); 3]);
@@ -172,7 +172,7 @@ fn change(random: &mut SmallRng, timestamp_us: i64) -> Bytes {
     row.build()
 }
 
-/// Operations on keys of one partition.
+/// Returns random operations on keys of one partition.
 pub fn operations(
     random: &mut SmallRng,
     table: TableId,
@@ -208,7 +208,7 @@ pub fn operations(
     }
 }
 
-/// The cells of a row that are alive: what a SELECT shows.
+/// Returns the live cells of a row, as a SELECT shows them. `None` if none is alive.
 pub fn live(packed: Bytes, shadow: Option<Deletion>) -> Option<String> {
     let row = RowRef::parse(packed).unwrap();
     let live = read::live_row(&row, shadow, &CellRules::default(), NOW_S).unwrap()?;
@@ -217,7 +217,7 @@ pub fn live(packed: Bytes, shadow: Option<Deletion>) -> Option<String> {
 
 pub type Live = BTreeMap<(String, u8), String>;
 
-/// The merge of everything that was written.
+/// The merge of all operations that were written.
 #[derive(Clone, Default)]
 pub struct History(pub BTreeMap<Bytes, Bytes>);
 
@@ -251,7 +251,7 @@ async fn header(store: &Store, table: TableId, partition: &str) -> Option<Partit
     packed.map(|packed| PartitionHeader::decode(&packed).unwrap())
 }
 
-/// What scans show, which skip what earlier ones found dead.
+/// Returns the live rows that scans return. Scans skip rows that earlier ones found dead.
 async fn scanned(store: &Store, table: TableId, reversed: bool, from: u8) -> Live {
     let mut rows = Live::new();
     for partition in PARTITIONS {
@@ -274,7 +274,7 @@ async fn scanned(store: &Store, table: TableId, reversed: bool, from: u8) -> Liv
     rows
 }
 
-/// What point reads show.
+/// Returns the live rows that point reads return.
 async fn got(store: &Store, table: TableId) -> Live {
     let mut rows = Live::new();
     for partition in PARTITIONS {

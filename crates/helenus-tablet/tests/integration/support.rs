@@ -7,7 +7,7 @@ use helenus_tablet::{
     Store, StoreConfig, WriteBatch,
 };
 
-/// Rows are what was written, one after the other: neither order nor repetition goes unnoticed.
+/// A data model that concatenates all written values, so that wrong order and repetition are found.
 pub struct Append;
 
 impl DataModel for Append {
@@ -32,16 +32,17 @@ impl DataModel for Append {
         Some(token(key))
     }
 
-    /// Keys are `partition/clustering`.
+    /// Returns the length of `partition/` in keys of the form `partition/clustering`.
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
     }
 }
 
-/// What a tombstone ends with.
+/// End of a value that is a tombstone.
 pub const DEAD: &str = "[dead]";
 
-/// Drops `gone…` always, and values that end with [`DEAD`] where nothing is below; makes `upper…` upper case there.
+/// A compaction filter. Always drops `gone…`, and drops values that end with [`DEAD`] if nothing is below. Changes `upper…` to upper case
+/// if nothing is below.
 struct Sweep;
 
 impl CompactFilter for Sweep {
@@ -72,7 +73,7 @@ pub fn key(text: impl AsRef<str>) -> Bytes {
     Bytes::copy_from_slice(text.as_ref().as_bytes())
 }
 
-/// A token by the key's content, evenly spread.
+/// Returns a token that depends on the key's content and is evenly distributed.
 pub fn token(key: &[u8]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in key {
@@ -112,7 +113,7 @@ pub async fn read(store: &Store, name: impl AsRef<str>) -> Option<String> {
     row.map(|row| String::from_utf8(row.to_vec()).unwrap())
 }
 
-/// All rows of the store by key, in the order of the tablets.
+/// Returns all rows of the store by key, in the order of the tablets.
 pub async fn dump(store: &Store) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     for tablet in store.tablets().iter() {

@@ -1,4 +1,4 @@
-//! `helenus backup list`: the backups in a place, or what is in one.
+//! `helenus backup list`: lists the backups in a place, or the content of one.
 
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use helenus_tablet::{BackupDocument, BackupLocation};
 use super::runtime;
 use crate::nodetool::output::{columns, file_size};
 
-/// Lists, and says on the error output which documents can't be read.
+/// Lists backups. Documents that cannot be read are named on the error output.
 pub(super) fn run(location: &BackupLocation, name: Option<&str>) -> anyhow::Result<ExitCode> {
     runtime()?.block_on(async {
         if let Some(name) = name {
@@ -62,7 +62,7 @@ fn details(backup: &BackupDocument) -> anyhow::Result<String> {
 
 fn time(backup: &BackupDocument) -> String {
     let taken = Duration::from_millis(u64::try_from(backup.content.taken_ms).unwrap_or_default());
-    // A time that is beyond what can be written.
+    // A time too large for a date is shown as 1970.
     let time = UNIX_EPOCH.checked_add(taken).unwrap_or(UNIX_EPOCH);
     humantime::format_rfc3339_seconds(time).to_string()
 }

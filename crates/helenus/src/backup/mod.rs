@@ -1,4 +1,4 @@
-//! `helenus backup`: has a node write a backup, and looks at backups without a node.
+//! `helenus backup`: has a node write a backup, and reads backups without a node.
 
 mod list;
 mod verify;
@@ -17,11 +17,11 @@ use crate::nodetool::output::{file_size, list as items, number, text};
 
 const CHALLENGE: &str = "/node/challenge";
 const WRITE: &str = "/node/backups/write";
-/// How long a backup may take.
+/// Maximum time that a backup may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-// The node is given by -h, as to nodetool.
-/// Has a running node write a backup of its store: the files that are not there yet, while clients are served.
+// Help has no short option, because -h is the node, as in nodetool.
+/// Has a running node write a backup of its store. Only files that the backups lack are copied; clients are served meanwhile.
 #[derive(Args, Debug)]
 #[command(
     disable_help_flag = true,
@@ -31,19 +31,19 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct BackupArgs {
     #[command(subcommand)]
     look: Option<Look>,
-    /// Where backups of this store lie, as the node reaches it: s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or a folder
+    /// Place of this store's backups, as the node reaches it: s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or a folder
     #[arg(long, value_name = "URL", required = true)]
     to: Option<String>,
     /// The name of the backup [default: the time, as 20261128T004226Z]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Remove older backups, but for the newest so many
+    /// Keep only this number of the newest backups, and remove older ones
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Remove backups that are older, as 30d; the newest stays
+    /// Remove backups older than this, such as 30d; the newest is kept
     #[arg(long, value_name = "DURATION")]
     keep_for: Option<humantime::Duration>,
-    /// Encrypt with the key in this file of the node's machine, which has 64 hexadecimal digits; all backups of a place have the same
+    /// Encrypt with the key in this file on the node's machine (64 hexadecimal digits); all backups of a place use the same key
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub struct BackupArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Look {
-    /// List the backups in a place, or what is in one of them
+    /// List the backups in a place, or the content of one of them
     List(LookArgs),
     /// Read all files of backups, and name those that are damaged or missing
     Verify(LookArgs),
@@ -63,7 +63,7 @@ enum Look {
 
 #[derive(Args, Clone, Debug)]
 struct LookArgs {
-    /// Where the backups lie
+    /// Place of the backups
     #[arg(long, value_name = "URL")]
     from: String,
     /// One backup [default: all]
@@ -82,7 +82,7 @@ impl LookArgs {
     }
 }
 
-/// Backs up, or looks at backups.
+/// Writes, lists or verifies backups.
 pub fn run(args: &BackupArgs) -> anyhow::Result<ExitCode> {
     match &args.look {
         Some(Look::List(look)) => list::run(&look.location()?, look.name.as_deref()),
@@ -136,7 +136,7 @@ fn report(written: &Value, to: &str) -> String {
     report
 }
 
-/// A URL that means the same to a process with another folder of its own.
+/// Returns a URL that means the same to a process with another working directory.
 pub(crate) fn from_anywhere(url: &str) -> anyhow::Result<String> {
     match StoreUrl::parse(url)? {
         StoreUrl::File(folder) => Ok(full_path(Some(&folder))?.unwrap_or_default()),
@@ -144,14 +144,14 @@ pub(crate) fn from_anywhere(url: &str) -> anyhow::Result<String> {
     }
 }
 
-/// A path that means the same to a process with another folder of its own.
+/// Returns a path that means the same to a process with another working directory.
 pub(crate) fn full_path(path: Option<&Path>) -> anyhow::Result<Option<String>> {
     let Some(path) = path else { return Ok(None) };
     let full = std::path::absolute(path)?;
     Ok(Some(full.to_str().context("the path is no UTF-8")?.to_owned()))
 }
 
-/// The runtime of a command that needs no node.
+/// Returns the runtime of a command that needs no node.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! `helenus backup verify`: whether backups can be restored.
+//! `helenus backup verify`: checks that backups can be restored.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use helenus_tablet::{BackupChecks, BackupLocation, BackupProblem, VerifiedBackup
 use super::runtime;
 use crate::nodetool::output::file_size;
 
-/// Verifies; fails if a file is damaged or missing, if a time between two backups can't be restored, or if there is no backup.
+/// Verifies backups. Fails if a file is damaged or missing, if a time between two backups cannot be restored, or if there is no backup.
 pub(super) fn run(location: &BackupLocation, name: Option<&str>) -> anyhow::Result<ExitCode> {
     let checks = BackupChecks {
         backup: check_backup,
@@ -61,7 +61,7 @@ fn report(verified: &VerifiedBackups) -> String {
     report + &report_of_times(&verified.times)
 }
 
-/// The times that can be restored, those that adjoin as one, and those that can't.
+/// Returns lines with the times that can be restored and those that cannot. Adjacent times that can be restored are one line.
 fn report_of_times(times: &[VerifiedTimes]) -> String {
     let mut report = String::new();
     let text = |time_ms| timestamp::to_cql_text(time_ms);

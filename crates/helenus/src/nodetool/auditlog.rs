@@ -9,13 +9,13 @@ use super::client::{NodeClient, TIMEOUT, option_lines};
 
 const AUDIT_LOG: &str = "/node/audit_log";
 
-/// The options of `enableauditlog`; those of the node's settings hold without them.
+/// The options of `enableauditlog`. The node's settings apply to those that are not given.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AuditLogArgs {
-    /// Keyspaces to log, with commas between; all of them if it is empty
+    /// Keyspaces to log, separated by commas; all if empty
     #[arg(long, value_name = "NAMES")]
     included_keyspaces: Option<String>,
-    /// Keyspaces not to log, with commas between
+    /// Keyspaces not to log, separated by commas
     #[arg(long, value_name = "NAMES")]
     excluded_keyspaces: Option<String>,
     /// Categories to log: QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE
@@ -30,10 +30,10 @@ pub(super) struct AuditLogArgs {
     /// Users not to log
     #[arg(long, value_name = "NAMES")]
     excluded_users: Option<String>,
-    /// How often a new file is begun: MINUTELY, HOURLY, DAILY
+    /// Interval at which a new file begins: MINUTELY, HOURLY, DAILY
     #[arg(long, value_name = "CYCLE")]
     roll_cycle: Option<String>,
-    /// Whether requests wait when the file is slower than they are
+    /// True if requests wait when the file is slower than they are
     #[arg(long, value_name = "BOOL")]
     blocking: Option<String>,
 }

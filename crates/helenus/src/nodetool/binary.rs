@@ -17,7 +17,7 @@ pub(super) fn status(node: &NodeClient) -> anyhow::Result<ExitCode> {
     show(node, "serves_clients")
 }
 
-/// What takes the place of gossip is the node's lease.
+/// Shows whether the node has a lease, which replaces gossip.
 pub(super) fn gossip(node: &NodeClient) -> anyhow::Result<ExitCode> {
     show(node, "in_cluster")
 }

@@ -1,17 +1,18 @@
-//! The commands of Cassandra 5.0's nodetool (`org.apache.cassandra.tools.NodeTool`) that have no command of their own here: those that have
-//! nothing to do succeed with a line that says why, so that the jobs that call them go on, and those that can't do what is asked are refused
+//! The commands of Cassandra 5.0's nodetool (`org.apache.cassandra.tools.NodeTool`) that have no implementation here.
+//!
+//! Commands that have nothing to do succeed, so that scripts that call them go on, and print the reason. Commands that cannot be done fail
 //! with a reason.
 
 use std::process::ExitCode;
 
 use anyhow::bail;
 
-/// What a command of Cassandra's does here.
+/// Outcome of a Cassandra command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It succeeds without doing anything, for this reason.
+    /// The command succeeds without doing anything, for this reason.
     NothingToDo(&'static str),
-    /// It is refused for this reason: whoever calls it relies on what it would do.
+    /// The command fails for this reason, because its caller relies on the effect.
     Refused(&'static str),
 }
 
@@ -51,7 +52,7 @@ const OTHER_FILES: &str =
 const COMPACTORS: &str =
     "the setting background_threads says how many parts of compactions run at a time, and takes a restart";
 
-/// By name, in alphabetical order.
+/// Commands by name. Must be in alphabetical order for the binary search.
 const COMMANDS: &[(&str, Outcome)] = &[
     ("abortbootstrap", NothingToDo(NO_STREAMS)),
     ("bootstrap", NothingToDo(NO_STREAMS)),
@@ -186,7 +187,7 @@ const COMMANDS: &[(&str, Outcome)] = &[
 /// Runs a command that has no file of its own.
 ///
 /// # Errors
-/// If Cassandra's nodetool has no such command, or if it can't be done here.
+/// Fails if Cassandra's nodetool has no such command, or if the command cannot be done here.
 pub(super) fn run(name: &str) -> anyhow::Result<ExitCode> {
     let found = COMMANDS.binary_search_by_key(&name, |(known, _)| known);
     match found.map(|index| COMMANDS[index].1) {
@@ -199,7 +200,7 @@ pub(super) fn run(name: &str) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The least similarity, from 0 to 1, of a name that is suggested.
+/// Minimum similarity, from 0 to 1, of a name that is suggested.
 const SIMILARITY_MIN: f64 = 0.8;
 
 fn unknown(name: &str) -> String {

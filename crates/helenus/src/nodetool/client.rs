@@ -9,17 +9,17 @@ use helenus_server::rpc::secret::Secret;
 use serde_json::Value;
 
 const HTTP_DEFAULT: &str = "127.0.0.1:9180";
-/// How long a node may take to answer.
+/// Maximum time that a node may take to answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 const CLUSTER: &str = "/cluster";
 const NODE: &str = "/node";
 const CLIENTS: &str = "/node/clients";
 
-// The node to ask. A doc comment here would replace the help text of `helenus nodetool`.
+// The node that requests go to. A doc comment here would replace the help text of `helenus nodetool`.
 #[derive(Args, Debug)]
 pub(crate) struct NodeClient {
-    /// Where a node serves HTTP
+    /// The node's HTTP address
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -34,13 +34,13 @@ pub(crate) struct NodeClient {
     /// The port of --http, which is not the port of JMX
     #[arg(short, long, value_name = "PORT", global = true)]
     port: Option<u16>,
-    /// The user of JMX, which there is not: accepted so that scripts go on
+    /// The user of JMX: ignored, accepted so that scripts go on
     #[arg(short, long, value_name = "NAME", global = true, hide = true)]
     username: Option<String>,
-    /// The password of JMX, which there is not: accepted so that scripts go on (also -pw)
+    /// The password of JMX: ignored, accepted so that scripts go on (also -pw)
     #[arg(long, value_name = "PASSWORD", global = true, hide = true)]
     password: Option<String>,
-    /// The file of the password of JMX: accepted so that scripts go on (also -pwf)
+    /// The file of the password of JMX: ignored, accepted so that scripts go on (also -pwf)
     #[arg(long, value_name = "FILE", global = true, hide = true)]
     password_file: Option<String>,
     /// Show the ports of nodes (also -pp)
@@ -62,9 +62,9 @@ impl NodeClient {
         format!("http://{}{path}", self.address())
     }
 
-    /// The host and port of the node.
+    /// Returns the host and port of the node.
     pub fn address(&self) -> String {
-        // A node may be set to serve no HTTP in the same environment.
+        // HELENUS_HTTP is also a setting of the node, so it may be "off" in this environment.
         let http = if self.http == "off" {
             HTTP_DEFAULT
         } else {
@@ -79,22 +79,22 @@ impl NodeClient {
         }
     }
 
-    /// The cluster as the node knows it.
+    /// Returns the cluster document as the node knows it.
     pub fn cluster(&self) -> anyhow::Result<Value> {
         self.parse(CLUSTER, &self.get(CLUSTER)?)
     }
 
-    /// The node's report of itself, which every node gives.
+    /// Returns the node's report on itself. A node that is alone has one too.
     pub fn report(&self) -> anyhow::Result<Value> {
         self.ask(NODE)
     }
 
-    /// The clients of the node.
+    /// Returns the connected clients of the node.
     pub fn clients(&self) -> anyhow::Result<Value> {
         self.ask(CLIENTS)
     }
 
-    /// What every node answers at a path.
+    /// Requests a path that every node serves, and returns the JSON of the answer.
     pub fn ask(&self, path: &str) -> anyhow::Result<Value> {
         let url = self.url(path);
         let answer = agent_for_any_status(TIMEOUT).get(&url).call();
@@ -107,7 +107,7 @@ impl NodeClient {
         }
     }
 
-    /// The rows of a table that the node computes.
+    /// Returns the rows of a virtual table, which the node computes.
     pub fn rows(&self, table: &str) -> anyhow::Result<Vec<Value>> {
         match self.ask(&format!("/node/tables/{table}"))? {
             Value::Array(rows) => Ok(rows),
@@ -115,8 +115,8 @@ impl NodeClient {
         }
     }
 
-    /// Sends a command, which a node on another machine takes with the cluster's secret alone; the answer. `challenge` is the path of the challenges
-    /// for it.
+    /// Sends a command and returns the answer. A node on another machine accepts it only if it is signed with the cluster's secret.
+    /// `challenge` is the path from which the challenge to sign is read.
     pub fn command(
         &self,
         path: &str,
@@ -149,7 +149,7 @@ impl NodeClient {
         serde_json::from_str(text).with_context(|| format!("{} has answered something else", self.url(path)))
     }
 
-    /// What a node among others answers at a path.
+    /// Requests a path that only nodes of a cluster serve, and returns the text of the answer.
     pub fn get(&self, path: &str) -> anyhow::Result<String> {
         let url = self.url(path);
         let mut answer = match agent(TIMEOUT).get(&url).call() {
@@ -159,7 +159,7 @@ impl NodeClient {
         Ok(answer.body_mut().read_to_string()?)
     }
 
-    /// The error of a command that only a node among others can carry out.
+    /// Returns the error of a command that only a node of a cluster can do.
     pub fn is_alone(&self) -> anyhow::Error {
         anyhow!(
             "the node at {} is alone: its store is a local folder",
@@ -168,7 +168,7 @@ impl NodeClient {
     }
 }
 
-/// An HTTP client whose calls end after `timeout`.
+/// Returns an HTTP client whose calls end after `timeout`.
 fn agent(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -176,7 +176,7 @@ fn agent(timeout: Duration) -> ureq::Agent {
         .into()
 }
 
-/// The same for answers that are read whatever their status.
+/// Returns an HTTP client whose calls end after `timeout`. A status such as 404 is not an error, so that the body can be read.
 pub(super) fn agent_for_any_status(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -185,7 +185,7 @@ pub(super) fn agent_for_any_status(timeout: Duration) -> ureq::Agent {
         .into()
 }
 
-/// The body of a command with options: a line `name=value` for each that is given.
+/// Returns the body of a command with options: a line `name=value` for each option that is given.
 pub(super) fn option_lines<const N: usize>(options: [(&str, &Option<String>); N]) -> String {
     let lines = options
         .into_iter()

@@ -23,12 +23,12 @@ const HEADS: [&str; 11] = [
     "Client-Options",
 ];
 
-/// Which connections are listed beside their count.
+/// Connections that are listed beside their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
     None,
     All,
-    /// With the options of STARTUP.
+    /// All connections, with the options of their STARTUP.
     Options,
 }
 
@@ -64,7 +64,7 @@ fn without_options(row: [String; HEADS.len()]) -> [String; HEADS.len() - 1] {
     std::array::from_fn(|_| cells.next().unwrap_or_default())
 }
 
-/// The options of STARTUP as Java writes a map.
+/// Returns the options of STARTUP in the format of a map in Java.
 fn options(client: &Value) -> String {
     let options = client.get("options").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -9,10 +9,10 @@ use super::client::NodeClient;
 use super::output::{Format, columns, file_size, number, text};
 use super::settings::{self, Setting};
 
-/// How long compactions may take that a command waits for.
+/// Maximum time that a command waits for compactions.
 const COMPACT_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-/// Tables share tablets, so all are compacted.
+/// Compacts all tables, because tables share tablets.
 pub(super) fn compact(node: &NodeClient) -> anyhow::Result<ExitCode> {
     node.command("/node/compact", "", "/node/challenge", COMPACT_TIMEOUT)?;
     Ok(ExitCode::SUCCESS)
@@ -135,7 +135,7 @@ fn history_document(row: &Value) -> Value {
     Value::Object(Map::from_iter(fields))
 }
 
-/// A time as `2026-01-31T12:00:00.000`, and a map as Java writes it.
+/// Returns a field as text: a time as `2026-01-31T12:00:00.000`, and a map in Java's format.
 fn field(row: &Value, name: &str) -> String {
     match row.get(name) {
         Some(Value::Object(map)) => {

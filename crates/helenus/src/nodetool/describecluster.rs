@@ -21,10 +21,10 @@ fn page(topology: &Topology, keyspaces: &[Value], naming: Naming) -> String {
     let cluster = topology.cluster();
     let mut page = "Cluster Information:\n".to_owned();
     page += &format!("\tName: {}\n", text(cluster, "cluster_name"));
-    // The rack of a node is one of its settings.
+    // There is no snitch, because a node's rack is one of its settings.
     page += "\tSnitch: none\n\tDynamicEndPointSnitch: disabled\n";
     page += "\tPartitioner: org.apache.cassandra.dht.Murmur3Partitioner\n\tSchema versions:\n";
-    // Nodes follow the schema in the store.
+    // All nodes have one schema version, because they read the schema from the store.
     page += &format!(
         "\t\t{}: [{}]\n",
         text(cluster, "schema_version"),
@@ -55,7 +55,7 @@ fn page(topology: &Topology, keyspaces: &[Value], naming: Naming) -> String {
     page
 }
 
-/// The nodes that are up, or those that are not.
+/// Returns the names of the nodes that are up, or of those that are down.
 fn names(topology: &Topology, up: bool, naming: Naming) -> String {
     let nodes = topology.nodes().filter(|node| is_up(node) == up);
     let names: Vec<String> = nodes.map(|node| topology.name(node, naming)).collect();
@@ -72,7 +72,7 @@ fn stats(topology: &Topology) -> String {
     )
 }
 
-/// The addresses by the version of Helenus.
+/// Returns the addresses of the nodes for each version of Helenus.
 fn versions(topology: &Topology) -> BTreeMap<String, Vec<String>> {
     let mut versions = BTreeMap::<String, Vec<String>>::new();
     for node in topology.nodes() {

@@ -20,7 +20,7 @@ fn page(cluster: &Value) -> String {
         text(cluster, "schema_version")
     );
     for tablet in list(cluster, "tablets") {
-        // Cassandra's ranges begin behind their first token.
+        // The start of a range in Cassandra is exclusive.
         let first: i64 = text(tablet, "first_token").parse().unwrap_or(i64::MIN);
         let start = first.saturating_sub(1);
         let end = text(tablet, "last_token");

@@ -7,17 +7,17 @@ use anyhow::Context;
 
 use super::client::{NodeClient, TIMEOUT};
 
-/// How long a node may take to hand its tablets over.
+/// Maximum time that a node may take to hand its tablets over.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Has a node end in order: a node of a cluster hands its tablets over.
+/// Stops a node gracefully. A node of a cluster hands its tablets over first.
 pub(super) fn stop(node: &NodeClient) -> anyhow::Result<ExitCode> {
     node.command("/node/stop", "", "/node/challenge", TIMEOUT)?;
     println!("The node stops.");
     Ok(ExitCode::SUCCESS)
 }
 
-/// A node that is alone has nobody to hand its tablets to: it flushes them and ends.
+/// Drains a node and stops it. A node that is alone only flushes its tablets, because there is no other node to take them.
 pub(super) fn drain(node: &NodeClient) -> anyhow::Result<ExitCode> {
     let cluster = node.cluster()?;
     match cluster.get("version").is_some_and(serde_json::Value::is_null) {

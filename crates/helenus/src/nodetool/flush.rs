@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::client::NodeClient;
 
-/// How long a node may take to write its memtables.
+/// Maximum time that a node may take to write its memtables.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {

@@ -1,11 +1,11 @@
-//! The formats of `-F`: JSON and YAML, as Cassandra's nodetool writes them.
+//! The formats of option `-F`: JSON and YAML, as Cassandra's nodetool writes them.
 
 use std::fmt::Write;
 
 use anyhow::bail;
 use serde_json::Value;
 
-/// How a command writes its figures.
+/// Format in which a command writes its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Text,
@@ -14,10 +14,10 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format of that name; text without one.
+    /// Returns the format with this name. `None` and an empty name are text.
     ///
     /// # Errors
-    /// Cassandra's, for other names.
+    /// Fails with Cassandra's message if there is no such format.
     pub fn of(name: Option<&str>) -> anyhow::Result<Format> {
         match name {
             None | Some("") => Ok(Format::Text),
@@ -28,7 +28,7 @@ impl Format {
     }
 }
 
-/// A value in YAML's block style.
+/// Returns a value in YAML's block style.
 pub(super) fn yaml(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -56,7 +56,7 @@ fn put(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// A value on one line. Texts are quoted if they could be taken for something else.
+/// Returns a value on one line. Texts are quoted if YAML would read them as something else.
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => {

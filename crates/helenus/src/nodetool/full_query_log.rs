@@ -9,28 +9,28 @@ use serde_json::Value;
 use super::client::{NodeClient, TIMEOUT, option_lines};
 use super::output::columns;
 
-/// The options of `enablefullquerylog`; those of the node's settings hold without them.
+/// The options of `enablefullquerylog`. The node's settings apply to those that are not given.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FullQueryLogArgs {
-    /// The folder that the log is written to
+    /// The folder for the log's files
     #[arg(long, value_name = "FOLDER")]
     path: Option<String>,
-    /// How often a new file is begun: MINUTELY, HOURLY, DAILY
+    /// Interval at which a new file begins: MINUTELY, HOURLY, DAILY
     #[arg(long, value_name = "CYCLE")]
     roll_cycle: Option<String>,
-    /// Whether requests wait while the queue is full; otherwise entries are dropped
+    /// True if requests wait while the queue is full; otherwise entries are dropped
     #[arg(long, value_name = "BOOL")]
     blocking: Option<String>,
-    /// Bytes of entries that wait for the disk
+    /// Maximum bytes of entries that wait for the disk
     #[arg(long, value_name = "BYTES")]
     max_queue_weight: Option<String>,
-    /// Bytes of all files; the oldest are deleted
+    /// Maximum bytes of all files; the oldest are deleted
     #[arg(long, value_name = "BYTES")]
     max_log_size: Option<String>,
-    /// A command that is run for each complete file, with the file in place of %path
+    /// A command to run for each complete file; %path is replaced by the file
     #[arg(long, value_name = "COMMAND")]
     archive_command: Option<String>,
-    /// How often an archive command that fails is run again
+    /// Number of times that a failed archive command is run again
     #[arg(long, value_name = "N")]
     max_archive_retries: Option<String>,
 }
@@ -72,7 +72,7 @@ pub(super) fn reset(node: &NodeClient) -> anyhow::Result<ExitCode> {
 
 fn switch(node: &NodeClient, how: &str, body: &str) -> anyhow::Result<ExitCode> {
     let path = format!("/node/full_query_log/{how}");
-    // The node itself waits for its disk, for as long as TIMEOUT.
+    // The node itself waits up to TIMEOUT for its disk.
     node.command(&path, body, "/node/challenge", TIMEOUT * 2)?;
     Ok(ExitCode::SUCCESS)
 }

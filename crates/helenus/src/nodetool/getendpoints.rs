@@ -28,7 +28,7 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A part of a path.
+/// Returns the text encoded for the path of a URL.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

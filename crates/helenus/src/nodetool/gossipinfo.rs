@@ -1,5 +1,5 @@
-//! `nodetool gossipinfo` and `nodetool failuredetector`, in the format of Cassandra's: what the nodes say of themselves in the store, which takes
-//! the place of gossip.
+//! `nodetool gossipinfo` and `nodetool failuredetector`, in the format of Cassandra's. Nodes have no gossip: they publish their state in
+//! the store.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(super) fn run(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each fact with the version of the cluster document that it is from, and the generation where it is known.
+/// Returns a page with each node's facts. The version is that of the cluster document. The generation is shown if it is known.
 fn page(topology: &Topology, here: &Value, naming: Naming) -> String {
     let cluster = topology.cluster();
     let version = cluster.get("version").and_then(Value::as_u64).unwrap_or(1);
@@ -60,7 +60,7 @@ fn state(node: &Value) -> &'static str {
     }
 }
 
-/// The other nodes. Their leases say whether they are up: there is no estimate in between.
+/// Prints whether the other nodes are up. A node is up if its lease is valid, so Phi is not an estimate.
 pub(super) fn failure_detector(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode> {
     let topology = Topology::ask(node)?;
     let others = topology

@@ -1,5 +1,5 @@
-//! `nodetool getguardrailsconfig` and `setguardrailsconfig`, with the names and the formats of Cassandra's (`GuardrailsConfigCommand`): the
-//! two thresholds of a guardrail are one entry, the one of failure first.
+//! `nodetool getguardrailsconfig` and `setguardrailsconfig`, with the names and formats of Cassandra's (`GuardrailsConfigCommand`). The two
+//! thresholds of a guardrail are one entry, with the one that fails first.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ const WARN: &str = "_warn_threshold";
 const ONE_OWNER: &str =
     "a partition has one owner, so no answers of several replicas are reconciled when rows are filtered";
 
-/// Cassandra's guardrails that guard nothing here, with the reason.
+/// Cassandra's guardrails that have no effect here, with the reason.
 const WITHOUT_MEANING: [(&str, &str); 4] = [
     (
         "data_disk_usage_max_disk_size",
@@ -35,10 +35,10 @@ const WITHOUT_MEANING: [(&str, &str); 4] = [
 /// The arguments of `getguardrailsconfig`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShowArgs {
-    /// Show those of one category
+    /// Show the guardrails of one category
     #[arg(short, long, value_name = "CATEGORY")]
     category: Option<Category>,
-    /// Show each threshold by itself, with its name in cassandra.yaml
+    /// Show each threshold separately, with its name in cassandra.yaml
     #[arg(long)]
     expand: bool,
     /// One guardrail
@@ -48,8 +48,8 @@ pub(super) struct ShowArgs {
 /// The arguments of `setguardrailsconfig`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetArgs {
-    /// A name as getguardrailsconfig shows it and its values: true or false for a flag, two for thresholds, of which the first is the one of
-    /// failure (-1 or null for none), and a list for values ([] or null for none)
+    /// A name as shown by getguardrailsconfig, and its values. A flag has true or false. Thresholds have two values: failure, then warning
+    /// (-1 or null for none). Values have a list ([] or null for none)
     #[arg(
         value_name = "NAME VALUE",
         allow_hyphen_values = true,
@@ -58,13 +58,13 @@ pub(super) struct SetArgs {
     words: Vec<String>,
 }
 
-/// What guardrails are made of, in the order in which they are shown.
+/// Categories of guardrails, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Category {
     Flags,
     Thresholds,
     Values,
-    /// There is none.
+    /// No guardrail here is in this category of Cassandra's.
     Others,
 }
 
@@ -73,7 +73,7 @@ enum Category {
 struct Entry {
     category: Category,
     name: String,
-    /// Of thresholds both, the one of failure first.
+    /// The value. Thresholds have two: failure, then warning.
     values: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Entry {
         }
     }
 
-    /// The settings that make these words its values.
+    /// Returns the settings, as names and values, that give the guardrail these values.
     fn settings(&self, words: &[String]) -> anyhow::Result<Vec<(String, String)>> {
         let (name, given) = (&self.name, words.len());
         let expected = self.values.len();
@@ -178,7 +178,7 @@ pub(super) fn set(node: &NodeClient, args: &SetArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The settings of the node with their values.
+/// Returns the settings of the node with their values.
 fn settings(node: &NodeClient) -> anyhow::Result<Vec<(String, String)>> {
     let settings = node.ask(GUARDRAILS)?;
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
@@ -197,7 +197,7 @@ fn category(name: &str, value: &str) -> Category {
     }
 }
 
-/// Each setting by itself, in the order in which they are shown.
+/// Returns an entry for each setting, in the order in which they are shown.
 fn expanded(settings: &[(String, String)]) -> Vec<Entry> {
     let entry = |(name, value): &(String, String)| Entry {
         category: category(name, value),
@@ -207,7 +207,7 @@ fn expanded(settings: &[(String, String)]) -> Vec<Entry> {
     in_order(settings.iter().map(entry).collect())
 }
 
-/// The settings with the two thresholds of a guardrail as one, in the order in which they are shown.
+/// Returns an entry for each guardrail, in the order in which they are shown. The two thresholds of a guardrail are one entry.
 fn entries(settings: &[(String, String)]) -> Vec<Entry> {
     let value = |name: String| {
         let mut settings = settings.iter();
@@ -247,7 +247,7 @@ fn table<'e>(rows: impl Iterator<Item = (&'e String, String)>) -> String {
     columns(&rows)
 }
 
-/// Why there is no such guardrail.
+/// Returns the error for a guardrail that does not exist, with the reason.
 fn unknown(name: &str) -> anyhow::Error {
     match WITHOUT_MEANING.into_iter().find(|(known, _)| *known == name) {
         Some((_, why)) => anyhow!("Guardrail {name} has nothing to guard here: {why}."),

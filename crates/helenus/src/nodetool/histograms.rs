@@ -13,7 +13,7 @@ use super::tablestats::TABLES;
 const LATENCIES: &str = "/node/latencies";
 const PERCENTILES: [&str; 7] = ["50%", "75%", "95%", "98%", "99%", "Min", "Max"];
 
-/// The figures at [`PERCENTILES`]; none that there are not.
+/// The figures at [`PERCENTILES`]. `None` if there is no histogram.
 type Column = Option<[f64; PERCENTILES.len()]>;
 
 fn column(histogram: Option<&Value>) -> Column {
@@ -32,7 +32,7 @@ fn value(column: &Column, at: usize, places: usize) -> String {
     }
 }
 
-/// Histograms of one table, or of all.
+/// Prints the histograms of one table, or of all.
 pub(super) fn run_tables(node: &NodeClient, words: &[String]) -> anyhow::Result<ExitCode> {
     let wanted = match words {
         [] => None,
@@ -58,7 +58,7 @@ pub(super) fn run_tables(node: &NodeClient, words: &[String]) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many SSTables a read looks into, and how many cells a partition has, is not counted: NaN.
+/// Returns the histograms of a table. SSTables of a read and cells of a partition are not counted, and shown as NaN.
 fn table_page(table: &Value) -> String {
     let mut page = String::new();
     let partitions = column(table.get("partition_bytes"));
@@ -107,7 +107,7 @@ fn table_page(table: &Value) -> String {
     page
 }
 
-/// Latencies of the node's clients. Reads of transactions are reads here, and views are written with their tables.
+/// Prints the latencies of the node's clients. Reads of transactions count as reads. Writes to views count with their table.
 pub(super) fn run_proxy(node: &NodeClient) -> anyhow::Result<ExitCode> {
     print!("{}", proxy_page(&node.ask(LATENCIES)?));
     Ok(ExitCode::SUCCESS)

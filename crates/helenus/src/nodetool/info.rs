@@ -1,4 +1,4 @@
-//! `nodetool info`, in the format of Cassandra's, with the requests to the bucket and their cost.
+//! `nodetool info`, in the format of Cassandra's, with the rate of requests to the bucket and their cost.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ pub(super) fn run(node: &NodeClient, all_tokens: bool) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// The report of a node as text.
+/// Returns the report of a node as text.
 fn page(report: &Value, all_tokens: bool) -> String {
     let mut page = Page::default();
     state(&mut page, report);
@@ -51,7 +51,7 @@ fn state(page: &mut Page, report: &Value) {
     };
     let memory = format!("{} / {}", mib("memory_bytes"), mib("memory_bytes_max"));
     page.line("Heap Memory (MB)", memory);
-    // All memory of the process is in the line before.
+    // All memory of the process is shown in the line before.
     page.line("Off Heap Memory (MB)", "0.00");
     page.line("Data Center", text(report, "data_center"));
     page.line("Rack", text(report, "rack"));
@@ -74,11 +74,11 @@ fn caches(page: &mut Page, report: &Value) {
         hit_rate(hits, misses)
     );
     page.line("Chunk Cache", chunks);
-    // Partitions have no copies that could differ.
+    // Always 100 %, because partitions have no replicas that could differ.
     page.line("Percent Repaired", "100.0%");
 }
 
-/// A cache in Cassandra's format; one that there is not has nothing in it.
+/// Returns a cache in Cassandra's format. All figures of a missing cache are 0.
 fn cache(cache: &Value) -> String {
     let (hits, misses) = (number(cache, "hits"), number(cache, "misses"));
     format!(
@@ -91,7 +91,7 @@ fn cache(cache: &Value) -> String {
     )
 }
 
-/// NaN without requests, as in Cassandra.
+/// Returns the hit rate as text. NaN without requests, as in Cassandra.
 fn hit_rate(hits: u64, misses: u64) -> String {
     decimals(Some(hits as f64 / (hits + misses) as f64), 3)
 }
@@ -125,7 +125,7 @@ fn membership(page: &mut Page, report: &Value) {
     page.line("Decommission failed", false);
 }
 
-/// Dashes in the first seconds, when the rates are not known yet.
+/// Adds the rates and cost of requests. Dashes are shown in the first seconds, when the rates are not known yet.
 fn bucket_cost(page: &mut Page, bucket: &Value) {
     let rates = bucket.get("requests_per_second");
     let rate = |kind| rates.and_then(|rates| rates.get(kind)).and_then(Value::as_f64);

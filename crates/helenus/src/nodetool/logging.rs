@@ -23,7 +23,7 @@ pub(super) fn show(node: &NodeClient) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sets a level; all are as the node began without one.
+/// Sets the level of a target. Without a target, restores the levels that the node started with.
 pub(super) fn set(node: &NodeClient, target: Option<&str>, level: Option<&str>) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = target.into_iter().chain(level).collect();
     node.command(LEVELS, &words.join(" "), "/node/challenge", TIMEOUT)?;

@@ -1,7 +1,8 @@
-//! `helenus nodetool`: a node's answers over HTTP, as tables.
+//! `helenus nodetool`: shows a node's answers over HTTP as tables.
 //!
-//! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an arm
-//! of [`run`]. Cassandra's other commands are in [`cassandra_commands`]. [`client`] has the requests to the node, [`output`] the tables.
+//! A command is a file of this folder and an entry of the registry below: a variant of [`Command`], whose comment is its help text, and an
+//! arm of [`run`]. Cassandra's other commands are in [`cassandra_commands`]. [`client`] has the requests to the node, [`output`] the
+//! tables.
 
 mod auditlog;
 mod binary;
@@ -51,7 +52,7 @@ use self::output::Format;
 use self::tablestats::TableStatsArgs;
 use self::topology::Naming;
 
-// Cassandra's nodetool takes a host by -h.
+// Help has no short option, because -h is the host in Cassandra's nodetool.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub struct NodetoolArgs {
@@ -64,7 +65,7 @@ pub struct NodetoolArgs {
     command: Command,
 }
 
-/// How nodes are named in a command's answer.
+/// Form of nodes' names in a command's answer.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 struct NamingArgs {
     /// Show the names of nodes instead of their addresses
@@ -72,10 +73,10 @@ struct NamingArgs {
     resolve_ip: bool,
 }
 
-/// The form of an answer for scripts.
+/// Format of an answer for scripts.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 struct FormatArgs {
-    /// Write a document
+    /// Write a document in this format
     #[arg(short = 'F', long, value_name = "FORMAT")]
     format: Option<Format>,
 }
@@ -83,69 +84,69 @@ struct FormatArgs {
 /// The registry of commands.
 #[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
 enum Command {
-    /// The nodes: whether they are up, where they are, what they own
+    /// The nodes: state, place and share of the data
     Status {
         #[command(flatten)]
         naming: NamingArgs,
-        /// Any keyspace: a node owns as much of each
+        /// Ignored: a node owns the same share of every keyspace
         keyspace: Option<String>,
     },
-    /// The tokens at which tablets end, and whose they are
+    /// The tokens at which tablets end, with their owners
     Ring {
         #[command(flatten)]
         naming: NamingArgs,
-        /// Any keyspace: all have the same ranges
+        /// Ignored: all keyspaces have the same ranges
         keyspace: Option<String>,
     },
-    /// The tablets: ranges, owners, what they go through
+    /// The tablets: ranges, owners and states
     Tablets,
     /// The cluster as a whole
     Describecluster,
-    /// This node: load, uptime, memory, caches, and the requests to its bucket with what they cost
+    /// This node: load, uptime, memory, caches, and the requests to its bucket with their cost
     Info {
         /// Show all tokens
         #[arg(short = 'T', long)]
         tokens: bool,
     },
-    /// What each node says of itself in the store, which takes the place of gossip
+    /// The state that each node publishes in the store, which replaces gossip
     Gossipinfo {
         #[command(flatten)]
         naming: NamingArgs,
     },
     /// The other nodes, and whether their leases are valid
     Failuredetector,
-    /// Whether the node serves; exits with 1 if not
+    /// Check that the node serves clients; exits with 1 if not
     Health,
-    /// Hand this node's tablets over and end it; a node that is alone flushes them and ends
+    /// Hand over this node's tablets and stop the node; a node that is alone flushes them and stops
     Drain,
-    /// Hand this node's tablets over and end it: a node keeps nothing that would have to be moved
+    /// Hand over this node's tablets and stop the node; no data has to be moved
     Decommission {
-        /// Not needed: there are no copies whose number could fall
+        /// Ignored: there are no replicas whose number could fall
         #[arg(short, long, hide = true)]
         force: bool,
     },
-    /// End this node in order
+    /// Stop this node gracefully
     Stopdaemon,
-    /// Show a node no more that is gone
+    /// Remove a lost node from the list of nodes
     Removenode {
         /// The host id of the node, or status, or force
         node: String,
     },
-    /// The same as removenode, by the node's address
+    /// Like removenode, with the node's address
     Assassinate {
         /// The address of the node
         address: String,
     },
     /// The ranges of tokens and their owners
     Describering {
-        /// Any keyspace: all have the same ranges
+        /// Ignored: all keyspaces have the same ranges
         keyspace: String,
     },
     /// The node that owns a partition
     Getendpoints {
         keyspace: String,
         table: String,
-        /// The partition key; colons part the components of a composite one
+        /// The partition key; the components of a composite key are separated by colons
         key: String,
     },
     /// The clients of this node by user
@@ -157,7 +158,7 @@ enum Command {
         #[arg(long)]
         client_options: bool,
     },
-    /// The pools of tasks of this node: what runs, waits and has ended
+    /// The task pools of this node: active, pending and completed tasks
     Tpstats {
         #[command(flatten)]
         format: FormatArgs,
@@ -167,7 +168,7 @@ enum Command {
         /// Write sizes with units
         #[arg(short = 'H', long)]
         human_readable: bool,
-        /// The same: the table is `system_views.sstable_tasks`
+        /// Ignored: the figures are those of `system_views.sstable_tasks` in any case
         #[arg(short = 'V', long, hide = true)]
         vtable: bool,
     },
@@ -179,22 +180,22 @@ enum Command {
         #[arg(short = 'H', long)]
         human_readable: bool,
     },
-    /// Flush this node's tablets and make one sorted run of the files of each
+    /// Flush this node's tablets, and merge the files of each into one sorted run
     #[command(visible_alias = "garbagecollect")]
     Compact {
-        /// Tables share tablets: all are compacted, these among them. Options of Cassandra's are taken and change nothing
+        /// Ignored: tables share tablets, so all are compacted. Options of Cassandra's are accepted and have no effect
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         tables: Vec<String>,
     },
-    /// The mode of this node. It streams nothing and repairs nothing
+    /// The mode of this node. Nodes have no streams and no repairs
     Netstats {
-        /// The same: there is no size to write
+        /// Ignored: no sizes are shown
         #[arg(short = 'H', long, hide = true)]
         human_readable: bool,
     },
     /// Write the memtables of this node to SSTables
     Flush {
-        /// Tables share the memtables of a tablet: all are flushed, these among them
+        /// Ignored: tables share the memtables of a tablet, so all are flushed
         tables: Vec<String>,
     },
     /// Figures of tables: sizes, counts and latencies
@@ -203,45 +204,45 @@ enum Command {
     /// Percentiles of the latencies and the partition sizes of tables
     #[command(visible_alias = "cfhistograms")]
     Tablehistograms {
-        /// KEYSPACE TABLE or KEYSPACE.TABLE; all without any
+        /// KEYSPACE TABLE or KEYSPACE.TABLE [default: all tables]
         tables: Vec<String>,
     },
     /// Percentiles of the latencies of this node's clients
     Proxyhistograms,
-    /// Sample for a while which partitions are read and written the most, and which statements take the longest
+    /// Sample for a while which partitions are read and written most, and which statements take longest
     Profileload(profileload::ProfileArgs),
-    /// The same
+    /// Another name of profileload
     Toppartitions(profileload::ProfileArgs),
-    /// The last slow requests of this node, and where their time went
+    /// The last slow requests of this node, with the time of each stage
     Slowstatements(slowstatements::SlowStatementsArgs),
     /// A timeout: read, range, write, counterwrite, cascontention, truncate or misc
     Gettimeout { kind: String },
-    /// Set a timeout of this node until it ends, or reloads its settings
+    /// Set a timeout of this node, until it stops or reloads its settings
     Settimeout {
         /// read, range, write, counterwrite, cascontention, truncate or misc
         kind: String,
         milliseconds: u64,
     },
-    /// The limit of what compactions write
+    /// The limit on the throughput of compactions
     Getcompactionthroughput {
-        /// With a decimal
+        /// Show a decimal
         #[arg(short = 'd', long)]
         precise_mib: bool,
     },
-    /// Limit what the compactions of this node write until it ends, or reloads its settings
+    /// Limit the throughput of this node's compactions, until it stops or reloads its settings
     Setcompactionthroughput {
         /// MiB per second of all tablets together; 0 for no limit
         mib: u32,
     },
     /// Open the port for CQL clients
     Enablebinary,
-    /// Close the port for CQL clients, and their connections
+    /// Close the port for CQL clients and all their connections
     Disablebinary,
-    /// Whether the port for CQL clients is open
+    /// Show whether the port for CQL clients is open
     Statusbinary,
-    /// Whether the node takes part in the cluster
+    /// Show whether the node takes part in the cluster
     Statusgossip,
-    /// Whether a view is built; exits with 1 if not
+    /// Show whether a view is built; exits with 1 if not
     Viewbuildstatus {
         /// The keyspace, or KEYSPACE.VIEW
         keyspace: String,
@@ -249,13 +250,13 @@ enum Command {
     },
     /// The options of the audit log
     Getauditlog,
-    /// Note the requests and log-ins of clients in the audit log
+    /// Record the requests and log-ins of clients in the audit log
     Enableauditlog(auditlog::AuditLogArgs),
     /// Switch the audit log off
     Disableauditlog,
     /// The options of the full query log
     Getfullquerylog,
-    /// Note the requests of clients, with their values, in files that can be replayed
+    /// Record the requests of clients, with their values, in files that can be replayed
     Enablefullquerylog(full_query_log::FullQueryLogArgs),
     /// Switch the full query log off
     Disablefullquerylog,
@@ -263,21 +264,21 @@ enum Command {
     Resetfullquerylog,
     /// The guardrails of this node
     Getguardrailsconfig(guardrails::ShowArgs),
-    /// Set a guardrail of this node until it ends, or reloads its settings
+    /// Set a guardrail of this node, until it stops or reloads its settings
     Setguardrailsconfig(guardrails::SetArgs),
-    /// Take a snapshot of tables in use, as they are now or were at a time
+    /// Take a snapshot of tables, as they are now or as of a time
     Snapshot(snapshots::TakeArgs),
-    /// The snapshots that were taken, and those that TRUNCATE, DROP TABLE and DROP KEYSPACE have left
+    /// The snapshots that were taken, and those of TRUNCATE, DROP TABLE and DROP KEYSPACE
     Listsnapshots(snapshots::ListArgs),
-    /// Clear snapshots, whose rows compaction then sweeps
+    /// Remove snapshots; compaction then removes their rows
     Clearsnapshot(snapshots::ClearArgs),
-    /// Put tables back as they are in a snapshot, or were at a time, on all nodes
+    /// Restore tables on all nodes, from a snapshot or as of a time
     Restore(snapshots::RestoreArgs),
-    /// How far back times of the past can be read, and what keeping them takes
+    /// The length of the history that can be read, and the space that it takes
     Pointintime,
-    /// What this node logs, by target
+    /// The log levels of this node, by target
     Getlogginglevels,
-    /// Set what this node logs until it ends; without arguments, as it began
+    /// Set a log level of this node until it stops; without arguments, restore the initial levels
     Setlogginglevel {
         /// A module such as helenus_server, or ROOT
         #[arg(requires = "level")]
@@ -288,9 +289,9 @@ enum Command {
     /// Read this node's file of settings and its certificates again
     #[command(visible_alias = "reloadssl")]
     Reloadconfig,
-    /// The version that drivers and tools are told
+    /// The version reported to drivers and tools
     Version {
-        /// With the version of Helenus
+        /// Show the version of Helenus too
         #[arg(short, long)]
         verbose: bool,
     },
@@ -299,7 +300,7 @@ enum Command {
     Other(Vec<String>),
 }
 
-/// The names of the commands above.
+/// Returns the names of the commands in [`Command`], with their aliases.
 fn command_names() -> Vec<String> {
     let registry = Command::augment_subcommands(ClapCommand::new("nodetool"));
     let names = registry.get_subcommands().flat_map(|command| {
@@ -309,7 +310,7 @@ fn command_names() -> Vec<String> {
     names.collect()
 }
 
-/// The arguments of the command with Cassandra's options of one dash and several letters in the form that is understood here.
+/// Replaces Cassandra's options of one dash and several letters, such as `-pwf`, which clap cannot parse, by long options.
 pub fn normalized(arguments: Vec<OsString>) -> Vec<OsString> {
     let known = [
         ("-pw", "--password"),

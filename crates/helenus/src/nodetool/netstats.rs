@@ -1,4 +1,4 @@
-//! `nodetool netstats`, in the format of Cassandra's. Nodes stream nothing and repair nothing; their messages are not counted.
+//! `nodetool netstats`, in the format of Cassandra's. Nodes have no streams and no repairs, and their messages are not counted.
 
 use std::process::ExitCode;
 

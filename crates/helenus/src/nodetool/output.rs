@@ -27,15 +27,15 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: impl IntoIterator<It
     println!("{}", builder.build().with(Style::blank()));
 }
 
-/// Rows in columns as wide as their longest value, with a space between, as Cassandra's tools write them (`TableBuilder`).
+/// Returns a table in the format of Cassandra's `TableBuilder`: columns as wide as their longest value, with one space between.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     columns_with(rows, Padding::zero())
 }
 
-/// The same with two spaces between columns.
+/// Returns a table like [`columns`], with two spaces between columns.
 pub(super) fn columns_apart<const N: usize>(rows: &[[String; N]]) -> String {
     let apart = columns_with(rows, Padding::new(0, 1, 0, 0));
-    // The last column has none after it.
+    // The last column must not have a space after it.
     apart
         .lines()
         .map(|line| format!("{}\n", line.strip_suffix(' ').unwrap_or(line)))
@@ -49,7 +49,7 @@ fn columns_with<const N: usize>(rows: &[[String; N]], padding: Padding) -> Strin
     format!("{}\n", table.with(Style::blank()).with(padding))
 }
 
-/// The forms in which a command writes a document for scripts (`-F`).
+/// Formats of a command's document for scripts (`-F`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Json,
@@ -69,7 +69,7 @@ impl Format {
     }
 }
 
-/// Maps and lists in YAML's block style, the rest as JSON, which YAML includes.
+/// Appends a value as YAML. Maps and lists are in block style, all else as JSON, which is valid YAML.
 fn yaml(text: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     match value {
@@ -100,7 +100,7 @@ fn yaml(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// A name that nothing in YAML could be taken for, or one in quotes.
+/// Returns the key. It is quoted unless YAML could only read it as a text.
 fn yaml_key(key: &str) -> String {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
@@ -110,13 +110,13 @@ fn yaml_key(key: &str) -> String {
     }
 }
 
-/// The host of an address with a port.
+/// Returns the host of an address `host:port`.
 pub(super) fn host(address: &str) -> String {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_matches(['[', ']']).to_owned()
 }
 
-/// Up or down, normal or leaving, as in Cassandra's tool.
+/// Returns a node's state as the two letters of Cassandra's tool: up or down, normal or leaving.
 pub(super) fn letters(node: &Value) -> String {
     let up = if node.get("alive").and_then(Value::as_bool) == Some(true) {
         "U"
@@ -131,7 +131,7 @@ pub(super) fn letters(node: &Value) -> String {
     format!("{up}{state}")
 }
 
-/// The same in words.
+/// Returns a node's state as two words.
 pub(super) fn up_or_down(node: &Value) -> [&'static str; 2] {
     match letters(node).as_str() {
         "UN" => ["Up", "Normal"],
@@ -150,7 +150,7 @@ pub(super) fn share(value: &Value, name: &str) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A size as Cassandra's tools write it, such as `104.33 KiB`.
+/// Returns a size as Cassandra's tools write it, such as `104.33 KiB`.
 pub(crate) fn file_size(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| bytes >> shift > 0) {
@@ -163,14 +163,14 @@ pub(crate) fn file_size(bytes: u64) -> String {
     }
 }
 
-/// The node that owns a tablet, if it is known.
+/// Returns the node that owns a tablet. `None` if it is not known.
 pub(super) fn owner_of<'v>(cluster: &'v Value, tablet: &Value) -> Option<&'v Value> {
     let id = text(tablet, "owner");
     let mut nodes = list(cluster, "nodes").iter();
     nodes.find(|node| text(node, "host_id") == id)
 }
 
-/// The address of the node that owns a tablet.
+/// Returns the address of a tablet's owner, or its id if the node is not known.
 pub(super) fn owner(cluster: &Value, tablet: &Value) -> String {
     owner_of(cluster, tablet).map_or_else(|| text(tablet, "owner"), |node| text(node, "cql_address"))
 }

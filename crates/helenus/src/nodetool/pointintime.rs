@@ -1,4 +1,4 @@
-//! `nodetool pointintime`: how far back the store can be read, and what that takes. Cassandra has no such command.
+//! `nodetool pointintime`: shows the length of the history that can be read, and its size. Cassandra has no such command.
 
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
@@ -15,7 +15,7 @@ pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
 
 fn page(report: &Value) -> String {
     let Some(window_ms) = report.get("window_ms").and_then(Value::as_u64) else {
-        return "Times of the past are not kept: see the setting point_in_time_window\n".to_owned();
+        return "History is not kept: see the setting point_in_time_window\n".to_owned();
     };
     let earliest = match report.get("earliest_ms").and_then(Value::as_u64) {
         Some(time_ms) => {

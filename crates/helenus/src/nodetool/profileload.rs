@@ -1,5 +1,5 @@
-//! `nodetool profileload` and `toppartitions`, with the options and the format of Cassandra's (`org.apache.cassandra.tools.nodetool.ProfileLoad`, of
-//! which `TopPartitions` is another name).
+//! `nodetool profileload` and `toppartitions`, with the options and the format of Cassandra's. `toppartitions` is another name of
+//! `profileload` (`org.apache.cassandra.tools.nodetool.ProfileLoad` and `TopPartitions`).
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -39,21 +39,21 @@ pub(super) struct ProfileArgs {
         allow_negative_numbers = true
     )]
     top: i64,
-    /// Samplers to use, with commas between [default: all]
+    /// Samplers to use, separated by commas [default: all]
     #[arg(short = 'a', value_name = "SAMPLERS")]
     samplers: Option<String>,
-    /// Sample every so many milliseconds in the background, and log the samples
+    /// Sample in the background at this interval in milliseconds, and log the samples
     #[arg(short = 'i', long, value_name = "MILLISECONDS", allow_negative_numbers = true)]
     interval: Option<i64>,
-    /// Stop the sampling in the background of KEYSPACE and TABLE
+    /// Stop the background sampling of KEYSPACE and TABLE
     #[arg(short = 't', long)]
     stop: bool,
-    /// List the samplings in the background
+    /// List the background samplings
     #[arg(short = 'l', long)]
     list: bool,
 }
 
-/// The arguments, read.
+/// The parsed arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Profile {
     keyspace: Option<String>,
@@ -88,7 +88,7 @@ fn schedule(node: &NodeClient, args: &ProfileArgs, profile: &Profile) -> anyhow:
     let answer = node.command(path, &profile.body(args).to_string(), CHALLENGE, TIMEOUT)?;
     let is_done = node.parse(path, &answer)?.get("done").and_then(Value::as_bool);
     if is_done != Some(true) {
-        // As Java writes what is not given.
+        // Java prints a missing name as null.
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "null".to_owned());
         let (keyspace, table) = (name(&profile.keyspace), name(&profile.table));
         match args.stop {
@@ -104,8 +104,10 @@ fn schedule(node: &NodeClient, args: &ProfileArgs, profile: &Profile) -> anyhow:
 }
 
 impl ProfileArgs {
+    /// Parses the arguments.
+    ///
     /// # Errors
-    /// In Cassandra's words.
+    /// Fails with Cassandra's messages.
     fn profile(&self) -> anyhow::Result<Profile> {
         ensure!(
             self.arguments.len() <= 3,
@@ -178,7 +180,7 @@ impl Profile {
     }
 }
 
-/// Cassandra's `SamplingManager.formatResult`: the samplers in its order, with a line between.
+/// Returns the samples in the format of Cassandra's `SamplingManager.formatResult`: the samplers in its order, with an empty line between.
 fn samples_page(kinds: &[SamplerKind], found: &Value) -> String {
     let wanted = SamplerKind::ALL.into_iter().filter(|kind| kinds.contains(kind));
     let parts: Vec<String> = wanted
@@ -228,7 +230,7 @@ fn sampler_part(kind: SamplerKind, samples: &[Value]) -> String {
     format!("{heading}:\n{table}")
 }
 
-/// Cassandra's words for a sampler.
+/// Returns Cassandra's title of a sampler.
 fn description(kind: SamplerKind) -> &'static str {
     match kind {
         SamplerKind::Reads => "Frequency of reads by partition",
@@ -242,7 +244,7 @@ fn description(kind: SamplerKind) -> &'static str {
     }
 }
 
-/// What the values of a sampler are, of one that does not count how often a partition comes.
+/// Returns the heading of a sampler's values. `None` if the sampler counts how often a partition occurs.
 fn value_heading(kind: SamplerKind) -> Option<&'static str> {
     match kind {
         SamplerKind::Reads | SamplerKind::Writes | SamplerKind::CasContentions => None,
@@ -254,7 +256,7 @@ fn value_heading(kind: SamplerKind) -> Option<&'static str> {
     }
 }
 
-/// The samplings in the background: names to the right of their columns, as Cassandra's tool has them.
+/// Returns a table of the background samplings. Names are aligned to the right, as in Cassandra's tool.
 fn jobs_page(jobs: &[Value]) -> String {
     let names = jobs.iter().filter_map(|job| job.as_str()?.split_once('.'));
     let names: Vec<(&str, &str)> = std::iter::once(("KEYSPACE", "TABLE")).chain(names).collect();

@@ -1,4 +1,4 @@
-//! `nodetool reloadconfig`: the node reads its file of settings again.
+//! `nodetool reloadconfig`: has the node read its settings file again.
 
 use std::process::ExitCode;
 

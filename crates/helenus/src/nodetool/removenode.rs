@@ -1,4 +1,5 @@
-//! `nodetool removenode` and `nodetool assassinate`: a node that is gone is shown no more. Its tablets have had other owners since its lease ended.
+//! `nodetool removenode` and `nodetool assassinate`: remove a lost node from the list of nodes. Its tablets have had other owners since its
+//! lease ended.
 
 use std::process::ExitCode;
 
@@ -7,7 +8,7 @@ use anyhow::bail;
 use super::client::{NodeClient, TIMEOUT};
 use super::output::{host, list, text};
 
-/// `what` is a host id, or `status` or `force` as in Cassandra: there is never a removal under way.
+/// Removes the node with host id `what`. As in Cassandra, `what` may also be `status` or `force`; no removal is ever in progress.
 pub(super) fn run(node: &NodeClient, what: &str) -> anyhow::Result<ExitCode> {
     match what {
         "status" => println!("RemovalStatus: No token removals in process."),
@@ -17,7 +18,7 @@ pub(super) fn run(node: &NodeClient, what: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same by the node's address.
+/// Removes the node with this address.
 pub(super) fn by_address(node: &NodeClient, address: &str) -> anyhow::Result<ExitCode> {
     let cluster = node.cluster()?;
     let has_it = |node: &&serde_json::Value| {

@@ -19,7 +19,7 @@ pub(super) fn run(node: &NodeClient, keyspace: Option<&str>, naming: Naming) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last tokens of the tablets, and whose they are.
+/// Returns the last token of each tablet, with its owner.
 fn page(topology: &Topology, naming: Naming) -> String {
     let mut page = String::new();
     let names = topology.nodes().map(|node| topology.name(node, naming).len());

@@ -10,7 +10,7 @@ use super::output::text;
 
 const SETTINGS: &str = "/node/settings";
 
-/// A setting that a command of Cassandra's is about.
+/// A setting that one of Cassandra's commands shows or changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setting {
     CompactionThroughput,
@@ -26,7 +26,8 @@ impl Setting {
     }
 }
 
-/// Cassandra's names of timeouts, and the settings here. A truncation is a request like others.
+/// Cassandra's names of timeouts, with the settings here. `None` if there is no such timeout. A truncation has the timeout of other
+/// requests.
 const TIMEOUTS: [(&str, Option<&str>); 10] = [
     ("read", Some("read_request_timeout")),
     ("range", Some("range_request_timeout")),
@@ -40,7 +41,7 @@ const TIMEOUTS: [(&str, Option<&str>); 10] = [
     ("misc", Some("request_timeout")),
 ];
 
-/// The value of a setting as text, such as `10s` or `64MiB/s`.
+/// Returns the value of a setting as text, such as `10s` or `64MiB/s`.
 pub(super) fn read(node: &NodeClient, setting: Setting) -> anyhow::Result<String> {
     let settings = node.ask(SETTINGS)?;
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
@@ -55,7 +56,7 @@ fn write(node: &NodeClient, setting: Setting, value: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The setting of a timeout; none of those that there are not here.
+/// Returns the setting of a timeout. `None` if Helenus has no such timeout.
 fn timeout(kind: &str) -> anyhow::Result<Option<Setting>> {
     match TIMEOUTS.into_iter().find(|(known, _)| *known == kind) {
         Some((_, setting)) => Ok(setting.map(Setting::Timeout)),
@@ -91,7 +92,7 @@ pub(super) fn set_timeout(node: &NodeClient, kind: &str, millis: u64) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// `precise` shows fractions (`-d`).
+/// Prints the throughput of compactions. `precise` shows fractions (`-d`).
 pub(super) fn show_throughput(node: &NodeClient, precise: bool) -> anyhow::Result<ExitCode> {
     let value = mib(&read(node, Setting::CompactionThroughput)?);
     let number: f64 = value.parse().unwrap_or_default();
@@ -102,7 +103,7 @@ pub(super) fn show_throughput(node: &NodeClient, precise: bool) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// 0 is no limit.
+/// Sets the throughput of compactions in MiB/s. 0 is no limit.
 pub(super) fn set_throughput(node: &NodeClient, mib: u32) -> anyhow::Result<ExitCode> {
     let value = match mib {
         0 => "off".to_owned(),
@@ -112,7 +113,7 @@ pub(super) fn set_throughput(node: &NodeClient, mib: u32) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// A time such as `10s` in milliseconds.
+/// Returns a time such as `10s` in milliseconds.
 fn millis(time: &str) -> anyhow::Result<u64> {
     let (number, unit) = measure(time);
     let factor = match unit {
@@ -124,7 +125,7 @@ fn millis(time: &str) -> anyhow::Result<u64> {
     Ok(number.parse::<u64>()? * factor)
 }
 
-/// A rate such as `64MiB/s` in MiB per second, with a decimal; 0 without a limit.
+/// Returns a rate such as `64MiB/s` in MiB per second, with a decimal. 0 if there is no limit.
 pub(super) fn mib(rate: &str) -> String {
     let (number, unit) = measure(rate);
     let factor = match unit.trim_end_matches("/s") {

@@ -1,4 +1,4 @@
-//! `nodetool slowstatements`: the last slow requests of a node, and where their time went. Cassandra's has no such command.
+//! `nodetool slowstatements`: shows the last slow requests of a node, with the time of each stage. Cassandra has no such command.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;
@@ -24,13 +24,13 @@ const HEADS: [&str; 8] = [
 
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct SlowStatementsArgs {
-    /// How many to list
+    /// Number of requests to list
     #[arg(short = 'k', value_name = "COUNT", default_value_t = 20)]
     count: usize,
-    /// List those that took the longest, not the last
+    /// List the requests that took longest, not the last ones
     #[arg(long)]
     longest: bool,
-    /// Write a document, with all that is known of each
+    /// Write a document with all fields of each request
     #[arg(short = 'F', long, value_name = "FORMAT")]
     format: Option<Format>,
 }
@@ -80,7 +80,7 @@ fn row(request: &Value) -> [String; HEADS.len()] {
         text(request, "live_rows"),
         text(request, "tombstones"),
         text(request, "client"),
-        // Each is one line.
+        // Line breaks are replaced, so that each request is one line.
         text(request, "statement")
             .split_whitespace()
             .collect::<Vec<_>>()
@@ -88,7 +88,7 @@ fn row(request: &Value) -> [String; HEADS.len()] {
     ]
 }
 
-/// The stages that took the longest first: `log 12.3, run 0.4`.
+/// Returns the stages with their milliseconds, the longest first: `log 12.3, run 0.4`.
 fn stages(request: &Value) -> String {
     let stages = request.get("stages_ms").and_then(Value::as_object);
     let stages = stages.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! `nodetool snapshot`, `listsnapshots` and `clearsnapshot` in the format of Cassandra's, and `restore`, which Cassandra has not.
+//! `nodetool snapshot`, `listsnapshots` and `clearsnapshot` in the format of Cassandra's, and `restore`, which Cassandra does not have.
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,34 +14,34 @@ const CHALLENGE: &str = "/node/challenge";
 const RESTORE: &str = "/node/snapshots/restore";
 const CLEAR: &str = "/node/snapshots/clear";
 const TAKE: &str = "/node/snapshots/take";
-/// How long the memtables may take to be flushed.
+/// Maximum time of a flush of memtables.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long all nodes may take to agree on the schema.
+/// Maximum time until all nodes agree on the schema.
 const AGREEMENT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a restore may take, which copies the rows of tables in use.
+/// Maximum time of a restore, which copies the rows of existing tables.
 const COPY_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct TakeArgs {
-    /// The name of the snapshot [default: the milliseconds since 1970]
+    /// The name of the snapshot [default: milliseconds since 1970]
     #[arg(short = 't', long, value_name = "TAG")]
     tag: Option<String>,
-    /// The table of the one keyspace that is named (also -cf)
+    /// The table, in the single keyspace that is given (also -cf)
     #[arg(long, visible_alias = "column-family", value_name = "TABLE")]
     table: Option<String>,
     /// Tables, as KEYSPACE.TABLE,KEYSPACE.TABLE (also -kt, -kc)
     #[arg(long, aliases = ["kt", "kc.list"], value_name = "TABLES")]
     kt_list: Option<String>,
-    /// Leave out what is in memory (also -sf)
+    /// Leave out rows in memtables (also -sf)
     #[arg(long)]
     skip_flush: bool,
-    /// How long the snapshot is kept, as 12h or 5d [default: until it is cleared]
+    /// Time to keep the snapshot, such as 12h or 5d [default: until it is cleared]
     #[arg(long, value_name = "DURATION")]
     ttl: Option<String>,
-    /// Take it of a time of the past, as '2026-11-23 14:00:00Z'; the node keeps it with point_in_time_window
+    /// Take the snapshot as of a time, such as '2026-11-23 14:00:00Z', which point_in_time_window must cover
     #[arg(long, value_name = "TIME", conflicts_with = "skip_flush")]
     as_of: Option<String>,
-    /// All tables of these [default: of all keyspaces]
+    /// Keyspaces, with all their tables [default: all keyspaces]
     keyspaces: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct ListArgs {
     /// Leave out snapshots that expire (also -nt)
     #[arg(long)]
     no_ttl: bool,
-    /// List ephemeral snapshots too, of which there are none
+    /// Ignored: there are no ephemeral snapshots
     #[arg(short, long)]
     ephemeral: bool,
 }
@@ -63,28 +63,28 @@ pub(super) struct ClearArgs {
     /// Clear all snapshots
     #[arg(long, conflicts_with = "tag")]
     all: bool,
-    /// Clear those alone that are older, as 12h or 5d
+    /// Clear only snapshots older than this, such as 12h or 5d
     #[arg(long, value_name = "DURATION", requires = "all")]
     older_than: Option<String>,
-    /// Clear those alone that were taken before, as 2026-11-23T14:00:00Z
+    /// Clear only snapshots taken before this time, such as 2026-11-23T14:00:00Z
     #[arg(long, value_name = "TIME", requires = "all", conflicts_with = "older_than")]
     older_than_timestamp: Option<String>,
-    /// Clear those of these keyspaces alone
+    /// Clear only snapshots of these keyspaces
     keyspaces: Vec<String>,
 }
 
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(super) struct RestoreArgs {
-    /// The name of the snapshot [default: the newest that TRUNCATE or DROP has left]
+    /// The name of the snapshot [default: the newest one of a TRUNCATE or DROP]
     #[arg(short = 't', value_name = "TAG")]
     tag: Option<String>,
-    /// Restore a time of the past, as '2026-11-23 14:00:00Z', in the place of a snapshot; the node keeps it with point_in_time_window
+    /// Restore the tables as of a time, such as '2026-11-23 14:00:00Z', instead of from a snapshot; point_in_time_window must cover it
     #[arg(long, value_name = "TIME", conflicts_with = "tag")]
     as_of: Option<String>,
     /// The table, as KEYSPACE.TABLE (also -kt)
     #[arg(long, value_name = "KEYSPACE.TABLE", conflicts_with = "keyspace")]
     kt: Option<String>,
-    /// The keyspace: all its tables that the snapshot has
+    /// The keyspace: restores all its tables in the snapshot
     keyspace: Option<String>,
 }
 
@@ -137,7 +137,7 @@ impl TakeArgs {
         }))
     }
 
-    /// What Cassandra's says before it begins.
+    /// Returns the line that Cassandra's tool prints before it begins.
     fn announcement(&self, tag: &str) -> String {
         let of = match &self.kt_list {
             Some(list) => list.replace(' ', ""),
@@ -201,7 +201,7 @@ fn page(rows: &[Value], with_ephemeral: bool) -> String {
     page + &format!("\nTotal TrueDiskSpaceUsed: {}\n\n", file_size(total))
 }
 
-/// A timestamp of CQL's JSON (`2026-11-23 14:00:00.123Z`) as Java shows it; empty for none.
+/// Returns a timestamp of CQL's JSON (`2026-11-23 14:00:00.123Z`) in Java's format. Empty if there is none.
 fn instant(row: &Value, name: &str) -> String {
     row.get(name)
         .and_then(Value::as_str)
@@ -222,7 +222,7 @@ pub(super) fn clear(node: &NodeClient, args: &ClearArgs) -> anyhow::Result<ExitC
 }
 
 impl ClearArgs {
-    /// The age that is asked for.
+    /// Returns the requested minimum age. `None` if none is given.
     fn age(&self) -> anyhow::Result<Option<Duration>> {
         let Some(age) = &self.older_than else {
             return Ok(None);
@@ -232,7 +232,7 @@ impl ClearArgs {
         Ok(Some(age))
     }
 
-    /// What Cassandra's says before it begins.
+    /// Returns the line that Cassandra's tool prints before it begins.
     fn announcement(&self) -> anyhow::Result<String> {
         let keyspaces = match self.keyspaces.is_empty() {
             true => "all keyspaces".to_owned(),
@@ -273,7 +273,7 @@ pub(super) fn restore(node: &NodeClient, args: &RestoreArgs) -> anyhow::Result<E
 }
 
 impl RestoreArgs {
-    /// The keyspace and the table that are named.
+    /// Returns the given keyspace and table.
     fn named(&self) -> anyhow::Result<(Option<&str>, Option<&str>)> {
         if let Some(name) = &self.kt {
             return match name.split_once('.') {

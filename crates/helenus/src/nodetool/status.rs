@@ -14,7 +14,7 @@ pub(super) fn run(node: &NodeClient, keyspace: Option<&str>, naming: Naming) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The nodes of each data center. A partition has one owner, so a node owns as much of every keyspace.
+/// Returns the nodes of each data center. A partition has one owner, so a node's share is the same for every keyspace.
 fn page(topology: &Topology, naming: Naming) -> String {
     let heads = [
         "--",

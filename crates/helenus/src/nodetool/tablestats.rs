@@ -1,6 +1,6 @@
 //! `nodetool tablestats`, in the formats of Cassandra's (`TableStats`, `TableStatsPrinter`, `TableStatsHolder`).
 //!
-//! Tables share memtables, filters, indexes of files and the memory of all that: what Cassandra says of each table's own is 0 here.
+//! Tables share memtables, filters and indexes of files, and their memory. Figures that Cassandra has for each table are 0 here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,18 +30,18 @@ pub(super) struct TableStatsArgs {
     /// Sort tables by a figure's name in JSON, such as local_read_count
     #[arg(short, long, value_name = "SORT_KEY")]
     sort: Option<String>,
-    /// Show the first of the sorted tables only
+    /// Show only the first of the sorted tables
     #[arg(short, long, value_name = "TOP", requires = "sort")]
     top: Option<usize>,
-    /// Keyspaces, and tables as keyspace.table; all without any
+    /// Keyspaces, and tables as keyspace.table [default: all]
     tables: Vec<String>,
 }
 
 /// A figure of a table.
 struct Figure {
-    /// In the text; empty if it is in JSON and YAML alone.
+    /// Name in the text format. Empty if the figure is only in JSON and YAML.
     label: &'static str,
-    /// In JSON and YAML; empty if it is in the text alone.
+    /// Name in JSON and YAML. Empty if the figure is only in the text format.
     key: &'static str,
     text: String,
     value: Value,
@@ -56,7 +56,7 @@ struct Table {
     figures: Vec<Figure>,
 }
 
-/// Operations and how long they took in all.
+/// Number of operations, and the sum of their times.
 #[derive(Clone, Copy, Default)]
 struct Operations {
     count: u64,
@@ -72,7 +72,7 @@ impl Operations {
         }
     }
 
-    /// The mean in milliseconds; NaN without any.
+    /// Returns the mean in milliseconds. NaN without operations.
     fn mean_ms(self) -> f64 {
         self.nanos as f64 / 1e6 / self.count as f64
     }
@@ -110,7 +110,7 @@ pub(super) fn run(node: &NodeClient, args: &TableStatsArgs) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses names of what is not there.
+/// Refuses names of keyspaces and tables that do not exist.
 fn check_names(names: &[String], all: &[Value]) -> anyhow::Result<()> {
     for name in names {
         let one = std::slice::from_ref(name);
@@ -147,7 +147,7 @@ fn table(report: &Value, is_human: bool) -> Table {
     }
 }
 
-/// The recent mean of a histogram of numbers, and its recent maximum.
+/// Returns the recent mean of a histogram of numbers, and its recent maximum.
 fn mean_and_max(histogram: Option<&Value>) -> (f64, u64) {
     let mean = histogram
         .and_then(|of| of.get("recent_mean"))
@@ -229,7 +229,7 @@ fn figures(report: &Value, reads: Operations, writes: Operations, is_human: bool
         ),
         sized("Off heap memory used (total)", "off_heap_memory_used_total", 0),
         Figure {
-            // Cassandra's for a table of which it is not known.
+            // Cassandra shows -1 if the ratio is not known.
             value: json!(-1.0),
             ..decimal(
                 "SSTable Compression Ratio",
@@ -271,7 +271,7 @@ fn figures(report: &Value, reads: Operations, writes: Operations, is_human: bool
         ),
         decimal("Local read/write ratio", "local_read_write_ratio", ratio, 5, ""),
         whole("Pending flushes", "pending_flushes", 0),
-        // Partitions have no copies that could differ.
+        // Always 100 %, because partitions have no replicas that could differ.
         mean("Percent repaired", "percent_repaired", 100.0),
         pretty("Bytes repaired", "bytes_repaired", bytes),
         pretty("Bytes unrepaired", "bytes_unrepaired", 0),
@@ -353,7 +353,7 @@ fn figures(report: &Value, reads: Operations, writes: Operations, is_human: bool
     figures
 }
 
-/// A size as Cassandra's `prettyPrintMemory` writes it, such as `37.607KiB`.
+/// Returns a size as Cassandra's `prettyPrintMemory` writes it, such as `37.607KiB`.
 fn pretty_bytes(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| bytes >> shift > 0) {
@@ -362,7 +362,7 @@ fn pretty_bytes(bytes: u64) -> String {
     }
 }
 
-/// A number as Java writes it: with a place behind the point at least.
+/// Returns a number in Java's format, with at least one decimal.
 fn java_double(value: f64) -> String {
     match value.fract() == 0.0 {
         true => format!("{value:.1}"),
@@ -370,7 +370,7 @@ fn java_double(value: f64) -> String {
     }
 }
 
-/// JSON has no NaN; Cassandra's tool writes it as text there.
+/// Returns a number for JSON. JSON has no NaN, so NaN is a text, as in Cassandra's tool.
 fn double_value(value: f64) -> Value {
     match value.is_nan() {
         true => json!("NaN"),
@@ -436,7 +436,7 @@ fn sorted_page(shown: &[Table], count: usize, top: Option<usize>, key: &str) -> 
     page
 }
 
-/// The tables for JSON and YAML: by keyspace, or sorted ones side by side.
+/// Returns the tables for JSON and YAML. Sorted tables are in one map, others are grouped by keyspace.
 fn values(shown: &[Table], count: usize, is_sorted: bool) -> Value {
     let mut all = Map::new();
     let figures = |table: &Table| {
@@ -467,7 +467,7 @@ fn values(shown: &[Table], count: usize, is_sorted: bool) -> Value {
     Value::Object(all)
 }
 
-/// Sorts by a figure, the greatest first, or by the name.
+/// Sorts tables by a figure, the greatest first, or by their name.
 fn sort(tables: &mut [Table], key: &str) -> anyhow::Result<()> {
     let key = match key {
         "reads" => "local_read_count",
@@ -493,7 +493,7 @@ fn sort(tables: &mut [Table], key: &str) -> anyhow::Result<()> {
                 "argument for sort must be a figure of a table such as local_read_count, full_name or table_name: {key} is none"
             )
         }
-        // Without operations there is no latency.
+        // A latency without operations is NaN.
         _ => tables.sort_by(|left, right| {
             let of = |table| number(table).filter(|value| !value.is_nan());
             match (of(left), of(right)) {

@@ -1,4 +1,4 @@
-//! The nodes of the cluster as several commands show them: those that are in it, and those that are lost.
+//! The nodes of the cluster as several commands show them: those in the cluster, and those that are lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,28 +8,28 @@ use serde_json::Value;
 use super::client::NodeClient;
 use super::output::{file_size, host, list, text};
 
-/// How nodes are named.
+/// Form in which nodes are named.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Naming {
-    /// By their names, where they have one, and not by their addresses (`-r`).
+    /// True to show names instead of addresses (`-r`). A node without a name has its address.
     pub by_name: bool,
-    /// With the port for clients (`-pp`).
+    /// True to show the port for clients (`-pp`).
     pub with_port: bool,
 }
 
 /// Nodes and tablets, as a node knows them.
 pub(super) struct Topology {
     cluster: Value,
-    /// The bytes of each node's tablets, by host id, where they are known.
+    /// Bytes of each node's tablets, by host id. Nodes with unknown size are missing.
     loads: Value,
-    /// Hosts on which several nodes are, which only their ports tell apart.
+    /// Hosts with several nodes, which differ only in their ports.
     shared_hosts: BTreeSet<String>,
 }
 
 impl Topology {
     pub fn ask(node: &NodeClient) -> anyhow::Result<Topology> {
         let cluster = node.cluster()?;
-        // The store may be away; what is known is shown all the same.
+        // The loads are optional, because the store may be unavailable.
         let loads = node.ask("/cluster/loads").unwrap_or_default();
         Ok(Topology::new(cluster, loads))
     }
@@ -50,13 +50,13 @@ impl Topology {
         &self.cluster
     }
 
-    /// All nodes: those that are in the cluster, then those that are lost.
+    /// Returns all nodes: first those in the cluster, then the lost ones.
     pub fn nodes(&self) -> impl Iterator<Item = &Value> {
         let present = list(&self.cluster, "nodes").iter();
         present.chain(list(&self.cluster, "lost"))
     }
 
-    /// The nodes by their data centers.
+    /// Returns the nodes by their data centers.
     pub fn by_data_center(&self) -> BTreeMap<String, Vec<&Value>> {
         let mut centers = BTreeMap::<String, Vec<&Value>>::new();
         for node in self.nodes() {
@@ -78,7 +78,7 @@ impl Topology {
         }
     }
 
-    /// The size of a node's tablets; `?` where it is not known, as of a node that is down.
+    /// Returns the size of a node's tablets, or `?` if it is not known, such as that of a node that is down.
     pub fn load(&self, node: &Value) -> String {
         let bytes = self.load_bytes(node);
         bytes.map_or_else(|| "?".to_owned(), file_size)
@@ -88,14 +88,14 @@ impl Topology {
         self.loads.get(text(node, "host_id")).and_then(Value::as_u64)
     }
 
-    /// The tablets of a node.
+    /// Returns the tablets of a node.
     pub fn tablets_of<'t>(&'t self, node: &Value) -> impl Iterator<Item = &'t Value> + use<'t> {
         let id = text(node, "host_id");
         let tablets = list(&self.cluster, "tablets").iter();
         tablets.filter(move |tablet| text(tablet, "owner") == id)
     }
 
-    /// The node that owns a token.
+    /// Returns the node that owns a token.
     pub fn owner_of_token(&self, token: i64) -> Option<&Value> {
         let at = |tablet: &Value, name: &str| text(tablet, name).parse::<i64>().ok();
         let holds = |tablet: &&Value| {
@@ -108,12 +108,12 @@ impl Topology {
     }
 }
 
-/// True if a node is heard of.
+/// Returns true if the node is alive.
 pub(super) fn is_up(node: &Value) -> bool {
     node.get("alive").and_then(Value::as_bool) == Some(true)
 }
 
-/// Refuses a keyspace that is not there, in Cassandra's words.
+/// Refuses a keyspace that does not exist, with Cassandra's message.
 pub(super) fn check_keyspace(node: &NodeClient, keyspace: Option<&str>) -> anyhow::Result<()> {
     let Some(keyspace) = keyspace else { return Ok(()) };
     let keyspaces = node.rows("keyspaces")?;

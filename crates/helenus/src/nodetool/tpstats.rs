@@ -53,7 +53,7 @@ fn page(pools: &[Value]) -> String {
     )
 }
 
-/// Messages between nodes are not dropped, so there are no latencies of such.
+/// Returns the pools as a document. Messages between nodes are not dropped, so there are no figures of dropped messages.
 fn document(pools: &[Value]) -> Value {
     let names = [
         "ActiveTasks",

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::client::NodeClient;
 use super::output::text;
 
-/// `verbose` adds the version of Helenus, where Cassandra has that of its sources.
+/// Prints the version. `verbose` adds the version of Helenus, in the place of Cassandra's source revision.
 pub(super) fn run(node: &NodeClient, verbose: bool) -> anyhow::Result<ExitCode> {
     let report = node.report()?;
     println!("ReleaseVersion: {}", text(&report, "release_version"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::client::NodeClient;
 use super::output::{columns, text};
 
-/// The view is given as two words, or as one with a dot.
+/// Prints the build status of a view. The view is given as two words, or as one with a dot.
 pub(super) fn run(node: &NodeClient, keyspace: &str, view: Option<&str>) -> anyhow::Result<ExitCode> {
     let Some((keyspace, view)) = view
         .map(|view| (keyspace, view))

@@ -1,8 +1,8 @@
-//! The allocator's counts.
+//! Counts of the memory allocator.
 
 use tikv_jemalloc_ctl::thread;
 
-/// Bytes that the current thread has allocated less those that it has freed. 0 if the allocator does not count.
+/// Returns the bytes that the current thread has allocated minus those that it has freed. 0 if the allocator does not count.
 pub fn of_thread() -> i64 {
     let read = || {
         let allocated = thread::allocatedp::read().ok()?.get();

@@ -1,5 +1,5 @@
-//! The settings of the audit log: those of `audit_logging_options` in `cassandra.yaml`, by the names that `system_views.settings` of Cassandra
-//! gives them.
+//! The settings of the audit log: the options of `audit_logging_options` in `cassandra.yaml`, with their names in `system_views.settings`
+//! of Cassandra.
 
 use helenus_server::audit::categories;
 use helenus_server::roll_cycle::RollCycle;

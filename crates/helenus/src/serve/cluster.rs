@@ -17,20 +17,20 @@ use super::config::Config;
 use super::host_id;
 use super::signals::StopSignals;
 
-/// How long a node that was told to stop may take to hand its tablets over.
+/// Maximum time that a stopping node may take to hand over its tablets.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time without a lease after which a node that stops does not wait for the store any longer.
+/// Time without a lease after which a stopping node no longer waits for the store.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 const LEASE_POLL: Duration = Duration::from_millis(100);
 
-/// Who the node is.
+/// Host id and description of the node.
 pub struct Identity {
     pub host_id: Uuid,
     pub description: NodeDescription,
 }
 
-/// The node's identity: with a local folder it is kept there; a node of a shared store has nothing of its own, so it is made of its name,
-/// or of where it is.
+/// Returns the node's identity. The host id of a local store is kept in its folder. A node of a shared store keeps nothing, so its host id
+/// is derived from its name, or from its host and address.
 pub fn identity(config: &Config) -> anyhow::Result<Identity> {
     let listen = config.reachable(config.rpc_listen());
     let rpc_address = config.rpc_advertise.clone().unwrap_or_else(|| listen.to_string());
@@ -45,7 +45,7 @@ pub fn identity(config: &Config) -> anyhow::Result<Identity> {
     };
     let host_id = match &config.store.url {
         StoreUrl::File(folder) => host_id::load(folder)?,
-        // It may run beside a node with the same settings.
+        // A read-only node may run beside a node with the same settings, so its id must differ.
         StoreUrl::Remote(_) if config.store.read_only => derived(&format!("{seed} read-only")),
         StoreUrl::Remote(_) => derived(&seed),
     };
@@ -55,7 +55,7 @@ pub fn identity(config: &Config) -> anyhow::Result<Identity> {
     Ok(Identity { host_id, description })
 }
 
-/// An id that is the same whenever it is made of the same text.
+/// Returns an id derived from a text. The same text always has the same id.
 fn derived(seed: &str) -> Uuid {
     let digest = Sha256::digest(format!("helenus node {seed}"));
     let mut bytes = [0; 16];
@@ -83,8 +83,8 @@ fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
     }
 }
 
-/// Joins the other nodes of a shared store, and returns when this one serves its tablets. A local store has one node, and one that only reads
-/// takes no part.
+/// Joins the other nodes of a shared store, and returns when this node serves its tablets. `None` if the store is local or the node is
+/// read-only.
 pub async fn join(
     config: &Config,
     identity: &Identity,
@@ -118,7 +118,7 @@ pub async fn join(
     Ok(Some(node))
 }
 
-/// Returns when the node leaves the cluster, because it was told to or can't go on; never for a node alone.
+/// Returns when the node leaves the cluster, by command or because of a failure. Never returns for a node that is alone.
 pub async fn leaves(node: Option<&ClusterNode>) {
     let Some(node) = node else {
         return std::future::pending().await;
@@ -133,7 +133,7 @@ pub async fn leaves(node: Option<&ClusterNode>) {
     let _ = states.wait_for(leaves).await;
 }
 
-/// Hands the tablets over, unless that takes too long, the store does not answer, or another signal comes.
+/// Hands over the tablets. Gives up after a timeout, if the store does not answer, or at another signal.
 pub async fn drain(node: &ClusterNode, mut signals: StopSignals) {
     let drained = tokio::select! {
         drained = node.drain() => drained.map_err(|error| error.to_string()),
@@ -150,7 +150,7 @@ pub async fn drain(node: &ClusterNode, mut signals: StopSignals) {
     }
 }
 
-/// Returns when the node has had no lease for a while: it cannot reach the store, and owns nothing that it could hand over.
+/// Returns when the node has had no lease for a while. Such a node cannot reach the store, and owns no tablets to hand over.
 async fn without_lease(node: &ClusterNode) {
     let mut since = None;
     loop {

@@ -18,7 +18,7 @@ use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 /// The Cassandra version reported to drivers and tools.
 pub const CASSANDRA_VERSION: &str = "5.0.5";
 
-/// The port for other nodes, as in Cassandra.
+/// Port for other nodes, as in Cassandra.
 const RPC_PORT: u16 = 7000;
 
 /// The settings of a node. [`super::settings`] names and checks each of them.
@@ -28,12 +28,12 @@ pub struct Config {
     pub server: ServerConfig,
     pub limits: Limits,
     pub control: AccessControl,
-    /// Makes the role `cassandra` a superuser with this password.
+    /// Password of the superuser `cassandra`. `None` if the role is not made a superuser.
     pub superuser_password: Option<String>,
     pub http: Option<SocketAddr>,
     /// The address for other nodes, if the store is shared.
     pub rpc: Option<SocketAddr>,
-    /// The address that other nodes are told, if it is not `rpc`.
+    /// The address reported to other nodes. `None` if it is `rpc`.
     pub rpc_advertise: Option<String>,
     /// The name of this node, from which its host id is derived.
     pub name: Option<String>,
@@ -45,42 +45,42 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     pub tls_authority: Option<PathBuf>,
     pub tls_optional: bool,
-    /// The interval of checks for changed TLS files.
+    /// Interval between checks for changed TLS files.
     pub tls_reload: Duration,
     pub lease: Duration,
     pub merge_after: Duration,
-    /// The address that drivers are told, if it is not the one that the node listens on.
+    /// The address reported to drivers. `None` if it is the one that the node listens on.
     pub advertise: Option<SocketAddr>,
     pub cluster_name: String,
     pub data_center: String,
     pub rack: String,
     pub worker_threads: Option<usize>,
-    /// From which the cost of a store in a bucket is estimated.
+    /// Prices from which the cost of a store in a bucket is estimated.
     pub bucket_prices: BucketPrices,
-    /// Where spans of requests go, and of which part of them.
+    /// The collector of requests' spans. `None` if no spans are sent. The ratio is the part of the requests with spans.
     pub otlp_endpoint: Option<String>,
     pub otlp_sample_ratio: f64,
-    /// What the audit log notes, and where.
+    /// Content and place of the audit log.
     pub audit: AuditOptions,
-    /// What the full query log is switched on with.
+    /// Options with which the full query log is switched on.
     pub full_query_log: QueryLogOptions,
-    /// Where scheduled backups go; without, there are none.
+    /// Place of scheduled backups. `None` if there are none.
     pub backup_to: Option<StoreUrl>,
     pub backup_interval: Duration,
     pub backup_keep: usize,
     /// The file with the key of encrypted backups.
     pub backup_key_file: Option<PathBuf>,
-    /// A filter of `tracing`.
+    /// A filter of `tracing`, such as `info,slatedb=warn`.
     pub log: String,
     pub log_format: LogFormat,
 }
 
-/// How the lines of the log are written.
+/// Format of the log's lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     #[default]
     Text,
-    /// An object for each line.
+    /// A JSON object per line.
     Json,
 }
 
@@ -92,8 +92,10 @@ impl LogFormat {
         }
     }
 
+    /// Parses the name of a format.
+    ///
     /// # Errors
-    /// If there is no such format.
+    /// Fails if there is no such format.
     pub fn parse(text: &str) -> Result<LogFormat, String> {
         let formats = [LogFormat::Text, LogFormat::Json].into_iter();
         let mut named = formats.filter(|format| format.name() == text);
@@ -102,7 +104,7 @@ impl LogFormat {
 }
 
 impl Config {
-    /// The defaults for a store.
+    /// Returns the default configuration for a store.
     pub fn new(store: StoreUrl) -> Config {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let cache_dir = match &store {
@@ -150,9 +152,10 @@ impl Config {
             backup_key_file: None,
             audit: AuditOptions::default(),
             full_query_log: QueryLogOptions::default(),
-            // Each tablet registers the same metrics; SlateDB warns of every one. A database that fails, or that another node has opened, is
-            // told of by the store, and so are failures of the disk cache, once; what is left of a database that was handed over says nothing.
-            // The client of the bucket has a line for each retry; nodes say once that the bucket does not answer.
+            // Messages of libraries are off where Helenus reports the same event once. SlateDB warns of every metric, because each tablet
+            // registers the same ones. The store reports databases that fail or are opened by another node, and failures of the disk cache.
+            // A database that was handed over must not log. The client of the bucket logs every retry; nodes report once that the bucket
+            // does not answer.
             log: "info,object_store=warn,slatedb=warn,slatedb::dispatcher=off,slatedb::memtable_flusher=off,\
                   slatedb_common::metrics=error,foyer=off,rskafka=error"
                 .to_owned(),
@@ -160,10 +163,10 @@ impl Config {
         }
     }
 
-    /// The TLS files for clients, if TLS is configured.
+    /// Returns the TLS files for clients. `None` if TLS is not configured.
     ///
     /// # Errors
-    /// If only a part of the required files is set.
+    /// Fails if only a part of the required files is set.
     pub fn client_tls(&self) -> Result<Option<ClientTlsFiles>, String> {
         match (&self.tls_certificate, &self.tls_key) {
             (Some(certificate), Some(key)) => Ok(Some(ClientTlsFiles {
@@ -177,7 +180,7 @@ impl Config {
         }
     }
 
-    /// When backups are written that nobody asks for, if they are.
+    /// Returns the schedule of backups. `None` if no backups are scheduled.
     pub fn backup_schedule(&self) -> Option<BackupSchedule> {
         let to = match self.backup_to.as_ref()? {
             StoreUrl::File(folder) => folder.display().to_string(),
@@ -194,24 +197,24 @@ impl Config {
         })
     }
 
-    /// The location of the data without a setting.
+    /// Returns the default location of the data.
     pub fn default_store() -> StoreUrl {
         StoreUrl::File(PathBuf::from("./helenus-data"))
     }
 
-    /// The address in `system.local`.
+    /// Returns the address for clients that `system.local` shows.
     pub fn advertised(&self) -> SocketAddr {
         self.advertise
             .unwrap_or_else(|| self.reachable(self.server.listen))
     }
 
-    /// The address for other nodes: by default on the address for clients.
+    /// Returns the address for other nodes. By default it has the IP address for clients.
     pub fn rpc_listen(&self) -> SocketAddr {
         let ip = self.server.listen.ip();
         self.rpc.unwrap_or_else(|| SocketAddr::new(ip, RPC_PORT))
     }
 
-    /// An address to connect to: the machine's, if the node listens on all addresses.
+    /// Returns an address to which others can connect. It is the machine's address if the node listens on all addresses.
     pub fn reachable(&self, listen: SocketAddr) -> SocketAddr {
         if !listen.ip().is_unspecified() {
             return listen;
@@ -223,14 +226,14 @@ impl Config {
     }
 }
 
-/// An eighth of the memory, but at least the size of the largest response.
+/// Returns the memory for answers: an eighth of the memory, but at least the size of the largest response.
 fn answers_bytes_max(memory_bytes: u64) -> usize {
     usize::try_from(memory_bytes / 8)
         .unwrap_or(usize::MAX)
         .max(Limits::default().answer_bytes_max)
 }
 
-/// The address that this machine would send from. Sends nothing.
+/// Returns the source address of packets to the internet. `None` if there is none. Sends nothing.
 fn machine_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;

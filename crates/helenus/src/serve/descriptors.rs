@@ -1,13 +1,13 @@
-//! File descriptors: as many as the process may have, and some of them for the store whatever clients do.
+//! File descriptors: raises the process's limit, and reserves a part for the store, so that clients cannot use all of them.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// More than this is of no use, and a system may refuse it.
+/// Highest limit to request. A higher one is of no use, and a system may refuse it.
 const WANTED: u64 = 1 << 20;
-/// What the store, its log and HTTP take at most; of a low limit they have half.
+/// Descriptors reserved for the store, its log and HTTP. If the limit is low, half of it is reserved.
 const RESERVED: u64 = 2048;
 
-/// Raises the soft limit as far as it goes; gives the limit, if there is one.
+/// Raises the soft limit as far as possible. Returns the limit in effect, or `None` if there is none.
 pub fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;
@@ -28,7 +28,7 @@ pub fn raise() -> Option<u64> {
     }
 }
 
-/// How many connections of clients leave enough of the limit for all else.
+/// Returns the maximum number of client connections that leaves enough descriptors for all else.
 pub fn connections_max(wanted: usize, limit: Option<u64>) -> usize {
     let Some(limit) = limit else { return wanted };
     let left = limit - RESERVED.min(limit / 2);

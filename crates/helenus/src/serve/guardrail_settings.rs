@@ -17,7 +17,7 @@ const FLAG: &str = "true or false";
 const LEVELS: &str = "consistency levels, separated by commas";
 const PROPERTIES: &str = "table options, separated by commas";
 
-/// The two settings of a guardrail with thresholds.
+/// Makes the two settings, warn and fail, of each guardrail with thresholds.
 macro_rules! thresholds {
     ($($kind:ident $name:literal $about:literal $allowed:ident $read:ident;)*) => {
         &[$(
@@ -130,15 +130,15 @@ const VALUES: &[Setting] = values! {
     WriteConsistencyLevels Disallowed "write_consistency_levels_disallowed" "levels of writes that are refused" LEVELS levels;
 };
 
-/// All of them.
+/// Returns the settings of all guardrails.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     [THRESHOLDS, FLAGS, WARNED_FLAGS, VALUES].into_iter().flatten()
 }
 
-/// Sets some of them, all or none.
+/// Sets several guardrails: all of them, or none if one fails.
 ///
 /// # Errors
-/// Why not, in words.
+/// Returns the reason why a change is refused.
 pub(super) fn set(config: &mut Config, changes: &[(&str, &str)]) -> Result<(), String> {
     let mut changed = config.clone();
     for (name, value) in changes {
@@ -152,7 +152,7 @@ pub(super) fn set(config: &mut Config, changes: &[(&str, &str)]) -> Result<(), S
     Ok(())
 }
 
-/// True for the name of one of them.
+/// Returns true if a guardrail has a setting with this name.
 pub(super) fn has(name: &str) -> bool {
     all().any(|setting| setting.name == name)
 }
@@ -196,7 +196,7 @@ fn bytes(text: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// A time, in microseconds.
+/// Parses a time. Returns microseconds, or `None` for `null`.
 fn span(text: &str) -> Result<Option<i64>, String> {
     match text {
         "null" => Ok(None),
@@ -207,7 +207,7 @@ fn span(text: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// What stands between commas, perhaps in brackets as `system_views.settings` shows it.
+/// Returns the values of a list, separated by commas. The list may be in brackets, as `system_views.settings` shows it.
 fn list(text: &str) -> Vec<String> {
     let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
     inner

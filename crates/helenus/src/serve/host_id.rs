@@ -1,7 +1,7 @@
-//! The id of this host: made once, kept in the store's folder, told to drivers in `system.local`.
+//! The id of this host. It is made once, kept in the store's folder, and reported to drivers in `system.local`.
 //!
-//! A copy of the folder is another host: the file `host_id.place` says which file on which disk the id was written to, by its inode and
-//! birth, which a copy doesn't share and a folder that was renamed keeps. A copy gets an id of its own.
+//! The copy of a folder is another host and gets an id of its own. The file `host_id.place` has the inode and birth time of the file
+//! `host_id`. A copy has another inode; a renamed folder keeps it.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -11,9 +11,10 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
-/// The id in the folder's file `host_id`; a new one is written if there is none, or if the folder is a copy.
+/// Returns the id in the folder's file `host_id`. A new id is written if there is none, or if the folder is a copy.
 ///
-/// Errors: the file can't be read or written, or holds something else.
+/// # Errors
+/// Fails if the file cannot be read or written, or has another content.
 pub fn load(folder: &Path) -> anyhow::Result<Uuid> {
     let path = folder.join("host_id");
     match std::fs::read_to_string(&path) {
@@ -27,7 +28,7 @@ pub fn load(folder: &Path) -> anyhow::Result<Uuid> {
     }
 }
 
-/// The id, if it was written in this folder; another one if the folder is a copy.
+/// Returns the id if it was written in this folder. Returns a new one if the folder is a copy.
 fn bound(folder: &Path, id: Uuid) -> anyhow::Result<Uuid> {
     let path = folder.join("host_id.place");
     match std::fs::read_to_string(&path) {
@@ -38,7 +39,7 @@ fn bound(folder: &Path, id: Uuid) -> anyhow::Result<Uuid> {
                 "this folder is a copy, or was moved to another disk: from now on it is a store of its own, with another host id");
             Ok(own)
         }
-        // An older version has written it.
+        // Older versions wrote no `host_id.place`.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             bind(folder)?;
             Ok(id)
@@ -47,11 +48,11 @@ fn bound(folder: &Path, id: Uuid) -> anyhow::Result<Uuid> {
     }
 }
 
-/// What the file with the id is on its disk.
+/// Returns the inode and birth time of the file with the id.
 fn place(folder: &Path) -> anyhow::Result<String> {
     let path = folder.join("host_id");
     let file = std::fs::metadata(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    // Not every file system knows.
+    // The birth time is missing on some file systems.
     let born = file
         .created()
         .ok()
@@ -59,7 +60,7 @@ fn place(folder: &Path) -> anyhow::Result<String> {
     Ok(format!("{} {}", file.ino(), born.unwrap_or_default().as_nanos()))
 }
 
-/// Killed half-way, it leaves an id that is taken for a copy's, and is made anew.
+/// Writes a new id. If the process is killed between the two files, the id looks like that of a copy, and the next start makes a new one.
 fn create(folder: &Path) -> anyhow::Result<Uuid> {
     let id = Uuid::new_v4();
     std::fs::create_dir_all(folder)
@@ -74,7 +75,7 @@ fn bind(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", folder.join("host_id.place").display()))
 }
 
-/// Written aside and renamed, so that a crash leaves no half of it.
+/// Writes a file under another name and renames it, so that a crash leaves no partial file.
 fn write(folder: &Path, name: &str, line: &str) -> std::io::Result<()> {
     let aside = folder.join(format!("{name}.new"));
     let mut file = std::fs::File::create(&aside)?;

@@ -1,4 +1,4 @@
-//! Settings that change while the node runs: read again from the file (SIGHUP, `nodetool reloadconfig`), or set one by one.
+//! Settings that change while the node runs: the file is read again (SIGHUP, `nodetool reloadconfig`), or they are set one by one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::settings::{self, Given, Sources};
 use super::settings_live::{LIVE, is_live};
 use super::settings_shown;
 
-/// A page of rows is no longer than that part of the memory for clients.
+/// Divisor of the memory for clients that is the maximum size of a page.
 const PAGES_IN_FLIGHT: usize = 32;
 const PAGE_BYTES_MIN: usize = 256 * 1024;
 
-/// The limits of requests that settings add up to.
+/// Returns the limits of requests that follow from the settings.
 pub fn limits(config: &Config) -> Limits {
-    // Many pages are under way at a time.
+    // Many pages are in memory at the same time.
     let page_bytes_max = config.server.node_in_flight_bytes / PAGES_IN_FLIGHT;
     let limits = &config.limits;
     Limits {
@@ -40,23 +40,23 @@ pub struct Live {
 }
 
 struct State {
-    /// What holds. Its throttles are those of the store.
+    /// The configuration in effect. Its throttles are shared with the store.
     config: Config,
-    /// What was set when the settings were last read.
+    /// The given settings when the node started. They show which settings need a restart.
     given: Given,
 }
 
-/// The parts of the node that follow changes.
+/// The parts of the node whose settings change.
 pub struct AppliedTo {
     pub log: Arc<LogFilter>,
     pub engine: Arc<Engine>,
     pub slow_requests: SlowRequestLog,
-    /// Told when files of certificates are to be read again.
+    /// Notified when certificate files must be read again.
     pub certificates: Arc<Notify>,
 }
 
 impl AppliedTo {
-    /// Has the parts follow a configuration; the level of the log only `with_log`, since it is also set by itself.
+    /// Applies a configuration. The log filter is applied only if `with_log`, because nodetool can change it separately.
     fn apply(&self, config: &Config, with_log: bool) -> Result<(), String> {
         if with_log {
             self.log.restart_with(&config.log)?;
@@ -70,7 +70,7 @@ impl AppliedTo {
 }
 
 impl Live {
-    /// Of a node that was started with a configuration, which was read from these places.
+    /// Creates the settings of a node that was started with `config`, which was read from `sources`.
     pub fn new(sources: Sources, given: Given, config: Config, applied_to: AppliedTo) -> Live {
         Live {
             sources,
@@ -79,12 +79,12 @@ impl Live {
         }
     }
 
-    /// Reads the settings again whenever it is told to.
+    /// Reads the settings again after each notification.
     pub async fn follow(self: Arc<Self>, told: Arc<Notify>) {
         loop {
             told.notified().await;
             let live = self.clone();
-            // It reads files.
+            // A blocking thread is needed because files are read.
             match tokio::task::spawn_blocking(move || live.reload()).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(why)) => tracing::warn!(why, "the settings stay as they were"),
@@ -175,7 +175,7 @@ impl LiveSettings for Live {
     }
 }
 
-/// Takes the guardrails of another configuration over, and names the settings that change.
+/// Copies the guardrails of another configuration, and adds the names of the changed settings to `changed`.
 fn take_guardrails(config: &mut Config, fresh: &Config, changed: &mut Vec<&'static str>) {
     for setting in guardrail_settings::all() {
         let value = |config: &Config| settings_shown::value(setting.name, config);
@@ -197,14 +197,14 @@ fn log_change(name: &str, before: &Config, now: &Config) {
     );
 }
 
-/// The settings that can't change while the node runs and are not set as they were when it began.
+/// Returns the settings that differ from those at the start of the node and take effect only after a restart.
 fn differing(began: &Given, now: &Given) -> Vec<&'static str> {
     settings::names()
         .filter(|name| !is_live(name) && began.get(*name) != now.get(*name))
         .collect()
 }
 
-/// The settings that are not as without any settings, in the form NAME=VALUE. Secrets are not shown.
+/// Returns the settings that differ from their defaults, as pairs of name and value. Secrets are hidden.
 pub fn unusual(config: &Config) -> BTreeMap<&'static str, String> {
     let defaults = Config::new(config.store.url.clone());
     settings::names()

@@ -14,10 +14,10 @@ pub struct LogFilter {
 }
 
 impl LogFilter {
-    /// The filter of a layer, and what changes it.
+    /// Returns a filter for a layer of `tracing`, and the handle that changes it.
     ///
     /// # Errors
-    /// If the text is no filter of `tracing`.
+    /// Fails if the text is not a filter of `tracing`.
     pub fn new(text: &str) -> anyhow::Result<(reload::Layer<EnvFilter, Registry>, LogFilter)> {
         let filter = EnvFilter::try_new(text).map_err(|error| {
             anyhow!("log = \"{text}\": {error}; allowed are filters like info or info,slatedb=warn")
@@ -31,10 +31,10 @@ impl LogFilter {
         Ok((layer, filter))
     }
 
-    /// Sets the filter as if the process had begun with it.
+    /// Sets the filter, also as the initial one.
     ///
     /// # Errors
-    /// If the text is no filter of `tracing`; then nothing has changed.
+    /// Fails if the text is not a filter of `tracing`. The filter is unchanged then.
     pub fn restart_with(&self, text: &str) -> Result<(), String> {
         let mut current = self.current.lock();
         let filter = EnvFilter::try_new(text).map_err(|error| format!("log = \"{text}\": {error}"))?;
@@ -66,7 +66,7 @@ impl LogLevels for LogFilter {
     }
 }
 
-/// A part of a filter between commas.
+/// Parses one directive of a filter. Directives are separated by commas.
 fn directive(text: &str) -> LogLevel {
     match text.trim().split_once('=') {
         Some((target, level)) => LogLevel {
@@ -80,7 +80,7 @@ fn directive(text: &str) -> LogLevel {
     }
 }
 
-/// A filter with another level for a target. Cassandra's name for all targets is ROOT.
+/// Returns the filter with another level for a target. ROOT is Cassandra's name for all targets.
 fn with(filter: &str, level: LogLevel) -> Result<String, String> {
     let name = level.level.to_lowercase();
     name.parse::<LevelFilter>().map_err(|_| {

@@ -1,4 +1,5 @@
-//! Keeps the lines of the log for `system_views.system_logs`: those of Helenus itself of INFO and above, whatever the filter of the log is.
+//! Keeps lines of the log for `system_views.system_logs`: those of Helenus itself with level INFO and above. The filter of the log has no
+//! effect on them.
 
 use std::fmt::{Debug, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ pub struct KeepLines;
 impl<S: Subscriber> Layer<S> for KeepLines {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
-        // Other libraries tell what no operator looks for; what matters of them the crates of Helenus say.
+        // Lines of libraries are left out. Helenus itself logs the events that matter to operators.
         if !metadata.target().starts_with("helenus") {
             return;
         }

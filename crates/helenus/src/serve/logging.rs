@@ -1,4 +1,4 @@
-//! Where and how the lines of the log are written.
+//! Destination and format of the log's lines.
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
@@ -11,10 +11,10 @@ use super::config::{Config, LogFormat};
 use super::log_filter::LogFilter;
 use super::log_lines::KeepLines;
 
-/// Begins to log to standard error; what is returned changes the levels.
+/// Starts logging to standard error. Returns the handle that changes the levels.
 ///
 /// # Errors
-/// If the filter of the settings is none.
+/// Fails if the filter in the settings is invalid.
 pub fn start(config: &Config) -> anyhow::Result<LogFilter> {
     let (filter, log_filter) = LogFilter::new(&config.log)?;
     let lines = fmt::layer::<Registry>().with_writer(std::io::stderr);
@@ -37,7 +37,7 @@ pub fn start(config: &Config) -> anyhow::Result<LogFilter> {
     Ok(log_filter)
 }
 
-/// The line of a panic, which would be plain text otherwise.
+/// Logs a panic, which would not be JSON otherwise.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
@@ -47,7 +47,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     tracing::error!(place, thread = thread.name(), reason, "panicked");
 }
 
-/// Writes the line of an error for which the node ends before it logs.
+/// Writes an error as JSON, for a node that ends before its log is started.
 pub fn write_json_error(error: &anyhow::Error) {
     let subscriber = fmt::Subscriber::builder()
         .json()

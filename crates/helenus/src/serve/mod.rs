@@ -1,4 +1,4 @@
-//! `helenus serve`: one node.
+//! `helenus serve`: runs one node.
 
 mod allocations;
 mod audit_settings;
@@ -63,7 +63,7 @@ pub struct ServeArgs {
     /// The location of the data [default: file://./helenus-data]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// The location of the log of a store in a bucket, if it is not beside the data
+    /// The location of the log of a store in a bucket [default: beside the data]
     #[arg(long, value_name = "URL")]
     log_store: Option<String>,
     /// The folder of the disk cache of a store in a bucket [default: ./helenus-cache]
@@ -84,7 +84,7 @@ pub struct ServeArgs {
     /// The rack of this node [default: rack1]
     #[arg(long, value_name = "NAME")]
     rack: Option<String>,
-    /// Serves reads from the bucket alone, beside the nodes of the store, and takes no part in their cluster
+    /// Serves only reads, from the bucket, beside the nodes of the store; takes no part in their cluster
     #[arg(long)]
     read_only: bool,
     /// A TOML file of settings
@@ -96,7 +96,7 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Where the settings of the node come from.
+    /// Returns the sources of the node's settings.
     fn sources(&self) -> anyhow::Result<Sources> {
         Ok(Sources {
             command_line: self.settings()?,
@@ -105,7 +105,7 @@ impl ServeArgs {
         })
     }
 
-    /// The settings of the command line, in the order given.
+    /// Returns the settings of the command line, in the order given.
     fn settings(&self) -> anyhow::Result<Vec<(String, String)>> {
         let named = [
             ("store", &self.store),
@@ -129,7 +129,7 @@ impl ServeArgs {
     }
 }
 
-/// What a node is started with.
+/// Everything that a node is started with.
 struct Start {
     config: Config,
     sources: Sources,
@@ -138,7 +138,7 @@ struct Start {
     began: Instant,
 }
 
-/// Runs a node without a command line, and says first where.
+/// Runs a node without a command line. Prints first where it listens and stores its data.
 pub fn run_without_command() -> anyhow::Result<ExitCode> {
     let args = ServeArgs::default();
     let (config, _) = args.sources()?.load()?;
@@ -153,7 +153,7 @@ pub fn run_without_command() -> anyhow::Result<ExitCode> {
     run(&args)
 }
 
-/// Runs a node until it is told to stop.
+/// Runs a node until a signal or command stops it.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let sources = args.sources()?;
@@ -180,7 +180,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         log_filter,
         began,
     }));
-    // What still waits for a store that is away is not waited for.
+    // Tasks that wait for an unavailable store must not delay the exit.
     runtime.shutdown_background();
     match (served, log_format) {
         (Err(error), LogFormat::Json) => {
@@ -200,7 +200,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         began,
     } = start;
     let prometheus = http::install_recorder().map_err(|error| anyhow!("cannot install metrics: {error}"))?;
-    // Early: a signal that comes while the store is opened must not be lost.
+    // Signal handlers are installed first, so that a signal during the opening of the store is not lost.
     let mut signals = signals::stop_signals().context("cannot listen for signals")?;
     let hangup = signals::take().context("cannot listen for signals")?;
 
@@ -273,7 +273,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         started: began,
     };
     let of_cluster = node.as_ref().map(ClusterNode::secret);
-    // A node alone has no other use for it than to tell who may command it.
+    // A node that is alone uses the secret only to authenticate commands.
     let secret = of_cluster.or_else(|| config.cluster_secret.as_deref().map(Secret::new));
     let http = match starting_http {
         Some(starting_http) => {
@@ -319,14 +319,14 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         shutdown_timeout: config.server.shutdown_timeout,
     };
     stopping.run(signals).await?;
-    // Lines that wait for the files are written.
+    // Disabling the logs writes the lines that still wait for the disk.
     request_logs.audit.disable();
     request_logs.full_query.disable();
     tracing::info!("stopped");
     Ok(())
 }
 
-/// The states of the node that need an operator before they hurt clients.
+/// Returns the states that an operator must see before clients are affected, such as the expiry of certificates.
 fn watched(
     backups: Option<Arc<BackupMonitor>>,
     tls_expiry: Option<Expiry>,
@@ -343,7 +343,7 @@ fn watched(
     }
 }
 
-/// Begins to send spans of requests, if a collector is set.
+/// Starts the sending of requests' spans. `None` if no collector is set.
 fn start_spans(config: &Config, identity: &Identity) -> anyhow::Result<Option<Arc<RequestSpans>>> {
     let Some(endpoint) = config.otlp_endpoint.clone() else {
         return Ok(None);
@@ -357,7 +357,7 @@ fn start_spans(config: &Config, identity: &Identity) -> anyhow::Result<Option<Ar
     Ok(Some(Arc::new(spans)))
 }
 
-/// Logs what the node is, what it was told, and how far it may go.
+/// Logs the version, the settings that differ from the defaults, and the limits of the process.
 fn log_start(config: &Config, open_files_max: Option<u64>, connections_max: usize) {
     let unusual = live::unusual(config);
     let settings: Vec<String> = unusual
@@ -380,7 +380,7 @@ fn log_start(config: &Config, open_files_max: Option<u64>, connections_max: usiz
     );
 }
 
-/// Answers HTTP in full from now on.
+/// Starts to serve all paths over HTTP.
 fn serve_http(
     starting_http: StartingHttp,
     prometheus: PrometheusHandle,
@@ -404,7 +404,7 @@ fn serve_http(
     HttpServer::start(starting_http, prometheus, record, reporter, commands, control)
 }
 
-/// What the banner says, as a line of the log.
+/// Logs the content of the banner as one line, for logs in JSON.
 fn log_ready(config: &Config, server: &Server, http: Option<&HttpServer>, began: Instant) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -416,7 +416,7 @@ fn log_ready(config: &Config, server: &Server, http: Option<&HttpServer>, began:
     );
 }
 
-/// Says where everything is and how to connect.
+/// Prints the node's addresses and places, and how to connect.
 fn print_banner(
     config: &Config,
     server: &Server,
@@ -469,7 +469,7 @@ fn print_banner(
     );
 }
 
-/// Where a store lies, in full.
+/// Returns the location of a store, with the full path of a folder.
 fn place(url: &StoreUrl) -> String {
     match url {
         StoreUrl::File(folder) => {

@@ -1,5 +1,5 @@
-//! The settings of the full query log: those of `full_query_logging_options` in `cassandra.yaml`, by the names that `system_views.settings` of
-//! Cassandra gives them. `nodetool enablefullquerylog` switches it on.
+//! The settings of the full query log: the options of `full_query_logging_options` in `cassandra.yaml`, with their names in
+//! `system_views.settings` of Cassandra. `nodetool enablefullquerylog` switches the log on.
 
 use helenus_server::roll_cycle::RollCycle;
 

@@ -1,4 +1,4 @@
-//! A node that only reads a store in a bucket (`helenus serve --read-only`).
+//! A node that only reads from a store in a bucket (`helenus serve --read-only`).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use helenus_server::reader::Reader;
 
 use super::config::Config;
 
-/// Follows what the nodes of the store do, if this one only reads. Returns when it can serve.
+/// Starts to follow the changes of the store's nodes, and returns when this node can serve reads. `None` if the node is not read-only.
 pub async fn start(config: &Config, engine: &Arc<Engine>) -> anyhow::Result<Option<Reader>> {
     if !config.store.read_only {
         return Ok(None);

@@ -1,15 +1,15 @@
-//! One setting, and how values of the commonest kinds are read.
+//! One setting, and the parsing of common kinds of values.
 
 use std::time::Duration;
 
 use super::config::Config;
 
-/// One setting.
+/// A setting that can be given by its name.
 pub(super) struct Setting {
     pub name: &'static str,
-    /// What it is, for `--help`.
+    /// Description, for `--help`.
     pub about: &'static str,
-    /// What its value may be, for `--help` and for refusals.
+    /// Allowed values, for `--help` and error messages.
     pub allowed: &'static str,
     pub set: fn(&mut Config, &str) -> Result<(), String>,
 }
@@ -27,12 +27,12 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A number that may be 0.
+/// Returns a number that may be 0.
 pub(super) fn count_or_zero(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "not a whole number".to_owned())
 }
 
-/// A number and the unit behind it.
+/// Splits a text into its number and its unit.
 fn measure<'a>(text: &'a str, what: &str) -> Result<(usize, &'a str), String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);

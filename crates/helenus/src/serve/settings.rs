@@ -1,7 +1,7 @@
-//! The settings of a node by name: on the command line (`--set NAME=VALUE`, the commonest with an option of their
-//! own), in the environment (`HELENUS_NAME`) and in a TOML file (`name = value`), in this order of precedence.
+//! The settings of a node by name. In order of precedence they come from the command line (`--set NAME=VALUE`, or an option of their own),
+//! the environment (`HELENUS_NAME`), and a TOML file (`name = value`).
 //!
-//! A setting that is unknown or wrong is refused with where it stands, why, and what is allowed.
+//! An unknown or wrong setting is refused with its place, the reason, and the allowed values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,7 +31,7 @@ const NAME: &str = "a name of 1 to 64 letters, digits, spaces, dashes, dots and 
 
 const PREFIX: &str = "HELENUS_";
 
-/// Variables of the environment that begin like a setting and are not one: what tests and tools use, and the shell.
+/// Beginnings of environment variables that look like settings and are not. Tests, tools and the shell use them.
 const NOT_SETTINGS: [&str; 4] = ["HELENUS_TEST", "HELENUS_FUZZ", "HELENUS_BIN", "HELENUS_PASSWORD"];
 
 #[rustfmt::skip]
@@ -143,7 +143,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "background_threads", about: "threads for flushes and compactions", allowed: COUNT, set: |c, v| put(&mut c.store.background_threads, count(v)) },
 ];
 
-/// All settings, guardrails last.
+/// Returns all settings, guardrails last.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS
         .iter()
@@ -152,7 +152,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
         .chain(guardrail_settings::all())
 }
 
-/// A topic, or a place for objects.
+/// Sets the place of the log: a topic, or a place for objects.
 fn log_store(config: &mut Config, text: &str) -> Result<(), String> {
     match TopicUrl::parse(text)
         .transpose()
@@ -200,7 +200,8 @@ fn or_off<T>(text: &str, read: fn(&str) -> Result<T, String>) -> Result<Option<T
     }
 }
 
-/// True for the second of two of Cassandra's classes; its package may stand before either.
+/// Returns true for `strict`, and false for `lenient`, which are names of Cassandra's classes. The name may have Cassandra's package before
+/// it.
 fn class(text: &str, lenient: &str, strict: &str) -> Result<bool, String> {
     match text.strip_prefix("org.apache.cassandra.auth.").unwrap_or(text) {
         name if name == lenient => Ok(false),
@@ -270,7 +271,7 @@ fn wide(value: usize) -> u64 {
     value as u64
 }
 
-/// The most letters that may be changed, added, removed or swapped in a name that is suggested.
+/// Maximum number of edits (letters changed, added, removed or swapped) between a name and the one that is suggested for it.
 const TYPOS_MAX: usize = 3;
 
 fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
@@ -285,15 +286,15 @@ fn find(setting: &str, place: &str) -> anyhow::Result<&'static Setting> {
     bail!("{place}: there is no setting {setting}.{hint}\nhelenus serve --help lists the settings.")
 }
 
-/// The names of all settings, in the order of `--help`.
+/// Returns the names of all settings except guardrails, in the order of `--help`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.name)
 }
 
-/// Sets a setting; `place` is where that was asked for.
+/// Sets a setting. `place` is the source of the value, for error messages.
 ///
 /// # Errors
-/// If there is no such setting, or the value is not allowed.
+/// Fails if there is no such setting, or the value is not allowed.
 pub fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> anyhow::Result<()> {
     let found = find(setting, place)?;
     (found.set)(config, value).map_err(|why| {
@@ -304,7 +305,7 @@ pub fn apply(config: &mut Config, setting: &str, value: &str, place: &str) -> an
     })
 }
 
-/// The settings of a TOML file: names and values, no sections.
+/// Returns the settings of a TOML file: names and values, no sections.
 fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let place = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
@@ -330,7 +331,7 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(settings)
 }
 
-/// The settings that are given as NAME=VALUE.
+/// Parses settings that are given as NAME=VALUE.
 pub fn pairs(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     let pair = |text: &String| {
         let (name, value) = text
@@ -341,9 +342,10 @@ pub fn pairs(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     given.iter().map(pair).collect()
 }
 
-/// The configuration that the command line, the environment and the file add up to.
+/// Returns the configuration that results from the command line, the environment and the file.
 ///
-/// Errors: the first setting that is unknown or wrong.
+/// # Errors
+/// Returns the first setting that is unknown or wrong.
 pub fn load(
     command_line: &[(String, String)],
     file: Option<&Path>,
@@ -357,21 +359,21 @@ pub fn load(
     Ok(sources.load()?.0)
 }
 
-/// Where settings are read from.
+/// Sources of settings.
 pub struct Sources {
     pub command_line: Vec<(String, String)>,
     pub file: Option<PathBuf>,
     pub environment: Vec<(String, String)>,
 }
 
-/// The values that settings were given, by name, in the words in which they were given.
+/// Given settings by name. The values are unparsed.
 pub type Given = BTreeMap<String, String>;
 
 impl Sources {
-    /// The configuration that the sources add up to now, and which settings they set.
+    /// Reads the sources again. Returns the resulting configuration, and the given settings.
     ///
     /// # Errors
-    /// The first setting that is unknown or wrong.
+    /// Returns the first setting that is unknown or wrong.
     pub fn load(&self) -> anyhow::Result<(Config, Given)> {
         let given = self.read()?;
         let config = add_up(&given)?;
@@ -379,7 +381,7 @@ impl Sources {
         Ok((config, values.collect()))
     }
 
-    /// True if the log is to be JSON, even if other settings are wrong.
+    /// Returns true if the log's format is JSON. Works even if other settings are wrong, so that their error is logged as JSON.
     pub fn has_json_lines(&self) -> bool {
         let without_file = Sources {
             command_line: self.command_line.clone(),
@@ -391,7 +393,7 @@ impl Sources {
         format.is_some_and(|(_, value, _)| LogFormat::parse(value) == Ok(LogFormat::Json))
     }
 
-    /// The settings with their values and places, those that win last.
+    /// Returns names, values and places of all given settings. Later ones take precedence.
     fn read(&self) -> anyhow::Result<Vec<(String, String, String)>> {
         let environment = &self.environment;
         let mut given: Vec<(String, String, String)> = Vec::new();
@@ -422,7 +424,7 @@ impl Sources {
     }
 }
 
-/// The folders for logs of clients' requests that systemd grants (`LogsDirectory`). They give way to settings.
+/// Returns the folders of request logs in the folder that systemd grants (`LogsDirectory`). Settings take precedence over them.
 fn log_folders(environment: &[(String, String)]) -> Vec<(String, String, String)> {
     const VARIABLE: &str = "LOGS_DIRECTORY";
     let granted = environment.iter().find(|(name, _)| name == VARIABLE);
@@ -444,7 +446,7 @@ fn log_folders(environment: &[(String, String)]) -> Vec<(String, String, String)
 }
 
 fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
-    // Where the store lies decides on other defaults.
+    // The store is set first, because other defaults depend on its location.
     let mut config = Config::new(Config::default_store());
     for (_, url, place) in given.iter().filter(|(name, ..)| name == "store") {
         apply(&mut config, "store", url, place)?;
@@ -468,7 +470,7 @@ fn add_up(given: &[(String, String, String)]) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// All settings with their defaults, for `--help`.
+/// Returns all settings with their defaults, for `--help`.
 pub fn help() -> String {
     let mut text =
         "Settings, for --set NAME=VALUE, HELENUS_NAME=VALUE and name = \"VALUE\" in the file of --config:\n"

@@ -1,4 +1,4 @@
-//! The file of settings that packages ship, made from the settings' own descriptions.
+//! The settings file that packages ship, generated from the descriptions of the settings.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use super::setting::Setting;
 use super::settings::{all, apply};
 use super::{settings_live, settings_shown};
 
-/// A file of settings with each of them commented out, at its default, except for those that are given.
+/// Returns a file of all settings. The given ones are set; all others are commented out and have their defaults.
 ///
 /// # Errors
-/// If one that is given is unknown or wrong.
+/// Fails if a given setting is unknown or wrong.
 pub fn text(given: &[(String, String)]) -> anyhow::Result<String> {
     let defaults = Config::new(Config::default_store());
     let mut checked = defaults.clone();
@@ -30,7 +30,7 @@ pub fn text(given: &[(String, String)]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Adds what a file says of a setting.
+/// Appends a setting with its description, allowed values and default.
 fn describe(text: &mut String, setting: &Setting, value: Option<&str>, defaults: &Config) {
     let name = setting.name;
     let change = if settings_live::is_live(name) {
@@ -58,10 +58,10 @@ const FILE_HEADER: &str = "\
 # `helenus nodetool reloadconfig` and SIGHUP read it again; what does not change on reload takes a restart.
 ";
 
-/// The longest line of a comment.
+/// Maximum length of a comment's line.
 const COMMENT_WIDTH: usize = 120;
 
-/// Adds a comment, in lines that are not too long.
+/// Appends a comment, wrapped at the maximum length.
 fn comment(text: &mut String, words: &str) {
     let mut line = "#".to_owned();
     for word in words.split_whitespace() {

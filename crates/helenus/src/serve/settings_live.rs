@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::guardrail_settings;
 
-/// Takes a setting over from another configuration.
+/// Copies a setting from the second configuration into the first.
 pub type Take = fn(&mut Config, &Config);
 
 /// The settings that can change while the node runs, besides those of guardrails.
@@ -34,13 +34,13 @@ pub const LIVE: &[(&str, Take)] = &[
     ("bucket_throughput", |c, new| c.store.throttles.bucket.set_rate(new.store.throttles.bucket.rate())),
 ];
 
-/// Their names.
+/// Returns the names of the live settings, without guardrails.
 #[cfg(test)]
 pub fn names() -> impl Iterator<Item = &'static str> {
     LIVE.iter().map(|(name, _)| *name)
 }
 
-/// True if a setting can change while the node runs.
+/// Returns true if a setting can change while the node runs.
 pub fn is_live(name: &str) -> bool {
     LIVE.iter().any(|(known, _)| *known == name) || guardrail_settings::has(name)
 }

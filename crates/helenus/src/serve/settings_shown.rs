@@ -1,4 +1,4 @@
-//! The settings of a configuration as text: what holds, and what the defaults are. Secrets are not shown.
+//! The settings of a configuration as text: their values and their defaults. Secrets are hidden.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use helenus_tablet::{SaslMechanism, StoreUrl};
 
 use super::config::Config;
 
-/// How a setting is shown; empty if it has no value.
+/// Returns the value of a setting as text. Empty if it has no value.
 type Show = fn(&Config) -> String;
 
-/// In the order of the settings.
+/// Values of settings by name, in the order of the settings.
 #[rustfmt::skip]
 const SHOWN: &[(&str, Show)] = &[
     ("store", |c| store(&c.store.url)),
@@ -118,10 +118,10 @@ const SHOWN: &[(&str, Show)] = &[
     ("background_threads", |c| c.store.background_threads.to_string()),
 ];
 
-/// What is shown of a secret.
+/// Text in the place of a secret.
 const HIDDEN: &str = "(hidden)";
 
-/// The defaults that depend on the machine or on the store, in words.
+/// Descriptions of defaults that depend on the machine or on the store.
 const COMPUTED: &[(&str, &str)] = &[
     ("cache_dir", "./helenus-cache of a store in a bucket"),
     (
@@ -159,19 +159,19 @@ const COMPUTED: &[(&str, &str)] = &[
     ("background_threads", "half of the cores, from 1 to 8"),
 ];
 
-/// The settings that are shown.
+/// Returns the names of the settings that are shown.
 #[cfg(test)]
 pub fn names() -> impl Iterator<Item = &'static str> {
     SHOWN.iter().map(|(name, _)| *name)
 }
 
-/// Those whose defaults are computed.
+/// Returns the names of the settings with computed defaults.
 #[cfg(test)]
 pub fn computed() -> impl Iterator<Item = &'static str> {
     COMPUTED.iter().map(|(name, _)| *name)
 }
 
-/// The value of a setting; empty if it has none.
+/// Returns the value of a setting. Empty if it has none.
 pub fn value(name: &str, config: &Config) -> String {
     let found = SHOWN.iter().find(|(known, _)| *known == name);
     match found {
@@ -183,14 +183,14 @@ pub fn value(name: &str, config: &Config) -> String {
     }
 }
 
-/// The value of a guardrail's setting, in the form in which it is set.
+/// Returns the value of a guardrail's setting, in the form in which it can be set.
 fn guardrail(name: &str, config: &Config) -> Option<String> {
     let mut settings = guardrails_shown(&config.limits.guardrails).into_iter();
     let (_, value) = settings.find(|(known, _)| known == name)?;
     Some(value?.trim_matches(['[', ']']).to_owned())
 }
 
-/// The value of an option of the audit log.
+/// Returns the value of an option of the audit log.
 fn audit_option(name: &str, config: &Config) -> Option<String> {
     let option = name.strip_prefix("audit_logging_options_")?;
     let mut options = config.audit.by_name().into_iter();
@@ -199,7 +199,7 @@ fn audit_option(name: &str, config: &Config) -> Option<String> {
         .map(|(_, value)| value)
 }
 
-/// The value of an option of the full query log.
+/// Returns the value of an option of the full query log.
 fn full_query_log_option(name: &str, config: &Config) -> Option<String> {
     let options = &config.full_query_log;
     match name.strip_prefix("full_query_logging_options_")? {
@@ -213,7 +213,7 @@ fn full_query_log_option(name: &str, config: &Config) -> Option<String> {
     }
 }
 
-/// The default of a setting, in words if it depends on the machine; empty if there is none.
+/// Returns the default of a setting. A description if it depends on the machine or on the store, and empty if there is none.
 pub fn default(name: &str, defaults: &Config) -> String {
     match COMPUTED.iter().find(|(known, _)| *known == name) {
         Some((_, words)) => (*words).to_owned(),
@@ -221,7 +221,7 @@ pub fn default(name: &str, defaults: &Config) -> String {
     }
 }
 
-/// True if the default depends on the machine or on the store.
+/// Returns true if the default depends on the machine or on the store.
 pub fn is_computed(name: &str) -> bool {
     COMPUTED.iter().any(|(known, _)| *known == name)
 }
@@ -248,7 +248,7 @@ fn class(is_strict: bool, lenient: &str, strict: &str) -> String {
     if is_strict { strict } else { lenient }.to_owned()
 }
 
-/// The location of a store as it may be given: a relative path is no URL.
+/// Returns the location of a store in a form that can be set. A relative path cannot be a URL.
 fn store(url: &StoreUrl) -> String {
     match url {
         StoreUrl::File(folder) if folder.is_relative() => folder.display().to_string(),
@@ -271,7 +271,7 @@ fn sasl_mechanism(mechanism: SaslMechanism) -> &'static str {
     }
 }
 
-/// A time, or nothing for none.
+/// Returns an interval as text. Empty if it is 0, which means none.
 fn interval(interval: Duration) -> String {
     match interval.is_zero() {
         true => String::new(),
@@ -279,7 +279,7 @@ fn interval(interval: Duration) -> String {
     }
 }
 
-/// A time in its largest whole unit.
+/// Returns a time in the largest unit that divides it.
 fn time(time: Duration) -> String {
     let millis = time.as_millis();
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
@@ -292,7 +292,7 @@ fn time(time: Duration) -> String {
     )
 }
 
-/// A size in its largest whole unit.
+/// Returns a size in the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units

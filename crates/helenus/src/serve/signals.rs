@@ -1,4 +1,4 @@
-//! Signals: those that end a node, and SIGHUP, SIGUSR1 and SIGUSR2, which would without a handler.
+//! Signals: SIGTERM and SIGINT end a node. SIGHUP, SIGUSR1 and SIGUSR2 have handlers because they would end the process otherwise.
 
 use std::io;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use tokio::sync::{Notify, watch};
 pub struct StopSignals(watch::Receiver<(u64, &'static str)>);
 
 impl StopSignals {
-    /// Ignores the signals until now.
+    /// Ignores the signals received so far.
     pub fn forget(&mut self) {
         self.0.mark_unchanged();
     }
 
-    /// Waits for a signal that this clone has not returned yet. Returns its name.
+    /// Waits for a signal that this clone has not returned yet, and returns its name.
     pub async fn next(&mut self) -> &'static str {
         match self.0.changed().await {
             Ok(()) => self.0.borrow_and_update().1,
-            // The tasks that count signals end with the process.
+            // The tasks that count signals run as long as the process.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// Counts SIGTERM and SIGINT from now on: neither is lost while the store is opened.
+/// Starts to count SIGTERM and SIGINT, so that no signal is lost while the store is opened.
 ///
 /// # Errors
-/// If a handler can't be installed.
+/// Fails if a handler cannot be installed.
 pub fn stop_signals() -> io::Result<StopSignals> {
     let sender = Arc::new(watch::Sender::new((0, "")));
     let received = sender.subscribe();
@@ -48,10 +48,11 @@ pub fn stop_signals() -> io::Result<StopSignals> {
     Ok(StopSignals(received))
 }
 
-/// From now on none of them ends the process. What is given is told of each SIGHUP, which asks daemons to read their files again.
+/// Installs handlers for SIGHUP, SIGUSR1 and SIGUSR2, so that they do not end the process. The returned value is notified of each SIGHUP,
+/// which has daemons read their files again.
 ///
 /// # Errors
-/// If a handler can't be installed.
+/// Fails if a handler cannot be installed.
 pub fn take() -> io::Result<Arc<Notify>> {
     let hangup = Arc::new(Notify::new());
     handle_signal(SignalKind::hangup(), "SIGHUP", Some(hangup.clone()))?;

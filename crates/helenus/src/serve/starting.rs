@@ -1,4 +1,4 @@
-//! The start of a node until it serves: waits for a store that does not answer, and says so.
+//! The start of a node until it serves. If the store does not answer, the node waits for it and reports that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use super::cluster::{self, Identity};
 use super::config::{CASSANDRA_VERSION, Config};
 use super::{live, read_only};
 
-/// Pause before the store is tried again.
+/// Pause between two attempts to use the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The parts of a node that is ready.
+/// Parts of a node that is ready.
 pub struct Booted {
     pub engine: Arc<Engine>,
     pub reader: Option<Reader>,
     pub node: Option<ClusterNode>,
-    /// Why scheduled backups cannot be written at present. `None` if they can, or there are none.
+    /// Reason why scheduled backups cannot be written at present. `None` if they can, or none are scheduled.
     pub backup_trouble: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub async fn http(config: &Config, prometheus: &PrometheusHandle) -> anyhow::Res
 /// Opens the store and joins the cluster.
 ///
 /// # Errors
-/// The node cannot start, and waiting would not help.
+/// Fails if the node cannot start and waiting would not help.
 pub async fn boot(
     config: &Config,
     identity: &Identity,
@@ -72,7 +72,7 @@ pub async fn boot(
     })
 }
 
-/// Refuses a place for scheduled backups that is wrong. Returns why a place that is right cannot be used at present.
+/// Refuses a wrong place for scheduled backups. Returns the reason if the place is valid and cannot be used at present.
 async fn check_backups(config: &Config, engine: &Engine) -> anyhow::Result<Option<String>> {
     let Some(schedule) = config.backup_schedule() else {
         return Ok(None);
@@ -81,7 +81,7 @@ async fn check_backups(config: &Config, engine: &Engine) -> anyhow::Result<Optio
     checked.map_err(|why| anyhow!("backup_to = \"{}\": {why}", schedule.to))
 }
 
-/// Carries out a step of the start. Repeats it as long as the store does not answer.
+/// Runs a step of the start, and repeats it as long as the store does not answer.
 async fn once_available<T>(
     config: &Config,
     http: Option<&StartingHttp>,
@@ -91,7 +91,7 @@ async fn once_available<T>(
         "the store cannot be used at present; the node waits for it, and is not ready",
         "the store answers; the start goes on",
     );
-    // The store may answer again between a step that fails and the look why.
+    // A step that fails while the store answers is repeated once, because the store may have answered again after the failure.
     let mut is_repeated = false;
     loop {
         let error = match step().await {
@@ -138,7 +138,7 @@ async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc
     let url = config.store.url.to_string();
     let engine_config = EngineConfig {
         store: StoreConfig {
-            // The agent says which tablets of a shared store to open.
+            // Tablets of a shared store are opened by the cluster's agent.
             open_all_tablets: false,
             ..config.store.clone()
         },

@@ -1,4 +1,4 @@
-//! Ends a node in order, and in any case within the time that service managers grant.
+//! Stops a node gracefully, within the time that service managers grant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tokio::sync::Notify;
 use super::cluster;
 use super::signals::StopSignals;
 
-/// Time for clients of a node that has handed its tablets over to turn to other nodes before they are turned away.
+/// Time between the hand-over of a node's tablets and the refusal of its clients, in which clients can turn to other nodes.
 const CLIENTS_PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum time that a node of a shared store waits for the store when it stops.
+/// Maximum time that a stopping node of a shared store waits for the store.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time from the signal after which the process ends whatever still runs: less than `TimeoutStopSec` of the packaged unit (90 s).
+/// Time after the signal at which the process ends in any case. Must be less than `TimeoutStopSec` of the packaged unit (90 s).
 const STOP_MAX: Duration = Duration::from_secs(85);
 
-/// The parts of a node that are stopped.
+/// Parts of a node that are stopped.
 pub struct Stopping {
     pub server: Server,
     /// `None` if HTTP is off.
     pub http: Option<HttpServer>,
     /// `None` if the store is not shared.
     pub node: Option<ClusterNode>,
-    /// `None` if the node does not only read.
+    /// `None` if the node is not read-only.
     pub reader: Option<Reader>,
     pub engine: Arc<Engine>,
     /// Maximum time for running requests.
@@ -36,8 +36,8 @@ pub struct Stopping {
 }
 
 impl Stopping {
-    /// Hands tablets over, lets requests end, and closes the store. A further signal ends the hand-over, and one more the rest. Acknowledged
-    /// writes are in the log whatever is left undone.
+    /// Hands over the tablets, lets requests end, and closes the store. A further signal ends the hand-over, and one more ends the rest. No
+    /// acknowledged write is lost, because all of them are in the log.
     pub async fn run(self, signals: StopSignals) -> anyhow::Result<()> {
         end_process_after(STOP_MAX);
         let drained = Arc::new(Notify::new());
@@ -63,7 +63,7 @@ impl Stopping {
         if let Some(http) = &self.http {
             http.set_stopping();
         }
-        // Clients turn to other nodes while the tablets do so too; until then requests are passed on.
+        // Clients turn to other nodes during the hand-over. Their requests are forwarded meanwhile.
         match &self.node {
             Some(node) => {
                 let draining = async {
@@ -96,7 +96,7 @@ impl Stopping {
     }
 }
 
-/// Takes no more part in the cluster, and closes the store.
+/// Leaves the cluster, and closes the store.
 async fn end(node: Option<ClusterNode>, engine: &Engine, at_most: Duration) -> anyhow::Result<()> {
     if let Some(node) = node {
         node.stop(at_most).await;
@@ -105,7 +105,7 @@ async fn end(node: Option<ClusterNode>, engine: &Engine, at_most: Duration) -> a
     closed.map_err(|error| anyhow!("cannot close the store: {error}"))
 }
 
-/// Ends the process after that time, from a thread that waits for nothing else.
+/// Ends the process after `limit`. Uses a thread of its own, which nothing can block.
 fn end_process_after(limit: Duration) {
     let watching = move || {
         std::thread::sleep(limit);
@@ -115,7 +115,7 @@ fn end_process_after(limit: Duration) {
         );
         std::process::exit(1);
     };
-    // Without the thread, the service manager ends the process.
+    // An error is ignored, because the service manager ends the process too.
     let _ = std::thread::Builder::new()
         .name("helenus-stop".to_owned())
         .spawn(watching);

@@ -1,4 +1,4 @@
-//! A blocking client of the native protocol: one request at a time, or many under way, each of which Ctrl-C cancels.
+//! A blocking client of the native protocol. It sends one request at a time, or many concurrently. Ctrl-C cancels them.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
@@ -21,21 +21,21 @@ use rustls::ClientConfig;
 use super::interrupt::Interrupt;
 use super::tls::Stream;
 
-/// Old enough for any server, and without segments.
+/// Protocol version that every server supports, and that has no segments.
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the shell waits for bytes before it looks whether Ctrl-C was pressed.
+/// Maximum time between two checks for Ctrl-C while the shell waits for bytes.
 const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why a statement has no result.
+/// Reason why a statement has no result.
 pub enum StatementError {
-    /// The server's answer is an error.
+    /// Error in the server's answer.
     Server(CqlError),
-    /// Ctrl-C was pressed; the server may go on with the statement.
+    /// Ctrl-C was pressed. The server may still complete the statement.
     Cancelled,
-    /// The connection is lost.
+    /// Loss of the connection.
     Disconnected(anyhow::Error),
-    /// The shell's own input or output fails.
+    /// Failure of the shell's own input or output.
     Output(anyhow::Error),
 }
 
@@ -51,20 +51,20 @@ impl From<anyhow::Error> for StatementError {
     }
 }
 
-/// A connection that has started up.
+/// A connection that is ready for requests.
 pub struct Client {
     stream: Stream,
     decoder: Decoder,
     input: BytesMut,
     interrupt: Interrupt,
     last_stream_id: i16,
-    /// Requests whose answer somebody waits for.
+    /// Stream ids of requests whose answer is awaited.
     awaited: HashSet<i16>,
-    /// Requests that were cancelled; their answers are passed over when they come.
+    /// Stream ids of cancelled requests, whose answers are ignored.
     abandoned: HashSet<i16>,
 }
 
-/// Who to be for a server that asks.
+/// Credentials for a server that requires authentication.
 #[derive(Clone, Debug, Default)]
 pub struct Login {
     pub username: Option<String>,
@@ -72,7 +72,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// What SASL's PLAIN sends. The password is asked for at the terminal if it was not given, and kept.
+    /// Returns the token of SASL's PLAIN. The password is read from the terminal if it was not given, and kept.
     fn token(&mut self) -> Result<Bytes> {
         let Some(username) = &self.username else {
             bail!(
@@ -90,17 +90,17 @@ impl Login {
     }
 }
 
-/// How to reach the server.
+/// Address of the server, and the encryption of the connection.
 #[derive(Clone)]
 pub struct Server {
-    /// As `host:port`.
+    /// Address as `host:port`.
     pub address: String,
     pub encryption: Option<Arc<ClientConfig>>,
     pub interrupt: Interrupt,
 }
 
 impl Server {
-    /// Connects, starts up and logs in if the server asks.
+    /// Connects, and logs in if the server requires it.
     pub fn connect(&self, login: &mut Login) -> Result<Client> {
         let address = &self.address;
         let socket = connect_any(address)
@@ -156,12 +156,14 @@ impl Client {
         match self.request(request, false) {
             Ok(message) => Ok(message.response),
             Err(StatementError::Server(error)) => Ok(Response::Error(error)),
-            Err(StatementError::Cancelled) => bail!("interrupted while connecting"),
+            Err(StatementError::Cancelled) => {
+                bail!("interrupted by Ctrl-C before the connection was established: start the shell again")
+            }
             Err(StatementError::Disconnected(error) | StatementError::Output(error)) => Err(error),
         }
     }
 
-    /// Runs a statement.
+    /// Runs a statement and waits for its answer.
     pub fn query(
         &mut self,
         text: &str,
@@ -175,7 +177,7 @@ impl Client {
         self.request(request, tracing)
     }
 
-    /// Prepares a statement.
+    /// Prepares a statement and waits for its answer.
     pub fn prepare(&mut self, text: &str) -> Result<Prepared, StatementError> {
         let prepare = Prepare {
             query: text.to_owned(),
@@ -199,7 +201,7 @@ impl Client {
         }
     }
 
-    /// Sends a request without waiting; its answer comes from [`Client::receive`] under the id given.
+    /// Sends a request without waiting. Returns its id, under which [`Client::receive`] returns the answer.
     pub fn send(&mut self, request: Request, tracing: bool) -> Result<i16, StatementError> {
         let id = self.next_stream_id();
         let mut out = BytesMut::new();
@@ -225,7 +227,7 @@ impl Client {
         }
     }
 
-    /// Waits for the answer to any of the requests that were sent. Ctrl-C cancels all of them.
+    /// Waits for the answer to any awaited request. Ctrl-C cancels all of them.
     pub fn receive(&mut self) -> Result<(i16, ResponseMessage), StatementError> {
         loop {
             if let Some((id, message)) = self.decode().map_err(StatementError::Disconnected)? {
@@ -233,7 +235,7 @@ impl Client {
                     return Ok((id, message));
                 }
                 if let (false, Response::Error(error)) = (self.abandoned.remove(&id), message.response) {
-                    // An error that belongs to no request is about the connection.
+                    // An error without a request concerns the whole connection.
                     let refused = anyhow!("the server refused the connection: {error}");
                     return Err(StatementError::Disconnected(refused));
                 }
@@ -247,7 +249,7 @@ impl Client {
         }
     }
 
-    /// Waits no longer for what was sent.
+    /// Cancels all awaited requests.
     pub fn abandon(&mut self) {
         self.abandoned.extend(self.awaited.drain());
     }
@@ -263,11 +265,11 @@ impl Client {
         Ok(Some((envelope.header.stream, ResponseMessage::decode(envelope)?)))
     }
 
-    /// Reads what has come; nothing if nothing comes for a moment.
+    /// Reads available bytes. Returns without any after the interval of checks for Ctrl-C.
     fn fill(&mut self) -> Result<()> {
         let mut chunk = [0; 64 * 1024];
         let read = match self.stream.read(&mut chunk) {
-            Ok(0) => bail!("the server closed the connection"),
+            Ok(0) => bail!("the server closed the connection: connect again"),
             Ok(read) => read,
             Err(error) if is_pause(error.kind()) => return Ok(()),
             Err(error) => return Err(error).context("the connection is lost"),

@@ -1,9 +1,9 @@
-//! The shell's own commands, which never reach the server.
+//! The shell's own commands, which are not sent to the server.
 
 use helenus_cql::error::Consistency;
 use uuid::Uuid;
 
-/// A command, as typed.
+/// A parsed command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     Help,
@@ -11,17 +11,17 @@ pub enum Command {
     Clear,
     ShowVersion,
     ShowHost,
-    /// The trace of that id.
+    /// Shows the trace with this id.
     ShowSession(Uuid),
     Source(String),
-    /// With nothing: show where results go.
+    /// Changes the destination of results. `None` shows it.
     Capture(Option<Capture>),
-    /// Connect again as somebody else.
+    /// Connects again as another user.
     Login {
         username: String,
         password: Option<String>,
     },
-    /// With nothing: show it.
+    /// Changes the consistency level. `None` shows it.
     Consistency(Option<Consistency>),
     SerialConsistency(Option<Consistency>),
     Timing(Option<bool>),
@@ -37,16 +37,16 @@ pub enum Paging {
     Size(i32),
 }
 
-/// Where CAPTURE sends results.
+/// Destination of results.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Capture {
-    /// To the end of a file.
+    /// A file, to which results are appended.
     File(String),
-    /// To the standard output again.
+    /// The standard output.
     Off,
 }
 
-/// Words that commands begin with.
+/// Returns the first words of all commands.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().copied()
 }
@@ -89,7 +89,7 @@ CQL statements end with ; and may span lines. Commands of the shell:
 Ctrl-C cancels what is being typed, shown or run. Results longer than the screen are shown by $PAGER.
 DESCRIBE, USE and everything else is CQL and goes to the server.";
 
-/// Reads a line as a command. None if it isn't one; an error if it is one with a wrong argument.
+/// Parses a line as a command. `None` if it is not a command. An error if its argument is wrong.
 pub fn parse(line: &str) -> Option<Result<Command, String>> {
     let line = line.trim().trim_end_matches(';').trim();
     let mut words = line.split_whitespace();
@@ -132,13 +132,13 @@ fn show(words: &[&str]) -> Result<Command, String> {
     }
 }
 
-/// The text behind the command's name.
+/// Returns the text after the command's name.
 fn argument(line: &str) -> &str {
     let name_end = line.find(char::is_whitespace).unwrap_or(line.len());
     line.get(name_end..).unwrap_or_default().trim()
 }
 
-/// A text without the quotes around it, the doubled ones in it made one.
+/// Returns a text without its quotes. Doubled quotes inside become single ones.
 pub fn unquote(text: &str) -> String {
     for quote in ['\'', '"'] {
         let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));

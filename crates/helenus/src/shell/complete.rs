@@ -1,4 +1,4 @@
-//! What Tab offers: names and keywords that fit where the cursor stands.
+//! Completion with Tab: offers the names and keywords that fit at the cursor.
 
 use std::rc::Rc;
 
@@ -14,17 +14,17 @@ use super::keywords::{KEYWORDS, VERBS};
 use super::names::Names;
 use super::statement::code_words;
 
-/// Completes the line that is being typed.
+/// Completer of the line that is being typed.
 #[derive(Default)]
 pub struct Completion {
     pub names: Rc<Names>,
     pub keyspace: Option<String>,
-    /// The lines of the statement before the one that is being typed.
+    /// The statement's lines before the one that is being typed.
     pub before: String,
 }
 
 impl Completion {
-    /// Where the word before the cursor begins in the line, and what may take its place.
+    /// Returns the start of the word before the cursor, and the words that may replace it.
     pub fn candidates(&self, line: &str, position: usize) -> (usize, Vec<String>) {
         let typed = line.get(..position).unwrap_or_default();
         let start = word_start(typed);
@@ -47,7 +47,7 @@ impl Completion {
         (start, fitting)
     }
 
-    /// What may stand behind some words of a statement.
+    /// Returns the words that may follow the words of a statement.
     fn expected(&self, before: &[&str], whole: &str, prefix: &str) -> Vec<String> {
         let upper: Vec<String> = before.iter().map(|word| word.to_ascii_uppercase()).collect();
         let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
@@ -112,7 +112,8 @@ impl Completion {
         }
     }
 
-    /// The tables of the keyspace in use or of that before the dot, and the keyspaces that have others.
+    /// Returns the tables of the keyspace before the dot. Without a dot, returns those of the current keyspace, and the names of all
+    /// keyspaces.
     fn tables(&self, prefix: &str) -> Vec<String> {
         if let Some((keyspace, _)) = prefix.split_once('.') {
             let tables = self.names.tables(keyspace).into_iter();
@@ -126,7 +127,7 @@ impl Completion {
         own.chain(keyspaces).collect()
     }
 
-    /// The columns of the statement's table, and what else may stand where one may.
+    /// Returns the columns of the statement's table, and all else that may be in the place of a column.
     fn columns(&self, whole: &str) -> Vec<String> {
         let also = [
             "*",
@@ -161,7 +162,7 @@ fn levels(fits: impl Fn(Consistency) -> bool) -> Vec<String> {
         .collect()
 }
 
-/// Where the word before the cursor begins: a name may have a keyspace and quotes.
+/// Returns the start of the word before the cursor. Dots and quotes belong to the word, because a name may have them.
 fn word_start(typed: &str) -> usize {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '"');
     let word: usize = typed
@@ -173,7 +174,7 @@ fn word_start(typed: &str) -> usize {
     typed.len().saturating_sub(word)
 }
 
-/// True if the cursor stands in the name of a file.
+/// Returns true if the cursor is in the name of a file.
 fn is_in_file_name(typed: &str) -> bool {
     let first = typed
         .split_whitespace()

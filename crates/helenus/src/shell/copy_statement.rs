@@ -11,15 +11,15 @@ pub enum Direction {
     From,
 }
 
-/// A COPY, as typed.
+/// A parsed COPY.
 #[derive(Debug, PartialEq)]
 pub struct CopyStatement {
-    /// The table as CQL writes it, with its keyspace if one was given.
+    /// The table in CQL's form, with its keyspace if one was given.
     pub table: String,
-    /// The columns as CQL writes them; empty means all.
+    /// The columns in CQL's form. Empty means all.
     pub columns: Vec<String>,
     pub direction: Direction,
-    /// A file, or STDIN or STDOUT.
+    /// A path, or STDIN or STDOUT.
     pub file: CopyFile,
     pub options: Options,
 }
@@ -37,30 +37,30 @@ pub struct Options {
     pub delimiter: u8,
     pub quote: u8,
     pub escape: u8,
-    /// What stands for null.
+    /// Text for null.
     pub null: String,
-    /// Rows a page of COPY TO.
+    /// Rows per page of COPY TO.
     pub page_size: i32,
-    /// Rows between two notes of how far it has come.
+    /// Rows between two marks.
     pub chunk_size: u64,
-    /// Requests under way at once.
+    /// Maximum number of concurrent requests.
     pub in_flight_max: usize,
-    /// Rows at most; none means all.
+    /// Maximum number of rows. `None` means all.
     pub rows_max: Option<u64>,
     pub skip_rows: u64,
-    /// Columns of the file that are left out, as CQL writes them.
+    /// Columns of the file that are skipped, in CQL's form.
     pub skip_columns: Vec<String>,
-    /// Rows a second that COPY FROM sends at most.
+    /// Maximum rows per second of COPY FROM.
     pub ingest_rate: u32,
     pub attempts_max: u32,
-    /// None means any number.
+    /// Maximum number of rows that cannot be parsed. `None` means no limit.
     pub parse_errors_max: Option<u64>,
     pub insert_errors_max: Option<u64>,
-    /// The file of rows that could not be taken.
+    /// The file for rows that could not be inserted. `None` means a file named after the table.
     pub error_file: Option<String>,
-    /// Seconds that the rows live.
+    /// Time to live of the rows, in seconds.
     pub ttl: Option<u32>,
-    /// Go on where the same COPY was interrupted.
+    /// True to resume the same COPY where it was interrupted.
     pub is_resuming: bool,
 }
 
@@ -89,12 +89,12 @@ impl Default for Options {
     }
 }
 
-/// cqlsh's processes are here requests that are under way at once on one connection.
+/// Concurrent requests on one connection that replace one process of cqlsh.
 const REQUESTS_PER_PROCESS: usize = 16;
-/// Stream ids of a connection are 15 bits wide; half of them is plenty.
+/// Maximum number of concurrent requests: half of the stream ids of a connection, which have 15 bits.
 const IN_FLIGHT_MAX: usize = 16_384;
 
-/// Reads a COPY. None if the statement is none; an error if it is one that can't be run.
+/// Parses a COPY. `None` if the statement is not a COPY. An error if it cannot be run.
 pub fn parse(statement: &str) -> Option<Result<CopyStatement, String>> {
     let mut words = Words::new(statement);
     words.peek_is("COPY").then(|| {
@@ -174,7 +174,7 @@ fn option_list(words: &mut Words<'_>) -> Result<BTreeMap<String, String>, String
     }
 }
 
-/// Options of both directions, of COPY TO, and of COPY FROM.
+/// Options of both directions; those of COPY TO and COPY FROM follow.
 const COMMON: &[&str] = &["HEADER", "DELIMITER", "QUOTE", "ESCAPE", "NULL", "RESUME"];
 const OF_TO: &[&str] = &["PAGESIZE", "MAXROWS"];
 const OF_FROM: &[&str] = &[
@@ -262,13 +262,13 @@ fn at_least_one<N: FromStr + PartialOrd + From<u8>>(name: &str, value: &str) -> 
     }
 }
 
-/// cqlsh writes -1 for no limit.
+/// Parses a limit. `None` if it is negative, because cqlsh uses -1 for no limit.
 fn unless_negative(name: &str, value: &str) -> Result<Option<u64>, String> {
     let number: i64 = number(name, value)?;
     Ok(u64::try_from(number).ok())
 }
 
-/// The words, strings and signs of a text.
+/// Iterator over the words, strings and signs of a text.
 struct Words<'t> {
     rest: &'t str,
 }
@@ -316,7 +316,7 @@ impl<'t> Iterator for Words<'t> {
     }
 }
 
-/// True if a quote behind some text belongs to it: doubled, or behind the dot of a name.
+/// Returns true if a quote belongs to the text before it: a doubled quote, or one after the dot of a name.
 fn goes_on(before: Option<&str>, quote: char) -> bool {
     before.is_some_and(|before| before.ends_with(quote) || (quote == '"' && before.ends_with('.')))
 }

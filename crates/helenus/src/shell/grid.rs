@@ -1,4 +1,4 @@
-//! Rows of text under a header in columns of one width, as cqlsh draws them.
+//! A table of text with a header and aligned columns, as cqlsh draws it.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ pub struct GridColumn {
     pub leans_left: bool,
 }
 
-/// A table that is written piece by piece; its columns only grow.
+/// A table that is written in pieces. Its columns only become wider.
 pub struct Grid {
     columns: Vec<GridColumn>,
     widths: Vec<usize>,
@@ -22,7 +22,7 @@ impl Grid {
         Grid { columns, widths }
     }
 
-    /// Makes the columns as wide as the cells of these rows.
+    /// Widens the columns to the cells of these rows.
     pub fn fit(&mut self, rows: &[Vec<String>]) {
         for row in rows {
             for (width, cell) in self.widths.iter_mut().zip(row) {
@@ -43,7 +43,7 @@ impl Grid {
         writeln!(out, "{}", lines.collect::<Vec<_>>().join("+"))
     }
 
-    /// Writes rows, as wide as the columns are by now.
+    /// Writes rows, with the current widths of the columns.
     pub fn write_rows(&self, rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
         for row in rows {
             let cells = row.iter().zip(&self.columns).zip(&self.widths);

@@ -1,13 +1,13 @@
-//! What somebody may have meant who has mistyped a keyword or a name.
+//! Suggestions for mistyped keywords and names.
 
 use super::command;
 use super::keywords::{KEYWORDS, VERBS};
 use super::names::{Names, table_of};
 
-/// How alike two words must be, from 0 to 1.
+/// Minimum similarity, from 0 to 1, of a word that is suggested.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// A hint for a statement that was refused with that message; none if nothing is near.
+/// Returns a suggestion for a statement that was refused with this message. `None` if no word is similar.
 pub fn hint(statement: &str, message: &str, keyspace: Option<&str>, names: &Names) -> Option<String> {
     let meant = match refused_name(message) {
         Some(Refused::Table(name)) => nearest_table(named_table(statement, name), keyspace, names),
@@ -24,7 +24,7 @@ enum Refused<'m> {
     Column(&'m str),
 }
 
-/// The name that the server does not know, from its words.
+/// Returns the unknown name in the server's message. `None` if the message names none.
 fn refused_name(message: &str) -> Option<Refused<'_>> {
     let table = between(message, "table ", " does not exist")
         .or_else(|| between(message, "unconfigured table ", ""))
@@ -41,7 +41,7 @@ fn refused_name(message: &str) -> Option<Refused<'_>> {
     table.or_else(keyspace).or_else(column)
 }
 
-/// What stands between two texts, the first of which begins it; to the end of the message if the second is not there.
+/// Returns the text between `before` and `after`. If `after` is empty or a space, returns the word after `before`.
 fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
     let (_, rest) = message.split_once(before)?;
     match after {
@@ -50,7 +50,7 @@ fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
     }
 }
 
-/// The table as the statement names it: the server leaves the keyspace out.
+/// Returns the table as the statement names it, because the server's message omits the keyspace.
 fn named_table<'t>(statement: &'t str, name: &'t str) -> &'t str {
     let named = table_of(statement).filter(|named| named.rsplit('.').next() == Some(name));
     named.unwrap_or(name)
@@ -66,7 +66,7 @@ fn nearest_table(name: &str, keyspace: Option<&str>, names: &Names) -> Option<St
     }
 }
 
-/// The keyword near the first word, or near the word that the parser stopped at.
+/// Returns the keyword that is similar to the first word, or to the word at which the parser stopped.
 fn mistyped_keyword(statement: &str, message: &str) -> Option<String> {
     let first = statement.split_whitespace().next()?;
     let commands = VERBS.iter().copied().chain(command::names());
@@ -80,7 +80,7 @@ fn mistyped_keyword(statement: &str, message: &str) -> Option<String> {
     (!is_keyword).then(|| nearest(&stopped_at, keywords)).flatten()
 }
 
-/// The most alike of some words, if it is not the same and alike enough.
+/// Returns the most similar candidate that differs from the word. `None` if none is similar enough.
 fn nearest(word: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
     candidates
         .into_iter()

@@ -1,4 +1,4 @@
-//! Ctrl-C while the shell works: it is noted here, and what is under way stops at the next look.
+//! Ctrl-C while the shell works: the signal sets a flag, and the running work checks it.
 //!
 //! At the prompt the terminal is in raw mode, where the line editor reads Ctrl-C as a key.
 
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use signal_hook::consts::SIGINT;
 
-/// Whether Ctrl-C was pressed. Copies share the note.
+/// True if Ctrl-C was pressed. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From here on SIGINT no longer ends the process.
+    /// Installs a handler for SIGINT, so that it does not end the process.
     pub fn catch(&self) -> Result<()> {
         signal_hook::flag::register(SIGINT, Arc::clone(&self.0)).context("can't catch Ctrl-C")?;
         Ok(())
     }
 
-    /// True if Ctrl-C was pressed since the last [`Interrupt::clear`].
+    /// Returns true if Ctrl-C was pressed since the last [`Interrupt::clear`].
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,12 +1,12 @@
 //! Words of CQL, for completion and hints.
 
-/// Words that a statement begins with.
+/// First words of statements.
 pub const VERBS: &[&str] = &[
     "ALTER", "APPLY", "ATTACH", "BEGIN", "CREATE", "DELETE", "DESC", "DESCRIBE", "DETACH", "DROP", "GRANT",
     "INSERT", "LIST", "REVOKE", "SELECT", "TRUNCATE", "UPDATE", "USE",
 ];
 
-/// What may stand in a statement.
+/// Words inside statements.
 pub const KEYWORDS: &[&str] = &[
     "ADD",
     "AGGREGATE",

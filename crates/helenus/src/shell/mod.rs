@@ -31,7 +31,7 @@ use interrupt::Interrupt;
 use results::Format;
 use session::Session;
 
-/// A CQL prompt.
+/// Opens a CQL prompt.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  helenus shell\n  helenus shell db1:9042\n  helenus shell -e \"SELECT * FROM shop.users\"\n  helenus shell -f schema.cql"
@@ -40,31 +40,31 @@ pub struct ShellArgs {
     /// The server, as HOST or HOST:PORT
     #[arg(default_value = "127.0.0.1:9042")]
     host: String,
-    /// Run these statements and leave
+    /// Run these statements and exit
     #[arg(short, long, value_name = "CQL", conflicts_with = "file")]
     execute: Option<String>,
-    /// Run the statements of a file and leave
+    /// Run the statements of a file and exit
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// How rows are written
+    /// The format of rows
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// The keyspace to start in
     #[arg(short, long)]
     keyspace: Option<String>,
-    /// Who to log in as, if the server asks
+    /// The user to log in as, if the server requires it
     #[arg(short, long)]
     username: Option<String>,
-    /// The password; asked for if it is needed and not given
+    /// The password; read from the terminal if it is needed and not given
     #[arg(short, long, env = "HELENUS_PASSWORD", hide_env_values = true)]
     password: Option<String>,
-    /// Encrypt, and check who the server is
+    /// Encrypt the connection, and verify the server's certificate
     #[arg(long, alias = "ssl")]
     tls: bool,
-    /// Who has signed the server's certificate, as a PEM file [default: whom the system trusts]
+    /// The authority that signed the server's certificate, as a PEM file [default: those that the system trusts]
     #[arg(long, value_name = "FILE", requires = "tls")]
     tls_authority: Option<PathBuf>,
-    /// The shell's own certificate for servers that ask for one (cqlsh's usercert), as a PEM file
+    /// The shell's own certificate for servers that require one (cqlsh's usercert), as a PEM file
     #[arg(
         long,
         value_name = "FILE",
@@ -87,10 +87,10 @@ impl ShellArgs {
     }
 }
 
-/// Runs the shell. The exit code tells if any statement failed.
+/// Runs the shell. The exit code is 2 if a statement of a script failed, and 130 after Ctrl-C.
 pub fn run(args: ShellArgs) -> Result<ExitCode> {
     match run_session(args) {
-        // Whoever read the output has seen enough.
+        // A broken pipe is not an error: the reader of the output has ended.
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
         result => result,
     }
@@ -133,10 +133,10 @@ fn run_session(args: ShellArgs) -> Result<ExitCode> {
     })
 }
 
-/// What a shell says of a process that SIGINT ended.
+/// Exit code of a process that SIGINT ended, by the convention of shells.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Runs what the arguments, the standard input or somebody at the terminal say. False if a statement of a script failed.
+/// Runs the statements of the arguments, of the standard input, or of the prompt. Returns false if a statement of a script failed.
 fn run_input(session: &mut Session, args: &ShellArgs) -> Result<bool> {
     if let Some(text) = &args.execute {
         return session.run_text(text, None);
@@ -158,7 +158,7 @@ fn run_input(session: &mut Session, args: &ShellArgs) -> Result<bool> {
     session.run_text(&text, Some("<stdin>"))
 }
 
-/// Adds Cassandra's port where the address has none.
+/// Returns the address, with Cassandra's port if it has none.
 fn with_port(host: &str) -> String {
     let has_port = match host.strip_prefix('[') {
         Some(v6) => v6.contains("]:"),

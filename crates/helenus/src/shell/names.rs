@@ -6,14 +6,14 @@ use helenus_cql::identifier::quote_identifier;
 
 use super::statement::code_words;
 
-/// Keyspaces with their tables and types, tables with their columns; each as CQL writes it.
+/// Names of the schema in CQL's form: keyspaces with their tables and types, and tables with their columns.
 #[derive(Debug, Default)]
 pub struct Names {
     tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     types: BTreeMap<String, Vec<String>>,
 }
 
-/// The queries that give all names; the columns of each are taken in order.
+/// Queries that return all columns. Their results are added in this order.
 pub const COLUMN_QUERIES: [&str; 2] = [
     "SELECT keyspace_name, table_name, column_name FROM system_schema.columns",
     "SELECT keyspace_name, table_name, column_name FROM system_virtual_schema.columns",
@@ -41,7 +41,7 @@ impl Names {
         self.tables.keys().cloned().collect()
     }
 
-    /// The tables and views of a keyspace.
+    /// Returns the tables and views of a keyspace.
     pub fn tables(&self, keyspace: &str) -> Vec<String> {
         let tables = self.tables.get(keyspace);
         tables.map_or(Vec::new(), |tables| tables.keys().cloned().collect())
@@ -51,7 +51,7 @@ impl Names {
         self.types.get(keyspace).cloned().unwrap_or_default()
     }
 
-    /// The columns of the table behind FROM, INTO, UPDATE or COPY; of all tables of the keyspace where none is named yet.
+    /// Returns the columns of the table after FROM, INTO, UPDATE or COPY. Without a table, returns those of all tables of the keyspace.
     pub fn columns_of_statement(&self, statement: &str, keyspace: Option<&str>) -> Vec<String> {
         let all = |keyspace: &str| {
             let tables = self.tables.get(keyspace).into_iter().flat_map(BTreeMap::values);
@@ -82,7 +82,7 @@ impl Names {
     }
 }
 
-/// The table behind FROM, INTO, UPDATE or COPY.
+/// Returns the table after FROM, INTO, UPDATE or COPY.
 pub fn table_of(statement: &str) -> Option<&str> {
     let words = code_words(statement);
     let is_before_table = |word: &str| {

@@ -1,20 +1,20 @@
-//! Where results go: the terminal, a pager before it, or the file of CAPTURE.
+//! Destination of results: the terminal, a pager, or the file of CAPTURE.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
-/// The pager if PAGER names none: leaves short results on the screen, and does not wrap rows.
+/// Pager if PAGER is not set. It leaves short results on the screen, and does not wrap rows.
 const DEFAULT_PAGER: &str = "less -S -R -F -X";
 
-/// Where the results of statements go.
+/// Destination of statements' results.
 #[derive(Default)]
 pub struct Output {
     capture: Option<(String, File)>,
 }
 
 impl Output {
-    /// Writes results to the end of a file from here on.
+    /// Appends later results to a file.
     pub fn capture(&mut self, path: &str) -> io::Result<()> {
         let file = File::options().create(true).append(true).open(path)?;
         self.capture = Some((path.to_owned(), file));
@@ -25,17 +25,17 @@ impl Output {
         self.capture = None;
     }
 
-    /// The file that results are written to in place of the standard output.
+    /// Returns the file of CAPTURE. `None` if results go to the standard output.
     pub fn captured_path(&self) -> Option<&str> {
         self.capture.as_ref().map(|(path, _)| path.as_str())
     }
 
-    /// True if a person reads the results and can answer.
+    /// Returns true if a person reads the results and can answer.
     pub fn is_interactive(&self) -> bool {
         self.capture.is_none() && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// A writer for the results of one statement that are not paged.
+    /// Returns a writer for the results of one statement, without a pager.
     pub fn writer(&self) -> io::Result<Box<dyn Write>> {
         Ok(match &self.capture {
             Some((_, file)) => Box::new(io::BufWriter::new(file.try_clone()?)),
@@ -44,29 +44,29 @@ impl Output {
     }
 }
 
-/// Rows and columns of the terminal.
+/// Returns the numbers of rows and columns of the terminal. `None` if the output is not a terminal.
 pub fn screen_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
 }
 
-/// True if text has more lines than the screen or longer ones.
+/// Returns true if the text has more or longer lines than the screen.
 pub fn exceeds_screen(text: &[u8]) -> bool {
     let Some((rows, columns)) = screen_size() else {
         return false;
     };
     let text = String::from_utf8_lossy(text);
-    // The prompt takes a line.
+    // One line is needed for the prompt.
     text.lines().count() + 1 > rows || text.lines().any(|line| line.chars().count() > columns)
 }
 
-/// A pager that is fed through its standard input.
+/// A pager that reads the results from its standard input.
 pub struct Pager {
     child: Child,
 }
 
 impl Pager {
-    /// Starts what PAGER names, or `less`. None if PAGER is empty or the program does not start.
+    /// Starts the program in PAGER, or `less` if it is not set. `None` if PAGER is empty or the program does not start.
     pub fn start() -> Option<Pager> {
         let command = match std::env::var("PAGER") {
             Ok(command) => command,
@@ -78,7 +78,7 @@ impl Pager {
         child.ok().map(|child| Pager { child })
     }
 
-    /// Waits until the reader leaves the pager.
+    /// Waits until the user closes the pager.
     pub fn wait(mut self) -> io::Result<()> {
         drop(self.child.stdin.take());
         self.child.wait().map(drop)

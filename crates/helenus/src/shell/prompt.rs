@@ -1,4 +1,4 @@
-//! The prompt: line editing, history, and running what is typed.
+//! The prompt: edits lines, keeps the history, and runs statements.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn history_path() -> Option<PathBuf> {
     std::env::var_os("HOME").map(|home| PathBuf::from(home).join(HISTORY_FILE))
 }
 
-/// As much of a line as may stand in the history, behind what was typed of its statement before: no password.
+/// Returns the part of a line that may be in the history, which must not contain passwords. `typed` has the statement's lines before.
 fn history_entry<'l>(typed: &mut String, line: &'l str) -> Option<&'l str> {
     let start = typed.len();
     typed.push_str(line);
@@ -27,7 +27,7 @@ fn history_entry<'l>(typed: &mut String, line: &'l str) -> Option<&'l str> {
     line.get(..shown_len).filter(|shown| !shown.is_empty())
 }
 
-/// A statement or command without a password; of LOGIN, no more than the name.
+/// Returns a statement or command up to its password. A LOGIN is cut after the user's name.
 fn without_secret(typed: &str) -> &str {
     let mut words = typed.split_whitespace();
     if !words
@@ -53,7 +53,7 @@ pub fn prompt(session: &mut Session) -> Result<()> {
     let mut editor: ShellEditor = Editor::with_config(config)?;
     let history = history_path();
     if let Some(path) = &history {
-        // A first start has no history to read.
+        // An error is ignored, because there is no history at the first start.
         let _ = editor.load_history(path);
     }
     let mut input = Input::default();
@@ -93,12 +93,12 @@ fn prompt_text(session: &Session, input: &Input) -> String {
     }
 }
 
-/// Adds a line to the history and its file at once, so that no end of the shell loses it.
+/// Adds a line to the history. The file is written at once, so that no line is lost if the shell is killed.
 fn remember(editor: &mut ShellEditor, file: Option<&PathBuf>, typed: &mut String, line: &str) {
     let Some(entry) = history_entry(typed, line) else {
         return;
     };
-    // A history that can't be written is no reason to stop.
+    // An error is ignored, because the shell works without a history.
     let added = editor.add_history_entry(entry).unwrap_or(false);
     if let Some(path) = file.filter(|_| added) {
         let _ = editor.append_history(path);

@@ -1,4 +1,4 @@
-//! Rows of a result as text: a table, one value a line (EXPAND ON), CSV, or a JSON object a line.
+//! Rows of a result as text: a table, one value per line (EXPAND ON), CSV, or one JSON object per line.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use helenus_cql::value;
 
 use super::grid::{Grid, GridColumn};
 
-/// How rows are written.
+/// Format of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Aligned columns with a header
@@ -18,15 +18,15 @@ pub enum Format {
     Table,
     /// Comma-separated values with a header line
     Csv,
-    /// An object of JSON a line
+    /// A JSON object per line
     Json,
 }
 
-/// Writes the pages of one result.
+/// Writer of the pages of one result.
 pub struct ResultWriter {
     format: Format,
     is_expanding: bool,
-    /// Each page has a header of its own, as between the questions for more.
+    /// True if each page has a header. It has one if the user is prompted for more between pages.
     has_header_per_page: bool,
     columns: Vec<(String, CqlType)>,
     grid: Option<Grid>,
@@ -67,7 +67,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    /// Writes what stands below the last page.
+    /// Writes the number of rows after the last page of a table.
     pub fn finish(&self, out: &mut dyn Write) -> io::Result<()> {
         match self.format {
             Format::Table if !self.is_description => writeln!(out, "\n({} rows)", self.shown),
@@ -102,7 +102,7 @@ impl ResultWriter {
         grid.write_rows(&rows, out)
     }
 
-    /// Each row as lines of `column | value`.
+    /// Writes each row as lines of `column | value`.
     fn write_lines(&self, rows: &[Vec<Option<Bytes>>], out: &mut dyn Write) -> io::Result<()> {
         let widths = self.columns.iter().map(|(name, _)| name.chars().count());
         let width = widths.max().unwrap_or(0);
@@ -115,7 +115,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    /// Null is an empty field.
+    /// Writes rows as CSV. A null is an empty field.
     fn write_csv(&self, rows: &[Vec<Option<Bytes>>], is_first: bool, out: &mut dyn Write) -> io::Result<()> {
         let mut csv = csv::Writer::from_writer(out);
         if is_first {
@@ -147,7 +147,7 @@ impl ResultWriter {
     }
 }
 
-/// A value as text in a file: bare where it is one value, as CQL writes it where it is a collection.
+/// Returns a value as text for a file. Single values are bare, collections are as in CQL.
 pub fn plain_text(ty: &CqlType, bytes: &Bytes) -> String {
     use NativeType as N;
     match ty {
@@ -159,7 +159,7 @@ pub fn plain_text(ty: &CqlType, bytes: &Bytes) -> String {
     }
 }
 
-/// A timestamp as cqlsh writes and reads it: `2024-02-29 12:34:56.789000+0000`.
+/// Returns a timestamp in cqlsh's format: `2024-02-29 12:34:56.789000+0000`.
 fn timestamp_text(ty: &CqlType, bytes: &Bytes) -> String {
     let text = value::to_cql_literal(ty, bytes).unwrap_or_else(|_| value::hex(bytes));
     let text = text.trim_matches('\'');
@@ -169,7 +169,7 @@ fn timestamp_text(ty: &CqlType, bytes: &Bytes) -> String {
     }
 }
 
-/// A value as a cell shows it, on one line.
+/// Returns a value as text for a cell, on one line.
 pub fn show(ty: &CqlType, cell: Option<&Bytes>) -> String {
     let Some(bytes) = cell else {
         return "null".to_owned();
@@ -180,7 +180,7 @@ pub fn show(ty: &CqlType, cell: Option<&Bytes>) -> String {
         .replace('\t', "\\t")
 }
 
-/// Numbers lean right, everything else left.
+/// Returns true if a column is aligned to the left. Only numbers are aligned to the right.
 fn leans_left(ty: &CqlType) -> bool {
     use NativeType as N;
     !matches!(
@@ -199,7 +199,7 @@ fn leans_left(ty: &CqlType) -> bool {
     )
 }
 
-/// True of the columns with which the server answers DESCRIBE of something: what matters is the last one.
+/// Returns true if the columns are those of an answer to DESCRIBE. Only its last column is shown.
 fn is_description(columns: &[(String, CqlType)]) -> bool {
     let names = columns.iter().map(|(name, _)| name.as_str());
     names.eq(["keyspace_name", "type", "name", "create_statement"])

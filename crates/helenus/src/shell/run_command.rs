@@ -1,4 +1,4 @@
-//! What the shell's own commands do.
+//! Execution of the shell's own commands.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use super::session::{PAGE_SIZE, Session, say};
 use super::traced::write_trace;
 
 impl Session {
-    /// Runs a command. False if it failed.
+    /// Runs a command. Returns false if it failed.
     pub(super) fn run_command(&mut self, command: Command) -> Result<bool> {
         match command {
             Command::Help => say!("{HELP}"),
@@ -59,7 +59,7 @@ impl Session {
         Ok(())
     }
 
-    /// In cqlsh's form.
+    /// Prints versions in cqlsh's format.
     fn show_version(&mut self) -> Result<bool> {
         let query = "SELECT release_version, cql_version, native_protocol_version FROM system.local";
         let rows = self.texts(query);
@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    /// Runs the statements of a file.
+    /// Runs the statements of a file. Returns false if one failed.
     pub fn run_file(&mut self, path: &str) -> Result<bool> {
         match std::fs::read_to_string(path) {
             Ok(text) => self.run_text(&text, Some(path)),
@@ -118,7 +118,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Connects as somebody else; if that fails, the connection stays as it was.
+    /// Connects as another user. If that fails, the present connection is kept.
     fn log_in(&mut self, username: String, password: Option<String>) -> Result<bool> {
         let login = Login {
             username: Some(username),

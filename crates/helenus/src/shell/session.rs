@@ -21,15 +21,15 @@ use super::results::{Format, ResultWriter};
 use super::statement::{Input, Statement, has_inner_semicolon};
 use super::traced::write_trace;
 
-/// Writes a line to the standard output; one that is closed (a pager that was left) ends the shell without noise.
+/// Writes a line to the standard output. If the output is closed, the shell ends without an error message.
 macro_rules! say {
     ($($arg:tt)*) => { writeln!(std::io::stdout(), $($arg)*)? };
 }
 pub(super) use say;
 
-/// Rows fetched and shown at a time at a terminal.
+/// Rows per page on a terminal.
 pub const PAGE_SIZE: i32 = 100;
-/// Rows fetched at a time when paging is off or nobody looks.
+/// Rows per page if paging is off or the output is not a terminal.
 const FETCH_SIZE: i32 = 5000;
 
 /// A connection and the settings of the shell.
@@ -46,19 +46,19 @@ pub struct Session {
     pub(super) is_tracing: bool,
     pub(super) format: Format,
     pub(super) output: Output,
-    /// A person types the statements: errors end nothing.
+    /// True if a person types the statements. Errors do not end the shell then.
     pub(super) is_at_prompt: bool,
     is_connected: bool,
-    /// The file that the statement comes from and its line.
+    /// The file and line of the running statement. `None` if it is not from a file.
     place: Option<(String, usize)>,
     names: Option<Rc<Names>>,
     pub should_exit: bool,
-    /// Ctrl-C ended what ran.
+    /// True if Ctrl-C ended the last statement.
     pub was_cancelled: bool,
 }
 
 impl Session {
-    /// Connects and logs in if the server asks.
+    /// Connects, and logs in if the server requires it.
     pub fn connect(server: Server, mut login: Login, format: Format) -> Result<Session> {
         let client = server.connect(&mut login)?;
         Ok(Session {
@@ -83,7 +83,7 @@ impl Session {
         })
     }
 
-    /// The keyspace in use.
+    /// Returns the keyspace in use.
     pub fn keyspace(&self) -> Option<&str> {
         self.keyspace.as_deref()
     }
@@ -92,18 +92,18 @@ impl Session {
         &self.server.address
     }
 
-    /// Forgets a Ctrl-C that came when nothing ran.
+    /// Ignores a Ctrl-C that was pressed while nothing ran.
     pub fn clear_interrupt(&self) {
         self.server.interrupt.clear();
     }
 
-    /// From here on a person types the statements.
+    /// Marks the session as interactive: a person types the statements.
     pub fn start_prompt(&mut self) {
         self.is_at_prompt = true;
     }
 
-    /// Runs every statement and command of a text; goes on after errors, which name the source and the line if
-    /// there is one. False if any failed.
+    /// Runs every statement and command of a text, and goes on after errors. Error messages have the source, if there is one, and the line.
+    /// Returns false if any failed.
     pub fn run_text(&mut self, text: &str, source: Option<&str>) -> Result<bool> {
         let outer = self.place.take();
         self.place = source.map(|source| (source.to_owned(), 0));
@@ -127,7 +127,7 @@ impl Session {
         Ok(all_well)
     }
 
-    /// Takes one line: runs it if it is a command, or the statements that it completes. False if any failed.
+    /// Adds a line to the input. Runs it if it is a command, or runs the statements that it completes. Returns false if any failed.
     pub fn feed(&mut self, input: &mut Input, line: &str) -> Result<bool> {
         if self.is_at_prompt && self.place.is_none() {
             self.server.interrupt.clear();
@@ -152,7 +152,7 @@ impl Session {
         Ok(all_well)
     }
 
-    /// Runs a statement or a command. False if it failed.
+    /// Runs a statement or a command. Returns false if it failed.
     fn run(&mut self, statement: &Statement) -> Result<bool> {
         if let Some((_, line)) = &mut self.place {
             *line = statement.line;
@@ -176,7 +176,7 @@ impl Session {
         }
     }
 
-    /// Writes an error, with the file and the line that it comes from.
+    /// Writes an error to the standard error, with its file and line.
     pub(super) fn complain(&self, message: impl std::fmt::Display) {
         match &self.place {
             Some((source, line)) => eprintln!("{source}:{line}: {message}"),
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Tells why a statement failed; an error if the shell can't go on.
+    /// Reports the error of a statement. Returns it if the shell cannot go on.
     pub(super) fn report(&mut self, error: StatementError, statement: &str) -> Result<()> {
         match error {
             StatementError::Server(error) => {
@@ -244,7 +244,7 @@ impl Session {
         Ok(())
     }
 
-    /// Connects as the log-in says, to the keyspace that was in use.
+    /// Connects again with the present log-in and keyspace.
     pub(super) fn reconnect(&mut self) -> Result<()> {
         self.client = self.server.connect(&mut self.login)?;
         self.is_connected = true;
@@ -261,7 +261,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement page by page; gives the time spent waiting for the server.
+    /// Runs a statement page by page. Returns the time spent waiting for the server.
     fn run_pages(&mut self, statement: &str) -> Result<Duration, StatementError> {
         let (first, mut spent) = self.fetch(statement, None)?;
         let trace = first.tracing_id;
@@ -281,7 +281,7 @@ impl Session {
         Ok(spent)
     }
 
-    /// Asks for a page, and tells the server's warnings.
+    /// Requests a page, and prints the server's warnings.
     fn fetch(
         &mut self,
         statement: &str,
@@ -315,7 +315,7 @@ impl Session {
         }
     }
 
-    /// The rows of an answer that has any; notes a changed keyspace or schema.
+    /// Returns the rows of an answer. `None` if it has none. Takes over a change of the keyspace or the schema.
     fn take_rows(&mut self, message: ResponseMessage) -> Option<Rows> {
         match message.response {
             Response::Result(QueryResult::Rows(rows)) => return Some(rows),
@@ -326,7 +326,7 @@ impl Session {
         None
     }
 
-    /// Shows the rows of a statement, the first page of which is here; gives the time spent waiting for more.
+    /// Shows the rows of a statement, beginning with the first page. Returns the time spent waiting for more pages.
     fn show(&mut self, statement: &str, first: Rows) -> Result<Duration, StatementError> {
         if self.page_size.is_none() || !self.output.is_interactive() {
             let mut results = ResultWriter::new(self.format, self.is_expanding, false);
@@ -345,7 +345,7 @@ impl Session {
             pager.wait()?;
             self.server.interrupt.clear();
             return match shown {
-                // Whoever left the pager has seen enough.
+                // An error of the output is ignored, because it means that the user closed the pager.
                 Err(StatementError::Output(_) | StatementError::Cancelled) => Ok(Duration::ZERO),
                 shown => shown,
             };
@@ -381,7 +381,7 @@ impl Session {
         }
     }
 
-    /// Writes page after page as long as somebody wants more; the first is there as text.
+    /// Writes pages as long as the user wants more. `text` has the first page.
     fn show_asking(
         &mut self,
         statement: &str,
@@ -411,7 +411,7 @@ impl Session {
         }
     }
 
-    /// Between pages: true for Enter, false for q or Ctrl-C.
+    /// Prompts for the next page. Returns true for Enter, false for q or Ctrl-C.
     fn ask_for_more(&self) -> Result<bool> {
         print!("--- more: Enter, or q to stop --- ");
         std::io::stdout().flush()?;
@@ -419,7 +419,7 @@ impl Session {
         Ok(answer.is_some_and(|answer| !answer.trim().eq_ignore_ascii_case("q")))
     }
 
-    /// A line from the terminal; none after Ctrl-C and at the end.
+    /// Returns a line from the terminal. `None` after Ctrl-C and at the end of the input.
     fn read_answer(&self) -> Result<Option<String>> {
         let stdin = std::io::stdin();
         let wait = rustix::event::Timespec {
@@ -445,7 +445,7 @@ impl Session {
         Ok((read > 0).then_some(answer))
     }
 
-    /// The names of the schema, asked for again after it has changed. Empty if the server does not give them.
+    /// Returns the names of the schema. They are read again after a change. Empty if the server does not return them.
     pub fn names(&mut self) -> Rc<Names> {
         if let Some(names) = &self.names {
             return Rc::clone(names);
@@ -471,7 +471,7 @@ impl Session {
         names
     }
 
-    /// The rows of an internal query, all of text; nothing if it fails.
+    /// Returns the rows of an internal query whose columns are text. Stops at the first page that fails.
     pub(super) fn texts(&mut self, query: &str) -> Vec<Vec<String>> {
         let mut texts = Vec::new();
         let mut paging_state = None;
@@ -501,7 +501,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// The name of an error's kind, as cqlsh calls it.
+/// Returns cqlsh's name for an error's kind.
 fn kind(error: &CqlError) -> &'static str {
     match error {
         CqlError::Warned { error, .. } => kind(error),

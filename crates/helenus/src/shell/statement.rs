@@ -1,22 +1,22 @@
-//! Splits input into statements: at a `;` outside of strings, comments and batches.
+//! Splits input into statements, at every `;` outside of strings, comments and batches.
 
-/// Text that has been typed and not yet run.
+/// Input that has not been run yet.
 #[derive(Debug, Default)]
 pub struct Input {
     text: String,
-    /// Lines before the text that have been taken off.
+    /// Number of lines before the text, which have been removed.
     lines_taken: usize,
 }
 
-/// A statement without its `;` and the comments before it, and where it stands.
+/// A statement without its `;` and the comments before it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Statement {
     pub text: String,
-    /// The line on which it begins, counted from 1.
+    /// The statement's first line, counted from 1.
     pub line: usize,
 }
 
-/// Where the scan of a text stands.
+/// State of the scan of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LexState {
     Code,
@@ -34,7 +34,7 @@ impl Input {
         self.text.push('\n');
     }
 
-    /// True if nothing but blanks and whole comments waits.
+    /// Returns true if the input has only blanks and complete comments.
     pub fn is_blank(&self) -> bool {
         let mut scan = StatementScanner::new(&self.text);
         while let Some((c, inside)) = scan.step() {
@@ -45,12 +45,12 @@ impl Input {
         scan.inside != LexState::BlockComment
     }
 
-    /// Forgets what waits.
+    /// Removes all input.
     pub fn clear(&mut self) {
         self.text.clear();
     }
 
-    /// Takes the next whole statement off.
+    /// Removes and returns the next complete statement.
     pub fn next_statement(&mut self) -> Option<Statement> {
         let end = statement_end(&self.text)?;
         let rest = self.text.split_off(end + 1);
@@ -59,7 +59,7 @@ impl Input {
         Some(self.take(text))
     }
 
-    /// Takes what waits as one statement, for input that ends without a `;`.
+    /// Removes and returns the rest as one statement, for input that ends without a `;`.
     pub fn take_rest(&mut self) -> Option<Statement> {
         let rest = std::mem::take(&mut self.text);
         let statement = self.take(rest);
@@ -81,7 +81,7 @@ fn line_breaks(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// Where blanks and comments end.
+/// Returns the end of the leading blanks and comments.
 fn code_start(text: &str) -> usize {
     let mut scan = StatementScanner::new(text);
     let mut start = 0;
@@ -100,12 +100,12 @@ impl LexState {
     }
 }
 
-/// True if a `;` stands in the line before its end.
+/// Returns true if the line has a `;` before its end.
 pub fn has_inner_semicolon(line: &str) -> bool {
     statement_end(line.trim_end().trim_end_matches(';')).is_some()
 }
 
-/// The position of the `;` that ends the first statement.
+/// Returns the position of the `;` that ends the first statement.
 fn statement_end(text: &str) -> Option<usize> {
     let mut in_batch = false;
     for (position, word) in StatementScanner::new(text) {
@@ -121,7 +121,7 @@ fn statement_end(text: &str) -> Option<usize> {
     None
 }
 
-/// True if what stands before `BATCH` is `BEGIN`, `BEGIN UNLOGGED` or the like and nothing else.
+/// Returns true if only `BEGIN`, or `BEGIN` and one more word such as `UNLOGGED`, is before `BATCH`.
 fn begins_batch(text: &str, batch_at: usize) -> bool {
     let before = strip_comments(text.get(..batch_at).unwrap_or_default());
     let mut words = before.split_whitespace();
@@ -131,7 +131,7 @@ fn begins_batch(text: &str, batch_at: usize) -> bool {
         && words.count() <= 1
 }
 
-/// The words of a text, names with their keyspace and quotes, and each other sign for itself; no strings, no comments.
+/// Returns the words and signs of a text, without strings and comments. A name is one word with its keyspace and quotes.
 pub fn code_words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut word_start = None;
@@ -177,7 +177,7 @@ enum Fragment<'a> {
     Semicolon,
 }
 
-/// Walks a text, giving the words and semicolons that are code.
+/// Iterator over the words and semicolons of a text that are code.
 struct StatementScanner<'a> {
     text: &'a str,
     position: usize,
@@ -197,7 +197,7 @@ impl<'a> StatementScanner<'a> {
         self.text.get(self.position..).unwrap_or_default()
     }
 
-    /// The next character and where it stands: inside what, delimiters counted as inside.
+    /// Returns the next character and the state that it belongs to. A delimiter belongs to what it delimits.
     fn step(&mut self) -> Option<(char, LexState)> {
         let rest = self.rest();
         let c = rest.chars().next()?;

@@ -1,4 +1,4 @@
-//! TLS to the server.
+//! TLS between the shell and the server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// The shell's own certificate, with those that signed it, and its key, as PEM files.
+/// The shell's own certificate, with its chain, and its key, as PEM files.
 #[derive(Clone, Copy)]
 pub struct OwnCertificate<'a> {
     pub certificate: &'a Path,
@@ -26,7 +26,7 @@ impl OwnCertificate<'_> {
     }
 }
 
-/// The certificates of a PEM file, of which there is at least one.
+/// Returns the certificates of a PEM file. Fails if there is none.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let read =
         CertificateDer::pem_file_iter(path).with_context(|| format!("can't read {}", path.display()))?;
@@ -38,8 +38,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     Ok(certificates)
 }
 
-/// Returns how to encrypt for a server. `authority` is the file of those who may have signed the server's certificate; `None` if these are
-/// whom the system trusts. `own` is `None` if the server asks for no certificate.
+/// Returns the TLS configuration. `authority` is the file of the authorities that may have signed the server's certificate. `None` means
+/// those that the system trusts. `own` is `None` if the server requires no certificate.
 pub fn client_config(authority: Option<&Path>, own: Option<OwnCertificate<'_>>) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     match authority {
@@ -71,7 +71,7 @@ pub fn client_config(authority: Option<&Path>, own: Option<OwnCertificate<'_>>) 
     }))
 }
 
-/// A connection to a server.
+/// A plain or encrypted connection to a server.
 pub enum Stream {
     Plain(TcpStream),
     Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),

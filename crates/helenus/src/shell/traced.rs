@@ -1,4 +1,4 @@
-//! The trace of a request, as cqlsh shows it.
+//! The trace of a request, in cqlsh's format.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::grid::{Grid, GridColumn};
 use super::interrupt::Interrupt;
 use super::results::show;
 
-/// How long a trace may take to be complete, as in cqlsh.
+/// Maximum time to wait until a trace is complete, as in cqlsh.
 const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(10);
 const COMPLETE_CHECK_INTERVAL: Duration = Duration::from_millis(30);
 
@@ -26,7 +26,7 @@ const COLUMNS: [(&str, bool); 5] = [
     ("client", true),
 ];
 
-/// Writes the trace of that id. False if the server has none, or none that is complete after a while.
+/// Writes the trace with this id, even if it is not complete after a timeout. Returns false if the trace is missing or incomplete.
 pub fn write_trace(
     client: &mut Client,
     interrupt: &Interrupt,
@@ -75,7 +75,8 @@ pub fn write_trace(
     Ok(is_complete)
 }
 
-/// The session's row once its duration is known, or as it is after a while: request, start, coordinator, duration, client, end.
+/// Waits until the session's duration is known, and returns its texts: request, start, coordinator, duration, client, end. After a timeout,
+/// returns them without a duration and false. `None` if there is no session.
 fn await_session(
     client: &mut Client,
     interrupt: &Interrupt,
@@ -111,7 +112,7 @@ fn await_session(
     }
 }
 
-/// When the request ended, in the form of its start.
+/// Returns the end of the request, in the format of its start. Empty if it is not known.
 fn end_text(rows: &Rows, row: &[Option<Bytes>], duration_micros: Option<i32>) -> String {
     let end = || {
         let ty = &rows.metadata.columns.get(1)?.ty;

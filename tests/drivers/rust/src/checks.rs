@@ -508,7 +508,8 @@ async fn index(s: &Session) -> Outcome {
     Ok(())
 }
 
-/// This driver reads the schema on connecting and on demand: it leaves schema events alone.
+/// Checks that changes of the schema are seen after a refresh. This driver reads the schema on connecting and on demand, and ignores
+/// events.
 async fn schema_elsewhere(s: &Session, address: &str) -> Outcome {
     let second = connect(address, None, Some(KEYSPACE)).await?;
     let knows = |name: &str| {

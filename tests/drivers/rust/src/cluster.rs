@@ -1,4 +1,4 @@
-//! Does what it is told on standard input, against several nodes: see tests/cluster_drivers/programs.py.
+//! Runs commands from standard input against several nodes: see tests/cluster_drivers/programs.py.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Cluster {
             .known_node(address)
             .use_keyspace(keyspace, false)
             .connection_timeout(Duration::from_secs(10))
-            // Other drivers do so by default: it lets a node repeat a write whose answer was lost.
+            // A client's timestamp lets a node repeat a write whose answer was lost. Other drivers set one by default.
             .timestamp_generator(Arc::new(MonotonicTimestampGenerator::new()))
             .default_execution_profile_handle(profile.into_handle())
             .build()

@@ -17,7 +17,7 @@ use scylla::statement::Consistency;
 
 pub const KEYSPACE: &str = "driver_rust";
 
-/// What a check returns; any error fails it.
+/// The result of a check. Any error fails it.
 pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Counts and prints the checks.
@@ -64,7 +64,7 @@ macro_rules! same {
     }};
 }
 
-/// A session with one connection a node.
+/// Returns a session with one connection per node.
 pub async fn connect(
     address: &str,
     compression: Option<Compression>,

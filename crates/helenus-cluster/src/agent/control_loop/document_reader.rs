@@ -1,4 +1,4 @@
-//! Reads the cluster document, and takes the versions that other nodes announce.
+//! Reads the cluster document, and takes over the versions that other nodes announce.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::ControlLoop;
 use crate::document::{self, ClusterDocument};
 use crate::ids::Version;
 
-/// However many ask for a refresh, the document is read no more often than this.
+/// Minimum time between two reads of the document, however many refreshes are requested.
 const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 impl ControlLoop {
@@ -16,7 +16,7 @@ impl ControlLoop {
         self.next_read = Some(self.context.now());
     }
 
-    /// Reads the document, unless someone tells of a newer one meanwhile.
+    /// Reads the document, unless another node announces a newer version meanwhile.
     pub(super) async fn read(&mut self) {
         let stamp = self.failure_detector.document_stamp.clone();
         self.last_read = self.context.now();
@@ -56,7 +56,7 @@ impl ControlLoop {
                     .and_then(|document| document.check_store(self.context.config.store).map(|()| document))
                 {
                     Ok(document) => self.observe_document(found.version, document),
-                    // This node goes on with what it knows: nobody takes anything from it while its lease lasts.
+                    // This node continues with the former version. No other node takes its tablets while its lease lasts.
                     Err(error) => {
                         tracing::error!(%error, "the cluster document is invalid; continuing with the former version")
                     }
@@ -75,13 +75,13 @@ impl ControlLoop {
         }
     }
 
-    /// Whether what was told can be this cluster's document.
+    /// Returns true if an announced document can be this cluster's.
     fn is_ours(&self, document: &ClusterDocument) -> bool {
         let config = &self.context.config;
         document.cluster_name == config.cluster_name && document.store == config.store
     }
 
-    /// The document is at this version, or was: a later one never gives way to an earlier one.
+    /// Takes over a version of the document that was read, written or announced. A later version must never be replaced by an earlier one.
     pub(super) fn observe_document(&mut self, version: Version, document: ClusterDocument) {
         self.joined |= document.has(self.me.member());
         self.context.shared.remember(&document);
@@ -90,7 +90,7 @@ impl ControlLoop {
         self.known = Some((version, Arc::new(document)));
     }
 
-    /// Someone has told of a new document, or wants to know of one; true if the former.
+    /// Handles an announcement of a new document, or a request for a refresh. Returns true if a new version was taken over.
     pub(super) fn take_refresh_request(&mut self, now: Duration) -> bool {
         if self.take_announcement() {
             return true;
@@ -100,7 +100,7 @@ impl ControlLoop {
         false
     }
 
-    /// Takes in what another node has told of, as if it had been read; true if it is newer than what was known.
+    /// Takes over a document that another node has announced, as if it had been read. Returns true if it is newer than the known version.
     pub(super) fn take_announcement(&mut self) -> bool {
         let Some(written) = self.context.shared.take_announced() else {
             return false;

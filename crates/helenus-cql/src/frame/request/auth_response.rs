@@ -1,4 +1,4 @@
-//! AUTH_RESPONSE: the client's answer to AUTHENTICATE or AUTH_CHALLENGE.
+//! AUTH_RESPONSE: the client's reply to AUTHENTICATE or AUTH_CHALLENGE.
 
 use bytes::{Bytes, BytesMut};
 

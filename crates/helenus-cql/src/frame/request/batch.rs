@@ -7,7 +7,7 @@ use crate::frame::primitive::{BoundValue, Reader, put_long_string, put_short_byt
 use crate::frame::query_parameters::{QueryParameters, decode_values, encode_values};
 use crate::frame::version::ProtocolVersion;
 
-/// Which kind of batch.
+/// The kind of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BatchKind {
@@ -31,7 +31,7 @@ impl BatchKind {
     }
 }
 
-/// A statement by its text, or by the id that it was prepared under.
+/// A statement, given as text or as the id of a prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatementRef {
     Query(String),
@@ -48,15 +48,15 @@ pub struct BatchStatement {
 pub struct Batch {
     pub kind: BatchKind,
     pub statements: Vec<BatchStatement>,
-    /// Without values: each statement has its own.
+    /// The parameters, without values: each statement has its own.
     pub parameters: QueryParameters,
 }
 
 impl Batch {
     pub(crate) fn decode(reader: &mut Reader, version: ProtocolVersion) -> Result<Batch, CqlError> {
         let kind = BatchKind::from_code(reader.u8()?)?;
-        // A statement takes at least its kind, the length of its id and the count of its values; but a count
-        // that is wrong shall be told by the first thing that is wrong, so it is not checked beforehand.
+        // A statement takes at least five bytes: its kind, the length of its id and the count of its values. The count of statements is not
+        // checked beforehand, so that the error is that of the first invalid byte.
         let count = reader.u16()?;
         let mut statements = Vec::with_capacity(usize::from(count).min(reader.remaining() / 5));
         for _ in 0..count {

@@ -10,7 +10,7 @@ use crate::frame::version::ProtocolVersion;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Execute {
     pub id: Bytes,
-    /// The id of the result metadata that the client knows (v5).
+    /// The id of the result metadata that the client has (v5).
     pub result_metadata_id: Option<Bytes>,
     pub parameters: QueryParameters,
 }

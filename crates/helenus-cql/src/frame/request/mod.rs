@@ -1,4 +1,4 @@
-//! What a client sends (spec v5, section 4.1).
+//! The requests of a client (spec v5, section 4.1).
 
 mod auth_response;
 mod batch;
@@ -55,10 +55,10 @@ impl Request {
     }
 }
 
-/// A request and what its envelope asked for beside it.
+/// A request, with the other contents of its envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestMessage {
-    /// The client wants the request traced.
+    /// True if the client requests a trace.
     pub tracing: bool,
     pub custom_payload: Option<CustomPayload>,
     pub request: Request,

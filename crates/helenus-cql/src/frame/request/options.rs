@@ -1,5 +1,5 @@
-//! OPTIONS: asks what the server supports. Its body is empty.
+//! OPTIONS: requests what the server supports. Its body is empty.
 
-/// The request to be answered by [`Supported`](crate::frame::response::Supported).
+/// The request to which [`Supported`](crate::frame::response::Supported) is the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options;

@@ -1,4 +1,4 @@
-//! PREPARE: parses a statement once, to be run many times.
+//! PREPARE: parses a statement once, to be executed many times.
 
 use bytes::{BufMut, BytesMut};
 
@@ -11,7 +11,7 @@ const WITH_KEYSPACE: u32 = 0x01;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepare {
     pub query: String,
-    /// The keyspace to resolve names in, in place of the connection's (v5).
+    /// The keyspace in which names are resolved, instead of the connection's (v5).
     pub keyspace: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! QUERY: runs a statement given as text.
+//! QUERY: executes a statement given as text.
 
 use bytes::BytesMut;
 

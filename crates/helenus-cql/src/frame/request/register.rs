@@ -1,4 +1,4 @@
-//! REGISTER: asks for events.
+//! REGISTER: subscribes the connection to events.
 
 use bytes::BytesMut;
 
@@ -7,7 +7,7 @@ use crate::frame::primitive::{Reader, put_string_list};
 use crate::frame::response::EventType;
 use crate::frame::version::ProtocolVersion;
 
-/// The kinds of events that the connection wants from now on.
+/// The kinds of events that the connection will receive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Register {
     pub events: Vec<EventType>,

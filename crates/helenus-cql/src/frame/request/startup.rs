@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use crate::error::CqlError;
 use crate::frame::primitive::{Reader, put_string_map};
 
-/// The options that the client starts with, in the order sent; see [`Startup::get`].
+/// The options of a connection, in the order sent. See [`Startup::get`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Startup {
     pub options: Vec<(String, String)>,
@@ -15,14 +15,14 @@ impl Startup {
     pub const CQL_VERSION: &'static str = "CQL_VERSION";
     pub const COMPRESSION: &'static str = "COMPRESSION";
     pub const THROW_ON_OVERLOAD: &'static str = "THROW_ON_OVERLOAD";
-    /// ScyllaDB's extension: answers say which node a prepared statement should have gone to.
+    /// ScyllaDB's extension: responses name the node to which a prepared statement should have been sent.
     pub const TABLETS_ROUTING_V1: &'static str = "TABLETS_ROUTING_V1";
-    /// ScyllaDB's extension: the client knows the error of partitions that are asked for too often.
+    /// ScyllaDB's extension: the client knows the error of a partition's exceeded rate limit.
     pub const SCYLLA_RATE_LIMIT_ERROR: &'static str = "SCYLLA_RATE_LIMIT_ERROR";
     pub const DRIVER_NAME: &'static str = "DRIVER_NAME";
     pub const DRIVER_VERSION: &'static str = "DRIVER_VERSION";
 
-    /// The option of that name; names are not case-sensitive.
+    /// Returns the option of that name, ignoring case. `None` if it was not sent.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self
             .options

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use crate::error::CqlError;
 use crate::frame::primitive::{Reader, put_bytes, put_string};
 
-/// Asks the client to authenticate; names the class of the authenticator, which drivers match on.
+/// Requests authentication. The class of the authenticator is named because drivers match on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Authenticate {
     pub authenticator: String,
@@ -23,7 +23,7 @@ impl Authenticate {
     }
 }
 
-/// Asks for another AUTH_RESPONSE.
+/// Requests another AUTH_RESPONSE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthChallenge {
     pub token: Option<Bytes>,
@@ -41,7 +41,7 @@ impl AuthChallenge {
     }
 }
 
-/// The client is who it says.
+/// The end of a successful authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthSuccess {
     pub token: Option<Bytes>,

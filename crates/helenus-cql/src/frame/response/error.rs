@@ -1,6 +1,6 @@
 //! ERROR (spec v5, section 9; Cassandra's `ErrorMessage`).
 //!
-//! Older versions don't know every error: they are told the nearest that they know.
+//! Older versions don't have every error: their clients receive the nearest error that they know.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::frame::primitive::{
 };
 use crate::frame::version::ProtocolVersion;
 
-/// The error as a client of that version can understand it.
+/// Returns the error in a form that a client of that version knows.
 fn for_version(error: &CqlError, version: ProtocolVersion) -> Cow<'_, CqlError> {
     let timed_out = |received: i32| format!("Operation timed out - received only {received} responses.");
     match error {
@@ -136,7 +136,7 @@ fn encode_details(error: &CqlError, version: ProtocolVersion, out: &mut BytesMut
         } => {
             put_counts(out, *consistency, *received, *block_for);
             put_string(out, write_type.name());
-            // How often the transaction lost to another: not known here, and only told in v5.
+            // The number of contentions, which v5 requires, is not known here.
             if *write_type == WriteType::Cas && version >= ProtocolVersion::V5 {
                 out.put_u16(0);
             }
@@ -198,7 +198,7 @@ fn encode_details(error: &CqlError, version: ProtocolVersion, out: &mut BytesMut
                 LimitedOperation::Read => 0,
                 LimitedOperation::Write => 1,
             });
-            // The owner of the partition has refused it, not a coordinator.
+            // The field says that the partition's owner refused the request, not the coordinator.
             out.put_u8(0);
         }
         CqlError::AlreadyExists { keyspace, table, .. } => {
@@ -242,7 +242,7 @@ fn failures(reader: &mut Reader, version: ProtocolVersion) -> Result<Vec<Failure
         .collect()
 }
 
-/// Reads an error. v4 tells how many replicas failed but not which: there the list comes empty.
+/// Reads an error. v4 reports the number of failed replicas but not their addresses, so that the list is empty.
 pub(super) fn decode_error(reader: &mut Reader, version: ProtocolVersion) -> Result<CqlError, CqlError> {
     let code = reader.i32()?;
     let message = reader.string()?;
@@ -318,7 +318,7 @@ pub(super) fn decode_error(reader: &mut Reader, version: ProtocolVersion) -> Res
             reader.u8()?;
             CqlError::RateLimited { message, operation }
         }
-        // 0x0000, and whatever a newer server may tell.
+        // The code is 0x0000, or one that only a newer server has.
         _ => CqlError::Server(message),
     })
 }

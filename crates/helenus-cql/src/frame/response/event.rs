@@ -1,4 +1,4 @@
-//! EVENT: what the server tells connections that registered for it. Its stream is -1.
+//! EVENT: a message to connections that registered for it. Its stream is -1.
 
 use std::net::SocketAddr;
 
@@ -9,13 +9,13 @@ use crate::error::CqlError;
 use crate::frame::primitive::{Reader, put_inet, put_string};
 use crate::frame::version::ProtocolVersion;
 
-/// The kinds of events to register for.
+/// The kinds of events that a connection can register for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
     TopologyChange,
     StatusChange,
     SchemaChange,
-    /// Nobody is told of traces that are complete, here as in Cassandra; but it may be asked for.
+    /// A complete trace. Clients can register for this event, but it is never sent, as in Cassandra.
     TraceComplete,
 }
 
@@ -40,7 +40,7 @@ impl EventType {
         .find(|event| event.name().eq_ignore_ascii_case(name))
     }
 
-    /// The first version that has it.
+    /// Returns the first version that has the event.
     pub(crate) fn since(self) -> ProtocolVersion {
         match self {
             EventType::TopologyChange | EventType::StatusChange | EventType::SchemaChange => {

@@ -1,4 +1,4 @@
-//! What the server sends (spec v5, section 4.2).
+//! The responses of the server (spec v5, section 4.2).
 
 mod authentication;
 mod error;
@@ -60,14 +60,14 @@ impl Response {
     }
 }
 
-/// A response and what its envelope says beside it.
+/// A response, with the other contents of its envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseMessage {
-    /// Under which id the trace of the request can be found.
+    /// The id of the request's trace. `None` if the request was not traced.
     pub tracing_id: Option<Uuid>,
-    /// Not sent before v4.
+    /// Warnings, which are not sent before v4.
     pub warnings: Vec<String>,
-    /// Not sent before v4.
+    /// The custom payload, which is not sent before v4.
     pub custom_payload: Option<CustomPayload>,
     pub response: Response,
 }
@@ -84,7 +84,7 @@ impl From<Response> for ResponseMessage {
 }
 
 impl ResponseMessage {
-    /// An error, and the warnings that go with it.
+    /// Returns the response for an error, with the error's warnings.
     pub fn error(error: CqlError) -> ResponseMessage {
         let (error, warnings) = error.split();
         ResponseMessage {

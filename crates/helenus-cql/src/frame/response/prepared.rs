@@ -12,10 +12,10 @@ use crate::frame::version::ProtocolVersion;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
     pub id: Bytes,
-    /// Sent in v5 only.
+    /// The id of the result metadata, sent in v5 only.
     pub result_metadata_id: Bytes,
     pub metadata: Arc<PreparedMetadata>,
-    /// Of the rows that the statement will return; no columns if it returns none.
+    /// The columns of the rows that the statement will return. Empty if it returns none.
     pub result_metadata: Arc<ResultMetadata>,
 }
 

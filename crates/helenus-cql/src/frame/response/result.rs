@@ -1,4 +1,4 @@
-//! RESULT: the answer to QUERY, PREPARE, EXECUTE and BATCH (spec v5, section 4.2.5).
+//! RESULT: the response to QUERY, PREPARE, EXECUTE and BATCH (spec v5, section 4.2.5).
 
 use bytes::{BufMut, BytesMut};
 

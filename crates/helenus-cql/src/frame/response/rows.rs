@@ -1,6 +1,6 @@
 //! The rows of a result (spec v5, section 4.2.5.2).
 //!
-//! Cells are written once, by [`RowsBuilder`], into the bytes that are sent: a length and the serialized value.
+//! [`RowsBuilder`] writes cells directly into the bytes that are sent: a length and the serialized value.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Rows {
     pub content: RowsContent,
 }
 
-/// The cells of rows as the protocol writes them, row after row.
+/// The cells of rows in the protocol's format, row after row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowsContent {
     column_count: usize,
@@ -36,7 +36,7 @@ pub struct RowsBuilder {
 }
 
 impl RowsBuilder {
-    /// For rows of that many columns, at least one.
+    /// Creates a builder for rows of at least one column.
     pub fn new(column_count: usize) -> RowsBuilder {
         RowsBuilder {
             column_count,
@@ -45,13 +45,13 @@ impl RowsBuilder {
         }
     }
 
-    /// Appends the next cell: its serialized value, or null.
+    /// Appends the next cell. `None` for null.
     pub fn push(&mut self, value: Option<&[u8]>) {
         put_bytes(&mut self.cells, value);
         self.cell_count += 1;
     }
 
-    /// Appends the next cell as whatever `write` appends to the buffer.
+    /// Appends the next cell, whose bytes `write` appends to the buffer.
     pub fn push_with(&mut self, write: impl FnOnce(&mut BytesMut)) {
         let start = self.cells.len();
         self.cells.put_i32(0);
@@ -63,24 +63,24 @@ impl RowsBuilder {
         self.cell_count += 1;
     }
 
-    /// Appends rows of as many columns, after whole rows.
+    /// Appends rows with the same number of columns. The last row so far must be complete.
     pub fn append(&mut self, rows: &RowsContent) {
         debug_assert_eq!(rows.column_count, self.column_count);
         self.cells.put_slice(&rows.cells);
         self.cell_count += rows.row_count * rows.column_count;
     }
 
-    /// Bytes taken so far.
+    /// Returns the number of bytes written so far.
     pub fn len_bytes(&self) -> usize {
         self.cells.len()
     }
 
-    /// Whole rows so far.
+    /// Returns the number of complete rows so far.
     pub fn row_count(&self) -> usize {
         self.cell_count.checked_div(self.column_count).unwrap_or(0)
     }
 
-    /// The rows; the last must be whole.
+    /// Returns the rows. The last row must be complete.
     pub fn finish(self) -> RowsContent {
         let row_count = self.row_count();
         debug_assert_eq!(row_count * self.column_count, self.cell_count);
@@ -101,12 +101,12 @@ impl RowsContent {
         self.column_count
     }
 
-    /// Bytes that the cells take.
+    /// Returns the number of bytes of the cells.
     pub fn len_bytes(&self) -> usize {
         self.cells.len()
     }
 
-    /// The rows one by one. Cells that are not what they should be end it early.
+    /// Returns the rows one by one. Corrupt cells end the iteration early.
     pub fn iter(&self) -> impl Iterator<Item = Vec<Option<Bytes>>> + use<> {
         let mut reader = Reader::new(self.cells.clone());
         let column_count = self.column_count;

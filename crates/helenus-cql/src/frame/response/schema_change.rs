@@ -1,5 +1,4 @@
-//! A change of the schema: a result of the statement that made it, and an event for everyone else
-//! (Cassandra's `Event.SchemaChange`).
+//! A change of the schema, which is the result of a statement, and an event for other connections (Cassandra's `Event.SchemaChange`).
 
 use bytes::BytesMut;
 
@@ -33,7 +32,7 @@ impl ChangeKind {
     }
 }
 
-/// What was changed, in its keyspace. Tables include views; an index changes its table.
+/// The changed object within its keyspace. Views count as tables, and a change of an index is a change of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemaTarget {
     Keyspace,
@@ -59,7 +58,7 @@ impl SchemaChange {
             SchemaTarget::Function { name, arg_types } => ("FUNCTION", Some(name), Some(arg_types)),
             SchemaTarget::Aggregate { name, arg_types } => ("AGGREGATE", Some(name), Some(arg_types)),
         };
-        // v3 knows nothing of functions: there the keyspace has changed, and Cassandra adds an empty name.
+        // v3 has no functions. The keyspace is reported as changed, with an empty name, as Cassandra does.
         if arg_types.is_some() && version < ProtocolVersion::V4 {
             put_string(out, ChangeKind::Updated.name());
             put_string(out, "KEYSPACE");

@@ -1,4 +1,4 @@
-//! SUPPORTED: the answer to OPTIONS.
+//! SUPPORTED: the response to OPTIONS.
 
 use bytes::BytesMut;
 
@@ -6,14 +6,14 @@ use crate::error::CqlError;
 use crate::frame::primitive::{Reader, put_string_multimap};
 use crate::frame::version::ProtocolVersion;
 
-/// What STARTUP may ask for, and the values that it may give.
+/// The options that STARTUP may have, and their supported values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Supported {
     pub options: Vec<(String, Vec<String>)>,
 }
 
 impl Supported {
-    /// What this implementation supports, for that version of CQL.
+    /// Returns the options that this implementation supports for a version of CQL.
     pub fn served(cql_version: &str) -> Supported {
         let option = |name: &str, values: &[&str]| {
             (
@@ -31,7 +31,7 @@ impl Supported {
         }
     }
 
-    /// The same with an extension of the protocol, which STARTUP may ask for by its name, and what it says of itself.
+    /// Adds an extension of the protocol, which STARTUP may request by its name. `value` holds the extension's parameters.
     pub fn with_extension(mut self, name: &str, value: &str) -> Supported {
         self.options.push((name.to_owned(), vec![value.to_owned()]));
         self

@@ -1,5 +1,5 @@
-//! The digits of floating-point numbers as Java finds them up to version 18 (`FloatingDecimal.dtoa`): mostly, not always, the fewest
-//! that read back as the number. Newer Javas find other ones; Cassandra 5 runs on none of them.
+//! The digits of floating-point numbers as computed by Java up to version 18 (`FloatingDecimal.dtoa`). They are mostly, but not always, the
+//! fewest that read back as the number. Newer versions of Java compute other digits, but Cassandra 5 does not run on them.
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
@@ -10,17 +10,17 @@ const EXPONENT_BIAS: i32 = 1023;
 /// Bits of a float's fraction.
 const FLOAT_FRACTION_BITS: i32 = 23;
 const FLOAT_EXPONENT_BIAS: i32 = 127;
-/// Powers of five that fit into a long.
+/// Number of powers of five that fit into a long.
 const LONG_POWERS: i32 = 27;
 
-/// `0.d1d2d3… * 10^exponent`
+/// The decimal digits of a number: `0.d1d2d3… * 10^exponent`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Digits {
     pub digits: Vec<u8>,
     pub exponent: i32,
 }
 
-/// A number that is finite and not zero: `fraction * 2^(exponent - 52)`, with the highest bit of the fraction's 53 set.
+/// A finite number other than zero: `fraction * 2^(exponent - 52)`. The fraction has 53 bits, of which the highest is set.
 struct Binary {
     fraction: u64,
     exponent: i32,
@@ -28,7 +28,7 @@ struct Binary {
 }
 
 impl Digits {
-    /// Of a number that is finite and not zero. The sign does not count.
+    /// Returns the digits of a finite number other than zero. The sign is ignored.
     pub fn of_double(value: f64) -> Digits {
         let bits = value.to_bits();
         let fraction = bits & ((1 << FRACTION_BITS) - 1);
@@ -36,7 +36,7 @@ impl Digits {
         Binary::normal(fraction, exponent, FRACTION_BITS, EXPONENT_BIAS).digits()
     }
 
-    /// Of a number that is finite and not zero. The sign does not count.
+    /// Returns the digits of a finite number other than zero. The sign is ignored.
     pub fn of_float(value: f32) -> Digits {
         let bits = value.to_bits();
         let fraction = u64::from(bits & ((1 << FLOAT_FRACTION_BITS) - 1));
@@ -82,7 +82,7 @@ impl Binary {
     fn digits(&self) -> Digits {
         let trailing_zeros = self.fraction.trailing_zeros() as i32;
         let fraction_bits = FRACTION_BITS + 1 - trailing_zeros;
-        // Bits behind the point.
+        // Number of bits behind the point.
         let tiny_bits = (fraction_bits - self.exponent - 1).max(0);
         if tiny_bits == 0 && self.exponent <= 62 {
             return self.whole();
@@ -90,7 +90,7 @@ impl Binary {
         self.divided(self.fraction >> trailing_zeros, fraction_bits, tiny_bits)
     }
 
-    /// A whole number that fits into a long: its own digits, but for those that its precision has nothing to say of.
+    /// Returns the digits of a whole number that fits into a long. Digits below the number's precision are rounded off.
     fn whole(&self) -> Digits {
         let shift = self.exponent - FRACTION_BITS;
         let mut value = match shift >= 0 {
@@ -99,7 +99,7 @@ impl Binary {
         };
         let mut exponent = 1;
         let excess = (self.exponent - self.significant_bits - 1).max(0);
-        // As many digits as a power of two so high has for certain.
+        // Number of decimal digits below the number's precision.
         let insignificant = (f64::from(excess) * std::f64::consts::LOG10_2) as u32;
         if insignificant > 0 {
             let power = 10_u64.pow(insignificant);
@@ -118,10 +118,10 @@ impl Binary {
         }
     }
 
-    /// Digit by digit, until what is left is less than half of what the last bit is worth.
+    /// Computes digit by digit, until the rest is less than half of the last bit's value.
     fn divided(&self, fraction: u64, fraction_bits: i32, tiny_bits: i32) -> Digits {
         let mut decimal = self.estimated_exponent();
-        // The number is numerator / denominator * 10^decimal, half of its last bit is half / denominator of that.
+        // The number is numerator / denominator * 10^decimal. Half of its last bit is half / denominator * 10^decimal.
         let numerator_fives = (-decimal).max(0);
         let mut numerator_twos = numerator_fives + tiny_bits + self.exponent;
         let denominator_fives = decimal.max(0);
@@ -154,7 +154,7 @@ impl Binary {
             *rest = (&*rest - &digit * &denominator) * 10_u32;
             half *= 10_u32;
             let sum = &*rest + &half;
-            // In longs Java asks for more than what is left, in its big integers for as much.
+            // Java compares with `>` when it computes in longs, and with `>=` in its big integers.
             let is_high = if is_narrow { sum > ten } else { sum >= ten };
             (digit.to_u8().unwrap_or_default(), *rest < half, is_high)
         };
@@ -165,7 +165,7 @@ impl Binary {
         } else {
             digits.push(first);
         }
-        // In scientific notation there is a digit behind the point.
+        // Scientific notation has at least one digit behind the point.
         if !(-3..8).contains(&decimal) {
             (is_low, is_high) = (false, false);
         }
@@ -191,7 +191,7 @@ impl Binary {
         found
     }
 
-    /// The decimal exponent of the first digit, or one more.
+    /// Returns the decimal exponent of the first digit, or that exponent plus one.
     fn estimated_exponent(&self) -> i32 {
         #[expect(clippy::approx_constant, reason = "as Java has it, a digit short")]
         const LOG10_2: f64 = 0.301029995663981;
@@ -202,7 +202,7 @@ impl Binary {
     }
 }
 
-/// How many bits a power of five has, or for a high one about as many.
+/// Returns the number of bits of a power of five. The result is approximate for high powers.
 fn bits_of_fives(power: i32) -> i32 {
     match power {
         0 => 0,

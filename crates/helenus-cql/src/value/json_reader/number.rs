@@ -33,7 +33,7 @@ impl Reader<'_> {
         if self.peek() == Some('.') {
             self.at += 1;
             if self.skip_digits() == 0 {
-                // At the end it is the point itself that is shown.
+                // At the end of the text, the message shows the point.
                 let c = self.peek().unwrap_or('.');
                 return self.not_in_number(c, "Decimal point not followed by a digit");
             }
@@ -65,7 +65,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns how many there were.
+    /// Skips digits and returns their number.
     fn skip_digits(&mut self) -> usize {
         let rest = self.rest();
         let count = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -73,7 +73,7 @@ impl Reader<'_> {
         count
     }
 
-    /// Of the character that comes next.
+    /// Returns the error for the next character `c`, which is not a digit of a number.
     pub(super) fn unexpected_in_number<T>(&mut self, c: char) -> Read<T> {
         self.advance(c);
         self.not_in_number(

@@ -1,8 +1,8 @@
-//! Strings and names: what stands between quotes.
+//! Strings and names, which are in quotes.
 
 use super::{END, PARSE, Read, Reader, described};
 
-/// What a string is, as messages tell.
+/// The kind of a quoted text, as messages name it.
 #[derive(Clone, Copy)]
 pub(super) struct Quoted {
     unclosed: &'static str,
@@ -20,7 +20,7 @@ pub(super) const VALUE: Quoted = Quoted {
 
 const IN_ESCAPE: &str = " in character escape sequence";
 
-/// The text of a string. Java's strings hold halves of surrogate pairs, and question marks are written for those without their other half.
+/// The text of a string. Java's strings can hold halves of surrogate pairs. A half without its other half is written as a question mark.
 #[derive(Default)]
 struct Text {
     text: String,
@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Reads the escape behind a backslash.
     fn escaped(&mut self) -> Read<u16> {
         let Some(c) = self.peek() else {
             return self.ended(IN_ESCAPE);
@@ -137,7 +137,7 @@ impl Reader<'_> {
         self.error(END, format!("Unexpected end-of-input{place}"))
     }
 
-    /// An error about the next character, which stands before its place: on the same line, even if it is what ends lines elsewhere.
+    /// Returns an error about the next character, at the column behind it. The line stays the same, even if that character ends the line.
     fn error_behind<T>(&self, message: String) -> Read<T> {
         self.error_at(PARSE, message, self.column() + 1)
     }

@@ -17,22 +17,22 @@ use crate::schema::roles::Resource;
 
 /// A function of the rows of a group, with the types of one overload.
 pub trait AggregateFunction: fmt::Debug + Send + Sync {
-    /// The qualified name, for example `system.sum`.
+    /// Returns the qualified name, for example `system.sum`.
     fn name(&self) -> &str;
     fn arg_types(&self) -> &[CqlType];
     fn return_type(&self) -> &CqlType;
-    /// The functions of users that are called with it, for which one needs a permission.
+    /// Returns the user-defined functions that the aggregate calls. A role needs the permission to execute them.
     fn executed(&self) -> Vec<Resource> {
         Vec::new()
     }
-    /// A state that has seen no row.
+    /// Returns a state that has seen no row.
     fn new_state(&self) -> Box<dyn AggregateState>;
-    /// True if the rows may be taken in parts, whose states are merged in the order of the rows, with the result of taking them one by one.
-    /// Not so where rounding depends on the order, and for functions of users.
+    /// Returns true if partial states can be merged in the order of the rows, with the same result as adding the rows one by one. False
+    /// where rounding depends on the order, and for user-defined functions.
     fn is_mergeable(&self) -> bool {
         false
     }
-    /// The name of the result's column, given those of the arguments.
+    /// Returns the name of the result's column, given those of the arguments.
     fn column_name(&self, args: &[String]) -> String {
         format!("{}({})", self.name(), args.join(", "))
     }
@@ -67,7 +67,7 @@ impl NativeAggregate {
         }
     }
 
-    /// The name without its keyspace.
+    /// Returns the name without its keyspace.
     pub fn short_name(&self) -> &str {
         self.name.strip_prefix("system.").unwrap_or(&self.name)
     }
@@ -108,12 +108,12 @@ impl AggregateFunction for NativeAggregate {
     }
 }
 
-/// `count(*)`.
+/// Returns the aggregate `count(*)`.
 pub fn count_rows() -> NativeAggregate {
     NativeAggregate::new("count_rows", [], CqlType::BIGINT, Count::default)
 }
 
-/// The aggregates that have the same overloads for every call; `min` and `max` take any type.
+/// Returns the aggregates that have the same overloads for every call. `min` and `max` are not among them, because they take any type.
 pub fn functions() -> Vec<NativeAggregate> {
     let mut functions = vec![
         count_rows(),
@@ -127,24 +127,24 @@ pub fn functions() -> Vec<NativeAggregate> {
     functions
 }
 
-/// `sum` of a numeric type; wraps around where the type is bounded.
+/// Returns `sum` of a numeric type. The sum wraps around where the type is bounded.
 pub fn sum(native: NativeType) -> NativeAggregate {
     let ty = CqlType::Native(native);
     NativeAggregate::new("sum", [ty.clone()], ty, move || Sum::new(native))
 }
 
-/// `avg` of a numeric type; of integers it is an integer.
+/// Returns `avg` of a numeric type. The average of integers is an integer.
 pub fn avg(native: NativeType) -> NativeAggregate {
     let ty = CqlType::Native(native);
     NativeAggregate::new("avg", [ty.clone()], ty, move || Avg::new(native))
 }
 
-/// `min` of any type.
+/// Returns `min` of any type.
 pub fn min(ty: &CqlType) -> NativeAggregate {
     extreme("min", ty, Ordering::Less)
 }
 
-/// `max` of any type.
+/// Returns `max` of any type.
 pub fn max(ty: &CqlType) -> NativeAggregate {
     extreme("max", ty, Ordering::Greater)
 }
@@ -197,7 +197,7 @@ struct Extreme {
 }
 
 impl Extreme {
-    /// Of values that compare as equal, the first stays.
+    /// Takes a value. Among values that compare as equal, the first one is kept.
     fn see(&mut self, value: Bytes) {
         let is_better = match &self.best {
             Some(best) => compare(&self.ty, &value, best) == self.better,
@@ -225,7 +225,7 @@ impl AggregateState for Extreme {
         self.best = None;
     }
 
-    /// One byte, and the value behind it if there is one.
+    /// Returns the byte 1, followed by the best value. Empty if no value has been seen.
     fn partial(&self) -> Option<Bytes> {
         let best = self.best.as_ref();
         Some(best.map_or_else(Bytes::new, |best| [&[1][..], best.as_ref()].concat().into()))

@@ -1,31 +1,31 @@
-//! What an aggregate remembers of the rows of a group.
+//! The state of an aggregate over the rows of a group.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 
-/// What an aggregate remembers of the rows of a group.
+/// The state of an aggregate over the rows of a group.
 pub trait AggregateState: Send {
     /// Takes the arguments of one row.
     ///
     /// # Errors
-    /// Of a user's function that fails.
+    /// Those of a user-defined function that fails.
     fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError>;
-    /// The result for the rows so far.
+    /// Returns the result for the rows so far.
     ///
     /// # Errors
-    /// As [`AggregateState::add`].
+    /// Those of [`AggregateState::add`].
     fn result(&self) -> Result<Option<Bytes>, CqlError>;
     /// Forgets the rows.
     fn reset(&mut self);
-    /// The state of the rows so far, for [`AggregateState::merge`]; none of an aggregate that is not mergeable.
+    /// Returns the state of the rows so far, for [`AggregateState::merge`]. `None` if the aggregate is not mergeable.
     fn partial(&self) -> Option<Bytes> {
         None
     }
-    /// Takes the rows of a partial state of the same function, which come after those so far.
+    /// Adds a partial state of the same function. Its rows come after the rows so far.
     fn merge(&mut self, _partial: &Bytes) {}
 }
 
-/// The long that a partial state begins with.
+/// Returns the 64-bit integer at the start of a partial state.
 pub(super) fn i64_of(partial: &[u8]) -> i64 {
     partial
         .first_chunk()

@@ -5,7 +5,7 @@ use super::*;
 
 type Values = Vec<Option<Bytes>>;
 
-/// Numbers that are easy to confuse: repeated, of both signs, at the ends of their types.
+/// Returns numbers that are easily confused: repeated ones, both signs, and the limits of their types.
 fn numbers(native: NativeType) -> Values {
     let of = |value: i64| {
         Some(match native {

@@ -6,7 +6,7 @@ use helenus_cql::value::{hex, validate};
 
 use super::NativeFunction;
 
-/// The conversions between blobs and every other scalar type.
+/// Returns the conversions between blobs and every other scalar type.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for native in NativeType::ALL {

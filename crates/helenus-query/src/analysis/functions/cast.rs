@@ -9,12 +9,12 @@ use super::native::{ColumnName, Output};
 use super::number::{NUMERIC, Number};
 use super::{NativeFunction, time};
 
-/// Name of the functions that convert to a type.
+/// Returns the name of the functions that convert to a type.
 pub fn function_name(to: NativeType) -> String {
     format!("cast_as_{}", to.name())
 }
 
-/// Every conversion.
+/// Returns every conversion.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for from in NUMERIC {
@@ -83,7 +83,7 @@ fn numeric(from: NativeType, to: NativeType) -> NativeFunction {
     })
 }
 
-/// Java's exception for digits that are none, which clients see as a server error.
+/// Returns the message of Java's exception for text that is no number. Clients see it as a server error.
 fn not_a_number(digits: &str) -> CqlError {
     let first = digits.trim_start_matches('-').chars().next().unwrap_or_default();
     CqlError::Server(format!(
@@ -109,7 +109,7 @@ fn convert_number(number: &Number, to: NativeType) -> Number {
     }
 }
 
-/// To ascii and to text: what a CQL literal of the value shows, without its quotes.
+/// Returns the casts to ascii and to text. Their result is the CQL literal of the value without its quotes.
 fn as_text(from: NativeType) -> [NativeFunction; 2] {
     let arg = CqlType::Native(from);
     [NativeType::Ascii, NativeType::Text].map(|to| {

@@ -13,7 +13,7 @@ fn damaged(reason: String) -> CqlError {
     CqlError::Server(reason)
 }
 
-/// `map_keys`: a set.
+/// Returns `map_keys`, whose result is a set.
 pub fn map_keys(map: &CqlType) -> NativeFunction {
     let ty = map.clone();
     let CqlType::Map { key, .. } = map.clone() else {
@@ -29,7 +29,7 @@ pub fn map_keys(map: &CqlType) -> NativeFunction {
     })
 }
 
-/// `map_values`: a list in the order of the keys.
+/// Returns `map_values`, whose result is a list in the order of the keys.
 pub fn map_values(map: &CqlType) -> NativeFunction {
     let ty = map.clone();
     let CqlType::Map { value, .. } = map.clone() else {
@@ -45,7 +45,7 @@ pub fn map_values(map: &CqlType) -> NativeFunction {
     })
 }
 
-/// `collection_count`.
+/// Returns `collection_count`.
 pub fn count(collection: &CqlType) -> NativeFunction {
     NativeFunction::strict(
         "collection_count",
@@ -60,7 +60,7 @@ pub fn count(collection: &CqlType) -> NativeFunction {
     )
 }
 
-/// An aggregate over the elements of a list or set.
+/// Returns a function that applies an aggregate to the elements of a list or set.
 pub fn aggregated(name: &str, collection: &CqlType, aggregate: NativeAggregate) -> NativeFunction {
     let result = aggregate.return_type().clone();
     NativeFunction::strict(name, [collection.clone()], result, move |args, _| {

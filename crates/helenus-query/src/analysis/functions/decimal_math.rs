@@ -1,6 +1,6 @@
-//! Exponential and logarithms of decimals, to 32 digits or as many as the argument has.
+//! The exponential and the logarithms of decimals, with 32 digits or as many as the argument has.
 //!
-//! Computed on integers scaled by a power of ten, with more digits than the result keeps.
+//! They are computed on integers scaled by a power of ten, with more digits than the result keeps.
 
 use helenus_cql::value::Decimal;
 use helenus_cql::value::decimal::power_of_ten;
@@ -9,17 +9,17 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 const PRECISION_MIN: i64 = 32;
-/// Cassandra computes up to 10,000 digits; a query that may not run long gets fewer.
+/// Maximum number of digits. Cassandra computes up to 10,000 digits. The limit here is lower, because a query must not run long.
 const PRECISION_MAX: i64 = 1_000;
 const GUARD_DIGITS: i64 = 12;
-/// Exponents beyond this would take the result out of the range of a decimal's scale.
+/// Maximum exponent. A larger one would take the result out of the range of a decimal's scale.
 const EXPONENT_MAX: f64 = 4e9;
 
 fn precision_of(value: &Decimal) -> i64 {
     value.precision().clamp(PRECISION_MIN, PRECISION_MAX)
 }
 
-/// A fixed-point number with that many decimals, truncated.
+/// Returns the value as a fixed-point number with `decimals` decimals, truncated.
 fn fixed(value: &Decimal, decimals: i64) -> Option<BigInt> {
     let shift = decimals - i64::from(value.scale);
     if shift >= 0 {
@@ -32,7 +32,7 @@ fn fixed(value: &Decimal, decimals: i64) -> Option<BigInt> {
     }
 }
 
-/// e to the power of the number; none if it is out of all range.
+/// Returns e to the power of the number. `None` if the result is out of range.
 ///
 /// `e^x = 10^k * e^r` with r between 0 and ln 10, so that no more digits are computed than are kept.
 pub fn exp(value: &Decimal) -> Option<Decimal> {
@@ -64,7 +64,7 @@ fn exp_series(x: &BigInt, one: &BigInt) -> BigInt {
     sum
 }
 
-/// Natural logarithm of a positive number, in fixed point; one is ten to the power of the number of decimals.
+/// Returns the natural logarithm of a positive number, in fixed point. The number 1 is represented by ten to the power of `decimals`.
 fn ln_fixed(value: &Decimal, decimals: i64) -> Option<BigInt> {
     let one = power_of_ten(decimals.unsigned_abs())?;
     // value = mantissa * 10^exponent, mantissa in [0.1, 1).
@@ -77,7 +77,8 @@ fn ln_fixed(value: &Decimal, decimals: i64) -> Option<BigInt> {
     Some(ln_small(&mantissa, &one, decimals)? + ten * exponent)
 }
 
-/// Newton's method on e^y = x, from a double's approximation; the digits that are right double each time.
+/// Returns the natural logarithm by Newton's method on e^y = x. The first approximation is a double, and each step doubles the number of
+/// correct digits.
 fn ln_small(x: &BigInt, one: &BigInt, decimals: i64) -> Option<BigInt> {
     let approximate = Decimal::new(x.clone(), i32::try_from(decimals).ok()?)
         .to_double()
@@ -103,7 +104,7 @@ fn exp_of_fixed(y: &BigInt, one: &BigInt) -> BigInt {
     result >> 64
 }
 
-/// Natural logarithm of a positive number.
+/// Returns the natural logarithm of a positive number.
 pub fn ln(value: &Decimal) -> Option<Decimal> {
     ln_to(value, precision_of(value))
 }
@@ -117,8 +118,8 @@ fn ln_to(value: &Decimal, precision: i64) -> Option<Decimal> {
     Some(Decimal::new(result, i32::try_from(decimals).ok()?).round_to_precision(precision))
 }
 
-/// Decimal logarithm of a positive number: the quotient of two rounded logarithms, as in Cassandra. Which of the powers of
-/// ten have zeros behind the point follows from what was rounded.
+/// Returns the decimal logarithm of a positive number: the quotient of two rounded logarithms, as in Cassandra. The rounding decides for
+/// which powers of ten the result has zeros behind the decimal point.
 pub fn log10(value: &Decimal) -> Option<Decimal> {
     const DIGITS_MORE: i64 = 2;
     let precision = precision_of(value);
@@ -127,8 +128,8 @@ pub fn log10(value: &Decimal) -> Option<Decimal> {
     Some(quotient(&dividend, &divisor, precision + DIGITS_MORE)?.round_to_precision(precision))
 }
 
-/// `dividend.divide(divisor, new MathContext(precision, HALF_UP))`: one that comes out exact has the scale that is nearest to
-/// the difference of the two.
+/// Returns `dividend.divide(divisor, new MathContext(precision, HALF_UP))`. An exact quotient has the scale nearest to the difference of
+/// the two scales.
 fn quotient(dividend: &Decimal, divisor: &Decimal, precision: i64) -> Option<Decimal> {
     let preferred = i64::from(dividend.scale) - i64::from(divisor.scale);
     if dividend.unscaled.is_zero() {
@@ -147,7 +148,8 @@ fn quotient(dividend: &Decimal, divisor: &Decimal, precision: i64) -> Option<Dec
     stripped.with_scale_half_up(stripped.scale.max(i32::try_from(preferred).ok()?))
 }
 
-/// The logarithm of 1 + d is about d: as many more decimals are needed as d has zeros in front.
+/// Returns how many more decimals are needed for a value near 1. The logarithm of 1 + d is about d, so one more decimal is needed for each
+/// zero at the front of d.
 fn digits_lost_near_one(value: &Decimal) -> i64 {
     let Some(distance) = value.subtract(&Decimal::new(BigInt::one(), 0)) else {
         return 0;

@@ -1,4 +1,4 @@
-//! Functions that make their overload from the arguments of a call (Cassandra's `FunctionFactory`).
+//! Functions whose overload is made from the arguments of a call (Cassandra's `FunctionFactory`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::analysis::assignable::Assignable;
 
 type Build = fn(&GenericFunction, &[CqlType], Option<&CqlType>) -> Result<Function, CqlError>;
 
-/// Makes overloads of one function.
+/// A function whose overloads are made from the arguments.
 pub struct GenericFunction {
     pub name: FunctionName,
     parameters: Vec<Parameter>,
@@ -30,17 +30,17 @@ impl GenericFunction {
         }
     }
 
-    /// The name without its keyspace.
+    /// Returns the name without its keyspace.
     pub fn short_name(&self) -> &str {
         self.name.name.as_str()
     }
 
-    /// The error for too few or too many arguments.
+    /// Returns the error for too few or too many arguments.
     pub fn wrong_arguments(&self) -> CqlError {
         CqlError::invalid(format!("Invalid number of arguments for function {self}"))
     }
 
-    /// The overload for those arguments.
+    /// Returns the overload for the arguments.
     pub fn function(
         &self,
         ctx: &PlanContext<'_>,
@@ -99,14 +99,14 @@ fn scalar(function: NativeFunction) -> Result<Function, CqlError> {
     Ok(Function::Scalar(Arc::new(function)))
 }
 
-/// The type of the first argument; factories check the number of arguments before they build.
+/// Returns the type of the first argument. Factories check the number of arguments before they build.
 fn first(types: &[CqlType]) -> Result<&CqlType, CqlError> {
     types
         .first()
         .ok_or_else(|| CqlError::Server("a function without its argument".to_owned()))
 }
 
-/// All the factories but that of `token`, which needs the table.
+/// Returns all factories except that of `token`, which needs the table.
 pub fn factories() -> Vec<GenericFunction> {
     let mut factories = vec![
         GenericFunction::new("to_json", vec![any(false)], |factory, types, _| {

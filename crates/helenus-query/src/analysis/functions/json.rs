@@ -8,7 +8,7 @@ use helenus_cql::value::{self, is_empty_meaningless, parse_json};
 
 use super::NativeFunction;
 
-/// `to_json`: null becomes the text `null`.
+/// Returns `to_json`, which converts null to the text `null`.
 pub fn to_json(name: &str, ty: &CqlType) -> NativeFunction {
     let arg = ty.clone();
     NativeFunction::new(name, [ty.clone()], CqlType::TEXT, move |args, _| {
@@ -23,14 +23,15 @@ pub fn to_json(name: &str, ty: &CqlType) -> NativeFunction {
     })
 }
 
-/// Whether JSON is refused in the words, and with the error, of a statement: durations and elements of vectors are.
+/// Returns true if the refusal of JSON is reported with the error and the words of a statement. This is so for durations and for elements
+/// of vectors.
 pub fn is_statements_own(reason: &str) -> bool {
     ["Unable to convert '", "Invalid duration.", NULL_IN_VECTOR]
         .iter()
         .any(|own| reason.starts_with(own))
 }
 
-/// `from_json` for a receiver of that type.
+/// Returns `from_json` for a receiver of this type.
 pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
     let (to, function) = (receiver.clone(), name.to_owned());
     NativeFunction::new(name, [CqlType::TEXT], receiver.clone(), move |args, _| {
@@ -58,7 +59,7 @@ pub fn from_json(name: &str, receiver: &CqlType) -> NativeFunction {
             ))
         })?;
         match &value {
-            // Every type's text may be empty in JSON, but not every type's value.
+            // Empty text in JSON is accepted for every type, but not every type has an empty value.
             Some(bytes) if bytes.is_empty() && value::validate(&to, bytes).is_err() => {
                 Err(CqlError::Server(format!(
                     "java.lang.RuntimeException: Return of function system.{function} : (text) -> {to} () is not a valid value \

@@ -10,15 +10,15 @@ use super::NativeFunction;
 
 const PADDING: u16 = b'*' as u16;
 
-/// Longest value that stands for the values of a type. A vector or tuple within others may come to far more.
+/// Maximum length in bytes of the value that stands for the values of a type. Nested vectors and tuples could make it far longer.
 const MASKED_LEN_MAX: usize = 16 << 20;
 
-/// `mask_null`.
+/// Returns `mask_null`.
 pub fn null(ty: &CqlType) -> NativeFunction {
     NativeFunction::new("mask_null", [ty.clone()], ty.clone(), |_, _| Ok(None))
 }
 
-/// `mask_default`: a fixed value of the type.
+/// Returns `mask_default`, whose result is a fixed value of the type.
 pub fn default(ty: &CqlType) -> NativeFunction {
     let masked = masked_value(ty, MASKED_LEN_MAX).ok_or_else(|| {
         CqlError::invalid(format!(
@@ -30,7 +30,7 @@ pub fn default(ty: &CqlType) -> NativeFunction {
     })
 }
 
-/// `mask_replace`: the second argument.
+/// Returns `mask_replace`, whose result is the second argument.
 pub fn replace(ty: &CqlType) -> NativeFunction {
     NativeFunction::new("mask_replace", [ty.clone(), ty.clone()], ty.clone(), |args, _| {
         Ok(args.get(1).cloned().flatten())
@@ -94,7 +94,7 @@ fn masked_scalar(native: NativeType) -> CqlValue {
     }
 }
 
-/// `mask_hash`, perhaps with the name of an algorithm.
+/// Returns `mask_hash`, with or without a parameter for the name of an algorithm.
 pub fn hash(ty: &CqlType, has_algorithm: bool) -> NativeFunction {
     let mut types = vec![ty.clone()];
     if has_algorithm {
@@ -133,7 +133,7 @@ fn digest(algorithm: &str, value: &[u8]) -> Result<Bytes, CqlError> {
     Ok(digest.into())
 }
 
-/// `mask_inner` and `mask_outer`: all characters but so many at the ends, or those.
+/// Returns `mask_inner` or `mask_outer`. The first hides all characters but some at the ends, the second hides those at the ends.
 pub fn partial(name: &'static str, ty: &CqlType, has_padding: bool) -> NativeFunction {
     let mut types = vec![ty.clone(), CqlType::INT, CqlType::INT];
     if has_padding {
@@ -160,7 +160,7 @@ pub fn partial(name: &'static str, ty: &CqlType, has_padding: bool) -> NativeFun
                 unit
             }
         });
-        // Half of a pair, alone, is written as a question mark.
+        // An unpaired surrogate is written as a question mark.
         let masked: String = char::decode_utf16(masked)
             .map(|char| char.unwrap_or('?'))
             .collect();

@@ -9,7 +9,7 @@ use num_traits::Signed;
 use super::number::{NUMERIC, Number};
 use super::{NativeFunction, decimal_math};
 
-/// Every function for every numeric type.
+/// Returns every function for every numeric type.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for native in NUMERIC {
@@ -36,7 +36,7 @@ fn function(name: &str, native: NativeType, body: fn(&Number) -> Result<Number, 
         else {
             return Ok(None);
         };
-        // Java's ArithmeticException passes through as a server error.
+        // Java's ArithmeticException becomes a server error, as in Cassandra.
         Ok(Some(body(&number).map_err(CqlError::Server)?.encode()))
     })
 }
@@ -54,7 +54,7 @@ fn abs(number: &Number) -> Result<Number, String> {
     })
 }
 
-/// Through a double, back to the type that the number had.
+/// Computes on doubles, and converts the result back to the type of the number.
 fn through_double(number: &Number, body: fn(f64) -> f64) -> Number {
     let result = Number::Double(body(number.to_double()));
     match number {
@@ -67,7 +67,7 @@ fn through_double(number: &Number, body: fn(f64) -> f64) -> Number {
     }
 }
 
-/// Of a decimal, or of a varint, of whose result the integer part counts.
+/// Computes on decimals if the number is a decimal or varint, and on doubles otherwise. A varint gets the integer part of the result.
 fn through_decimal(
     number: &Number,
     plain: fn(f64) -> f64,
@@ -113,7 +113,7 @@ fn log10(number: &Number) -> Result<Number, String> {
 
 fn round(number: &Number) -> Result<Number, String> {
     Ok(match number {
-        // Java's Math.round: halves go up, and the result is an int or a long.
+        // As in Java's Math.round, halves are rounded up, and the result is an int or a long.
         Number::Float(value) => Number::Float(((f64::from(*value) + 0.5).floor() as i32) as f32),
         Number::Double(value) => Number::Double(round_double(*value) as f64),
         Number::Decimal(value) => {
@@ -123,7 +123,7 @@ fn round(number: &Number) -> Result<Number, String> {
     })
 }
 
-/// `Math.round(double)`; `value + 0.5` alone would round the double before one half up.
+/// Rounds as `Math.round(double)` does. `value + 0.5` alone would round the largest double below a half up.
 fn round_double(value: f64) -> i64 {
     let floor = value.floor();
     (if value - floor >= 0.5 { floor + 1.0 } else { floor }) as i64

@@ -1,4 +1,4 @@
-//! Native functions, aggregates and casts, and how a call finds its overload.
+//! Native functions, aggregates and casts, and the choice of the overload for a call.
 
 pub mod aggregate;
 pub mod aggregate_state;
@@ -45,47 +45,48 @@ pub use operation::symbol_of;
 pub use resolve::{CallSite, argument_spec, has_factory, resolve, sum_of};
 pub use time::{next_timeuuid, random_uuid};
 
-/// A function of values (Cassandra's `ScalarFunction`), with the types of one overload.
+/// A function of values with the types of one overload (Cassandra's `ScalarFunction`).
 pub trait ScalarFunction: Debug + Send + Sync {
-    /// The qualified name, for example `system.now`.
+    /// Returns the qualified name, for example `system.now`.
     fn name(&self) -> &str;
     fn arg_types(&self) -> &[CqlType];
     fn return_type(&self) -> &CqlType;
-    /// True if equal arguments always give equal results, so that a call with constants is computed once.
+    /// Returns true if equal arguments always give equal results. A call with constants is then computed once.
     fn is_pure(&self) -> bool {
         true
     }
-    /// The functions of users that are called with it, for which one needs a permission.
+    /// Returns the user-defined functions that this function calls. A role needs the permission to execute them.
     fn executed(&self) -> Vec<Resource> {
         Vec::new()
     }
-    /// False if the result's sets and maps may be in another order than that of their elements, as the code of users leaves them.
+    /// Returns false if the sets and maps of the result may not be in the order of their elements. User-defined functions leave them in any
+    /// order.
     fn sorts_elements(&self) -> bool {
         true
     }
     /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; each may be null.
     ///
     /// # Errors
-    /// What the function refuses, and `FunctionFailure` for operations that fail.
+    /// Those for arguments that the function refuses, and `FunctionFailure` for operations that fail.
     fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError>;
-    /// True if some constants are refused whether there is a row or not.
+    /// Returns true if the function refuses some constants even when no row is read.
     fn checks_constants(&self) -> bool {
         false
     }
-    /// Looks at the arguments that are constants; the others are null.
+    /// Checks the arguments that are constants. The other arguments are null.
     ///
     /// # Errors
-    /// What the function refuses of them.
+    /// Those for constants that the function refuses.
     fn check_constants(&self, _args: &[Option<Bytes>]) -> Result<(), CqlError> {
         Ok(())
     }
-    /// The name of the result's column, given those of the arguments.
+    /// Returns the name of the result's column, given those of the arguments.
     fn column_name(&self, args: &[String]) -> String {
         format!("{}({})", self.name(), args.join(", "))
     }
 }
 
-/// A function of either kind.
+/// A scalar function or an aggregate.
 #[derive(Clone, Debug)]
 pub enum Function {
     Scalar(Arc<dyn ScalarFunction>),
@@ -93,7 +94,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// The functions of users that are called with it, for which one needs a permission.
+    /// Returns the user-defined functions that this function calls. A role needs the permission to execute them.
     fn executed(&self) -> Vec<Resource> {
         match self {
             Function::Scalar(function) => function.executed(),
@@ -101,7 +102,7 @@ impl Function {
         }
     }
 
-    /// The qualified name, for example `system.now`.
+    /// Returns the qualified name, for example `system.now`.
     pub fn name(&self) -> &str {
         match self {
             Function::Scalar(function) => function.name(),
@@ -123,7 +124,7 @@ impl Function {
         }
     }
 
-    /// Refuses an aggregate, whose type may be asked for in a term, but not its value.
+    /// Returns the scalar function. An aggregate is refused: a term may use its type, but not its value.
     pub fn into_scalar(self) -> Result<Arc<dyn ScalarFunction>, CqlError> {
         match self {
             Function::Scalar(function) => Ok(function),
@@ -133,7 +134,7 @@ impl Function {
         }
     }
 
-    /// The name of the result's column, given those of the arguments.
+    /// Returns the name of the result's column, given those of the arguments.
     pub fn column_name(&self, args: &[String]) -> String {
         match self {
             Function::Scalar(function) => function.column_name(args),
@@ -143,18 +144,18 @@ impl Function {
 }
 
 impl fmt::Display for Function {
-    /// The signature as messages show it.
+    /// Writes the signature as messages show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&signature(self.name(), self.arg_types(), self.return_type()))
     }
 }
 
-/// `system.sum : (int) -> int`
+/// Returns a signature such as `system.sum : (int) -> int`.
 fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String {
     let args: Vec<String> = arg_types
         .iter()
         .map(|ty| match ty {
-            // A tuple shows without the frozen that it always is.
+            // A tuple is shown without `frozen`, because tuples are always frozen.
             CqlType::Tuple(_) => {
                 let text = ty.to_string();
                 text.strip_prefix("frozen<")
@@ -170,7 +171,7 @@ fn signature(name: &str, arg_types: &[CqlType], return_type: &CqlType) -> String
     format!("{keyspace}.{name} : ({}) -> {return_type}", args.join(", "))
 }
 
-/// The overload of a function that fits the arguments of a term (Cassandra's `FunctionResolver`).
+/// Returns the overload of a function that fits the arguments of a term (Cassandra's `FunctionResolver`).
 ///
 /// # Errors
 /// `Unknown function f called`, and those of [`resolve`].
@@ -192,12 +193,12 @@ pub fn resolve_for_term(
         .ok_or_else(|| CqlError::invalid(format!("Unknown function {name} called")))
 }
 
-/// `count(*)`.
+/// Returns the aggregate `count(*)`.
 pub fn count_rows() -> Arc<dyn AggregateFunction> {
     Arc::new(aggregate::count_rows())
 }
 
-/// The native function that CAST to a type is.
+/// Returns the name of the native function that computes CAST to a type.
 pub fn cast_function(to: NativeType) -> FunctionName {
     FunctionName::native(&cast::function_name(to))
 }

@@ -10,17 +10,17 @@ use helenus_cql::types::CqlType;
 use super::ScalarFunction;
 use crate::analysis::EvalContext;
 
-/// Arguments of a call, one for each parameter.
+/// The arguments of a call, one for each parameter.
 pub type Args<'a> = &'a [Option<Bytes>];
 
-/// What a function makes of its arguments.
+/// The result of a call.
 pub type Output = Result<Option<Bytes>, CqlError>;
 
 type Body = Arc<dyn Fn(Args<'_>, &EvalContext<'_>) -> Output + Send + Sync>;
 
 type Check = Arc<dyn Fn(Args<'_>) -> Result<(), CqlError> + Send + Sync>;
 
-/// How a call is named in the result.
+/// The form of a call's column name in the result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ColumnName {
     /// `system.name(a, b)`
@@ -46,7 +46,7 @@ pub struct NativeFunction {
 }
 
 impl NativeFunction {
-    /// A pure function of the keyspace `system`.
+    /// Returns a pure function of the keyspace `system`.
     pub fn new(
         name: &str,
         arg_types: impl Into<Vec<CqlType>>,
@@ -64,8 +64,8 @@ impl NativeFunction {
         }
     }
 
-    /// As [`NativeFunction::new`], with null for a null among the arguments, or for empty bytes where they
-    /// mean no value.
+    /// Returns a function like [`NativeFunction::new`]. Its result is null if an argument is null, or is empty where empty bytes mean no
+    /// value.
     pub fn strict(
         name: &str,
         arg_types: impl Into<Vec<CqlType>>,
@@ -82,13 +82,13 @@ impl NativeFunction {
         })
     }
 
-    /// Gives another result on each call.
+    /// Marks the function as one that gives another result on each call.
     pub fn impure(mut self) -> NativeFunction {
         self.pure = false;
         self
     }
 
-    /// Refuses some constants among the arguments before any row is looked at; those that are none come as nulls.
+    /// Adds a check of constant arguments, which runs before any row is read. Arguments that are not constant are passed to it as nulls.
     pub(crate) fn checking(
         mut self,
         check: impl Fn(Args<'_>) -> Result<(), CqlError> + Send + Sync + 'static,
@@ -102,7 +102,7 @@ impl NativeFunction {
         self
     }
 
-    /// The same function under another name.
+    /// Returns the same function under another name.
     pub fn alias(&self, name: &str) -> NativeFunction {
         NativeFunction {
             name: format!("system.{name}"),
@@ -110,13 +110,13 @@ impl NativeFunction {
         }
     }
 
-    /// The name without its keyspace.
+    /// Returns the name without its keyspace.
     pub fn short_name(&self) -> &str {
         self.name.strip_prefix("system.").unwrap_or(&self.name)
     }
 }
 
-/// All the arguments, if none is null or empty where that means null.
+/// Returns all the arguments. `None` if one is null, or is empty where empty bytes mean null.
 pub fn non_null(types: &[CqlType], args: Args<'_>) -> Option<Vec<Bytes>> {
     args.iter()
         .zip(types)

@@ -1,4 +1,4 @@
-//! Numbers of every CQL type, converted as Java's `Number` does it.
+//! Numbers of every CQL type, converted as by Java's `Number`.
 
 use bytes::Bytes;
 use helenus_cql::types::{CqlType, NativeType};
@@ -20,7 +20,7 @@ pub const NUMERIC: [NativeType; 9] = [
     NativeType::Counter,
 ];
 
-/// A number. Counters are longs.
+/// A number. Counters are of the variant `Long`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
     Byte(i8),
@@ -33,14 +33,14 @@ pub enum Number {
     Decimal(Decimal),
 }
 
-/// The lowest 64 bits, as `BigInteger.longValue`.
+/// Returns the lowest 64 bits, as `BigInteger.longValue` does.
 fn low_bits(value: &BigInt) -> i64 {
     let mask = BigInt::from(u64::MAX);
     (value & mask).to_u64().unwrap_or(0) as i64
 }
 
 impl Number {
-    /// Decodes an argument; none for null and for empty bytes.
+    /// Decodes an argument. `None` for null and for empty bytes.
     pub fn decode(ty: &CqlType, bytes: Option<&Bytes>) -> Option<Number> {
         let bytes = bytes.filter(|bytes| !bytes.is_empty())?;
         Some(match CqlValue::decode(ty, bytes).ok()? {
@@ -65,7 +65,7 @@ impl Number {
             Number::Float(value) => *value as i64,
             Number::Double(value) => *value as i64,
             Number::Varint(value) => low_bits(value),
-            // Beyond any sane scale the lowest bits are zeros anyway.
+            // A decimal whose scale is too large to convert has only zeros in its lowest bits.
             Number::Decimal(value) => value.to_big_int().map_or(0, |value| low_bits(&value)),
         }
     }
@@ -106,7 +106,7 @@ impl Number {
         }
     }
 
-    /// `IntegerType.toBigInteger`: what is no varint goes through a long.
+    /// Converts the number as `IntegerType.toBigInteger` does. A number that is no varint is first converted to a long.
     pub fn to_varint(&self) -> BigInt {
         match self {
             Number::Varint(value) => value.clone(),
@@ -114,7 +114,7 @@ impl Number {
         }
     }
 
-    /// `DecimalType.toBigDecimal`: what is neither decimal nor varint goes through a double.
+    /// Converts the number as `DecimalType.toBigDecimal` does. A number that is neither decimal nor varint is first converted to a double.
     ///
     /// # Errors
     /// Java's message for NaN and infinities.
@@ -148,7 +148,7 @@ impl Number {
     }
 }
 
-/// True for float, double and decimal.
+/// Returns true for float, double and decimal.
 pub fn is_floating_point(native: NativeType) -> bool {
     matches!(
         native,
@@ -156,7 +156,7 @@ pub fn is_floating_point(native: NativeType) -> bool {
     )
 }
 
-/// Size in bytes of the numbers of a type, none if it is unbounded.
+/// Returns the size in bytes of the numbers of a type. `None` if the size is unbounded.
 pub fn size(native: NativeType) -> Option<u8> {
     match native {
         NativeType::Tinyint => Some(1),

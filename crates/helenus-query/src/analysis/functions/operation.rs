@@ -13,9 +13,9 @@ use super::native::ColumnName;
 use super::number::{NUMERIC, Number, is_floating_point, size};
 use super::time::millis_of;
 
-/// Digits that sums and products of decimals keep at most.
+/// Maximum number of digits of sums and products of decimals.
 const DECIMAL_PRECISION_MAX: i64 = 10_000;
-/// Fewest digits, and fewest and most decimals, of a quotient of decimals.
+/// Minimum number of digits, and minimum and maximum number of decimals, of a quotient of decimals.
 const QUOTIENT_DIGITS_MIN: i64 = 32;
 const QUOTIENT_SCALE_MIN: i64 = 32;
 const QUOTIENT_SCALE_MAX: i64 = 1_000;
@@ -61,7 +61,7 @@ impl Operator {
     }
 }
 
-/// The symbol of the operator that a native function computes.
+/// Returns the symbol of the operator that a native function computes.
 pub fn symbol_of(function: &str) -> Option<char> {
     Operator::ALL
         .into_iter()
@@ -69,7 +69,7 @@ pub fn symbol_of(function: &str) -> Option<char> {
         .map(Operator::symbol)
 }
 
-/// All of the operators, for every pair of types.
+/// Returns all operators for every pair of types.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = Vec::new();
     for left in NUMERIC {
@@ -99,7 +99,7 @@ fn infix(operator: Operator, function: NativeFunction) -> NativeFunction {
     function.named_as(ColumnName::Infix(operator.symbol()))
 }
 
-/// The error of an operation that failed (`OperationExecutionException`).
+/// Returns the error of an operation that failed (`OperationExecutionException`).
 fn failure(operator: Operator, left: &CqlType, right: &CqlType, reason: &str) -> CqlError {
     CqlError::FunctionFailure {
         message: format!(
@@ -191,7 +191,7 @@ fn compute(operator: Operator, result: NativeType, a: &Number, b: &Number) -> Re
     })
 }
 
-/// Wraps around, as Java does.
+/// Computes an operation that wraps around, as in Java.
 fn on_longs(operator: Operator, a: i64, b: i64) -> Result<i64, String> {
     match operator {
         Operator::Add => Ok(a.wrapping_add(b)),
@@ -207,7 +207,7 @@ fn on_varints(operator: Operator, a: &BigInt, b: &BigInt) -> Result<BigInt, Stri
     match operator {
         Operator::Add => Ok(a + b),
         Operator::Subtract => Ok(a - b),
-        // As Java has it, only sooner: a chain of products must not grow without end.
+        // Java has this error at a greater size. The limit here is lower, because a chain of products must not grow without end.
         Operator::Multiply if (a.bits() + b.bits()).div_ceil(8) > NUMBER_BYTES_MAX as u64 => {
             Err("BigInteger would overflow supported range".to_owned())
         }

@@ -11,17 +11,17 @@ use super::number::NUMERIC;
 use crate::analysis::PlanContext;
 use crate::analysis::assignable::Assignable;
 
-/// What a parameter accepts.
+/// The kind of arguments that a parameter accepts.
 #[derive(Clone, Debug)]
 pub enum Parameter {
-    /// This type, or one that fits it.
+    /// This type, or a type that is compatible with it.
     Fixed(CqlType),
     /// Text or ascii.
     String,
     Any {
         infer_from_receiver: bool,
     },
-    /// As another parameter. With `prefer_other`, its type is that of the other, where that is known.
+    /// The type of the parameter at `index`. With `prefer_other`, the type of the other argument is used where it is known.
     SameAs {
         index: usize,
         prefer_other: bool,
@@ -40,7 +40,7 @@ impl Parameter {
         matches!(self, Parameter::Optional(_))
     }
 
-    /// The type of an argument, given those already known of the others.
+    /// Returns the type of an argument, given the known types of the other arguments.
     pub fn infer(
         &self,
         ctx: &PlanContext<'_>,
@@ -108,7 +108,7 @@ impl Parameter {
                 "a numeric set/list argument".to_owned(),
             ),
             Parameter::AnyMap => (matches!(ty, CqlType::Map { .. }), "a map argument".to_owned()),
-            // A list of anything but floats passes, and fails where its function is made.
+            // A list whose elements are not floats passes here. It fails when the function is made.
             Parameter::FloatVector => (
                 matches!(ty, CqlType::List { element, .. } if **element != CqlType::FLOAT)
                     || matches!(ty, CqlType::Vector { element, .. } if **element == CqlType::FLOAT),

@@ -1,4 +1,4 @@
-//! Which overload a call means (Cassandra's `FunctionResolver`).
+//! The choice of the overload for a call (Cassandra's `FunctionResolver`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use crate::analysis::PlanContext;
 use crate::analysis::assignable::{Assignable, test_strictly};
 use crate::response::ColumnSpec;
 
-/// Its arguments are of the types of a table's key.
+/// Name of the function whose arguments have the types of a table's partition key.
 const TOKEN: &str = "token";
 
 struct Registry {
@@ -55,7 +55,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     }
 });
 
-/// The sum, or concatenation, of two values of a type; none if there is none.
+/// Returns the function that adds or concatenates two values of a type. `None` if there is no such function.
 pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
     REGISTRY
         .functions
@@ -69,7 +69,7 @@ pub fn sum_of(ty: &CqlType) -> Option<Arc<dyn super::ScalarFunction>> {
         })
 }
 
-/// True if the function makes its overloads from the arguments.
+/// Returns true if the function makes its overloads from the arguments.
 pub fn has_factory(name: &FunctionName) -> bool {
     let short_name = name.name.as_str();
     is_native(name) && (short_name == TOKEN || REGISTRY.factories.contains_key(short_name))
@@ -79,16 +79,16 @@ fn is_native(name: &FunctionName) -> bool {
     name.keyspace.as_ref().is_none_or(|keyspace| keyspace == "system")
 }
 
-/// Where a call stands: the table that `token` is of, and what receives the result.
+/// The context of a call: the table of `token`, and the receiver of the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallSite<'a> {
     pub keyspace: &'a str,
     pub table: &'a str,
-    /// None in a select clause, where nothing tells the type.
+    /// Type of the receiver. `None` in a select clause, where the type is unknown.
     pub receiver: Option<&'a CqlType>,
 }
 
-/// The function that a call means; none if there is no function of that name.
+/// Returns the function of a call. `None` if there is no function of that name.
 ///
 /// # Errors
 /// `Invalid call to function …`, `Ambiguous call to function …`, `Type error: …` and the like.
@@ -118,7 +118,7 @@ fn candidates(
     site: CallSite<'_>,
 ) -> Result<Vec<Function>, CqlError> {
     let short_name = name.name.as_str();
-    // Those of the keyspace that the statement is about come first.
+    // Functions of the statement's keyspace come before native ones.
     let keyspace = match &name.keyspace {
         Some(keyspace) => keyspace.as_str(),
         None if site.keyspace.is_empty() => ctx.keyspace.unwrap_or_default(),
@@ -160,7 +160,7 @@ fn token_of(ctx: &PlanContext<'_>, site: CallSite<'_>) -> Result<Function, CqlEr
     Ok(Function::Scalar(Arc::new(token::function(table))))
 }
 
-/// The specification of a parameter, as messages name it.
+/// Returns the specification of a parameter, as messages name it.
 pub fn argument_spec(function: &Function, position: usize, site: CallSite<'_>) -> ColumnSpec {
     let ty = function
         .arg_types()
@@ -251,7 +251,8 @@ fn operator_of(name: &FunctionName) -> Option<char> {
     is_of_system(name).then_some(symbol)
 }
 
-/// Whether it is called by its keyspace, as operators are: a user's function may have the name of one.
+/// Returns true if the name is qualified by the keyspace `system`, as the names of operators are. A user-defined function may have an
+/// operator's name in another keyspace.
 fn is_of_system(name: &FunctionName) -> bool {
     name.keyspace
         .as_ref()

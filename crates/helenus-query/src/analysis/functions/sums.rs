@@ -10,7 +10,7 @@ use num_traits::Zero;
 use super::aggregate_state::{AggregateState, i64_of};
 use super::number::Number;
 
-/// A sum of doubles that keeps track of what rounding lost (Kahan), as Cassandra computes it.
+/// A sum of doubles that keeps track of rounding errors (Kahan), as Cassandra computes it.
 #[derive(Default)]
 struct DoubleSum {
     sum: f64,
@@ -77,7 +77,7 @@ impl AggregateState for Sum {
     }
 
     fn result(&self) -> Result<Option<Bytes>, CqlError> {
-        // The lowest bits of a long sum are those of a sum that wraps around earlier.
+        // The lowest bits of a 64-bit sum equal those of a sum that wraps around in a smaller type.
         let number = match self.native {
             NativeType::Tinyint => Number::Byte(self.long as i8),
             NativeType::Smallint => Number::Short(self.long as i16),
@@ -116,9 +116,9 @@ pub(super) struct Avg {
     count: i32,
     sum: BigInt,
     double: DoubleSum,
-    /// Set once the sum of doubles is out of range, though no value was infinite.
+    /// The sum as a decimal. Set once the sum of doubles is out of range although no value was infinite.
     big_sum: Option<Decimal>,
-    /// The average so far; each value moves it, rounded to the scale that there is.
+    /// The average so far. Each value changes it, and the result is rounded to the current scale.
     decimal: Decimal,
 }
 
@@ -216,7 +216,7 @@ impl AggregateState for Avg {
         *self = Avg::new(self.native);
     }
 
-    /// The count, as a long, and the sum behind it.
+    /// Returns the count as a 64-bit integer, followed by the sum.
     fn partial(&self) -> Option<Bytes> {
         match self.native {
             NativeType::Float | NativeType::Double | NativeType::Decimal => None,

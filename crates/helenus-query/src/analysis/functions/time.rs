@@ -12,9 +12,9 @@ use helenus_cql::value::{CqlValue, Duration, date, uuid};
 use super::NativeFunction;
 use crate::analysis::EvalContext;
 
-/// The time in milliseconds since 1970 that a value of a temporal type stands for.
+/// Returns the time of a value of a temporal type, in milliseconds since 1970.
 pub fn millis_of(ty: &CqlType, bytes: &[u8]) -> Option<i64> {
-    // Not decoded: those of times that they do not reach have another version.
+    // The value is not decoded as a `timeuuid`, because those of times out of range have another version.
     if *ty == CqlType::TIMEUUID {
         return Some(uuid::unix_millis(u128::from_be_bytes(bytes.try_into().ok()?)));
     }
@@ -37,8 +37,8 @@ fn encode_uuid(value: u128) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 
-/// Clock sequence and node of the `timeuuid`s of this process: random, with the multicast bit that tells that
-/// it is no real network address.
+/// Clock sequence and node of the `timeuuid`s of this process. They are random, with the multicast bit that marks an address as no real
+/// network address.
 static CLOCK_SEQUENCE_AND_NODE: LazyLock<u64> = LazyLock::new(|| {
     let random: u64 = rand::random();
     (random & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0100_0000_0000
@@ -46,7 +46,7 @@ static CLOCK_SEQUENCE_AND_NODE: LazyLock<u64> = LazyLock::new(|| {
 
 static LAST_TICKS: AtomicI64 = AtomicI64::new(0);
 
-/// A new `timeuuid` of now, greater than every one before it in this process.
+/// Returns a new `timeuuid` of the current time, greater than every earlier one of this process.
 pub fn next_timeuuid(now_us: i64) -> u128 {
     let now_ticks = uuid::ticks_at_millis(0).saturating_add(now_us.saturating_mul(10));
     let bump = |last: i64| Some(now_ticks.max(last.saturating_add(1)));
@@ -56,13 +56,13 @@ pub fn next_timeuuid(now_us: i64) -> u128 {
     uuid::from_ticks(now_ticks.max(last.saturating_add(1)), *CLOCK_SEQUENCE_AND_NODE)
 }
 
-/// A new random uuid (version 4).
+/// Returns a new random uuid (version 4).
 pub fn random_uuid() -> u128 {
     let random: u128 = rand::random();
     (random & !(0xF << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62)
 }
 
-/// The functions of time and `uuid`, under their names and their old ones.
+/// Returns the functions of time and `uuid`, under their current and old names.
 pub fn functions() -> Vec<NativeFunction> {
     let mut functions = vec![now("now", CqlType::TIMEUUID)];
     for (name, ty) in [
@@ -136,7 +136,7 @@ fn to(name: &str, from: &CqlType, to: &CqlType, convert: fn(i64) -> Bytes) -> Na
     })
 }
 
-/// `floor(time, duration[, start])`.
+/// Returns `floor(time, duration[, start])`.
 fn floor(from: &CqlType, to: &CqlType, has_start: bool) -> NativeFunction {
     let mut types = vec![from.clone(), CqlType::DURATION];
     if has_start {

@@ -1,4 +1,4 @@
-//! `token(…)`: where a partition lies (Cassandra's `TokenFct`).
+//! `token(…)`: the position of a partition in the ring (Cassandra's `TokenFct`).
 
 use bytes::Bytes;
 use helenus_cql::types::CqlType;
@@ -7,7 +7,7 @@ use helenus_row::murmur3_token;
 use super::NativeFunction;
 use crate::schema::Table;
 
-/// `token` for the partition keys of a table; null if a part is.
+/// Returns `token` for the partition keys of a table. Its result is null if a part of the key is null.
 pub fn function(table: &Table) -> NativeFunction {
     let types: Vec<CqlType> = table
         .partition_key()
@@ -23,8 +23,8 @@ pub fn function(table: &Table) -> NativeFunction {
     })
 }
 
-/// The serialized partition key: the value itself, or, of several, each with a 16-bit length and a zero byte
-/// after it (`CompositeType`).
+/// Returns the serialized partition key. A single value stands for itself. With several, each value has a 16-bit length before it and a
+/// zero byte after it (`CompositeType`).
 fn partition_key(parts: &[&Bytes]) -> Bytes {
     if let [part] = parts {
         return Bytes::clone(part);

@@ -1,4 +1,4 @@
-//! Functions and aggregates of users as they are called (Cassandra's `UDFunction.execute` and `UDAggregate`).
+//! Calls of user-defined functions and aggregates (Cassandra's `UDFunction.execute` and `UDAggregate`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,13 +18,14 @@ use crate::limits::scope;
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, UserAggregate, UserFunction, signature};
 
-/// How long a call may take (`user_defined_functions_fail_timeout`). Cassandra ends the whole server then; here the request fails.
+/// Maximum time of a call (`user_defined_functions_fail_timeout`). Cassandra stops the whole server after this time. Here the request
+/// fails.
 const CALL_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// How long a call may keep a thread that other requests wait for.
+/// Maximum time for which a call may keep a thread that other requests wait for.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Runs what takes long; other connections' requests get another thread meanwhile.
+/// Runs a long computation. Requests of other connections get another thread meanwhile.
 fn aside<T>(run: impl FnOnce() -> T) -> T {
     let runtime = Handle::try_current().map(|handle| handle.runtime_flavor());
     match runtime {
@@ -33,7 +34,7 @@ fn aside<T>(run: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The functions and aggregates of that name in a keyspace.
+/// Returns the user-defined functions and aggregates of a name in a keyspace.
 pub(crate) fn named(schema: &Schema, keyspace: &str, name: &str) -> Result<Vec<Function>, CqlError> {
     let Some(keyspace) = schema.keyspace(keyspace) else {
         return Ok(Vec::new());
@@ -83,10 +84,10 @@ impl Types for KeyspaceTypes {
     }
 }
 
-/// A function, and where its types come from.
+/// A user-defined function and the source of its types.
 #[derive(Debug)]
 struct Scalar {
-    /// With its keyspace.
+    /// The function's name with its keyspace.
     name: String,
     arg_types: Vec<CqlType>,
     function: Arc<UserFunction>,
@@ -106,8 +107,8 @@ impl Scalar {
         }
     }
 
-    /// False if a function that is not called on nulls would be given one. Bytes that hold no value, as none do for an int, are one.
-    /// `args` are those from the place `first` on.
+    /// Returns false if a function that is not called on nulls would get a null. Bytes without a value, such as empty bytes for an int,
+    /// count as null. `args` begins with the argument at index `first`.
     fn takes(&self, first: usize, args: &[Option<Bytes>]) -> bool {
         let is_given =
             |(ty, arg): (&CqlType, &Option<Bytes>)| arg.as_ref().is_some_and(|bytes| !is_null(ty, bytes));
@@ -136,7 +137,7 @@ impl Scalar {
         };
         scope::hurry();
         let result = match call(PATIENCE)? {
-            // Begun again, since what it did has no effect outside.
+            // The call is started again from the beginning, because it had no effect outside.
             Err(Failure::TimedOut) => aside(|| call(CALL_TIMEOUT))?,
             result => result,
         };
@@ -148,11 +149,11 @@ impl Scalar {
             )),
             thrown @ Failure::Thrown { .. } => self.failure(&thrown.to_string()),
         })?;
-        // A map is shown as the code left it.
+        // The entries of a map are in the order in which the code left them.
         Ok(result.map(|value| value.encode_as_given(&self.function.returns)))
     }
 
-    /// `FunctionExecutionException`
+    /// Returns a `FunctionExecutionException`.
     fn failure(&self, reason: &str) -> CqlError {
         let arg_types: Vec<String> = self.arg_types.iter().map(ToString::to_string).collect();
         CqlError::FunctionFailure {
@@ -177,7 +178,7 @@ impl ScalarFunction for Scalar {
         &self.function.returns
     }
 
-    /// Nobody knows whether it is.
+    /// Returns false, because a user-defined function may be impure.
     fn is_pure(&self) -> bool {
         false
     }
@@ -200,10 +201,10 @@ impl ScalarFunction for Scalar {
     }
 }
 
-/// An aggregate and its functions.
+/// A user-defined aggregate and its functions.
 #[derive(Debug)]
 struct Aggregate {
-    /// With its keyspace.
+    /// The aggregate's name with its keyspace.
     name: String,
     definition: Arc<UserAggregate>,
     functions: Arc<StateFunctions>,

@@ -1,4 +1,4 @@
-//! Similarity of vectors (Cassandra's `VectorFcts`): 1 for the same, less the farther apart.
+//! Similarity of vectors (Cassandra's `VectorFcts`): 1 for equal vectors, and less for distant ones.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -21,7 +21,8 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     (1.0 + cosine) / 2.0
 }
 
-/// The sum of eights, each of which is added up by itself: floats come out otherwise in another order (`VectorUtilSupport` of Lucene).
+/// Adds the sums of groups of eight numbers to `before`. Each group is summed first, as by Lucene's `VectorUtilSupport`, because sums of
+/// floats depend on the order.
 fn sum_of_eights(terms: &[[f32; 8]], before: f32) -> f32 {
     let eights = terms.iter().map(|eight| eight.iter().sum::<f32>());
     eights.fold(before, |sum, eight| sum + eight)
@@ -42,7 +43,7 @@ fn dot_product(a: &[f32], b: &[f32]) -> f32 {
     (1.0 + sum_of_eights(eights, rest.iter().sum())) / 2.0
 }
 
-/// `similarity_cosine`, `similarity_euclidean` or `similarity_dot_product` of two float vectors of one dimension.
+/// Returns `similarity_cosine`, `similarity_euclidean` or `similarity_dot_product` of two float vectors of one dimension.
 ///
 /// # Errors
 /// `All arguments must have the same vector dimensions`.

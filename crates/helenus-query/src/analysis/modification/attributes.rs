@@ -18,17 +18,17 @@ const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
 /// compatibility).
 const EXPIRES_MAX_S: i64 = i32::MAX as i64 - 1;
 
-/// What a USING clause sets.
+/// The settings of a USING clause.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes {
-    /// The table's default TTL; none if it has none.
+    /// The table's default TTL in seconds. `None` if the table has no default TTL.
     default_ttl_s: Option<i32>,
     timestamp: Option<Term>,
     ttl: Option<Term>,
 }
 
 impl Attributes {
-    /// Those of a modification of that table, or of a batch.
+    /// Plans the attributes of a modification of the table `modified`. `None` is for a batch.
     pub fn plan(
         ctx: &mut PlanContext<'_>,
         using: &UsingClause,
@@ -54,7 +54,7 @@ impl Attributes {
         self.timestamp.is_some()
     }
 
-    /// Whether the timestamp comes with each request.
+    /// Returns true if the timestamp comes with each request.
     pub fn has_timestamp_marker(&self) -> bool {
         self.timestamp.as_ref().is_some_and(Term::has_markers)
     }
@@ -63,7 +63,7 @@ impl Attributes {
         self.ttl.is_some()
     }
 
-    /// The timestamp, unless it is left to the client or the server.
+    /// Returns the timestamp. `None` if the client or the server chooses it.
     pub fn timestamp_us(&self, eval: &EvalContext<'_>) -> Result<Option<i64>, CqlError> {
         let Some(term) = &self.timestamp else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Attributes {
         Ok(Some(timestamp_us))
     }
 
-    /// The TTL: as given, else the table's default; none if there is none, or if 0 was given.
+    /// Returns the TTL as given, or else the table's default. `None` if there is no TTL, or if 0 was given.
     pub fn ttl_s(&self, eval: &EvalContext<'_>) -> Result<Option<i32>, CqlError> {
         let default = self.default_ttl_s;
         let Some(term) = &self.ttl else { return Ok(default) };
@@ -112,7 +112,8 @@ impl Attributes {
         Ok(Some(ttl_s).filter(|ttl| *ttl > 0))
     }
 
-    /// When what is written at `now_s` expires. Whether that is too late is a matter of the clock, whatever time the request gives.
+    /// Returns the expiry of data that is written at `now_s`. Whether the expiry is too late depends on the clock, whatever time the
+    /// request gives.
     pub fn expiry(
         &self,
         eval: &EvalContext<'_>,
@@ -138,7 +139,7 @@ impl Attributes {
     }
 }
 
-/// `i64::MIN` stands for no timestamp at all.
+/// Refuses `i64::MIN`, which stands for no timestamp.
 pub fn check_timestamp(timestamp_us: i64) -> Result<(), CqlError> {
     if timestamp_us == i64::MIN {
         return Err(CqlError::invalid(format!(

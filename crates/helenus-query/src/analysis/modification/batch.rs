@@ -1,4 +1,4 @@
-//! Plans of BATCH: several modifications that happen together (Cassandra's `BatchStatement`).
+//! Plans of BATCH: several modifications that are executed together (Cassandra's `BatchStatement`).
 
 use helenus_cql::ast::{self, BatchKind};
 use helenus_cql::error::{CqlError, WriteType};
@@ -16,7 +16,7 @@ pub struct BatchPlan {
     pub(crate) statements: Vec<ModificationPlan>,
 }
 
-/// What Cassandra calls the write of such a batch.
+/// Returns Cassandra's name for the write of such a batch.
 pub fn write_type(kind: BatchKind) -> WriteType {
     match kind {
         BatchKind::Logged => WriteType::Batch,
@@ -30,18 +30,18 @@ impl BatchPlan {
         self.kind
     }
 
-    /// The statements.
+    /// Returns the statements.
     pub fn modifications(&self) -> impl Iterator<Item = &ModificationPlan> {
         self.statements.iter()
     }
 
-    /// What Cassandra calls the batch's write.
+    /// Returns Cassandra's name for the batch's write.
     pub fn write_type(&self) -> WriteType {
         write_type(self.kind)
     }
 
-    /// The table by whose partition key drivers may route the batch: the only one that it writes. Not if a marker
-    /// stands for a timestamp of the batch, as in Cassandra.
+    /// Returns the table by whose partition key drivers may route the batch, if it is the only table. As in Cassandra, `None` if a marker
+    /// stands for the batch's timestamp.
     pub fn routed_by(&self) -> Option<&Table> {
         let (first, rest) = self.statements.split_first()?;
         let is_alone = rest.iter().all(|other| other.table.number == first.table.number);
@@ -67,7 +67,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Batch) -> Result<BatchPl
     })
 }
 
-/// Virtual tables take part in no log, and their rows are of one node.
+/// Refuses virtual tables in a logged batch, and next to other tables. They have no log, and their rows belong to one node.
 pub(crate) fn refuse_virtual(ctx: &PlanContext<'_>, batch: &ast::Batch) -> Result<(), CqlError> {
     let is_virtual = |statement: &ast::Modification| {
         let name = match statement {
@@ -100,7 +100,7 @@ pub(crate) fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// The checks of `BatchStatement.validate`.
+/// Makes the checks of `BatchStatement.validate`.
 pub(crate) fn check(
     kind: BatchKind,
     attributes: &Attributes,

@@ -1,4 +1,4 @@
-//! A modification with its values bound: which partitions, which rows.
+//! A modification with its values bound: its partitions and its rows.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::analysis::restrictions::bounds::DeletedSlices;
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 
-/// Refuses nulls in lists of a key that is written, and what stands for nulls; what is bound may have them.
+/// Refuses nulls in the lists of a written key, and empty elements that stand for nulls. The bound values may contain both.
 fn check_lists(table: &Table, partitions: &[PartitionKey]) -> Result<(), CqlError> {
     let columns = table.partition_key();
     if !columns
@@ -42,25 +42,25 @@ fn check_lists(table: &Table, partitions: &[PartitionKey]) -> Result<(), CqlErro
     Ok(())
 }
 
-/// The sum of a row's clustering values is no longer than this.
+/// Maximum length in bytes of a row's clustering values together.
 const CLUSTERING_LEN_MAX: usize = 65_535;
 
-/// A row by its encoded clustering.
+/// A row, identified by its encoded clustering.
 #[derive(Clone, Debug)]
 pub struct RowId {
     pub clustering: Bytes,
-    /// The values as written, where the encoded ones stand for another form of them.
+    /// The values as written. `None` if the encoded values have no other form.
     pub exact: Option<Vec<Bytes>>,
 }
 
 /// The rows of each partition that a statement modifies.
 #[derive(Clone, Debug)]
 pub enum RowsBound {
-    /// None: static columns only, or the partition as a whole.
+    /// No rows: the statement modifies only static columns, or the partition as a whole.
     None,
     Names(Vec<RowId>),
     Ranges(Vec<ClusteringRange>),
-    /// Those of a slice with a null bound of this column, which is an error once something is to be deleted by it.
+    /// The rows of a slice with a null bound of the column at this index. The null is an error once the statement deletes by it.
     Null(usize),
 }
 
@@ -76,10 +76,12 @@ pub struct BoundModification<'p> {
 }
 
 impl<'p> BoundModification<'p> {
+    /// Binds the values.
+    ///
     /// # Errors
     /// Cassandra's, for keys that are null, unset, empty or too long.
     pub fn new(plan: &'p ModificationPlan, eval: EvalContext<'p>) -> Result<BoundModification<'p>, CqlError> {
-        // Mistakes in it are told of before those in keys.
+        // Errors in the timestamp are reported before those in keys.
         let timestamp_us = plan.attributes.timestamp_us(&eval)?;
         if let Some(json) = &plan.json {
             let row = json.row(&plan.table, &eval)?;
@@ -120,13 +122,13 @@ impl<'p> BoundModification<'p> {
         })
     }
 
-    /// True if the operations are on regular columns, or a row is inserted or deleted.
+    /// Returns true if the operations are on regular columns, or a row is inserted or deleted.
     pub fn updates_regular_rows(&self) -> bool {
         self.plan.table.clustering_count == 0 || !matches!(self.rows, RowsBound::None)
     }
 
-    /// True if clustering columns are restricted to nothing, by an empty IN or by slices that are none; not if no value happens to
-    /// lie between a slice's bounds.
+    /// Returns true if the clustering columns are restricted to nothing, by an empty IN or by an empty slice. False if a slice has bounds,
+    /// but no value lies between them.
     pub fn names_no_rows(&self) -> bool {
         match &self.rows {
             RowsBound::None => false,
@@ -135,7 +137,7 @@ impl<'p> BoundModification<'p> {
         }
     }
 
-    /// True if it reads what it changes, other than counters.
+    /// Returns true if the modification reads what it changes. Counters don't count.
     pub fn requires_read(&self) -> bool {
         !self.plan.table.is_counter
             && self
@@ -144,12 +146,12 @@ impl<'p> BoundModification<'p> {
                 .any(|operation| operation.action.requires_read())
     }
 
-    /// The table that it writes to.
+    /// Returns the modified table.
     pub fn table(&self) -> &Table {
         &self.plan.table
     }
 
-    /// True if there is nothing that it could write to.
+    /// Returns true if the modification has no partition or no row to write to.
     pub fn writes_nothing(&self) -> bool {
         self.partitions.is_empty() || self.names_no_rows()
     }
@@ -166,7 +168,7 @@ impl<'p> BoundModification<'p> {
         self.operations.iter().filter(|operation| !operation.is_static)
     }
 
-    /// True if what is written depends on what is there, or changes an index or a view.
+    /// Returns true if the written data depends on stored data, or if an index or a view changes.
     pub fn needs_lock(&self) -> bool {
         let table = &self.plan.table;
         table.is_counter
@@ -216,7 +218,7 @@ fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowId, CqlError
         .layout
         .encode_clustering(values)
         .map_err(|error| CqlError::invalid(error.to_string()))?;
-    // Written with every decimal, so that the first form of a row stays its name.
+    // The exact values are kept for every decimal, so that a row keeps the form in which its key was first written.
     let has_forms = !encoded.canonical
         || plan
             .table
@@ -231,7 +233,7 @@ fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowId, CqlError
     Ok(name)
 }
 
-/// A condition is about one row. This is told before the rows are bound.
+/// Refuses IN in a statement with a condition, which is about one row. The error is reported before the rows are bound.
 fn refuse_in(plan: &ModificationPlan) -> Result<(), CqlError> {
     if plan.restrictions.key_is_in() {
         return Err(in_of_conditional(plan, "partition key"));
@@ -242,7 +244,7 @@ fn refuse_in(plan: &ModificationPlan) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// `IN on the partition key is not supported with conditional updates`
+/// Returns the error `IN on the partition key is not supported with conditional updates`.
 pub(crate) fn in_of_conditional(plan: &ModificationPlan, part: &str) -> CqlError {
     let noun = match plan.kind {
         StatementKind::Delete => "deletions",
@@ -257,7 +259,7 @@ fn is_decimal(ty: &CqlType) -> bool {
     *ty == CqlType::DECIMAL
 }
 
-/// Cassandra's limit is on the values; their encoded form is hardly ever shorter.
+/// Checks the length of a row's clustering values. Cassandra's limit is for the values; their encoded form is hardly ever shorter.
 fn check_len(plan: &ModificationPlan, name: &RowId) -> Result<(), CqlError> {
     if name.clustering.len() <= CLUSTERING_LEN_MAX {
         return Ok(());

@@ -8,7 +8,7 @@ use helenus_cql::identifier::quote_identifier;
 
 use crate::schema::{Column, Table};
 
-/// The column of that name (`TableMetadata.getExistingColumn`).
+/// Returns the column of that name (`TableMetadata.getExistingColumn`).
 pub(crate) fn existing<'t>(table: &'t Table, name: &Ident) -> Result<(usize, &'t Arc<Column>), CqlError> {
     table.visible_column(name.as_str()).ok_or_else(|| {
         CqlError::invalid(format!(

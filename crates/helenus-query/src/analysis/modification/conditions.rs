@@ -36,7 +36,7 @@ pub enum Conditions {
 /// One condition on a column or a part of it.
 #[derive(Clone, Debug)]
 pub struct ColumnCondition {
-    /// Place in [`Table::columns`].
+    /// Index in [`Table::columns`].
     pub column: usize,
     part: Part,
     test: Test,
@@ -58,7 +58,7 @@ enum Test {
 }
 
 impl Test {
-    /// The values of a list as written; none of other tests.
+    /// Returns the values of a list as written. Empty for other tests.
     fn values(&self) -> Box<dyn Iterator<Item = Cow<'_, Term>> + '_> {
         match self {
             Test::InValues(terms) => Box::new(terms.iter().map(Cow::Borrowed)),
@@ -121,7 +121,7 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
 }
 
 impl ColumnCondition {
-    /// Refuses terms that have no value and lists that are none, before anything else is looked at.
+    /// Refuses terms without a value, and values that are no lists, before any other check.
     pub fn check_terms(&self, eval: &EvalContext<'_>) -> Result<(), CqlError> {
         if let Part::Element(element) = &self.part {
             element.bind(eval)?;
@@ -136,7 +136,7 @@ impl ColumnCondition {
         }
     }
 
-    /// The key of the element that it is on, if it is on one.
+    /// Returns the key of the tested element. `None` if the condition is not on an element.
     pub fn element_key(&self, eval: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
         Ok(match &self.part {
             Part::Element(key) => match key.bind(eval)? {
@@ -252,7 +252,7 @@ fn plan_test(
     }
 }
 
-/// The receiver of what a collection is to contain.
+/// Returns the receiver of a value that a collection is tested to contain.
 fn contained_spec(column: &Column, spec: &ColumnSpec, operator: Operator) -> Result<ColumnSpec, CqlError> {
     let name = &column.name;
     match (&column.ty, operator) {
@@ -284,10 +284,10 @@ fn check_durations(ty: &CqlType, operator: Operator) -> Result<(), CqlError> {
 const UNSET: &str = "Invalid 'unset' value in condition";
 
 impl ColumnCondition {
-    /// True if the condition holds for the column's value, none if it is null.
+    /// Returns true if the condition holds for the column's value. A `value` of `None` is null.
     ///
     /// # Errors
-    /// Cassandra's, for bound values that make no sense.
+    /// Cassandra's, for invalid bound values.
     pub fn holds(
         &self,
         table: &Table,
@@ -308,7 +308,7 @@ impl ColumnCondition {
             Test::Compare(operator, term) => match term.bind(eval)? {
                 BoundValue::Set(bound) => target.compare(*operator, &bound),
                 BoundValue::Null => target.compare_null(*operator),
-                // Cassandra looks for an empty value then.
+                // Cassandra looks for an empty value if the bound value is unset.
                 BoundValue::Unset
                     if is_multicell && matches!(operator, Operator::Contains | Operator::ContainsKey) =>
                 {
@@ -337,7 +337,7 @@ impl ColumnCondition {
         }
     }
 
-    /// Type and value of the part that is tested.
+    /// Returns the type and the value of the tested part.
     fn part_of(
         &self,
         ty: &CqlType,
@@ -347,7 +347,7 @@ impl ColumnCondition {
         match (&self.part, ty) {
             (Part::Element(index), CqlType::List { element, frozen }) => {
                 let at = list_index(index, eval)?;
-                // Of a frozen list that is null, no element is looked for.
+                // A frozen list that is null is not searched, so a negative index is accepted.
                 if !frozen || value.is_some() {
                     refuse_negative(at)?;
                 }
@@ -412,9 +412,11 @@ impl ColumnCondition {
     }
 }
 
-/// Cassandra compares a map's values as if they were of the type of its keys (`ElementAccessBound` passes `getKeysType`). True if
-/// that orders bytes that are no values of it. Otherwise it fails on them, or takes all that are no UUIDs for equal, so that a write
-/// could be made whose condition doesn't hold; here they are compared as what they are.
+/// Returns true if the type of a map's keys orders these bytes of a mapped value.
+///
+/// Cassandra compares a map's values as if they had the type of its keys (`ElementAccessBound` passes `getKeysType`). For all other bytes
+/// it fails, or takes those that are no UUIDs for equal. A write could then happen although its condition doesn't hold. Here such values
+/// are compared by their own type.
 fn orders_any(keys: &CqlType, mapped: &[u8]) -> bool {
     match keys {
         CqlType::Native(NativeType::Float) => mapped.len() == 4,
@@ -426,7 +428,7 @@ fn orders_any(keys: &CqlType, mapped: &[u8]) -> bool {
     }
 }
 
-/// Returns the values of a list that is bound for an IN. One of no bytes is null, unless its type knows such a value.
+/// Returns the values of a list that is bound for an IN. An element without bytes is null, unless its type has an empty value.
 fn listed(index: usize, element: &CqlType, eval: &EvalContext<'_>) -> Result<Vec<Option<Bytes>>, CqlError> {
     let list = match eval.values.get(index) {
         Some(BoundValue::Set(list)) => list,

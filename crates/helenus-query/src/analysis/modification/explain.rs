@@ -42,7 +42,7 @@ fn operation_text(table: &Table, operation: &Operation) -> String {
 }
 
 impl ModificationPlan {
-    /// The plan, line by line.
+    /// Returns the plan, line by line.
     pub(crate) fn explain(&self) -> Vec<String> {
         let mut lines = vec![format!("target: {}", self.explain_target())];
         lines.extend(self.restrictions.explain());
@@ -104,7 +104,7 @@ impl ModificationPlan {
         lines
     }
 
-    /// Why the partition is locked and read before it is written.
+    /// Returns the reasons for which the partition is locked and read before the write.
     fn explain_reads(&self) -> Vec<&'static str> {
         let by_operation = self
             .operations
@@ -141,7 +141,7 @@ impl ModificationPlan {
 }
 
 impl BatchPlan {
-    /// The plan, line by line; the statements' lines follow, indented.
+    /// Returns the plan, line by line. The lines of the batch's statements follow, indented.
     pub(crate) fn explain(&self) -> Vec<String> {
         let kind = match self.kind() {
             BatchKind::Logged => "logged",

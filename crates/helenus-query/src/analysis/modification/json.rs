@@ -15,22 +15,22 @@ use crate::request::BoundValue;
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 
-/// Where the document comes from.
+/// The source of the document.
 #[derive(Clone, Debug)]
 pub struct JsonSource {
     marker: Option<usize>,
-    /// The values of a document in the text of the statement.
+    /// The values of a document that is in the text of the statement. `None` if a marker stands for the document.
     constant: Option<JsonValues>,
     default_unset: bool,
 }
 
-/// What an unset document is.
+/// The document that is used for an unset value.
 static NOTHING: Bytes = Bytes::new();
 
 /// A value for each column of the table, in the order of the table's columns.
 pub type JsonValues = Vec<BoundValue>;
 
-/// The row that a document stands for.
+/// The row of a document.
 pub struct JsonRow {
     pub partition: PartitionKey,
     pub clustering: Vec<Bytes>,
@@ -39,7 +39,7 @@ pub struct JsonRow {
 
 impl JsonSource {
     pub fn plan(table: &Table, insert: &ast::InsertJson) -> Result<JsonSource, CqlError> {
-        // Cassandra looks for each column of the table, the hidden ones included.
+        // Cassandra reads each column of the table from the document, even hidden ones.
         if table.is_static_compact() {
             let hidden = table
                 .clustering()
@@ -61,7 +61,7 @@ impl JsonSource {
         })
     }
 
-    /// The row for the values of one request.
+    /// Returns the row for the values of one request.
     pub fn row(&self, table: &Table, eval: &EvalContext<'_>) -> Result<JsonRow, CqlError> {
         if let Some(values) = &self.constant {
             return json_row(table, values);
@@ -97,7 +97,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
             value::json_reader::beginning(text)
         ))
     };
-    // Whether it ends as it should is not looked at.
+    // The end of the array is not checked, because every array is refused.
     if text
         .trim_start_matches(value::json_reader::BLANKS)
         .starts_with('[')
@@ -128,7 +128,7 @@ fn decode(table: &Table, text: &str, default_unset: bool) -> Result<JsonValues, 
         }
     };
     let mut values = vec![BoundValue::Unset; table.columns.len()];
-    // Of several that can't be decoded the first is named by the order of Cassandra's hash table of columns.
+    // If several values can't be decoded, the error names the first one in the order of Cassandra's hash table of columns.
     let in_order = java_order::by_name(table.columns.iter().zip(&mut values).collect(), |(column, _)| {
         column.name.as_str()
     });

@@ -30,27 +30,27 @@ use conditions::Conditions;
 use json::JsonSource;
 use operation::Operation;
 
-/// A modification ready to run. What every request looks at comes first: where there are thousands of statements, no cache holds them
-/// all, and each line of one that is looked at is fetched from memory.
+/// A modification ready to run. The fields that every request needs come first. With thousands of statements, no cache holds them all, and
+/// each cache line that a request touches is fetched from memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ModificationPlan {
     pub(crate) table: Arc<Table>,
     pub(crate) kind: StatementKind,
-    /// A function gives something else each time.
+    /// True if a function gives another result each time.
     pub(crate) is_volatile: bool,
     pub(crate) operations: SmallVec<[Operation; 1]>,
-    /// The key, if each of its columns is given by `=`.
+    /// The key. `None` unless each of its columns is given by `=`.
     pub(crate) point: Option<PointKey>,
     pub(crate) conditions: Conditions,
     pub(crate) attributes: Attributes,
-    /// INSERT JSON: keys and operations come from the document.
+    /// Source of the document of INSERT JSON, which gives keys and operations. `None` for other statements.
     pub(crate) json: Option<JsonSource>,
     pub(crate) restrictions: StatementRestrictions,
 }
 
 impl ModificationPlan {
-    /// What Cassandra calls such a write.
+    /// Returns Cassandra's name for such a write.
     pub fn write_type(&self) -> WriteType {
         match (self.conditions.is_empty(), self.table.is_counter) {
             (false, _) => WriteType::Cas,
@@ -81,11 +81,11 @@ impl ModificationPlan {
         }
     }
 
-    /// True if making it again, at the same timestamp, changes nothing.
+    /// Returns true if repeating the modification with the same timestamp changes nothing.
     pub(crate) fn is_repeatable(&self) -> bool {
         let is_list = |operation: &Operation| {
             let column = self.table.columns.get(operation.column);
-            // Its elements have ids that are made anew.
+            // The elements of a list get new ids each time.
             column.is_none_or(|column| matches!(column.ty, CqlType::List { frozen: false, .. }))
         };
         !self.is_volatile
@@ -95,7 +95,7 @@ impl ModificationPlan {
             && !self.operations.iter().any(is_list)
     }
 
-    /// True if it says USING TIMESTAMP.
+    /// Returns true if the statement has USING TIMESTAMP.
     pub(crate) fn has_timestamp(&self) -> bool {
         self.attributes.has_timestamp()
     }
@@ -104,8 +104,8 @@ impl ModificationPlan {
         &self.table
     }
 
-    /// What is wrong with it though it can be planned (Cassandra's `ModificationStatement.validate`): told of by PREPARE, and by
-    /// a request that brings its values once there are enough of them.
+    /// Checks a statement that could be planned (Cassandra's `ModificationStatement.validate`). PREPARE reports these errors at once. A
+    /// request with values reports them after their number is checked.
     ///
     /// # Errors
     /// Cassandra's.
@@ -141,7 +141,7 @@ impl ModificationPlan {
         }
     }
 
-    /// No virtual table here takes writes.
+    /// Refuses a virtual table, because none of them takes writes.
     pub(crate) fn refuse_virtual(&self) -> Result<(), CqlError> {
         match self.table.kind == TableKind::Virtual {
             true => Err(CqlError::invalid(format!(
@@ -152,12 +152,13 @@ impl ModificationPlan {
         }
     }
 
-    /// True if it has an IF.
+    /// Returns true if the statement has an IF clause.
     pub fn is_conditional(&self) -> bool {
         !self.conditions.is_empty()
     }
 
-    /// Whether there are operations on static columns, and on regular ones.
+    /// Returns true in the first place if there are operations on static columns, and in the second if there are operations on regular
+    /// ones.
     pub(crate) fn operation_kinds(&self) -> (bool, bool) {
         (
             self.operations.iter().any(|operation| operation.is_static),

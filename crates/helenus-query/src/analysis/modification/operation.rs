@@ -1,4 +1,4 @@
-//! What a statement does to a column, resolved and typed (Cassandra's `Operation`).
+//! Operations of a statement on its columns, resolved and typed (Cassandra's `Operation`).
 
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
@@ -11,20 +11,20 @@ use crate::analysis::{PlanContext, column_spec, functions};
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
 
-/// One operation on one column, of which it knows what the commonest ones need.
+/// One operation on one column. It includes those properties of the column that are needed most often.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Place in [`Table::columns`].
+    /// Index in [`Table::columns`].
     pub column: usize,
     pub id: ColumnId,
     pub is_static: bool,
-    /// The column's value is cells of their own ([`CqlType::is_multicell`]).
+    /// True if the column's value consists of cells of its own ([`CqlType::is_multicell`]).
     pub is_multicell: bool,
     pub action: Action,
 }
 
 impl Operation {
-    /// An operation on the column at that place.
+    /// Returns an operation on the column at the index `place`.
     pub fn new(place: usize, column: &Column, action: Action) -> Operation {
         Operation {
             column: place,
@@ -36,7 +36,7 @@ impl Operation {
     }
 }
 
-/// What is done. Collections and user types in all but `Set` and `Delete` aren't frozen.
+/// The change that an operation makes. In all variants but `Set` and `Delete`, collections and user types are not frozen.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// The whole value; null deletes it.
@@ -47,7 +47,7 @@ pub enum Action {
         delta: Term,
         is_negated: bool,
     },
-    /// Adds to a number or a text that is there, in a statement with conditions.
+    /// Adds to a stored number or text, in a statement with conditions.
     AddValue(Term),
     /// Adds elements to a set, entries to a map, or elements to the end of a list.
     Add(Term),
@@ -75,12 +75,12 @@ pub enum Action {
     /// An element of a set, or a key of a map.
     DeleteKey(Term),
     DeleteField(u16),
-    /// What can be prepared, but not done.
+    /// An operation that can be prepared, but fails with this message when it is executed.
     Refused(String),
 }
 
 impl Action {
-    /// True if the row has to be read first.
+    /// Returns true if the operation needs to read the row first.
     pub fn requires_read(&self) -> bool {
         matches!(
             self,
@@ -97,7 +97,7 @@ fn invalid<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// Receivers of the parts of a collection, as Cassandra names them.
+/// Returns the receiver of a list's index, with Cassandra's name for it.
 pub fn index_spec(receiver: &ColumnSpec) -> ColumnSpec {
     part_spec(receiver, format!("idx({})", receiver.name), CqlType::INT)
 }
@@ -114,7 +114,7 @@ pub fn field_spec(receiver: &ColumnSpec, field: &str, ty: &CqlType) -> ColumnSpe
     part_spec(receiver, format!("{}.{field}", receiver.name), ty.clone())
 }
 
-/// `column = value`, for INSERT and UPDATE.
+/// Plans `column = value`, for INSERT and UPDATE.
 pub fn plan_set(
     ctx: &mut PlanContext<'_>,
     table: &Table,
@@ -124,7 +124,7 @@ pub fn plan_set(
 ) -> Result<Operation, CqlError> {
     let value = Term::prepare(ctx, term, &column_spec(table, column))?;
     if matches!((term, &column.ty), (ast::Term::Tuple(_), CqlType::Udt { .. })) {
-        // Cassandra fails on it where it writes, so that a condition may come before.
+        // Cassandra fails when it writes the value, and so not if a condition prevents the write.
         let message = format!(
             "Invalid tuple type literal for {} of type {}",
             column.name, column.ty
@@ -140,7 +140,7 @@ pub fn plan_set(
     Ok(Operation::new(place, column, Action::Set(value)))
 }
 
-/// One assignment of an UPDATE, which may have conditions.
+/// Plans one assignment of an UPDATE, which may have conditions.
 pub fn plan_assignment(
     ctx: &mut PlanContext<'_>,
     table: &Table,
@@ -162,7 +162,7 @@ pub fn plan_assignment(
     Ok(Operation::new(place, column, action))
 }
 
-/// Refuses a column that isn't a collection of many cells; `what` is the operation as text.
+/// Refuses a column that isn't a multi-cell collection; `what` is the operation as text.
 fn check_collection(column: &Column, what: &str) -> Result<(), CqlError> {
     if !column.ty.is_multicell() {
         return invalid(format!(
@@ -232,7 +232,7 @@ fn plan_subtract(
         CqlType::List { .. } => {
             check_collection(column, &what)?;
             let mut values = Term::prepare(ctx, term, receiver)?;
-            // Nulls in a bound list are equal to no element. As a frozen list it may have some.
+            // A null in a bound list equals no element. The list is typed as frozen, because a frozen list may contain nulls.
             if let Term::Marker { ty, .. } = &mut values {
                 *ty = ty.freeze();
             }
@@ -352,7 +352,7 @@ fn field_of<'t>(
         })
 }
 
-/// One deletion of a DELETE.
+/// Plans one deletion of a DELETE.
 pub fn plan_deletion(
     ctx: &mut PlanContext<'_>,
     table: &Table,

@@ -1,5 +1,4 @@
-//! From a parsed INSERT, UPDATE or DELETE to a plan (Cassandra's `ModificationStatement.Parsed` and its
-//! subclasses).
+//! Planning of a parsed INSERT, UPDATE or DELETE (Cassandra's `ModificationStatement.Parsed` and its subclasses).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Modification) -> Result<
     Ok(plan)
 }
 
-/// What all kinds of modifications have; the rest is filled in.
+/// The parts that all kinds of modifications have. The other parts are filled in later.
 struct ModificationPlanBuilder {
     table: Arc<Table>,
     kind: StatementKind,
@@ -62,7 +61,7 @@ impl ModificationPlanBuilder {
         })
     }
 
-    /// The checks of `ModificationStatement`'s constructor.
+    /// Makes the plan, with the checks of `ModificationStatement`'s constructor.
     fn finish(
         self,
         restrictions: StatementRestrictions,
@@ -95,7 +94,7 @@ impl ModificationPlanBuilder {
     }
 
     fn is_static_only(&self, operations: &[Operation]) -> bool {
-        // A DELETE of no columns is one of rows, whatever its conditions ask.
+        // A DELETE without columns deletes rows, whatever columns its conditions test.
         if operations.is_empty() && self.kind == StatementKind::Delete {
             return false;
         }
@@ -107,7 +106,7 @@ impl ModificationPlanBuilder {
     }
 }
 
-/// What INSERT begins with, its values given one by one or as JSON.
+/// Begins the plan of an INSERT, whether its values are given one by one or as JSON.
 fn insert_draft(
     ctx: &mut PlanContext<'_>,
     table: &ast::QualifiedName,
@@ -264,7 +263,7 @@ fn where_clause(
     Ok(restrictions)
 }
 
-/// A conditional DELETE names whole rows.
+/// Checks that a conditional DELETE names whole rows, unless it is about static columns only.
 fn check_conditional_delete(plan: &ModificationPlan) -> Result<(), CqlError> {
     let restrictions = &plan.restrictions;
     let all_equal = restrictions.partition.has_only_equality(&plan.table)
@@ -287,7 +286,7 @@ fn check_conditional_delete(plan: &ModificationPlan) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Says which markers give the partition key, for drivers that route by token.
+/// Records which markers give the partition key, for drivers that route by token.
 fn mark_partition_key(ctx: &mut PlanContext<'_>, table: &Table, relations: &[Relation]) {
     for relation in relations {
         let Relation::Column {

@@ -1,4 +1,4 @@
-//! From restrictions and the values of one request to partition keys, tokens and ranges of clusterings.
+//! Binding of restrictions to the values of one request. The results are partition keys, tokens and ranges of clusterings.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -17,19 +17,19 @@ use crate::analysis::EvalContext;
 use crate::rows::{PartitionKey, RowsWanted};
 use crate::schema::Table;
 
-/// Maximum number of combinations of the IN values of several columns. A few thousand bytes of text could ask for billions. The values
-/// of one column are not limited: they take no more memory than a multiple of the request.
+/// Maximum number of combinations of the IN values of several columns. A few thousand bytes of text could request billions. The values of
+/// one column are not limited: they take no more memory than a multiple of the request.
 const COMBINATIONS_MAX: usize = 250_000;
 
-/// A serialized partition key is no longer than this (`FBUtilities.MAX_UNSIGNED_SHORT`).
+/// Maximum length in bytes of a serialized partition key (`FBUtilities.MAX_UNSIGNED_SHORT`).
 const KEY_LEN_MAX: usize = 65_535;
 
-/// A value that can't be a clustering value, as Cassandra says it.
+/// Returns Cassandra's error for a value that can't be a clustering value.
 pub(crate) fn invalid_key(error: KeyError) -> CqlError {
     CqlError::invalid(error.to_string())
 }
 
-/// The partition key of these values.
+/// Returns the partition key of these values.
 ///
 /// # Errors
 /// `Key may not be empty`, `Key length of 70000 is longer than maximum of 65535`
@@ -50,7 +50,7 @@ pub fn partition_key(components: &[Bytes]) -> Result<PartitionKey, CqlError> {
     Ok(PartitionKey::new(bytes))
 }
 
-/// Every combination of values, grown column by column.
+/// All combinations of values. They grow column by column.
 #[derive(Default)]
 struct Combinations {
     rows: Vec<Vec<Bytes>>,
@@ -63,7 +63,7 @@ impl Combinations {
         }
     }
 
-    /// True behind an IN of nothing: what follows it is not looked at, as in Cassandra, however wrong its values are.
+    /// Returns true after an IN without values. As in Cassandra, the values behind it are not checked, however wrong they are.
     fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -90,7 +90,7 @@ impl Combinations {
     }
 }
 
-/// The tuples that an = or an IN asks for; nulls are refused.
+/// Returns the tuples of an = or an IN. Nulls are refused.
 fn equal_tuples(
     table: &Table,
     restriction: &Restriction,
@@ -131,13 +131,12 @@ fn null_in(table: &Table, restriction: &Restriction) -> CqlError {
 }
 
 impl StatementRestrictions {
-    /// The partition keys that are asked for, in the order of their values, none twice. Only if the statement isn't
-    /// a key range.
+    /// Returns the requested partition keys in the order of their values, without duplicates. The statement must not be a key range.
     pub fn partition_keys(&self, ctx: &EvalContext<'_>) -> Result<Vec<PartitionKey>, CqlError> {
         self.keys_of(&self.partition_values(ctx)?, ctx)
     }
 
-    /// The values of those keys.
+    /// Returns the values of the requested partition keys.
     pub fn partition_values(&self, ctx: &EvalContext<'_>) -> Result<Vec<Vec<Bytes>>, CqlError> {
         let table = &self.table;
         let mut combinations = Combinations::new();
@@ -155,7 +154,7 @@ impl StatementRestrictions {
         Ok(rows)
     }
 
-    /// The partition keys of these values, without those that the statement's token leaves out.
+    /// Returns the partition keys of these values, without those that the statement's token excludes.
     pub fn keys_of(
         &self,
         values: &[Vec<Bytes>],
@@ -172,7 +171,7 @@ impl StatementRestrictions {
         Ok(keys)
     }
 
-    /// The tokens that are read; `None` if there can't be any. Only if the statement is a key range.
+    /// Returns the tokens to read. `None` if there can't be any. The statement must be a key range.
     pub fn token_bounds(&self, ctx: &EvalContext<'_>) -> Result<Option<TokenBounds>, CqlError> {
         let Some(token) = &self.partition.token else {
             return Ok(Some(TokenBounds::ALL));
@@ -181,13 +180,13 @@ impl StatementRestrictions {
         Ok((!is_empty(&bounds)).then_some(bounds))
     }
 
-    /// The rows of each partition that are read.
+    /// Returns the rows to read of each partition.
     pub fn rows_wanted(&self, ctx: &EvalContext<'_>) -> Result<RowsWanted, CqlError> {
         if self.clustering.is_empty() {
-            // Without clustering columns there is one row, of the empty clustering.
+            // Without clustering columns a partition has one row, whose clustering is empty.
             return Ok(match self.table.clustering_count {
                 0 => RowsWanted::Names([Bytes::new()].into()),
-                // All that there is lies in the static row.
+                // All data of the table is in the static row.
                 _ if self.table.is_static_compact() => RowsWanted::Names([].into()),
                 _ => RowsWanted::all(),
             });
@@ -200,12 +199,12 @@ impl StatementRestrictions {
         self.row_names(ctx).map(RowsWanted::Names)
     }
 
-    /// True if the restrictions on clustering columns leave slices rather than names.
+    /// Returns true if the restrictions on clustering columns lead to slices rather than to single rows.
     pub fn names_slices(&self) -> bool {
         self.is_column_range() || self.clustering_needs_filtering()
     }
 
-    /// The encoded clusterings that the restrictions on clustering columns name, all of which are by = or IN.
+    /// Returns the encoded clusterings of the restrictions on clustering columns, all of which are by = or IN.
     pub fn row_names(&self, ctx: &EvalContext<'_>) -> Result<Arc<[Bytes]>, CqlError> {
         let mut combinations = Combinations::new();
         for restriction in self.clustering.iter() {
@@ -227,7 +226,7 @@ impl StatementRestrictions {
         Ok(names.into())
     }
 
-    /// The ranges of clusterings that the restrictions on clustering columns leave, ascending and apart.
+    /// Returns the ranges of clusterings that satisfy the restrictions on clustering columns. They are ascending and don't overlap.
     pub fn clustering_slices(&self, ctx: &EvalContext<'_>) -> Result<Vec<ClusteringRange>, CqlError> {
         let (prefixes, slice) = self.bind_slices(ctx)?;
         if slice
@@ -239,7 +238,7 @@ impl StatementRestrictions {
         self.ranges(&prefixes, slice)
     }
 
-    /// The ranges of clusterings that a DELETE is about.
+    /// Returns the ranges of clusterings that a DELETE deletes.
     pub fn deleted_slices(&self, ctx: &EvalContext<'_>) -> Result<DeletedSlices, CqlError> {
         let (prefixes, slice) = self.bind_slices(ctx)?;
         if prefixes.rows.is_empty() {
@@ -262,7 +261,7 @@ impl StatementRestrictions {
         })
     }
 
-    /// What the restrictions by = and IN name of the clusterings, and the slice that follows them.
+    /// Binds the restrictions on clustering columns: the prefixes by = and IN, and the slice that follows them.
     fn bind_slices(&self, ctx: &EvalContext<'_>) -> Result<(Combinations, Option<BoundSlice<'_>>), CqlError> {
         let table = &self.table;
         let mut prefixes = Combinations::new();
@@ -312,13 +311,13 @@ impl StatementRestrictions {
     }
 }
 
-/// What a DELETE with a slice is about.
+/// The rows that a DELETE with a slice deletes.
 pub enum DeletedSlices {
-    /// Nothing, by the values of its bounds alone.
+    /// No rows, because of the values of the bounds alone.
     None,
-    /// No range at all if no value lies between the bounds.
+    /// Ranges of rows. Empty if no value lies between the bounds.
     Ranges(Vec<ClusteringRange>),
-    /// A bound of this column is null.
+    /// A slice with a null bound of the column at this index.
     Null(usize),
 }
 
@@ -330,7 +329,7 @@ enum Side {
 }
 
 impl Side {
-    /// The bound, if the side has one.
+    /// Returns the bound. `None` if the side has no bound.
     fn into_bound(self) -> Option<TupleBound> {
         match self {
             Side::Bound(bound) => Some(bound),
@@ -339,7 +338,7 @@ impl Side {
     }
 }
 
-/// A slice with its values, by the order of values.
+/// A slice with its values. Lower and upper follow the order of values, not the order of storage.
 struct BoundSlice<'r> {
     restriction: &'r Restriction,
     lower: Side,
@@ -347,8 +346,8 @@ struct BoundSlice<'r> {
 }
 
 impl BoundSlice<'_> {
-    /// What is stored first and last. Null is stored before every value, of a descending column too: nothing is before it,
-    /// everything behind.
+    /// Returns the sides in the order of storage. Null is stored before every value, even in a descending column. Nothing is stored before
+    /// a null.
     fn ends(&self, table: &Table) -> (&Side, &Side) {
         let column = table.columns.get(self.restriction.first_column());
         match column.is_some_and(|column| column.order == helenus_row::Order::Desc) {
@@ -357,7 +356,7 @@ impl BoundSlice<'_> {
         }
     }
 
-    /// True if it ends with a null that it does not begin with.
+    /// Returns true if the slice ends with a null, and begins with a value. Also true if both sides are null, and one of them is exclusive.
     fn is_surely_empty(&self, table: &Table) -> bool {
         let is_inclusive = |bound: Option<&SliceBound>| bound.is_some_and(|bound| bound.is_inclusive);
         match self.ends(table) {
@@ -372,7 +371,7 @@ impl BoundSlice<'_> {
         }
     }
 
-    /// True if the upper bound's values are above the lower one's, even if nothing fits between them.
+    /// Returns true if the values of the upper bound are greater than those of the lower bound, even if no value fits between them.
     fn rises(&self, table: &Table) -> bool {
         let (Side::Bound(lower), Side::Bound(upper)) = (&self.lower, &self.upper) else {
             return false;
@@ -386,7 +385,7 @@ impl BoundSlice<'_> {
     }
 }
 
-/// A side of a slice with its values.
+/// Binds the values of one side of a slice.
 fn bind_bound(
     table: &Table,
     restriction: &Restriction,
@@ -414,7 +413,7 @@ fn bind_bound(
     }))
 }
 
-/// The order of partition keys by their values, column by column.
+/// Compares partition keys by their values, column by column.
 pub(crate) fn compare_keys(table: &Table, a: &[Bytes], b: &[Bytes]) -> Ordering {
     let columns = table.partition_key().iter();
     let compared = columns
@@ -426,7 +425,7 @@ pub(crate) fn compare_keys(table: &Table, a: &[Bytes], b: &[Bytes]) -> Ordering 
     compared.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Bounds that filter given keys wrap around if they are the wrong way round (`TokenFilter`).
+/// Returns true if a token is within the bounds. Bounds that filter given keys wrap around if the start is after the end (`TokenFilter`).
 fn passes_token(bounds: &TokenBounds, token: i64) -> bool {
     if !is_empty(bounds) {
         return bounds.contains(token);

@@ -1,4 +1,4 @@
-//! Whether the restrictions of a statement make sense together: part by part of the primary key, then the other columns.
+//! Checks of a statement's restrictions together: first each part of the primary key, then the other columns.
 
 use helenus_cql::ast::QualifiedName;
 use helenus_cql::error::CqlError;
@@ -21,7 +21,7 @@ impl StatementRestrictions {
         let has_clustering_index = is_select && has_index(&self.clustering);
         let has_queriable_index =
             is_select && (has_clustering_index || has_index(&self.partition.set) || has_index(&self.regular));
-        // What an ANN ordering allows beside it is checked in the end.
+        // Restrictions next to an ANN ordering are checked at the end.
         let is_nearest_indexed = options.nearest.is_some_and(|place| self.is_indexed(place));
         let may_filter = options.allow_filtering || is_nearest_indexed;
         self.check_partition(has_queriable_index, may_filter)?;

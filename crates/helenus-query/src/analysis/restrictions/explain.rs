@@ -115,7 +115,7 @@ fn token_text(table: &Table, token: &TokenRestriction) -> String {
 }
 
 impl StatementRestrictions {
-    /// A line for each part of the WHERE clause: partitions, rows in them, what rows are filtered by.
+    /// Returns a line for each part of the WHERE clause: the partitions, the rows in them, and the filters.
     pub(crate) fn explain(&self) -> Vec<String> {
         let table = &self.table;
         let mut lines = Vec::new();

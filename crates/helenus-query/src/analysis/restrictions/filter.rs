@@ -1,4 +1,4 @@
-//! Tests on rows that no slice and no index has answered (Cassandra's `RowFilter`).
+//! Tests on rows for restrictions that no slice and no index has answered (Cassandra's `RowFilter`).
 
 use bytes::Bytes;
 use helenus_cql::ast::Operator;
@@ -18,7 +18,7 @@ use crate::rows::RowView;
 
 use crate::schema::{ColumnKind, Expression, IndexKind, Operand, Table};
 
-/// Expressions on partition key and static columns, which hold for whole partitions, and on the others.
+/// The filter's expressions. Those on partition key and static columns hold for whole partitions, and are separate from the others.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub partition: Vec<Expression>,
@@ -30,24 +30,24 @@ impl Filter {
         self.partition.is_empty() && self.row.is_empty()
     }
 
-    /// Every expression, those on partitions first.
+    /// Returns all expressions, those on partitions first.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.partition.iter().chain(&self.row)
     }
 
-    /// Places of the columns that are looked at.
+    /// Returns the indexes of the columns that the filter reads.
     pub fn columns(&self) -> impl Iterator<Item = usize> {
         self.expressions().map(|expression| expression.column)
     }
 
-    /// True if the partition's key and static row pass.
+    /// Returns true if the partition's key and static row pass the filter.
     pub fn accepts_partition(&self, table: &Table, view: &dyn RowView) -> bool {
         self.partition
             .iter()
             .all(|expression| expression.accepts(&table.columns, view))
     }
 
-    /// True if the row passes.
+    /// Returns true if the row passes the filter.
     pub fn accepts_row(&self, table: &Table, view: &dyn RowView) -> bool {
         self.row
             .iter()
@@ -69,8 +69,8 @@ impl Filter {
         });
     }
 
-    /// Has expressions that storage-attached indexes answer compare as these do. Where an ordinary index answers any of them, Cassandra asks
-    /// that one, and filters by the text as it is.
+    /// Makes expressions compare as the storage-attached indexes do that answer them. If an ordinary index answers any expression,
+    /// Cassandra uses that index, and filters by the text as it is.
     fn analyze(&mut self, table: &Table) {
         let is_ordinary = |expression: &Expression| {
             let column = table.columns.get(expression.column);
@@ -91,7 +91,7 @@ impl Filter {
     }
 }
 
-/// Has the expression compare as the index does that answers it.
+/// Makes the expression compare as the index does that answers it.
 fn analyze(expression: &mut Expression, table: &Table) {
     let Some(column) = table.columns.get(expression.column) else {
         return;
@@ -115,10 +115,10 @@ fn analyze(expression: &mut Expression, table: &Table) {
 }
 
 impl StatementRestrictions {
-    /// The filter for one request.
+    /// Returns the filter for one request.
     ///
     /// # Errors
-    /// `Unsupported null value for column v` and others, when a bound value can't be compared with.
+    /// `Unsupported null value for column v` and others, for bound values that can't be compared with.
     pub fn filter(&self, ctx: &EvalContext<'_>) -> Result<Filter, CqlError> {
         let mut filter = Filter::default();
         if self.filters_partition {
@@ -184,7 +184,7 @@ pub(crate) fn add_restriction(
         Test::Slice(slice) => add_slice(filter, table, restriction, slice, ctx)?,
         Test::Contains(contains) => add_contains(filter, table, column, contains, ctx)?,
         Test::Like(term) => {
-            // As in Cassandra, an unset one is empty.
+            // As in Cassandra, an unset pattern is empty.
             let value = match term.bind(ctx)? {
                 BoundValue::Unset => Some(Bytes::new()),
                 _ => bind(term, "", table, column, ctx)?,
@@ -198,8 +198,7 @@ pub(crate) fn add_restriction(
     Ok(())
 }
 
-/// The values that one column may have. As in Cassandra, an unset one is empty, and nothing is found by what
-/// stands behind a null.
+/// Returns the values that one column may have. As in Cassandra, an unset value is empty, and the values after a null are ignored.
 fn bind_list(
     table: &Table,
     restriction: &Restriction,
@@ -233,7 +232,7 @@ fn bind_list(
     Ok(bound.into_iter().map_while(|value| value).collect())
 }
 
-/// Binds a tuple with the words that filters use for unset values.
+/// Binds a tuple. An unset value has the error of filters.
 fn bind_for_filter(
     table: &Table,
     columns: &[usize],

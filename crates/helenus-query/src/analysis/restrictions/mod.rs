@@ -1,5 +1,5 @@
-//! What a WHERE clause means for a table: which partitions, which slices of them, what has to be filtered, and
-//! whether an index can help (Cassandra's `StatementRestrictions`). Used by SELECT, UPDATE and DELETE.
+//! The meaning of a WHERE clause for a table: the partitions, their slices, the filters, and whether an index can help (Cassandra's
+//! `StatementRestrictions`). Used by SELECT, UPDATE and DELETE.
 
 pub(crate) mod bounds;
 pub(crate) mod check;
@@ -30,10 +30,10 @@ use relation::{Typed, unindexed_like};
 use restriction::{Restriction, Test};
 use restriction_set::{PartitionRestrictions, RestrictionSet};
 
-/// Cassandra's refusal to filter unasked.
+/// Cassandra's error for a statement that needs ALLOW FILTERING.
 pub const REQUIRES_ALLOW_FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
 
-/// The statement that the restrictions belong to.
+/// The kind of statement that the restrictions belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementKind {
     Insert,
@@ -63,15 +63,15 @@ impl StatementKind {
     }
 }
 
-/// What else of a statement bears on its restrictions.
+/// Other parts of a statement that affect its restrictions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestrictionOptions {
-    /// The statement selects or modifies static columns only (and partition key columns).
+    /// True if the statement selects or modifies only static columns (and partition key columns).
     pub is_static_only: bool,
     pub allow_filtering: bool,
-    /// ORDER BY … ANN OF: the column, whose index on vectors is used.
+    /// Column of `ORDER BY … ANN OF`, whose vector index is used. `None` without such an ordering.
     pub nearest: Option<usize>,
-    /// Why there can't be such an ordering.
+    /// Error of an invalid ANN ordering. `None` if the ordering is valid.
     pub nearest_mistake: Option<&'static str>,
 }
 
@@ -82,18 +82,18 @@ pub struct StatementRestrictions {
     pub table: Arc<Table>,
     pub partition: PartitionRestrictions,
     pub clustering: RestrictionSet,
-    /// On static and regular columns.
+    /// Restrictions on static and regular columns.
     pub regular: RestrictionSet,
-    /// An index has to be asked.
+    /// True if an index must be read.
     pub uses_index: bool,
-    /// More than the partitions of given keys are read.
+    /// True if more than the partitions of given keys are read.
     pub is_key_range: bool,
     pub(crate) filters_partition: bool,
     pub(crate) filters_clustering: bool,
 }
 
 impl StatementRestrictions {
-    /// Restricts nothing.
+    /// Returns restrictions that restrict nothing.
     pub fn none(kind: StatementKind, table: &Arc<Table>) -> StatementRestrictions {
         StatementRestrictions {
             kind,
@@ -108,7 +108,7 @@ impl StatementRestrictions {
         }
     }
 
-    /// Types the relations and checks that they make sense together.
+    /// Types the relations and checks them together.
     ///
     /// # Errors
     /// Cassandra's, word by word.
@@ -202,12 +202,12 @@ impl StatementRestrictions {
         }
     }
 
-    /// Virtual tables are small: they may be filtered without a word.
+    /// Returns true if filtering needs ALLOW FILTERING. Virtual tables are small, and may be filtered without it.
     pub fn must_allow_filtering(&self) -> bool {
         !(self.table.kind == TableKind::Virtual && is_virtual_keyspace(&self.table.keyspace))
     }
 
-    /// True if a restriction on clustering columns can't be a slice, and so must filter.
+    /// Returns true if a restriction on clustering columns can't be a slice and so must be a filter.
     pub(crate) fn clustering_needs_filtering(&self) -> bool {
         let mut position = self.table.partition_key_count;
         for restriction in self.clustering.iter() {
@@ -221,12 +221,12 @@ impl StatementRestrictions {
         self.clustering.has_contains()
     }
 
-    /// True if the clustering columns behind those that are given stay without a value: in writes to compact tables.
+    /// Returns true if the last clustering columns may be left without a value. This is so in writes to compact tables.
     pub fn may_name_prefix(&self) -> bool {
         self.table.compact.is_some() && !self.kind.allows_clustering_slices() && !self.clustering.is_empty()
     }
 
-    /// True unless every clustering column is fixed by = or IN.
+    /// Returns true unless every clustering column is fixed by = or IN.
     pub fn is_column_range(&self) -> bool {
         let columns = match self.table.is_static_compact() {
             true => 0,
@@ -235,7 +235,7 @@ impl StatementRestrictions {
         self.clustering.len() < columns || !self.clustering.has_only_equality()
     }
 
-    /// True if = (not IN) fixes the column.
+    /// Returns true if = fixes the column. IN does not count.
     pub fn is_restricted_by_eq(&self, place: usize) -> bool {
         let table = &self.table;
         let Some(column) = table.columns.get(place) else {
@@ -250,7 +250,7 @@ impl StatementRestrictions {
             .is_some_and(|restriction| matches!(restriction.test, Test::Eq(_)))
     }
 
-    /// Places of the columns that are restricted, those of `token` among them.
+    /// Returns the indexes of the restricted columns, including those of `token`.
     pub fn columns(&self) -> Vec<usize> {
         let sets = [&self.partition.set, &self.clustering, &self.regular];
         let mut places: Vec<usize> = sets.into_iter().flat_map(RestrictionSet::columns).collect();
@@ -262,12 +262,12 @@ impl StatementRestrictions {
         places
     }
 
-    /// True if the partition key is given by an IN.
+    /// Returns true if the partition key is given by an IN.
     pub fn key_is_in(&self) -> bool {
         self.partition.has_in(&self.table)
     }
 
-    /// True if a regular (not static) column is restricted.
+    /// Returns true if a regular (not static) column is restricted.
     pub fn has_regular_column(&self) -> bool {
         let is_regular = |place: &usize| {
             self.table
@@ -278,20 +278,19 @@ impl StatementRestrictions {
         self.regular.columns().iter().any(is_regular)
     }
 
-    /// True if a partition that has nothing but static content counts as a row.
+    /// Returns true if a partition that has only static content counts as a row.
     pub fn returns_static_alone(&self) -> bool {
         self.clustering.is_empty() && !self.has_regular_column() && !self.is_read_by_sasi()
     }
 
-    /// True if an SASI index is asked, which finds rows only.
+    /// Returns true if an SASI index is read. Such an index finds only rows.
     fn is_read_by_sasi(&self) -> bool {
         let mut on_static = self.regular.iter();
         self.uses_index
             && on_static.any(|restriction| choice::has_sasi_index(&self.table, &restriction.index_use()))
     }
 
-    /// True if rows have to be looked at that are not part of the answer
-    /// (`StatementRestrictions.needFiltering`).
+    /// Returns true if rows must be read that are not part of the result (`StatementRestrictions.needFiltering`).
     pub fn needs_filtering(&self) -> bool {
         let parts = self.filter_parts();
         if parts.is_empty() {
@@ -305,7 +304,7 @@ impl StatementRestrictions {
         parts.iter().all(|set| set.is_empty()) && !self.clustering.is_empty()
     }
 
-    /// The sets that filter, in the order in which they do.
+    /// Returns the sets of restrictions that are filters, in the order in which they are applied.
     pub(crate) fn filter_parts(&self) -> Vec<&RestrictionSet> {
         let mut parts = Vec::new();
         if self.filters_partition {
@@ -321,12 +320,12 @@ impl StatementRestrictions {
     }
 }
 
-/// True if the restriction can't continue a slice that fixes the clustering columns before `position`.
+/// Returns true if the restriction can't continue a slice that fixes the clustering columns before `position`.
 pub(crate) fn is_filter(restriction: &Restriction, position: usize) -> bool {
     restriction.is_contains() || restriction.is_like() || restriction.first_column() != position
 }
 
-/// The column that a name means, for statements outside of SELECT.
+/// Returns the index of the column of a name, for statements other than SELECT.
 pub fn existing_column(table: &Table, name: &Ident) -> Result<usize, CqlError> {
     require_column(table, name).map(|(place, _)| place)
 }

@@ -1,4 +1,4 @@
-//! What may stand beside `ORDER BY … ANN OF`.
+//! Checks of the restrictions next to `ORDER BY … ANN OF`.
 
 use helenus_cql::error::CqlError;
 
@@ -12,7 +12,7 @@ impl StatementRestrictions {
         self.table.indexes.iter().any(|index| index.target.column == name)
     }
 
-    /// What stands beside an ANN ordering must be found by indexes, or be a slice of one partition.
+    /// Checks the restrictions next to an ANN ordering. They must be answered by indexes, or be a slice of one partition.
     pub(crate) fn check_nearest(&self, allow_filtering: bool) -> Result<(), CqlError> {
         let table = &self.table;
         let is_unindexed = |place: &usize| !self.is_indexed(*place);
@@ -35,7 +35,7 @@ impl StatementRestrictions {
         }
     }
 
-    /// Refuses a relation on the column that an ANN ordering is by.
+    /// Refuses a relation on the column of an ANN ordering.
     pub(crate) fn check_nearest_alone(&self, place: usize) -> Result<(), CqlError> {
         let Some(restriction) = self.regular.get(place, &self.table) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! From a relation as written to a typed restriction: here what kind of relation it is, below what each kind takes
-//! (Cassandra's `SingleColumnRelation`, `MultiColumnRelation`, `TokenRelation`).
+//! Typing of relations (Cassandra's `SingleColumnRelation`, `MultiColumnRelation`, `TokenRelation`). This module finds out the kind of a
+//! relation; its submodules type each kind.
 
 pub(crate) mod column;
 pub(crate) mod text;
@@ -22,7 +22,7 @@ pub enum Typed {
     Token(TokenRestriction),
 }
 
-/// The column of that name and its place.
+/// Returns the column of that name and its index.
 ///
 /// # Errors
 /// `Undefined column name v in table ks.t`
@@ -86,7 +86,7 @@ fn unsupported_neq(relation: &Relation) -> CqlError {
     ))
 }
 
-/// A slice of one bound.
+/// Returns a slice with one bound.
 fn half_slice(operator: Operator, tuple: Tuple) -> Slice {
     let bound = SliceBound {
         tuple,
@@ -104,7 +104,7 @@ fn half_slice(operator: Operator, tuple: Tuple) -> Slice {
     }
 }
 
-/// IN with one value is an equality.
+/// Returns the test of an IN. With one value, it is an equality.
 fn in_or_eq(mut tuples: Vec<Tuple>) -> Test {
     match (tuples.len(), tuples.pop()) {
         (1, Some(only)) => Test::Eq(only),

@@ -1,5 +1,5 @@
-//! What one or more relations ask of one column, or of several clustering columns as a tuple
-//! (Cassandra's `SingleColumnRestriction` and `MultiColumnRestriction`).
+//! Restrictions that one or more relations make on one column, or on several clustering columns as a tuple (Cassandra's
+//! `SingleColumnRestriction` and `MultiColumnRestriction`).
 
 mod in_list;
 
@@ -21,14 +21,14 @@ pub use in_list::InList;
 /// A restriction on one column or on consecutive clustering columns.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// Places in [`Table::columns`].
+    /// Indexes in [`Table::columns`].
     pub columns: Vec<usize>,
-    /// Written as a tuple, or merged with one that was.
+    /// True if the restriction was written as a tuple, or was merged with one that was.
     pub is_multi: bool,
     pub test: Test,
 }
 
-/// What is asked of the columns.
+/// The test that the columns must pass.
 #[derive(Clone, Debug)]
 pub enum Test {
     Eq(Tuple),
@@ -52,7 +52,7 @@ pub enum Tuple {
     },
 }
 
-/// Lower and upper bound in the order of values, whatever the clustering order.
+/// Lower and upper bound in the order of values, regardless of the clustering order.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
     pub start: Option<SliceBound>,
@@ -65,7 +65,7 @@ pub struct SliceBound {
     pub is_inclusive: bool,
 }
 
-/// What a collection must contain; all of it.
+/// The values, keys and entries that a collection must contain, all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Contains {
     pub values: Vec<Term>,
@@ -74,7 +74,7 @@ pub struct Contains {
 }
 
 impl Restriction {
-    /// What it asks of an index.
+    /// Returns the columns and operators that an index must support to answer the restriction.
     pub fn index_use(&self) -> IndexUse<'_> {
         let operators = match &self.test {
             Test::Eq(_) => smallvec![Operator::Eq],
@@ -119,17 +119,17 @@ fn contains_operators(contains: &Contains) -> impl Iterator<Item = Operator> {
 }
 
 impl Contains {
-    /// How many things are asked for.
+    /// Returns the number of values, keys and entries together.
     pub fn count(&self) -> usize {
         self.values.len() + self.keys.len() + self.entries.len()
     }
 }
 
-/// Bound values of a tuple; a null is `None`.
+/// The bound values of a tuple. `None` is a null.
 pub type BoundTuple = Vec<Option<Bytes>>;
 
 impl Tuple {
-    /// The values for one request; `columns` are those that the tuple is compared with.
+    /// Returns the values for one request; `columns` are the columns that the tuple is compared with.
     pub fn bind(
         &self,
         table: &Table,
@@ -176,7 +176,7 @@ fn marker(ctx: &EvalContext<'_>, index: usize) -> Result<BoundValue, CqlError> {
         .ok_or_else(|| CqlError::invalid("Invalid amount of bind variables"))
 }
 
-/// The fields of a bound tuple; those that it leaves out at its end are left out here.
+/// Returns the fields of a bound tuple. Fields that it omits at its end are omitted here too.
 fn split_tuple(ty: &CqlType, bytes: &Bytes) -> Result<BoundTuple, CqlError> {
     let fields = value::read_tuple(ty, bytes).map_err(CqlError::Invalid)?;
     let mut left = bytes.len();
@@ -191,7 +191,7 @@ fn split_tuple(ty: &CqlType, bytes: &Bytes) -> Result<BoundTuple, CqlError> {
     Ok(values)
 }
 
-/// `Invalid unset value for column c`
+/// Returns the error `Invalid unset value for column c`.
 pub fn unset_column(table: &Table, columns: &[usize]) -> CqlError {
     CqlError::invalid(format!(
         "Invalid unset value for column {}",
@@ -199,7 +199,7 @@ pub fn unset_column(table: &Table, columns: &[usize]) -> CqlError {
     ))
 }
 
-/// `Invalid null value in condition for column c`
+/// Returns the error `Invalid null value in condition for column c`.
 pub fn null_column(table: &Table, columns: &[usize]) -> CqlError {
     CqlError::invalid(format!(
         "Invalid null value in condition for column {}",
@@ -211,7 +211,7 @@ fn first_name<'t>(table: &'t Table, columns: &[usize]) -> &'t str {
     columns.first().map_or("", |at| column_name(table, *at))
 }
 
-/// The name of the column at that place.
+/// Returns the name of the column at that index.
 pub fn column_name(table: &Table, column: usize) -> &str {
     table
         .columns
@@ -219,7 +219,7 @@ pub fn column_name(table: &Table, column: usize) -> &str {
         .map_or("", |column| column.name.as_str())
 }
 
-/// Column names, joined.
+/// Returns the names of columns, joined.
 pub fn names(table: &Table, columns: &[usize], separator: &str) -> String {
     columns
         .iter()
@@ -229,7 +229,7 @@ pub fn names(table: &Table, columns: &[usize], separator: &str) -> String {
 }
 
 impl Restriction {
-    /// A restriction on a single column.
+    /// Returns a restriction on a single column.
     pub fn single(column: usize, test: Test) -> Restriction {
         Restriction {
             columns: vec![column],
@@ -238,7 +238,7 @@ impl Restriction {
         }
     }
 
-    /// A restriction written as a tuple.
+    /// Returns a restriction written as a tuple.
     pub fn multi(columns: Vec<usize>, test: Test) -> Restriction {
         Restriction {
             columns,
@@ -279,10 +279,10 @@ impl Restriction {
         !self.is_contains() && !self.is_like()
     }
 
-    /// Both restrictions as one (`SingleRestriction.mergeWith`).
+    /// Merges two restrictions into one (`SingleRestriction.mergeWith`).
     ///
     /// # Errors
-    /// Those of Cassandra for relations that can't stand together.
+    /// Those of Cassandra for relations that can't be combined.
     pub fn merge(&self, other: &Restriction, table: &Table) -> Result<Restriction, CqlError> {
         let mut left = self.clone();
         let mut right = other.clone();

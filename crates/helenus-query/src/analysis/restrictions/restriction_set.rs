@@ -9,7 +9,7 @@ use super::restriction::{Restriction, Test, column_name};
 use super::token::TokenRestriction;
 use crate::schema::{Column, Table};
 
-/// Orders key columns by position and the others by name.
+/// A key that sorts key columns by position, and the others by name.
 type SortKey = (usize, String);
 
 /// Restrictions by column, in the order of the columns.
@@ -31,7 +31,7 @@ fn sort_key(column: &Column) -> SortKey {
 }
 
 impl RestrictionSet {
-    /// Adds a restriction, merged with those that are there on the same columns.
+    /// Adds a restriction, merged with the present ones on the same columns.
     pub fn add(&mut self, restriction: Restriction, table: &Table) -> Result<(), CqlError> {
         let mut existing: Vec<Arc<Restriction>> = Vec::new();
         for place in &restriction.columns {
@@ -60,7 +60,7 @@ impl RestrictionSet {
         Ok(())
     }
 
-    /// The restriction on the column at that place.
+    /// Returns the restriction on the column at that index.
     pub fn get(&self, place: usize, table: &Table) -> Option<Arc<Restriction>> {
         let column = table.columns.get(place)?;
         self.by_column
@@ -72,7 +72,7 @@ impl RestrictionSet {
         self.by_column.is_empty()
     }
 
-    /// Number of restricted columns.
+    /// Returns the number of restricted columns.
     pub fn len(&self) -> usize {
         self.by_column.len()
     }
@@ -81,12 +81,12 @@ impl RestrictionSet {
         !self.has_inequality
     }
 
-    /// Places of the restricted columns, in order.
+    /// Returns the indexes of the restricted columns, in order.
     pub fn columns(&self) -> Vec<usize> {
         self.by_column.values().map(|(place, _)| *place).collect()
     }
 
-    /// The restrictions in order; one on several columns comes once.
+    /// Returns the restrictions in order. A restriction on several columns is returned once.
     pub fn iter(&self) -> impl Iterator<Item = &Restriction> {
         let mut previous: Option<&Arc<Restriction>> = None;
         self.by_column.values().filter_map(move |(_, restriction)| {
@@ -109,7 +109,7 @@ impl RestrictionSet {
         self.iter().any(Restriction::is_contains)
     }
 
-    /// The restricted column that follows the one at `place`.
+    /// Returns the restricted column after the one at `place`.
     fn column_after(&self, place: usize, table: &Table) -> Option<usize> {
         let key = sort_key(table.columns.get(place)?);
         self.by_column
@@ -118,8 +118,8 @@ impl RestrictionSet {
             .map(|(_, (at, _))| *at)
     }
 
-    /// Adds a restriction on clustering columns, refusing those that no slice of a partition can serve
-    /// (`ClusteringColumnRestrictions.mergeWith`). `is_free` when filtering is allowed or an index serves it.
+    /// Adds a restriction on clustering columns. Refuses restrictions that no slice of a partition can answer
+    /// (`ClusteringColumnRestrictions.mergeWith`). `is_free` is true if filtering is allowed or an index answers the restriction.
     pub fn add_clustering(
         &mut self,
         restriction: Restriction,
@@ -165,7 +165,7 @@ impl PartitionRestrictions {
         self.set.is_empty() && self.token.is_none()
     }
 
-    /// True if the token bounds what is read; false if it only filters keys that are all given.
+    /// Returns true if the token bounds the read. False if it only filters keys that are all given.
     pub fn is_on_token(&self, table: &Table) -> bool {
         self.token.is_some()
             && (self.set.is_empty()
@@ -196,7 +196,7 @@ impl PartitionRestrictions {
             || (self.set.is_empty() && self.token.as_ref().is_some_and(TokenRestriction::is_slice))
     }
 
-    /// Names of the partition key columns without a restriction.
+    /// Returns the names of the partition key columns without a restriction.
     pub fn unrestricted_names(&self, table: &Table) -> String {
         let restricted = self.set.columns();
         let missing = (0..table.partition_key_count).filter(|place| !restricted.contains(place));
@@ -206,7 +206,7 @@ impl PartitionRestrictions {
             .join(", ")
     }
 
-    /// True if an equality (and no IN) fixes the column.
+    /// Returns true if an equality (and no IN) fixes the column.
     pub fn is_eq(&self, place: usize, table: &Table) -> bool {
         self.set
             .get(place, table)

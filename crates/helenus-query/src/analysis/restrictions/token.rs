@@ -20,7 +20,7 @@ pub enum TokenRestriction {
     },
 }
 
-/// Tokens from the first bound to the second.
+/// The tokens from the first bound to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBounds {
     pub start: Bound<i64>,
@@ -28,13 +28,13 @@ pub struct TokenBounds {
 }
 
 impl TokenBounds {
-    /// Every token.
+    /// All tokens.
     pub const ALL: TokenBounds = TokenBounds {
         start: Bound::Unbounded,
         end: Bound::Unbounded,
     };
 
-    /// What a scan takes the bounds for. The least token is no partition's: there it means that there is no bound.
+    /// Returns the bounds that a scan uses. The least token belongs to no partition: as a bound, it means that there is no bound.
     pub fn scanned(self) -> TokenBounds {
         let open = |bound| match bound {
             Bound::Included(i64::MIN) | Bound::Excluded(i64::MIN) => Bound::Unbounded,
@@ -56,7 +56,7 @@ impl TokenRestriction {
         matches!(self, TokenRestriction::Slice { .. })
     }
 
-    /// Both restrictions as one.
+    /// Merges two restrictions into one.
     pub fn merge(&self, other: &TokenRestriction, table: &Table) -> Result<TokenRestriction, CqlError> {
         let columns: Vec<usize> = (0..table.partition_key_count).collect();
         let columns = names(table, &columns, ", ");
@@ -94,7 +94,7 @@ impl TokenRestriction {
         })
     }
 
-    /// The bounds for one request.
+    /// Returns the bounds for one request.
     ///
     /// # Errors
     /// `Invalid null token value`.

@@ -1,4 +1,4 @@
-//! What the WHERE clause of a materialized view asks of its rows.
+//! Tests that the WHERE clause of a materialized view makes on its rows.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::clock::SystemClock;
 use crate::request::Markers;
 use crate::schema::{Expression, Schema, Table, View};
 
-/// Terms of a view's definition are encoded as this version of the protocol has them.
+/// Version of the protocol in which the terms of a view's definition are encoded.
 const PROTOCOL_VERSION: u8 = 5;
 
-/// The tests on key columns of the view, their places those of the view's columns. IS NOT NULL asks nothing of a key.
+/// Returns the tests on key columns of the view, with the columns' indexes in the view. IS NOT NULL is no test, because no key is null.
 ///
 /// # Errors
 /// Cassandra's, for relations that a view can't have.
@@ -76,7 +76,7 @@ pub fn view_filter(
     Ok(expressions)
 }
 
-/// The relations of a WHERE clause that was written down.
+/// Returns the relations of a WHERE clause that was stored as text.
 pub(crate) fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
     let text = format!("SELECT * FROM t WHERE {where_clause}");
     match helenus_cql::parser::parse_statement(&text)?.statement {
@@ -85,7 +85,7 @@ pub(crate) fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
     }
 }
 
-/// Completes a schema that was read: the base tables learn of their views, and the views what their WHERE clauses ask.
+/// Completes a schema that was read. Base tables get the names of their views, and views get the tests of their WHERE clauses.
 pub(crate) fn link(schema: &mut Schema) -> Result<(), CqlError> {
     let views: Vec<Arc<Table>> = schema
         .stored_tables()
@@ -95,7 +95,7 @@ pub(crate) fn link(schema: &mut Schema) -> Result<(), CqlError> {
     link_views(schema, views)
 }
 
-/// The same for these views of the schema.
+/// Links only these views of the schema with their base tables.
 pub(crate) fn link_views(schema: &mut Schema, views: Vec<Arc<Table>>) -> Result<(), CqlError> {
     for table in views {
         let Some(view) = &table.view else { continue };
@@ -109,7 +109,7 @@ pub(crate) fn link_views(schema: &mut Schema, views: Vec<Arc<Table>>) -> Result<
             ..View::clone(view)
         }));
         let mut with_view = base.to_builder();
-        // One that was kept of an earlier schema knows it already.
+        // A base table from an earlier schema already has the name of the view.
         if !with_view.views.contains(&table.name) {
             with_view.views.push(table.name.clone());
         }

@@ -29,7 +29,7 @@ fn lookup_text(lookup: &IndexLookup) -> String {
 }
 
 impl SelectPlan {
-    /// The plan, line by line.
+    /// Returns the plan, line by line.
     pub(crate) fn explain(&self) -> Vec<String> {
         let mut lines = vec![format!("access: {}", self.explain_access())];
         lines.extend(self.restrictions.explain());
@@ -89,7 +89,7 @@ impl SelectPlan {
         }
     }
 
-    /// The index that is looked up, which depends on the values for some operators.
+    /// Returns the index that is read. For some operators it depends on the values.
     fn explain_index(&self) -> String {
         let ctx = EvalContext {
             values: &[],

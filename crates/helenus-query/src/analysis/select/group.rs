@@ -1,5 +1,5 @@
-//! GROUP BY: by columns of the primary key in order, and at last perhaps by a function of a clustering column
-//! (Cassandra's `AggregationSpecification` and `GroupMaker`).
+//! GROUP BY: columns of the primary key in order, with or without a function of a clustering column at the end (Cassandra's
+//! `AggregationSpecification` and `GroupMaker`).
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::response::RowsBuilder;
 use crate::rows::RowView;
 use crate::schema::{ColumnKind, Table};
 
-/// What rows of a group have in common: the partition, the first clustering columns, and a function's value.
+/// The parts that define a group: the partition, the first clustering columns, and the value of a function.
 #[derive(Debug)]
 pub(crate) struct Grouping {
-    /// How many clustering columns; with a function, the last of them is its argument.
+    /// Number of clustering columns. With a function, the last of them is its argument.
     pub(super) prefix_len: usize,
     pub(super) function: Option<Selection>,
 }
@@ -77,7 +77,7 @@ impl Grouping {
         Ok(Grouping { prefix_len, function })
     }
 
-    /// What tells groups apart for one execution.
+    /// Returns the separator of groups for one execution.
     pub fn maker<'a>(&'a self, ctx: EvalContext<'a>) -> GroupMaker<'a> {
         GroupMaker {
             grouping: self,
@@ -112,7 +112,7 @@ fn plan_function(
         selector: call.clone(),
         alias: None,
     };
-    // Rows are grouped by what there is.
+    // Rows are grouped by their stored values, without masks.
     let options = SelectionOptions::default();
     let selection = ctx.unmasked(|ctx| Selection::new(ctx, table, &[item], options))?;
     if selection.is_aggregate() {
@@ -153,24 +153,24 @@ fn plan_function(
     }
 }
 
-/// Tells where one group ends and the next begins.
+/// Finds the boundaries between groups.
 pub(crate) struct GroupMaker<'a> {
     grouping: &'a Grouping,
     ctx: EvalContext<'a>,
     last: Option<GroupKey>,
 }
 
-/// What the rows of a group have in common.
+/// The values that the rows of a group have in common.
 #[derive(PartialEq, Eq)]
 struct GroupKey {
     partition: Bytes,
-    /// None for static content alone.
+    /// First clustering values. `None` for static content without a row.
     prefix: Option<Vec<Bytes>>,
     function: Option<Bytes>,
 }
 
 impl GroupMaker<'_> {
-    /// True if the row is of another group than the one before.
+    /// Returns true if the row belongs to another group than the previous row.
     pub fn is_new(
         &mut self,
         partition: &Bytes,
@@ -180,7 +180,7 @@ impl GroupMaker<'_> {
         let fixed = self.grouping.prefix_len - usize::from(self.grouping.function.is_some());
         let key = GroupKey {
             partition: partition.clone(),
-            // Shorter where a compact table's row has no value for the last ones.
+            // The prefix is shorter if the row of a compact table has no values for the last clustering columns.
             prefix: clustering
                 .get(..fixed.min(clustering.len()))
                 .map(<[Bytes]>::to_vec)

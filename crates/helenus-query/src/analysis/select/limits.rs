@@ -6,7 +6,7 @@ use crate::analysis::EvalContext;
 use crate::analysis::terms::Term;
 use crate::request::{BoundValue, QueryOptions};
 
-/// What a statement without LIMIT has.
+/// The limit of a statement without LIMIT.
 pub(crate) const NO_LIMIT: u32 = i32::MAX as u32;
 
 /// The limits of one execution.
@@ -17,6 +17,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Binds the limits.
+    ///
     /// # Errors
     /// `Invalid null value of limit`, `LIMIT must be strictly positive`
     pub fn bind(
@@ -30,8 +32,8 @@ impl Limits {
         })
     }
 
-    /// True if the rows come in pages. A client that asks for all of them, or for no more than a page holds, begins at the
-    /// first, whatever paging state it sends.
+    /// Returns true if the rows come in pages. Without pages, a client's paging state is ignored, and reading begins at the first row. This
+    /// happens if the client requests all rows, or no more than fit a page.
     pub fn are_paged(self, is_aggregated: bool, options: &QueryOptions) -> bool {
         let page_size = options.page_size.and_then(|size| u32::try_from(size).ok());
         is_aggregated || page_size.is_some_and(|page_size| page_size > 0 && self.rows > page_size)

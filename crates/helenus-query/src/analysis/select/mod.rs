@@ -1,6 +1,6 @@
 //! Plans of SELECT.
 //!
-//! [`plan()`] types the relations and checks them together ([`super::restrictions`]), and says how rows become result rows ([`group`],
+//! [`plan()`] types the relations and checks them together ([`super::restrictions`]). It decides how rows become result rows ([`group`],
 //! [`super::selection`]). The limits of a request are bound here ([`limits`]), and paging states are read and written ([`paging`]).
 
 #[cfg(test)]

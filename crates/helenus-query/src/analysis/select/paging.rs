@@ -1,8 +1,8 @@
-//! Where a page ended. Opaque to clients; versioned and checksummed, so that anything else is refused. Whoever makes one up can get the
-//! checksum right: what a state says is held against the table before it is used.
+//! The paging state: the position at which a page ended. It is opaque to clients. It has a version and a checksum, so that other bytes are
+//! refused. A forged state can have the right checksum, so a state is checked against the table before it is used.
 //!
 //! `version 1 | flags 1 | table u32 | remaining u32 | remaining in partition u32 | key length u32 | key | entry | clustering | crc 4`
-//! (big-endian). Without the flag `HAS_CLUSTERING` the partition is done. The entry is there with the flag `HAS_ENTRY`:
+//! (big-endian). Without the flag `HAS_CLUSTERING` the partition is finished. The entry is present with the flag `HAS_ENTRY`:
 //! `index u32 | value length u32 | value`.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -20,43 +20,43 @@ const HEAD_LEN: usize = 18;
 const CHECK_LEN: usize = 4;
 const ENTRY_HEAD_LEN: usize = 8;
 
-/// The index entry that a row was found by.
+/// The index entry by which a row was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryPosition {
-    /// Of which index, as [`mark`] says it of the hidden table.
+    /// The index, as the [`mark`] of its hidden table.
     pub index: u32,
-    /// The key of the value's entries.
+    /// The partition key of the entries of the value.
     pub value: Bytes,
 }
 
-/// The last row that was given, and what the limits still allow.
+/// The last returned row, and the rest of the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingState {
-    /// Of which table, as [`mark`] says it.
+    /// The table, as its [`mark`].
     pub table: u32,
     /// Serialized partition key.
     pub partition_key: Bytes,
-    /// Encoded clustering of the last row; none if the partition is done.
+    /// Encoded clustering of the last row. `None` if the partition is finished.
     pub clustering: Option<Bytes>,
-    /// The entry of the last row; none if rows come in the order of their table.
+    /// The index entry of the last row. `None` if rows come in the order of their table.
     pub entry: Option<EntryPosition>,
     /// Rows (or groups) that LIMIT still allows.
     pub remaining: u32,
-    /// The same for PER PARTITION LIMIT in this partition.
+    /// Rows (or groups) that PER PARTITION LIMIT still allows in this partition.
     pub remaining_in_partition: u32,
 }
 
-/// Cassandra's refusal.
+/// Returns Cassandra's error for an invalid paging state.
 pub(crate) fn invalid() -> CqlError {
     CqlError::Protocol("Invalid value for the paging state".to_owned())
 }
 
-/// Refuses what is no paging state, of statements that make no use of it.
+/// Refuses an invalid paging state in a request for a statement that does not use it.
 pub(crate) fn check_paging_state(state: &Bytes) -> Result<(), CqlError> {
     PagingState::decode(state).map(drop)
 }
 
-/// What a state says of its table: enough to tell it from others.
+/// Returns a 32-bit mark of a table's id, which distinguishes the table from others.
 pub(crate) fn mark(id: Uuid) -> u32 {
     let (most, least) = id.as_u64_pair();
     let folded = most ^ least;
@@ -68,7 +68,7 @@ fn check(bytes: &[u8]) -> [u8; CHECK_LEN] {
     ((hash ^ (hash >> 32)) as u32).to_be_bytes()
 }
 
-/// Takes the entry from what follows the key.
+/// Splits the entry from the bytes that follow the key.
 fn split_entry<'a>(whole: &Bytes, rest: &'a [u8]) -> Option<(Option<EntryPosition>, &'a [u8])> {
     let (mut head, rest) = rest.split_at_checked(ENTRY_HEAD_LEN)?;
     let (index, value_len) = (head.get_u32(), head.get_u32() as usize);
@@ -88,7 +88,7 @@ impl PagingState {
         out.put_u32(self.table);
         out.put_u32(self.remaining);
         out.put_u32(self.remaining_in_partition);
-        // A partition key is no longer than 65535 bytes.
+        // A partition key has at most 65535 bytes.
         out.put_u32(u32::try_from(self.partition_key.len()).unwrap_or(u32::MAX));
         out.put_slice(&self.partition_key);
         if let Some(entry) = &self.entry {
@@ -102,6 +102,8 @@ impl PagingState {
         out.freeze()
     }
 
+    /// Decodes a paging state.
+    ///
     /// # Errors
     /// `Invalid value for the paging state`
     pub fn decode(bytes: &Bytes) -> Result<PagingState, CqlError> {
@@ -132,13 +134,13 @@ impl PagingState {
         })
     }
 
-    /// This, if it is one of that table.
+    /// Returns the state, if it fits the table.
     ///
     /// # Errors
-    /// `Invalid value for the paging state`, if it is another's, or no key of the table is like that.
+    /// `Invalid value for the paging state`, if the state is of another table, or its key can't be one of the table.
     pub fn of(self, table: &Table) -> Result<PagingState, CqlError> {
         let key = &self.partition_key;
-        // A view may have a partition whose key is empty.
+        // A view may have a partition with an empty key.
         let is_key = (table.is_view() || !key.is_empty())
             && key.len() <= usize::from(u16::MAX)
             && split_partition_key(key, table.partition_key_count).is_ok();

@@ -1,4 +1,4 @@
-//! Planning a SELECT (Cassandra's `SelectStatement.RawStatement.prepare`).
+//! Planning of a SELECT (Cassandra's `SelectStatement.RawStatement.prepare`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,59 +20,59 @@ use crate::analysis::terms::Term;
 use crate::response::{ColumnSpec, ResultMetadata};
 use crate::schema::{ColumnKind, Table};
 
-/// How rows become result rows.
+/// The way in which rows become result rows.
 #[derive(Debug)]
 pub(crate) enum Aggregation {
-    /// Each by itself.
+    /// Each row becomes one result row.
     None,
-    /// All of them one.
+    /// All rows become one result row.
     Everything,
     Groups(Grouping),
 }
 
-/// A SELECT ready to run. What every read of a row looks at comes first: where there are thousands of statements, no cache holds them
-/// all, and each line of one that is looked at is fetched from memory.
+/// A SELECT ready to run. The fields that every read of a row needs come first. With thousands of statements, no cache holds them all, and
+/// each cache line that a request touches is fetched from memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SelectPlan {
     pub(crate) table: Arc<Table>,
     timeout: Option<Duration>,
-    /// One row at most, by its whole primary key, and plain columns of it.
+    /// Primary key of the single row that is read, if only plain columns are selected. `None` for other reads.
     pub(crate) point: Option<PointKey>,
     pub(crate) limit: Option<Term>,
     pub(crate) per_partition_limit: Option<Term>,
-    /// The static row is needed whatever rows there are.
+    /// True if the static row is needed, whatever other rows there are.
     pub(crate) needs_static: bool,
     pub(crate) is_distinct: bool,
-    /// Rows of a partition are read from the last to the first.
+    /// True if the rows of a partition are read from the last to the first.
     pub(crate) is_reversed: bool,
     pub(crate) selection: Selection,
     pub(crate) aggregation: Aggregation,
     /// Columns by which rows of several partitions are sorted after they are read.
     pub(crate) sort_columns: Vec<usize>,
-    /// What is sorted is the text of `SELECT JSON *`, where Cassandra does not find the columns any more.
+    /// True if the text of `SELECT JSON *` is sorted, because Cassandra no longer finds the columns there.
     pub(crate) sorts_json: bool,
-    /// ORDER BY … ANN OF.
+    /// The ordering of `ORDER BY … ANN OF`.
     pub(crate) nearest: Option<AnnOrdering>,
-    /// ORDER BY a column by its index.
+    /// The ordering of ORDER BY a column by its index.
     pub(crate) by_value: Option<ValueOrdering>,
-    /// It says ALLOW FILTERING.
+    /// True if the statement has ALLOW FILTERING.
     pub(crate) allows_filtering: bool,
     pub(crate) restrictions: StatementRestrictions,
 }
 
 impl SelectPlan {
-    /// After which it is given up, if it says so.
+    /// Returns the timeout that the statement sets. `None` if it sets no timeout.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// True if it names no partitions, or reads the entries of others too.
+    /// Returns true if the statement names no partitions, or also reads index entries of other partitions.
     pub fn reads_range(&self) -> bool {
         self.restrictions.is_key_range || self.by_value.is_some()
     }
 
-    /// True if a partition that has nothing but static content counts as a row.
+    /// Returns true if a partition that has only static content counts as a row.
     pub(crate) fn returns_static_alone(&self) -> bool {
         let is_of_row = |ordering: &ValueOrdering| {
             let column = self.table.columns.get(ordering.column);
@@ -81,7 +81,7 @@ impl SelectPlan {
         self.restrictions.returns_static_alone() && !self.by_value.as_ref().is_some_and(is_of_row)
     }
 
-    /// True if a selected column has a mask.
+    /// Returns true if a selected column has a mask.
     pub fn selects_masked(&self) -> bool {
         let columns = self.selection.columns().iter();
         let mut columns = columns.filter_map(|place| self.table.columns.get(*place));
@@ -197,8 +197,8 @@ pub fn plan(ctx: &mut PlanContext<'_>, statement: &ast::Select) -> Result<Select
     })
 }
 
-/// Places and directions of ORDER BY, where a column named twice counts once, in its last direction; and what is ordered
-/// by nearness.
+/// Returns the columns and directions of ORDER BY, and the ANN orderings. A column that is named twice counts once, with its last
+/// direction.
 fn resolve_order(
     ctx: &mut PlanContext<'_>,
     table: &Table,
@@ -230,7 +230,7 @@ fn check_distinct(
         ));
     }
     let columns = selection.columns();
-    // What several partitions' rows are sorted by is selected too.
+    // The columns by which rows of several partitions are sorted are selected too.
     let read = columns.iter().chain(sort_columns);
     for column in read.filter_map(|place| table.columns.get(*place)) {
         if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Static) {
@@ -271,7 +271,7 @@ fn plan_aggregation(
     })
 }
 
-/// The order by an index of a statement that gives rows one by one, for which Cassandra knows no order.
+/// Plans an order by an index. Cassandra has no such order. The statement must return rows one by one.
 fn plan_value_order(
     table: &Table,
     order_by: &[(usize, bool)],
@@ -301,7 +301,7 @@ fn check_value_order_filtering(
     }
 }
 
-/// True if the clustering order is to be read backwards.
+/// Returns true if the clustering order must be read backwards.
 ///
 /// # Errors
 /// Cassandra's, if the statement can't be answered in that order.
@@ -328,7 +328,7 @@ fn check_order_allowed(restrictions: &StatementRestrictions) -> Result<(), CqlEr
     Ok(())
 }
 
-/// True if the clustering order is to be read backwards; anything but the order or its reverse is refused.
+/// Returns true if the clustering order must be read backwards. Any order but the clustering order and its reverse is refused.
 fn order_direction(
     table: &Table,
     order_by: &[(usize, bool)],
@@ -418,7 +418,7 @@ fn is_point_read(
         && !statement.distinct
         && !statement.json
         && statement.group_by.is_empty()
-        // What an ANN ordering asks for is checked where rows are sorted.
+        // The conditions of an ANN ordering are checked where rows are sorted.
         && statement.order_by.iter().all(|ordering| ordering.ann_of.is_none())
         && !restrictions.is_key_range
         && !restrictions.uses_index

@@ -24,7 +24,7 @@ pub struct PointKey {
 pub(crate) type Terms = SmallVec<[Term; 1]>;
 
 impl PointKey {
-    /// The terms of the key, if each column has one of its own.
+    /// Returns the terms of the key. `None` unless each key column has a term of its own.
     pub fn of(restrictions: &StatementRestrictions) -> Option<PointKey> {
         let table = &restrictions.table;
         let clustering = match restrictions.may_name_prefix() {
@@ -39,10 +39,10 @@ impl PointKey {
 }
 
 impl PointKey {
-    /// The partition key and the clustering values.
+    /// Returns the partition key and the clustering values.
     ///
     /// # Errors
-    /// For values that are null, unset, empty or too long.
+    /// Those for values that are null, unset, empty or too long.
     pub fn bind(&self, table: &Table, ctx: &EvalContext<'_>) -> Result<(PartitionKey, Vec<Bytes>), CqlError> {
         let partition = partition_key(&bind(table, &self.partition, 0, ctx)?)?;
         let clustering = bind(table, &self.clustering, table.partition_key_count, ctx)?;
@@ -59,7 +59,7 @@ pub(crate) fn terms(set: &RestrictionSet, count: usize) -> Option<Terms> {
     (terms.len() == count).then_some(terms)
 }
 
-/// Binds the values of key columns, the first of which is at `place`.
+/// Binds the values of key columns. The first column has the index `place`.
 pub(crate) fn bind(
     table: &Table,
     terms: &[Term],

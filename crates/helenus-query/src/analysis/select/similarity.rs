@@ -1,4 +1,4 @@
-//! ORDER BY … ANN OF: the rows whose vectors are nearest.
+//! ORDER BY … ANN OF: the rows with the nearest vectors.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::index::similarity::{SimilarityFunction, floats};
 use crate::request::BoundValue;
 use crate::schema::{Index, Table};
 
-/// `VectorQueryContext`'s limit on how many rows are ranked.
+/// Maximum number of ranked rows (Cassandra's `VectorQueryContext`).
 const ROWS_MAX: u32 = 1000;
 
-/// The column of vectors, and what they are to be near to.
+/// An ordering by the distance of a column's vectors from a given vector.
 #[derive(Debug)]
 pub(crate) struct AnnOrdering {
     pub column: usize,
@@ -36,7 +36,7 @@ pub(crate) struct BoundAnnOrdering {
 }
 
 impl BoundAnnOrdering {
-    /// The ANN ordering that is meant, if it is one.
+    /// Returns the ANN ordering. `None` if `ordering` is another one.
     pub fn resolve(
         ctx: &mut PlanContext<'_>,
         table: &Table,
@@ -50,7 +50,7 @@ impl BoundAnnOrdering {
         Ok(Some(BoundAnnOrdering { column: place, term }))
     }
 
-    /// What is wrong with the ANN orderings of a statement, which is told of after the mistakes in its relations.
+    /// Returns the mistake in the ANN orderings of a statement. It is reported after the mistakes in the relations.
     pub fn mistake(
         table: &Table,
         orders: &[BoundAnnOrdering],
@@ -75,13 +75,14 @@ impl BoundAnnOrdering {
 }
 
 impl AnnOrdering {
-    /// The ANN ordering of a statement, if it has one: the first of `orders`, which [`resolve`](NearestOrder::resolve) gave.
+    /// Returns the ANN ordering of a statement: the first of `orders`, which come from [`resolve`](NearestOrder::resolve). `None` if
+    /// `orders` is empty.
     pub fn plan(table: &Table, orders: Vec<BoundAnnOrdering>) -> Option<AnnOrdering> {
         let BoundAnnOrdering { column: place, term } = orders.into_iter().next()?;
         let column = table.columns.get(place)?;
         let is_on_it = |index: &&Arc<Index>| index.target.column == column.name;
         let on_it = || table.indexes.iter().filter(is_on_it);
-        // Whether there is one is checked with the restrictions.
+        // The existence of an index is checked with the restrictions.
         let index = on_it()
             .find(|index| is_storage_attached(index))
             .or_else(|| on_it().next());
@@ -93,11 +94,11 @@ impl AnnOrdering {
         })
     }
 
-    /// The vector to be near to. Among the rows of given partitions, which Cassandra compares one by one, it may be one that an index
-    /// can't measure by.
+    /// Returns the vector that rows must be near to. Cassandra compares the rows of given partitions one by one. In that case, the vector
+    /// may be one that an index can't measure.
     ///
     /// # Errors
-    /// For what is no vector, or none that the index can measure by.
+    /// Those for a value that is null or unset, or that the index can't measure.
     pub fn bind(&self, ctx: &EvalContext<'_>, is_measured_by_index: bool) -> Result<Vec<f32>, CqlError> {
         let unsupported = |what: &str| {
             Err(CqlError::invalid(format!(
@@ -118,7 +119,7 @@ impl AnnOrdering {
         }
     }
 
-    /// The index whose posting lists give the order.
+    /// Returns the index whose posting lists give the order.
     pub fn posting_lists<'t>(&self, table: &'t Table) -> Option<&'t Arc<Index>> {
         let is_usable = |index: &&Arc<Index>| {
             index.has_posting_lists && index.is_complete && index.target.column == self.name
@@ -126,12 +127,12 @@ impl AnnOrdering {
         table.indexes.iter().find(is_usable)
     }
 
-    /// How near the stored vector is; greater is nearer.
+    /// Returns the score of the stored vector; a greater score is nearer.
     pub fn score(&self, wanted: &[f32], stored: &[u8]) -> f32 {
         self.measure.score(wanted, &floats(stored))
     }
 
-    /// Checks what such a query may be combined with; gives the warning that goes with it.
+    /// Checks what an ANN query is combined with, and returns the warning for such a query.
     pub fn check(
         &self,
         limit: u32,
@@ -177,7 +178,7 @@ impl AnnOrdering {
         Ok(warnings)
     }
 
-    /// Checks how many rows are asked for, which Cassandra does when it has bound all values.
+    /// Checks the requested number of rows. Cassandra does so after it has bound all values.
     pub fn check_limit(limit: u32) -> Result<(), CqlError> {
         match limit > ROWS_MAX {
             true => Err(CqlError::invalid(format!(
@@ -188,7 +189,7 @@ impl AnnOrdering {
     }
 }
 
-/// Nearest first.
+/// Orders scores from the nearest to the farthest.
 pub(crate) fn nearest_first(a: f32, b: f32) -> Ordering {
     b.total_cmp(&a)
 }

@@ -1,4 +1,4 @@
-//! ORDER BY a column that has an index in the order of its values, which Cassandra has not: the index is read from one end.
+//! ORDER BY a column with an index in the order of its values. The index is read from one end. Cassandra has no such order.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub(crate) struct ValueOrdering {
 }
 
 impl ValueOrdering {
-    /// The ordering of a statement that Cassandra refuses, if an index gives it.
+    /// Returns the ordering of a statement that Cassandra refuses, if an index gives the order.
     ///
     /// # Errors
-    /// Cassandra's refusal if no index gives it, with a hint if only the LIMIT is missing. If the index is not complete yet.
+    /// Cassandra's error if no index gives the order, with a hint if only the LIMIT is missing. An error if the index is not complete yet.
     pub fn plan(
         table: &Table,
         order_by: &[(usize, bool)],
@@ -60,7 +60,8 @@ impl ValueOrdering {
         })
     }
 
-    /// True if the entries that are read lead to rows that the restrictions leave out: if any is on another column, or the index does not serve it.
+    /// Returns true if index entries may lead to rows that the restrictions exclude. This is so if another column is restricted, or if the
+    /// index does not serve a restriction.
     pub fn needs_filtering(&self, table: &Table, restrictions: &StatementRestrictions) -> bool {
         let is_other = |place: &usize| *place != self.column;
         let is_unserved =
@@ -68,7 +69,7 @@ impl ValueOrdering {
         restrictions.columns().iter().any(is_other) || self.restrictions(restrictions).any(is_unserved)
     }
 
-    /// The restrictions of the column.
+    /// Returns the restrictions on the column.
     fn restrictions<'r>(
         &self,
         restrictions: &'r StatementRestrictions,
@@ -85,7 +86,7 @@ impl ValueOrdering {
     }
 }
 
-/// True if the entries lie in the order of the column's values, as they are.
+/// Returns true if the index's entries are in the order of the column's unchanged values.
 fn holds_in_order(index: &Index, column: &Column) -> bool {
     index.target.column == column.name
         && index.target.kind == IndexTargetKind::Simple

@@ -1,4 +1,4 @@
-//! Write times and remaining times to live of what is selected (Cassandra's `ColumnTimestamps`).
+//! Write times and remaining times to live of selected values (Cassandra's `ColumnTimestamps`).
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use helenus_cql::ast::CellAttribute;
 
 use crate::rows::CellView;
 
-/// The stamps of a selected value: of one cell, or of each element.
+/// The write times or times to live of a selected value: of one cell, or of each element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CellTimes {
-    /// There is nothing to have one.
+    /// No cell exists.
     None,
     Single(Option<i64>),
     Multiple(Vec<Option<i64>>),
 }
 
-/// The stamp of a cell.
+/// Returns the write time or time to live of a cell. `None` if the cell does not expire.
 pub(crate) fn of_cell(attribute: CellAttribute, cell: &CellView) -> Option<i64> {
     match attribute {
         CellAttribute::Ttl => cell.ttl_s.map(i64::from),
@@ -25,7 +25,7 @@ pub(crate) fn of_cell(attribute: CellAttribute, cell: &CellView) -> Option<i64> 
 }
 
 impl CellTimes {
-    /// That of one element; a value stored as one cell has the same for all.
+    /// Returns the time of one element. All elements of a value that is stored as one cell have its time.
     pub fn get(self, index: usize) -> CellTimes {
         match self {
             CellTimes::Multiple(stamps) => match stamps.get(index) {
@@ -36,7 +36,7 @@ impl CellTimes {
         }
     }
 
-    /// Those of some elements.
+    /// Returns the times of a range of elements.
     pub fn slice(self, range: Range<usize>) -> CellTimes {
         match self {
             _ if range.is_empty() => CellTimes::None,
@@ -48,7 +48,7 @@ impl CellTimes {
         }
     }
 
-    /// The greatest.
+    /// Returns the greatest time.
     pub fn max(self) -> CellTimes {
         match self {
             CellTimes::Multiple(stamps) => match stamps.into_iter().max() {
@@ -59,7 +59,7 @@ impl CellTimes {
         }
     }
 
-    /// The serialized value of the selector.
+    /// Returns the serialized value of the selector.
     pub fn encode(self, attribute: CellAttribute) -> Option<Bytes> {
         let encode = |stamp: i64| match attribute {
             CellAttribute::Ttl => {
@@ -80,7 +80,7 @@ impl CellTimes {
     }
 }
 
-/// A list that may hold nulls, which no list of a column can.
+/// Returns a list that may contain nulls. A list of a column can't.
 fn encode_list(elements: impl ExactSizeIterator<Item = Option<Bytes>>) -> Bytes {
     let mut out = (elements.len() as i32).to_be_bytes().to_vec();
     for element in elements {

@@ -1,4 +1,4 @@
-//! What of a SELECT clause depends on no row, and fails whether one is found or not.
+//! Checks of the parts of a SELECT clause that depend on no row. They fail even if no row is found.
 
 use helenus_cql::error::CqlError;
 
@@ -11,7 +11,7 @@ impl Selection {
     /// Binds the terms of the clause, and calls its functions of constants.
     ///
     /// # Errors
-    /// For bound values that don't fit, and of functions that fail.
+    /// Those for bound values that don't fit, and those of functions that fail.
     pub fn check_constants(&self, ctx: &EvalContext<'_>) -> Result<(), CqlError> {
         if self.parts.terms.is_empty() {
             return Ok(());
@@ -50,7 +50,7 @@ fn check(evaluation: &Evaluation<'_>, typed: &Typed) -> Result<(), CqlError> {
     }
 }
 
-/// True for terms, and for calls of them that always give the same.
+/// Returns true for terms, and for calls with terms that always give the same result.
 fn is_constant(typed: &Typed) -> bool {
     match &typed.node {
         Node::Term(_) => true,

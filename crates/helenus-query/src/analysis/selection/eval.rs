@@ -1,4 +1,4 @@
-//! Values of selectors for a row and the aggregates so far.
+//! Values of selectors, computed from a row and the states of the aggregates.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,12 +17,12 @@ use crate::analysis::EvalContext;
 use crate::analysis::functions::AggregateState;
 use crate::rows::RowView;
 
-/// What selectors compute from.
+/// The inputs of selectors.
 pub(crate) struct Evaluation<'e> {
     pub ctx: EvalContext<'e>,
     /// The values of the statement's terms.
     pub terms: &'e [Option<Bytes>],
-    /// None if the group has no row.
+    /// The row. `None` if the group has no row.
     pub row: Option<&'e dyn RowView>,
     pub aggregates: &'e [Box<dyn AggregateState>],
 }
@@ -36,7 +36,7 @@ fn null_inside() -> CqlError {
 }
 
 impl Evaluation<'_> {
-    /// The value of a selector.
+    /// Returns the value of a selector.
     pub fn value(&self, typed: &Typed) -> Result<Option<Bytes>, CqlError> {
         match &typed.node {
             Node::Column(place) => Ok(self.row.and_then(|row| row.value(*place))),
@@ -175,7 +175,7 @@ impl Evaluation<'_> {
         self.term(term?)
     }
 
-    /// The stamps of what is selected: a column, or fields, elements and slices of one.
+    /// Returns the write times or times to live of a selected column, or of fields, elements and slices of one.
     fn stamps(&self, attribute: CellAttribute, typed: &Typed) -> Result<CellTimes, CqlError> {
         match &typed.node {
             Node::Column(place) => Ok(self.column_stamps(attribute, *place, &typed.ty)),
@@ -241,7 +241,7 @@ fn part<'v>(all: &[&'v [u8]], range: &Range<usize>) -> Vec<&'v [u8]> {
     all.get(range.clone()).unwrap_or_default().to_vec()
 }
 
-/// A set or map taken apart; of a set the values are the keys.
+/// The keys and values of a set or map. The values of a set are its keys.
 struct Keys<'v> {
     keys: Vec<&'v [u8]>,
     values: Vec<&'v [u8]>,
@@ -275,7 +275,7 @@ impl<'v> Keys<'v> {
             .position(|other| compare(&self.key_type, other, key) == Ordering::Equal)
     }
 
-    /// The places of the keys between two bounds, both included.
+    /// Returns the positions of the keys between two bounds, both included.
     fn range(&self, from: Option<&Bytes>, to: Option<&Bytes>) -> Range<usize> {
         let before = |bound: &Bytes| {
             self.keys

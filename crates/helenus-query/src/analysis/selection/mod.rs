@@ -1,9 +1,8 @@
 //! The SELECT clause: typed selectors, evaluated over rows and groups.
 //!
-//! What [`super::select`] asks of it: [`Selection::new`] when a statement is planned; for each execution a
-//! [`Collector`], which is given rows and writes result rows. Without aggregates and GROUP BY each row that is added is
-//! finished at once; else a group's rows are added one by one and then finished. Plain columns never get here: SELECT
-//! writes them straight from the stored row.
+//! [`super::select`] calls [`Selection::new`] when a statement is planned. For each execution it uses a [`Collector`], which gets rows and
+//! writes result rows. Without aggregates and GROUP BY, each added row is finished at once. Otherwise a group's rows are added one by one
+//! and then finished. Plain columns are not handled here: SELECT writes them directly from the stored row.
 
 pub(crate) mod cell_times;
 pub(crate) mod constants;
@@ -35,12 +34,12 @@ use partial::FirstRow;
 pub use partial::{NamedGroup, NamedRow, PartialGroup};
 use typed::{BoundTerm, Node, Parts, SelectorTypeChecker, Typed};
 
-/// How the rows are shown.
+/// The form of the result rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SelectionOptions {
-    /// `SELECT JSON`: one column, `[json]`.
+    /// True for `SELECT JSON`, whose result has one column, `[json]`.
     pub is_json: bool,
-    /// The statement has a GROUP BY clause: columns outside of aggregates show a group's first row.
+    /// True if the statement has a GROUP BY clause. Columns outside of aggregates then show a group's first row.
     pub is_grouped: bool,
 }
 
@@ -50,7 +49,7 @@ pub struct SelectionOptions {
 pub struct Selection {
     metadata: Arc<ResultMetadata>,
     plain_columns: Option<Vec<usize>>,
-    /// The names that the columns have, of which JSON makes keys.
+    /// The names of the columns, which are the keys of JSON.
     names: Vec<String>,
     selectors: Vec<Typed>,
     parts: Parts,
@@ -141,27 +140,27 @@ impl Selection {
         }
     }
 
-    /// The columns of the result.
+    /// Returns the columns of the result.
     pub fn metadata(&self) -> &Arc<ResultMetadata> {
         &self.metadata
     }
 
-    /// Places in [`Table::columns`] of every column that a selector looks at (Cassandra's `Selection.getColumns`).
+    /// Returns the indexes in [`Table::columns`] of every column that a selector reads (Cassandra's `Selection.getColumns`).
     pub fn columns(&self) -> &[usize] {
         &self.parts.columns
     }
 
-    /// If the result is nothing but columns of the table: their places, in the order of the result.
+    /// Returns the columns' indexes in the order of the result. `None` if the result has more than plain columns of the table.
     pub fn plain_columns(&self) -> Option<&[usize]> {
         self.plain_columns.as_deref()
     }
 
-    /// True if a selector is, or contains, an aggregate.
+    /// Returns true if a selector is, or contains, an aggregate.
     pub fn is_aggregate(&self) -> bool {
         !self.parts.aggregates.is_empty()
     }
 
-    /// True if only the number of rows is asked for.
+    /// Returns true if only the number of rows is selected.
     pub fn counts_rows(&self) -> bool {
         let counts = |name: &str| matches!(name, "system.count_rows" | "system.countRows");
         let calls = &self.parts.aggregates;
@@ -172,7 +171,7 @@ impl Selection {
                 .all(|call| call.args.is_empty() && counts(call.function.name()))
     }
 
-    /// True if the rows of a group may be collected in parts ([`Collector::merge`]).
+    /// Returns true if the rows of a group may be collected in parts ([`Collector::merge`]).
     pub fn is_mergeable(&self) -> bool {
         self.parts
             .aggregates
@@ -180,8 +179,7 @@ impl Selection {
             .all(|call| call.function.is_mergeable())
     }
 
-    /// Checks that the selectors keep rows together that are next to each other, as GROUP BY asks
-    /// (Cassandra's `Selector.validateForGroupBy`).
+    /// Checks that the selectors keep adjacent rows together, as GROUP BY requires (Cassandra's `Selector.validateForGroupBy`).
     ///
     /// # Errors
     /// `Only monotonic functions are supported in the GROUP BY clause. Got: …`.
@@ -189,10 +187,10 @@ impl Selection {
         self.selectors.iter().try_for_each(validate_for_group_by)
     }
 
-    /// What collects the rows of one execution.
+    /// Returns the collector for the rows of one execution.
     ///
     /// # Errors
-    /// For bound values that don't fit.
+    /// Those for bound values that don't fit.
     pub fn collector<'a>(&'a self, ctx: EvalContext<'a>) -> Result<Collector<'a>, CqlError> {
         let terms = self.parts.terms.iter().map(|term| bind(term, &ctx));
         Ok(Collector {
@@ -210,11 +208,11 @@ impl Selection {
     }
 }
 
-/// True if static columns and at most partition key columns besides are selected. Cassandra looks names up for this
-/// as far as it has to, and so tells of those that don't exist before it looks at the WHERE clause.
+/// Returns true if static columns are selected, and no other columns except those of the partition key. Like Cassandra, it looks names up
+/// as far as needed, and so reports unknown names before errors in the WHERE clause.
 ///
 /// # Errors
-/// For names that don't exist.
+/// Those for names that don't exist.
 pub fn selects_static_only(
     ctx: &PlanContext<'_>,
     table: &Table,
@@ -281,7 +279,7 @@ fn bind(term: &BoundTerm, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlErr
             "Invalid unset value for argument in call to function {}",
             term.argument_of.as_deref().unwrap_or_default()
         ))),
-        // Where a value of its own is shown, Cassandra takes an unset one for an empty one.
+        // Cassandra treats an unset value as empty if the value itself is shown.
         (BoundValue::Unset, None) => Ok(Some(Bytes::new())),
         (BoundValue::Null | BoundValue::Unset, _) => Ok(None),
     }
@@ -293,12 +291,12 @@ pub struct Collector<'a> {
     ctx: EvalContext<'a>,
     terms: Vec<Option<Bytes>>,
     states: Vec<Box<dyn AggregateState>>,
-    /// The first row of the group under way.
+    /// The first row of the current group.
     first: Option<FirstRow>,
 }
 
 impl Collector<'_> {
-    /// The group under way, to be merged with others of the same selection.
+    /// Returns the current group, to be merged with others of the same selection.
     pub fn into_partial(self) -> PartialGroup {
         let states = self.states.iter();
         PartialGroup {
@@ -307,7 +305,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes into the group under way rows that come after those so far. Of a selection that is mergeable.
+    /// Adds to the current group a part with later rows. The selection must be mergeable.
     pub fn merge(&mut self, partial: PartialGroup) {
         for (state, partial) in self.states.iter_mut().zip(&partial.states) {
             state.merge(partial);
@@ -317,16 +315,16 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes rows that are nothing but counted. Of a selection that counts rows.
+    /// Adds a number of rows to the count. The selection must only count rows.
     pub fn add_counted(&mut self, rows: u64) {
         let count = Bytes::copy_from_slice(&rows.to_be_bytes());
         self.states.iter_mut().for_each(|state| state.merge(&count));
     }
 
-    /// Takes a row into the group under way.
+    /// Adds a row to the current group.
     ///
     /// # Errors
-    /// Of functions that fail on the row.
+    /// Those of functions that fail on the row.
     pub fn add(&mut self, row: &dyn RowView) -> Result<(), CqlError> {
         let parts = &self.selection.parts;
         let evaluation = Evaluation {
@@ -356,10 +354,10 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// Appends the group's result row, and begins the next group. An empty group is that of an aggregate over no rows.
+    /// Appends the group's result row and begins the next group. An empty group is one of an aggregate over no rows.
     ///
     /// # Errors
-    /// Of functions that fail.
+    /// Those of functions that fail.
     pub fn finish(&mut self, out: &mut RowsBuilder) -> Result<(), CqlError> {
         let first = self.first.take();
         let row = first.as_ref().map(|row| row as &dyn RowView);

@@ -1,4 +1,4 @@
-//! Groups of which only some rows have been seen: they are merged with the rest here, or sent to the node that merges them.
+//! Groups of which only some rows have been read. They are merged with the other rows here, or sent to the node that merges them.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::Selection;
 use crate::rows::{CellView, RowView};
 use crate::schema::Table;
 
-/// What selectors will need of a row after it is gone.
+/// The values and cells of a row that selectors need later.
 pub(super) struct FirstRow {
     pub values: Vec<(usize, Option<Bytes>)>,
     pub cells: Vec<(usize, Vec<CellView>)>,
@@ -26,32 +26,33 @@ impl RowView for FirstRow {
     }
 }
 
-/// What a part of a group's rows comes to.
+/// The state of a group after a part of its rows.
 pub struct PartialGroup {
     pub(super) states: Vec<Bytes>,
     pub(super) first: Option<FirstRow>,
 }
 
-/// The same as it is sent to another node. Columns have their names: in a schema that is newer, other columns may be at their places.
+/// A partial group in the form in which it is sent to another node. Columns are given by name, because they may have other indexes in a
+/// newer schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedGroup {
-    /// What each aggregate of the selection has come to, in its own encoding.
+    /// The state of each aggregate of the selection, in its own encoding.
     pub states: Vec<Bytes>,
-    /// The first row, if there was one.
+    /// The first row. `None` if there was no row.
     pub first: Option<NamedRow>,
 }
 
-/// What selectors need of a group's first row.
+/// The parts of a group's first row that selectors need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedRow {
     /// Columns and their serialized values.
     pub values: Vec<(String, Option<Bytes>)>,
-    /// Columns and their cells, of those whose cells' attributes are looked at.
+    /// Columns and their cells. Only those columns are included whose write times or times to live are selected.
     pub cells: Vec<(String, Vec<CellView>)>,
 }
 
 impl PartialGroup {
-    /// The group for another node; none if a column is not the table's.
+    /// Returns the group for another node. `None` if the table lacks a column.
     pub fn named(self, table: &Table) -> Option<NamedGroup> {
         let first = match self.first {
             Some(row) => Some(NamedRow {
@@ -68,7 +69,7 @@ impl PartialGroup {
 }
 
 impl NamedGroup {
-    /// The group of that selection; none if it is of another one.
+    /// Returns the group for a selection. `None` if the group is of another selection.
     pub fn placed(self, selection: &Selection, table: &Table) -> Option<PartialGroup> {
         if self.states.len() != selection.parts.aggregates.len() {
             return None;

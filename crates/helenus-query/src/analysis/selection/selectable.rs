@@ -1,5 +1,4 @@
-//! Selectors with their names looked up and their functions chosen, but not yet typed for what receives them
-//! (Cassandra's `Selectable`).
+//! Selectors with resolved names and functions, but not yet typed for their receivers (Cassandra's `Selectable`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::analysis::types::{qualified_type_name, resolve_type};
 use crate::response::ColumnSpec;
 use crate::schema::{Column, Table};
 
-/// A selector whose names are those of the table.
+/// A selector whose names have been looked up in the table.
 #[derive(Debug)]
 pub(crate) enum Selectable {
     Column {
@@ -74,13 +73,13 @@ pub(crate) struct Entry {
 /// The left side of an entry.
 #[derive(Debug)]
 enum Left {
-    /// A field of a user type or, in a map, a column; the error if there is no such column.
+    /// A field of a user type or, in a map, a column. The error is that of an unknown column.
     Name(String, Result<Selectable, CqlError>),
     Key(Selectable),
 }
 
 impl Entry {
-    /// The name of a field, if it can be one.
+    /// Returns the name of a field. `None` if the left side can't be a field.
     pub fn field(&self) -> Option<&str> {
         match &self.left {
             Left::Name(name, _) => Some(name),
@@ -88,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// The left side as a map's key.
+    /// Returns the left side as a map's key.
     ///
     /// # Errors
     /// `Undefined column name …`.
@@ -230,7 +229,7 @@ fn call(
     }
 }
 
-/// The function that a call in the select clause means.
+/// Returns the function of a call in the select clause.
 pub(crate) fn resolve(
     ctx: &PlanContext<'_>,
     table: &Table,
@@ -254,7 +253,7 @@ fn element_type(collection: &CqlType) -> Option<CqlType> {
     }
 }
 
-/// The type that an attribute of a cell has; of what is stored as several cells it is a list.
+/// Returns the type of an attribute of a cell. For multi-cell values, it is a list.
 pub(crate) fn attribute_type(attribute: CellAttribute, is_multicell: bool) -> CqlType {
     let single = match attribute {
         CellAttribute::Ttl => CqlType::INT,
@@ -268,7 +267,7 @@ pub(crate) fn attribute_type(attribute: CellAttribute, is_multicell: bool) -> Cq
 }
 
 impl Selectable {
-    /// True if a column that the selector looks at is such a one.
+    /// Returns true if `is_such` is true for a column that the selector reads.
     pub(crate) fn any_column(&self, is_such: &dyn Fn(&Column) -> bool) -> bool {
         let any = |items: &[Selectable]| items.iter().any(|item| item.any_column(is_such));
         match self {
@@ -479,7 +478,7 @@ fn join(items: &[Selectable]) -> String {
 }
 
 impl fmt::Display for Selectable {
-    /// As messages show it.
+    /// Writes the selector as messages show it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Selectable::Column { column, .. } => f.write_str(&column.name),

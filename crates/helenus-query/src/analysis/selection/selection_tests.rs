@@ -1,6 +1,5 @@
-//! Select clauses against answers of Cassandra 5.0.5, recorded in `cassandra_selections.tsv`: what stands between
-//! SELECT and FROM, then for each result column its name, type and value, or the error. The row that was read
-//! is in `cassandra_row.tsv`.
+//! Tests of select clauses against recorded answers of Cassandra 5.0.5. `cassandra_selections.tsv` has the text between SELECT and FROM,
+//! and then the name, type and value of each result column, or the error. The row that was read is in `cassandra_row.tsv`.
 
 use std::collections::BTreeMap;
 
@@ -233,7 +232,7 @@ impl RowView for Row {
     }
 }
 
-/// The type without the word frozen, which drivers do not see.
+/// Returns the type without the word frozen, which drivers don't see.
 fn plain(ty: &CqlType) -> String {
     match ty {
         CqlType::Native(native) => native.name().to_owned(),
@@ -294,7 +293,7 @@ fn kind(error: &CqlError) -> &'static str {
     }
 }
 
-/// The message, but for the order of signatures, which Cassandra leaves to a hash map.
+/// Returns the message without its signatures, because a hash map decides their order in Cassandra.
 fn comparable(message: &str) -> &str {
     let end = ["(known type signatures", "(can be matched by"]
         .iter()
@@ -319,7 +318,8 @@ fn answers_are_those_of_cassandra() {
             Err(error) => {
                 let got = format!("ERR {} {error}", kind(&error));
                 let matches = match kind(&error) {
-                    // The parser has its own tests; where Cassandra falls over, any error will do.
+                    // Any error is accepted where Cassandra fails internally. Messages of the parser are not compared, because the parser
+                    // has its own tests.
                     _ if expected.starts_with("ERR ServerError") => true,
                     "SyntaxException" => expected.starts_with("ERR SyntaxException"),
                     _ => comparable(&got) == comparable(expected),

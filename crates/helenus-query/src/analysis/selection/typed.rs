@@ -1,4 +1,4 @@
-//! Selectors typed for what receives them (Cassandra's `Selector.Factory`).
+//! Selectors typed for their receivers (Cassandra's `Selector.Factory`).
 
 pub(crate) mod constructed;
 
@@ -23,16 +23,16 @@ use constructed::field_of;
 pub(crate) struct Typed {
     pub node: Node,
     pub ty: CqlType,
-    /// The name of its column in the result.
+    /// The name of the selector's column in the result.
     pub name: String,
 }
 
-/// How a selector computes its value. Terms and aggregates are named by their places in [`Parts`].
+/// The computation of a selector's value. Terms and aggregates are given by their indexes in [`Parts`].
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// Place in [`Table::columns`].
+    /// Index in [`Table::columns`].
     Column(usize),
-    /// The column as those see it who may not see its values.
+    /// The column with its mask, for roles without the permission to see its values.
     Masked {
         place: usize,
         function: Arc<dyn ScalarFunction>,
@@ -71,7 +71,7 @@ pub(crate) enum Node {
         key: CqlType,
     },
     Tuple(Vec<Typed>),
-    /// Fields in the order of the type; those left out are null.
+    /// Fields in the order of the type. Omitted fields are null.
     UserType(Vec<Option<Typed>>),
     Vector {
         items: Vec<Typed>,
@@ -79,14 +79,14 @@ pub(crate) enum Node {
     },
 }
 
-/// A term of the select clause, and where it stands, for messages about null.
+/// A term of the select clause, and its context for messages about null.
 #[derive(Debug)]
 pub(crate) struct BoundTerm {
     pub term: Term,
-    /// What an element or slice is taken of.
+    /// The collection from which the term selects an element or slice. `None` for other terms.
     pub element_of: Option<String>,
     pub is_slice: bool,
-    /// The function that it is an argument of.
+    /// The function that takes the term as an argument. `None` for other terms.
     pub argument_of: Option<String>,
 }
 
@@ -97,18 +97,18 @@ pub(crate) struct AggregateCall {
     pub args: Vec<Typed>,
 }
 
-/// What the selectors of a statement share.
+/// The parts that the selectors of a statement share.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub terms: Vec<BoundTerm>,
     pub aggregates: Vec<AggregateCall>,
-    /// Places of the columns that are looked at, in the order of their first use.
+    /// Indexes of the columns that are read, in the order of their first use.
     pub columns: Vec<usize>,
-    /// Of these, the ones whose cells' attributes are looked at.
+    /// Indexes of those columns whose write times or times to live are read.
     pub attribute_columns: Vec<usize>,
 }
 
-/// Types selectors of one statement.
+/// Types the selectors of one statement.
 pub(crate) struct SelectorTypeChecker<'c, 's, 't> {
     pub ctx: &'c mut PlanContext<'s>,
     pub table: &'t Table,
@@ -136,7 +136,7 @@ fn add_once(places: &mut Vec<usize>, place: usize) {
 }
 
 impl SelectorTypeChecker<'_, '_, '_> {
-    /// Types a selector; `expected` is the type of what receives it, if that is known.
+    /// Types a selector; `expected` is the type of its receiver, if the type is known.
     pub fn typed(&mut self, selectable: &Selectable, expected: Option<&CqlType>) -> Result<Typed, CqlError> {
         match selectable {
             Selectable::Column { place, column } => {
@@ -230,7 +230,7 @@ impl SelectorTypeChecker<'_, '_, '_> {
                 column.name
             )));
         }
-        // Timestamps and times to live are told of the cells that there are.
+        // Timestamps and times to live are those of the stored cells, not of masks.
         let masks = std::mem::replace(&mut self.ctx.masks, false);
         let selected = self.typed(selected, expected);
         self.ctx.masks = masks;
@@ -354,7 +354,7 @@ impl SelectorTypeChecker<'_, '_, '_> {
         })
     }
 
-    /// The receiver of the key of an element, or of a bound of a slice.
+    /// Returns the receiver of an element's key, or of a slice's bound.
     fn key_spec(&self, receiver: &Selectable, typed: &Typed, kind: &str) -> Result<ColumnSpec, CqlError> {
         let (prefix, ty) = match &typed.ty {
             CqlType::Set { element, .. } => ("value", element),
@@ -459,7 +459,7 @@ impl SelectorTypeChecker<'_, '_, '_> {
                 .iter()
                 .try_for_each(|entry| field_of(entry, definition).map(drop))?;
         } else if let Selectable::MapOrUserType(entries) = inner {
-            // What is no user type is a map, whose keys are columns.
+            // If the type is no user type, the entries are those of a map, whose keys are columns.
             entries
                 .iter()
                 .try_for_each(|entry| entry.key().map(drop).map_err(CqlError::clone))?;

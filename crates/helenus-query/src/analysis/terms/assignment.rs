@@ -1,4 +1,4 @@
-//! Does a raw term fit a receiver? (Cassandra's `AssignmentTestable`)
+//! Tests whether a raw term fits a receiver (Cassandra's `AssignmentTestable`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::analysis::functions::{self, Function, has_factory};
 use crate::analysis::types::resolve_type;
 use crate::response::ColumnSpec;
 
-/// A raw term as something assignable.
+/// A raw term as an assignable value.
 pub struct RawTerm<'a>(pub &'a ast::Term);
 
 impl Assignable for RawTerm<'_> {
@@ -116,7 +116,7 @@ fn test_term(ctx: &PlanContext<'_>, term: &ast::Term, receiver: &ColumnSpec) -> 
         | ast::Term::Cast { .. }
         | ast::Term::Operation { .. }
         | ast::Term::Negation(_) => match call_return_type(ctx, term, Some(receiver)) {
-            // What it gives follows from its arguments; preparing it tells whether that fits.
+            // The result type follows from the arguments. Whether it fits is checked when the term is prepared.
             Ok(_) if is_made_by_factory(term) => Assignment::WeaklyAssignable,
             Ok(ty) => fit(&ty, &receiver.ty),
             // The error is reported when the term is prepared.
@@ -133,7 +133,7 @@ fn is_made_by_factory(term: &ast::Term) -> bool {
     matches!(term, ast::Term::Function { name, .. } if has_factory(name))
 }
 
-/// How a value of a type fits a receiver, where frozen and not frozen are told apart.
+/// Returns how well a type fits a receiver. Frozen types are distinguished from types that are not frozen.
 fn fit(ty: &CqlType, receiver: &CqlType) -> Assignment {
     if ty == receiver {
         Assignment::ExactMatch
@@ -151,7 +151,7 @@ fn test_all(ctx: &PlanContext<'_>, elements: &[ast::Term], receiver: &ColumnSpec
     Assignment::worst(elements.iter().map(|element| test_term(ctx, element, receiver)))
 }
 
-/// The type of a raw term where it needs no receiver (Cassandra's `Term.Raw.getExactTypeIfKnown`).
+/// Returns the type of a raw term. `None` if the type depends on a receiver (Cassandra's `Term.Raw.getExactTypeIfKnown`).
 pub fn exact_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
     let keyspace = ctx.keyspace.unwrap_or_default();
     let exact = |term: &ast::Term| exact_term_type(ctx, term);
@@ -195,7 +195,7 @@ fn test_components<'t>(
     }
 }
 
-/// The exact type of a raw term, or one that it would do as (`Term.Raw.getCompatibleTypeIfKnown`).
+/// Returns the exact type of a raw term, or else a type that it is compatible with (`Term.Raw.getCompatibleTypeIfKnown`).
 fn compatible_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlType> {
     let compatible = |term: &ast::Term| compatible_term_type(ctx, term);
     match term {
@@ -216,7 +216,7 @@ fn compatible_term_type(ctx: &PlanContext<'_>, term: &ast::Term) -> Option<CqlTy
     }
 }
 
-/// The first of the types that all of the others can be taken for.
+/// Returns the first of the types that all other types are compatible with.
 pub fn common_type(types: impl Iterator<Item = Option<CqlType>>) -> Option<CqlType> {
     let types: Vec<CqlType> = types.flatten().collect();
     let takes_all = |ty: &&CqlType| {
@@ -227,7 +227,7 @@ pub fn common_type(types: impl Iterator<Item = Option<CqlType>>) -> Option<CqlTy
     types.iter().find(takes_all).cloned()
 }
 
-/// The function that a call, a cast or an operation stands for, and its arguments.
+/// Returns the function of a call, a cast or an operation, and its arguments.
 pub(crate) fn resolve_call<'t>(
     ctx: &PlanContext<'_>,
     term: &'t ast::Term,
@@ -274,8 +274,8 @@ fn resolve_named(
     functions::resolve_for_term(ctx, name, &assignable, receiver)
 }
 
-/// Result types of the calls under way, by the term's address and the receiver's type. Each overload that is tried
-/// asks for those of its arguments anew, which without this would take time exponential in the nesting.
+/// Result types of the calls that are being resolved, by the term's address and the receiver's type. Without them, each tried overload
+/// would resolve its arguments again, in a time that is exponential in the nesting.
 #[derive(Default)]
 struct ReturnTypes {
     depth: usize,
@@ -286,7 +286,7 @@ thread_local! {
     static RETURN_TYPES: RefCell<ReturnTypes> = RefCell::default();
 }
 
-/// While one of these lives, so do the terms whose addresses are remembered.
+/// A guard that keeps the cache of result types. The terms must live as long as the guard, because the cache has their addresses.
 pub(crate) struct ReturnTypeCacheGuard;
 
 impl ReturnTypeCacheGuard {
@@ -307,7 +307,7 @@ impl Drop for ReturnTypeCacheGuard {
     }
 }
 
-/// The type that a call, a cast or an operation returns.
+/// Returns the type that a call, a cast or an operation returns.
 fn call_return_type(
     ctx: &PlanContext<'_>,
     term: &ast::Term,

@@ -11,7 +11,7 @@ fn joined(terms: &[Term], ty: Option<&CqlType>) -> String {
 }
 
 impl Term {
-    /// The term in the syntax of CQL; markers by their number. A constant without a known type is shown by its bytes.
+    /// Returns the term as CQL, with markers by their number. A constant of an unknown type is shown by its bytes.
     pub(crate) fn explain(&self, ty: Option<&CqlType>) -> String {
         let element = match ty {
             Some(CqlType::List { element, .. } | CqlType::Set { element, .. }) => Some(element.as_ref()),

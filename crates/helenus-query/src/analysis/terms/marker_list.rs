@@ -1,10 +1,11 @@
-//! Lists of like markers, such as `?, ?, ?` or `(?, ?), (?, ?)`, which are kept as one thing however long they are.
+//! Lists of similar markers, such as `?, ?, ?` or `(?, ?), (?, ?)`. A list takes the same memory whatever its length is.
 
 use helenus_cql::types::CqlType;
 
 use super::Term;
 
-/// Values that are markers only, or tuples of markers, of the same types and numbered in the order of the list.
+/// A list of values that are markers, or tuples of markers. The values have the same types, and the markers are numbered in the order of
+/// the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkerList {
     /// Index of the first marker.
@@ -16,7 +17,7 @@ pub struct MarkerList {
 }
 
 impl MarkerList {
-    /// Finds out whether the values, each given by its terms, are such a list. `None` if they are not, or fewer than two.
+    /// Returns the list of the values, each given by its terms. `None` if the values are no such list, or fewer than two.
     pub fn of<'t>(values: impl IntoIterator<Item = &'t [Term]>) -> Option<MarkerList> {
         let mut values = values.into_iter();
         let model = values.next()?;
@@ -36,19 +37,19 @@ impl MarkerList {
         (list.count > 1).then_some(list)
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn value_count(&self) -> usize {
         self.count
     }
 
-    /// True if these terms are what would follow the list's last value.
+    /// Returns true if these terms are those of the value that would follow the list's last one.
     fn is_continued_by(&self, value: &[Term]) -> bool {
         let next = self.first + self.count * self.types.len();
         let is_next = |(at, (term, expected)): (usize, (&Term, &CqlType))| matches!(term, Term::Marker { index, ty } if *index == next + at && ty == expected);
         value.len() == self.types.len() && value.iter().zip(&self.types).enumerate().all(is_next)
     }
 
-    /// The values, each as its terms.
+    /// Returns the values, each as a list of its terms.
     pub fn values(&self) -> impl Iterator<Item = Vec<Term>> {
         let width = self.types.len();
         let value = move |at: usize| {
@@ -64,7 +65,7 @@ impl MarkerList {
         (0..self.count).map(value)
     }
 
-    /// The terms of all values.
+    /// Returns the terms of all values.
     pub fn terms(&self) -> impl Iterator<Item = Term> {
         let markers = self.first..self.first + self.count * self.types.len();
         markers

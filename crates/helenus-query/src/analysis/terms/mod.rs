@@ -1,7 +1,7 @@
-//! Terms: the values of a statement, typed for what receives them (Cassandra's `Term`).
+//! Terms: the values of a statement, typed for their receivers (Cassandra's `Term`).
 //!
-//! [`Term::prepare`] turns a raw term of the syntax tree into a typed one; what is constant is computed there, once.
-//! [`Term::bind`] gives the value for the bound values of one request.
+//! [`Term::prepare`] turns a raw term of the syntax tree into a typed one. Constants are computed there, once. [`Term::bind`] returns the
+//! value for the bound values of one request.
 
 pub(crate) mod assignment;
 #[cfg(test)]
@@ -26,10 +26,10 @@ use crate::request::BoundValue;
 pub use assignment::{RawTerm, common_type, exact_term_type};
 pub use marker_list::MarkerList;
 
-/// A value or what computes one, of a known type.
+/// A value of a known type, or the way to compute it.
 #[derive(Clone, Debug)]
 pub enum Term {
-    /// A constant; none for null.
+    /// A constant. `None` is null.
     Constant(Option<Bytes>),
     Marker {
         index: usize,
@@ -45,7 +45,7 @@ pub enum Term {
         key_ty: Arc<CqlType>,
     },
     Tuple(Vec<Term>),
-    /// The fields that the literal names, in the type's order; none for those it leaves out.
+    /// The fields of the literal, in the type's order. `None` for omitted fields.
     UserType {
         fields: Vec<Option<Term>>,
         definition: Arc<UserType>,
@@ -62,7 +62,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// The value for one request. Only a marker itself can be unset.
+    /// Returns the value for one request. Only a marker itself can be unset.
     pub fn bind(&self, ctx: &EvalContext<'_>) -> Result<BoundValue, CqlError> {
         if let Term::Marker { index, ty } = self {
             return bind_marker(*index, ty, ctx);
@@ -73,7 +73,7 @@ impl Term {
         })
     }
 
-    /// The value where unset is an error: inside other values and as arguments.
+    /// Returns the value. An unset value is an error, because the term is inside another value or is an argument.
     pub fn value(&self, ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError> {
         match self {
             Term::Constant(value) => Ok(value.clone()),
@@ -112,7 +112,7 @@ impl Term {
                 if function.sorts_elements() {
                     return Ok(value);
                 }
-                // What is stored and compared is in order.
+                // Elements are sorted, because stored and compared values have their elements in order.
                 let ty = function.return_type();
                 let sorted = |value: Bytes| CqlValue::decode(ty, &value).map(|value| value.encode(ty));
                 value.map(sorted).transpose().map_err(CqlError::Server)
@@ -120,7 +120,7 @@ impl Term {
         }
     }
 
-    /// True if the value differs from request to request.
+    /// Returns true if the value depends on the request.
     pub fn has_markers(&self) -> bool {
         match self {
             Term::Constant(_) => false,
@@ -137,7 +137,7 @@ impl Term {
         }
     }
 
-    /// The marker's index, if the term is nothing but a marker.
+    /// Returns the marker's index. `None` if the term is more than a marker.
     pub fn marker_index(&self) -> Option<usize> {
         match self {
             Term::Marker { index, .. } => Some(*index),
@@ -166,7 +166,7 @@ fn bind_vector_element(element: &Term, ty: &CqlType, ctx: &EvalContext<'_>) -> R
     let may_be_empty = value::may_be_empty_in_vector(ty);
     match element.bind(ctx)? {
         BoundValue::Set(value) if may_be_empty || !value.is_empty() => Ok(value),
-        // Cassandra words what is empty or unset as it does a null.
+        // Cassandra reports an empty or unset element in the same words as a null.
         _ => Err(CqlError::invalid("null is not supported inside vectors")),
     }
 }
@@ -219,7 +219,7 @@ fn bind_user_type(
         bound.push(match value {
             BoundValue::Set(value) => Some(value),
             BoundValue::Null => None,
-            // As in Cassandra, which writes nothing into the field, but writes it.
+            // As in Cassandra, an unset field is written as an empty value.
             BoundValue::Unset if !frozen => Some(Bytes::new()),
             BoundValue::Unset => {
                 let name = definition
@@ -236,7 +236,7 @@ fn bind_user_type(
     Ok(value::pack_tuple(bound))
 }
 
-/// A function's name as messages about its arguments show it: without its keyspace.
+/// Returns a function's name without its keyspace, as in messages about its arguments.
 pub fn unqualified(function: &str) -> &str {
     function.split_once('.').map_or(function, |(_, name)| name)
 }

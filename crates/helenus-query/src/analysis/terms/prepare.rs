@@ -1,5 +1,5 @@
-//! From raw terms to typed ones, with Cassandra's checks and words (`Constants`, `Lists`, `Sets`, `Maps`, `Tuples`,
-//! `UserTypes`, `Vectors`, `TypeCast`, `FunctionCall`).
+//! Preparation of raw terms, with Cassandra's checks and messages (`Constants`, `Lists`, `Sets`, `Maps`, `Tuples`, `UserTypes`, `Vectors`,
+//! `TypeCast`, `FunctionCall`).
 
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
@@ -74,14 +74,14 @@ impl Term {
                         receiver.ty
                     )));
                 }
-                // The hint only checks: the value is what it would be without one.
+                // The hint is only a check: it does not change the value.
                 Term::prepare(ctx, inner, receiver)
             }
         }
     }
 }
 
-/// Computes what doesn't depend on the request; anything else stays as it is.
+/// Computes a term whose parts are constant. Other terms stay as they are.
 fn fold(term: Term, parts_are_constant: bool) -> Result<Term, CqlError> {
     if !parts_are_constant {
         return Ok(term);
@@ -260,7 +260,7 @@ fn prepare_map(
     }
     let mut prepared = Vec::with_capacity(entries.len());
     for (key, value) in entries {
-        // Both are prepared before either is looked at.
+        // Key and value are both prepared before either is checked for markers.
         let key = Term::prepare(ctx, key, &key_spec)?;
         let value = Term::prepare(ctx, value, &value_spec)?;
         if key.has_markers() || value.has_markers() {
@@ -286,7 +286,7 @@ fn prepare_tuple(
     elements: &[ast::Term],
     receiver: &ColumnSpec,
 ) -> Result<Term, CqlError> {
-    // A user type is a tuple too, as far as the checks go.
+    // The checks treat a user type as a tuple.
     let types: Vec<CqlType> = match &receiver.ty {
         CqlType::Tuple(types) => types.to_vec(),
         CqlType::Udt { definition, .. } => definition.fields.iter().map(|field| field.ty.clone()).collect(),
@@ -385,7 +385,7 @@ fn prepare_call(
     let _remembering = ReturnTypeCacheGuard::start();
     let (function, args) = resolve_call(ctx, term, Some(receiver))?;
     let function = function.into_scalar()?;
-    // What is frozen takes what is not, but not the other way round.
+    // A frozen receiver takes a value that is not frozen, but not the other way round.
     let returned = match receiver.ty.is_multicell() {
         true => function.return_type().clone(),
         false => function.return_type().freeze(),
@@ -400,7 +400,7 @@ fn prepare_call(
         prepared.push(Term::prepare(ctx, arg, &spec)?);
     }
     ctx.is_volatile |= !function.is_pure();
-    // Never computed here, whatever its arguments: what fails in it fails when the statement runs.
+    // The call is never computed here, even with constant arguments, because its errors are those of the running statement.
     Ok(Term::Function {
         function,
         args: prepared,

@@ -1,5 +1,5 @@
-//! Terms against answers of Cassandra 5.0.5, recorded in `cassandra_terms.tsv`: a column, what was inserted into it,
-//! and what was read back, or the error.
+//! Tests of terms against recorded answers of Cassandra 5.0.5. `cassandra_terms.tsv` has a column, the term that was inserted into it, and
+//! the value that was read back, or the error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ fn schema() -> Schema {
     }
 }
 
-/// What reading the column back gives: of what is stored as several cells, nothing if there is none.
+/// Returns the text of the value that is read back. A multi-cell value without cells is null.
 fn read_back(ty: &CqlType, value: Option<bytes::Bytes>) -> String {
     let is_nothing = |value: &bytes::Bytes| match ty {
         CqlType::Udt { .. } => read_tuple(ty, value).unwrap().iter().all(Option::is_none),
@@ -152,7 +152,7 @@ fn kind(error: &CqlError) -> &'static str {
     }
 }
 
-/// The message, but for the signatures, whose order Cassandra leaves to a hash map.
+/// Returns the message without its signatures, because a hash map decides their order in Cassandra.
 fn comparable(message: &str) -> &str {
     let end = ["(known type signatures", "(can be matched by"]
         .iter()
@@ -169,9 +169,9 @@ fn answers_are_those_of_cassandra() {
         let [column, term, recorded] = columns[..] else {
             panic!("{line}")
         };
-        // `token` needs the table. Cassandra answers with whichever of the two names of `from_json` it met first.
-        // Of the float and the double that an operation on constants gives a blob it takes either. That a tuple is no user type is said where
-        // it is assigned.
+        // Skips some recorded terms. `token` needs the table. Cassandra's message has either of the two names of `from_json`. For an
+        // operation on constants with a blob as receiver, Cassandra takes either the float or the double. The error for a tuple in place of
+        // a user type is reported when it is assigned.
         if term.starts_with("token")
             || term.starts_with("fromJson")
             || (column, term) == ("bl", "(1 + 2) * 3")
@@ -188,7 +188,7 @@ fn answers_are_those_of_cassandra() {
             }
             Err(error) => {
                 let got = format!("ERR {} {error}", kind(&error));
-                // Where Cassandra falls over, any error will do.
+                // Any error is accepted where Cassandra fails internally.
                 let matches =
                     expected.starts_with("ERR ServerError") || comparable(&got) == expected.as_str();
                 (got, matches)

@@ -55,7 +55,7 @@ fn members_have_what_their_roles_have_however_far_up() {
     let mut access = access([
         role("ann", &["team", "gone"], &[]),
         role("team", &["house"], &[]),
-        // Nobody can grant this; a damaged document must not hang the node.
+        // No statement can grant this, but a damaged document must not hang the node.
         role("house", &["team"], &granted),
     ]);
     let names: Vec<&str> = access

@@ -1,4 +1,4 @@
-//! Whether a client may do what it asks for (`authorize` of Cassandra's statements, and its `ClientState`).
+//! Authorization of statements (`authorize` of Cassandra's statements, and its `ClientState`).
 
 use std::sync::Arc;
 
@@ -14,11 +14,10 @@ use crate::analysis::{Plan, Planned};
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
 
-/// Refuses a statement that its user may not run. One that was allowed is allowed to the same user until the schema changes, which its
-/// plan goes with.
+/// Refuses a statement that its user may not run. A permission is remembered in the plan, which is replaced when the schema changes.
 ///
 /// # Errors
-/// Cassandra's.
+/// Cassandra's error.
 pub(crate) fn authorize(
     ctx: &RoleContext<'_>,
     user: Option<&crate::request::User>,
@@ -69,7 +68,7 @@ fn on_table(permission: Permission, table: &Table) -> RequiredPermission {
     (permission, Resource::table(&table.keyspace, &table.name))
 }
 
-/// Who reads a view reads its table.
+/// Returns the resource on which a read needs permission. For a view this is its base table.
 fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
     let view = table.view.as_ref();
     let base = view.and_then(|view| schema.table(&table.keyspace, &view.base_table));
@@ -77,7 +76,7 @@ fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
     Resource::table(&table.keyspace, &table.name)
 }
 
-/// Who may neither see what masks hide nor search for it names no masked column in WHERE, nor orders by one.
+/// Refuses WHERE and ORDER BY on masked columns to users with neither the permission UNMASK nor SELECT_MASKED.
 fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, past: Option<&PastRead>) -> Result<(), CqlError> {
     let table = plan.table();
     if !table.is_masked() {
@@ -90,7 +89,7 @@ fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, past: Option<&PastRead
         return Ok(());
     }
     let mut restricted = plan.restrictions.columns();
-    // Where a row stands among others tells of its value.
+    // The position of a row in an order reveals something about its value.
     let ordered = plan.by_value.as_ref().map(|ordering| ordering.column);
     restricted.extend(ordered.filter(|place| !restricted.contains(place)));
     let restricted = restricted.iter().filter_map(|place| table.columns.get(*place));
@@ -108,7 +107,7 @@ fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, past: Option<&PastRead
     )))
 }
 
-/// Conditions read, and so does what keeps views.
+/// Returns the permissions that a write needs. Conditions and the maintenance of views also need SELECT.
 fn needs_of_writing(schema: &Schema, plan: &ModificationPlan) -> Vec<RequiredPermission> {
     let table = plan.table();
     let mut needs = vec![on_table(Permission::Modify, table)];
@@ -139,7 +138,7 @@ fn is_superuser(ctx: &RoleContext<'_>) -> bool {
     ctx.user.is_some_and(|user| ctx.schema.access.is_superuser(user))
 }
 
-/// What it takes to run a statement that changes the schema, or TRUNCATE.
+/// Returns the permissions that TRUNCATE or a statement that changes the schema needs.
 fn needs_of_changing(
     ctx: &RoleContext<'_>,
     statement: &Statement,
@@ -163,7 +162,7 @@ fn needs_of_changing(
         |permission, name: &ast::Ident| vec![(permission, Resource::Keyspace(name.as_str().to_owned()))];
     Ok(match statement {
         Statement::CreateKeyspace(_) => vec![(Permission::Create, Resource::AllKeyspaces)],
-        // What is copied may be another table than the one of its name: `past::authorize_copy` decides when it is known.
+        // The origin may be another table than the present one of that name. Once it is known, `past::authorize_copy` decides.
         Statement::CopyKeyspace(statement) => vec![
             (Permission::Create, Resource::AllKeyspaces),
             (
@@ -251,7 +250,7 @@ fn needs_of_changing(
     })
 }
 
-/// A function or an aggregate that is made, or made anew.
+/// Returns the permission for creating or replacing a function or an aggregate.
 fn making<'a>(
     schema: &Schema,
     keyspace: &str,
@@ -266,7 +265,7 @@ fn making<'a>(
     })
 }
 
-/// Each function that the statement may mean.
+/// Returns the permissions for dropping each function and aggregate that the statement may mean.
 fn dropping(
     schema: &Schema,
     keyspace: &Keyspace,
@@ -287,7 +286,7 @@ fn dropping(
     Ok(found.into_iter().map(|of| (Permission::Drop, of)).collect())
 }
 
-/// `AuthenticationStatement.checkPermission`
+/// Refuses a role without the permission for a statement about roles (Cassandra's `AuthenticationStatement.checkPermission`).
 fn sufficient(ctx: &RoleContext<'_>, permission: Permission, on: &Resource) -> Result<(), CqlError> {
     let user = ctx.user.unwrap_or("anonymous");
     match !ctx.control.authorizes || ctx.schema.access.may(user, permission, on) {
@@ -298,10 +297,10 @@ fn sufficient(ctx: &RoleContext<'_>, permission: Permission, on: &Resource) -> R
     }
 }
 
-/// Whether a user may run a statement about roles and permissions.
+/// Refuses a statement about roles and permissions that the user may not run.
 ///
 /// # Errors
-/// Cassandra's.
+/// Cassandra's error.
 pub(crate) fn may_manage(ctx: &RoleContext<'_>, statement: &Statement) -> Result<(), CqlError> {
     let refused = |message: &str| Err(CqlError::Unauthorized(message.to_owned()));
     let role = |name: &String| Resource::Role(name.clone());
@@ -376,7 +375,7 @@ fn may_alter(ctx: &RoleContext<'_>, statement: &ast::AlterRole) -> Result<(), Cq
     if user != statement.name {
         return sufficient(ctx, Permission::Alter, &Resource::Role(statement.name.clone()));
     }
-    // Of itself a role may change the password.
+    // A role may change its own password.
     let refused_option = [("LOGIN", login.is_some()), ("OPTIONS", options.is_some())];
     match refused_option.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => refused(format!("You aren't allowed to alter {option}")),

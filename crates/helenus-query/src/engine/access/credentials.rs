@@ -1,4 +1,4 @@
-//! Logging in with a name and a password (Cassandra's `PasswordAuthenticator`).
+//! Authentication by name and password (Cassandra's `PasswordAuthenticator`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use super::password;
 use crate::request::{User, Users};
 use crate::schema::roles::Roles;
 
-/// A name and a password, as SASL's PLAIN carries them.
+/// A name and a password from a token of the SASL mechanism PLAIN.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub name: String,
     pub password: String,
 }
 
-/// The longest name and the longest password, in bytes.
+/// Maximum length of a name and of a password, in bytes.
 pub(crate) const CREDENTIAL_LEN_MAX: usize = 1024;
 
 impl Credentials {
-    /// Reads `authzId NUL authnId NUL password`, from its end as Cassandra does; the first is not looked at.
+    /// Decodes `authzId NUL authnId NUL password`. The token is read from its end, as in Cassandra, and `authzId` is ignored.
     ///
     /// # Errors
-    /// Cassandra's, for tokens that are none.
+    /// Cassandra's errors for malformed tokens.
     pub fn from_token(token: &[u8]) -> Result<Credentials, CqlError> {
         let refused = |message: &str| Err(CqlError::BadCredentials(message.to_owned()));
         let mut parts = token.rsplit(|byte| *byte == 0);
         let last = parts.next();
         let (password, name) = match (parts.next(), parts.next()) {
-            // Without a NUL before it, nothing is a part.
+            // A part counts only if it follows a NUL.
             (Some(name), Some(_)) => (last, Some(name)),
             (Some(_), None) => (last, None),
             (None, _) => (None, None),
@@ -57,13 +57,13 @@ impl Credentials {
     }
 }
 
-/// Passwords that were found right lately are known again by a digest of them and of their hash: bcrypt takes some 50 ms, and a driver
-/// opens many connections.
+/// Number of recently verified passwords that are recognized by a digest of password and hash. bcrypt takes about 50 ms, and a driver opens
+/// many connections.
 const VERIFIED_MAX: usize = 1024;
-/// What a password is held against where there is none, so that nobody learns from the time that an answer takes which roles there are. No
-/// password has this hash.
+/// Hash that a password is compared with if the role has none. The comparison takes the usual time, so that clients cannot find out which
+/// roles exist. No password has this hash.
 pub(crate) const DUMMY_HASH: &str = "$2a$10$.....................................................";
-/// Passwords that are looked at at a time, at most; and no more than half of the cores are busy with it.
+/// Maximum number of passwords that are checked at a time. At most half of the cores check passwords.
 const AT_A_TIME_MAX: usize = 8;
 
 fn at_a_time() -> usize {
@@ -71,11 +71,11 @@ fn at_a_time() -> usize {
     (cores / 2).clamp(1, AT_A_TIME_MAX)
 }
 
-/// Lets clients in.
+/// Authenticates clients.
 pub(crate) struct PasswordAuthenticator {
     pub users: Users,
     verified: Cache<[u8; 32], ()>,
-    /// Of this process alone.
+    /// Random key of the digests, known only to this process.
     secret: [u8; 16],
     turns: LoginLimiter,
 }
@@ -92,10 +92,10 @@ impl Default for PasswordAuthenticator {
 }
 
 impl PasswordAuthenticator {
-    /// Lets a client from that address in if the password is the role's, and the role may log in.
+    /// Authenticates a client at that address. The password must be the role's, and the role must be allowed to log in.
     ///
     /// # Errors
-    /// Cassandra's; the same for a role that is not there and for a wrong password.
+    /// Cassandra's error, which is the same for a missing role and for a wrong password.
     pub async fn authenticate(
         &self,
         access: &Roles,
@@ -131,7 +131,7 @@ impl PasswordAuthenticator {
         let Some(turn) = self.turns.take(address).await else {
             return false;
         };
-        // The turn is over when the password was looked at, also if the client has gone.
+        // The turn ends when the password has been checked, even if the client is gone before.
         let verify = move || {
             let _turn = turn;
             password::is_of(&password, &hash)
@@ -145,7 +145,7 @@ impl PasswordAuthenticator {
     }
 }
 
-/// Whether a role's hash costs no more than logins may. One that was taken over from elsewhere may.
+/// Returns true if checking the role's hash does not cost too much. Hashes copied from elsewhere may have a higher cost.
 fn is_checkable(hash: &str, role: &str) -> bool {
     let is_checkable = password::cost(hash).is_none_or(|cost| cost <= password::COST_MAX);
     if !is_checkable {

@@ -9,7 +9,7 @@ use crate::schema::roles::Resource;
 /// A permission that a statement needs.
 pub(super) type RequiredPermission = (Permission, Resource);
 
-/// `ClientState.ensurePermission`
+/// Refuses a role without all of these permissions (Cassandra's `ClientState.ensurePermission`).
 pub(super) fn check(ctx: &RoleContext<'_>, needs: Vec<RequiredPermission>) -> Result<(), CqlError> {
     needs
         .into_iter()
@@ -28,7 +28,7 @@ pub(super) fn ensure(ctx: &RoleContext<'_>, permission: Permission, on: &Resourc
     }
 }
 
-/// Tables that everybody may read who has logged in, since drivers and tools do.
+/// Returns true for reads of tables that every authenticated role may read, because drivers and tools read them.
 fn is_readable(permission: Permission, on: &Resource) -> bool {
     let Resource::Table { keyspace, table } = on else {
         return false;

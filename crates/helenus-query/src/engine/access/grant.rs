@@ -1,4 +1,4 @@
-//! GRANT and REVOKE of permissions, and what is granted to those who make things.
+//! GRANT and REVOKE of permissions, and the permissions that roles get on what they create.
 
 use helenus_cql::ast::{self, Permission, PermissionsStatement, Statement};
 use helenus_cql::error::CqlError;
@@ -10,10 +10,10 @@ use crate::schema::Schema;
 use crate::schema::names::{is_system_name, is_virtual_keyspace};
 use crate::schema::roles::{PermissionSet, Resource, Role, Roles};
 
-/// The resource that a statement names.
+/// Returns the resource that a statement names.
 ///
 /// # Errors
-/// Cassandra's for names without a keyspace and for types that are not there.
+/// Cassandra's errors for names without a keyspace and for unknown types.
 pub(crate) fn resource(ctx: &RoleContext<'_>, named: &ast::Resource) -> Result<Resource, CqlError> {
     let owned = |name: &ast::Ident| name.as_str().to_owned();
     Ok(match named {
@@ -39,7 +39,7 @@ pub(crate) fn resource(ctx: &RoleContext<'_>, named: &ast::Resource) -> Result<R
     })
 }
 
-/// A function by the names of its types.
+/// Returns the resource of a function with arguments of these types.
 pub(crate) fn function<'a>(
     schema: &Schema,
     keyspace: &str,
@@ -51,7 +51,7 @@ pub(crate) fn function<'a>(
     Ok(Resource::function(keyspace, name, &types))
 }
 
-/// What is wrong with a statement that grants or revokes, and what it is about.
+/// Checks a statement that grants or revokes permissions. Returns the resource that the statement names.
 pub(crate) fn validate(
     ctx: &RoleContext<'_>,
     statement: &PermissionsStatement,
@@ -70,7 +70,7 @@ pub(crate) fn validate(
     }
 }
 
-/// On system keyspaces only what reads them is granted, and what changes their replication.
+/// Refuses to grant permissions on stored system keyspaces, except for reading them and for changing their replication.
 pub(crate) fn check_system(resource: &Resource, permissions: &[Permission]) -> Result<(), CqlError> {
     let (Resource::Keyspace(keyspace) | Resource::AllTables(keyspace) | Resource::Table { keyspace, .. }) =
         resource
@@ -94,7 +94,7 @@ pub(crate) fn check_system(resource: &Resource, permissions: &[Permission]) -> R
 }
 
 impl Roles {
-    /// A role's permissions on a thing changed.
+    /// Returns the roles with one role's permissions on a resource replaced.
     #[must_use]
     fn with_permissions(&self, role: &Role, on: &Resource, permissions: PermissionSet) -> Roles {
         let mut role = role.clone();
@@ -105,7 +105,7 @@ impl Roles {
         self.with_role(role)
     }
 
-    /// Everything that can be granted on a thing, granted to a role.
+    /// Returns the roles after granting a role all permissions that a resource can have.
     #[must_use]
     pub(crate) fn granted(&self, role: &str, on: &Resource) -> Roles {
         match self.role(role) {
@@ -123,12 +123,12 @@ enum Operation {
     Revoke,
 }
 
-/// GRANT of permissions.
+/// Returns the roles after a GRANT of permissions, with warnings.
 pub(crate) fn grant(ctx: &RoleContext<'_>, statement: &PermissionsStatement) -> GrantResult {
     change(ctx, statement, Operation::Grant)
 }
 
-/// REVOKE of permissions.
+/// Returns the roles after a REVOKE of permissions, with warnings.
 pub(crate) fn revoke(ctx: &RoleContext<'_>, statement: &PermissionsStatement) -> GrantResult {
     change(ctx, statement, Operation::Revoke)
 }
@@ -162,7 +162,7 @@ fn change(ctx: &RoleContext<'_>, statement: &PermissionsStatement, operation: Op
     Ok((Some(access), warnings))
 }
 
-/// What a statement has made, which its user may do everything with (Cassandra's `createdResources`).
+/// Returns the resources that a statement has created. Its user gets all permissions on them (Cassandra's `createdResources`).
 pub(crate) fn created(
     before: &Schema,
     after: &Schema,
@@ -207,7 +207,8 @@ pub(crate) fn created(
     }
 }
 
-/// Returns the roles without permissions on what is gone after a change, or is another thing under its name.
+/// Returns the roles after a change of the schema. Permissions are removed if their resource no longer exists, or if another one now has
+/// its name.
 pub(crate) fn kept(before: &Schema, after: &Schema) -> Roles {
     after.access.with_each(|role| {
         let is_left = |on: &Resource| on.exists(after) && on.is_same(before, after);

@@ -12,10 +12,10 @@ use super::{RoleContext, grant, service_level_lists};
 use crate::response::{ColumnSpec, Response, Rows};
 use crate::schema::roles::{PermissionSet, Resource, Role, Roles};
 
-/// Answers a statement that lists; none for others.
+/// Returns the answer to a LIST statement. `None` for other statements.
 ///
 /// # Errors
-/// If its user may not see that.
+/// The user may not see the list.
 pub(crate) fn list(ctx: &RoleContext<'_>, statement: &Statement) -> Option<Result<Response, CqlError>> {
     match statement {
         Statement::ListRoles(statement) => Some(roles(ctx, statement)),
@@ -27,7 +27,7 @@ pub(crate) fn list(ctx: &RoleContext<'_>, statement: &Statement) -> Option<Resul
     }
 }
 
-/// A role and what it is a member of: all, or only directly.
+/// Returns a role and the roles that it is a member of. With `recursive` this includes indirect memberships.
 fn roles_of<'a>(access: &'a Roles, name: &str, recursive: bool) -> Vec<&'a Arc<Role>> {
     if recursive {
         return access.all_of(name);
@@ -72,7 +72,7 @@ fn boolean(value: bool) -> Bytes {
     Bytes::copy_from_slice(&[u8::from(value)])
 }
 
-/// Every role may use every data center.
+/// Returns the data centers that a role may use, which are always all of them.
 fn all_data_centers() -> Bytes {
     Bytes::from_static(b"ALL")
 }

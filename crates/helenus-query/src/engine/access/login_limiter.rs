@@ -1,5 +1,5 @@
-//! Turns at what takes long before a client has logged in: so many at a time, and each address has its turn before one has another.
-//! Clients that guess passwords from one address thus hold up each other, and nobody elsewhere.
+//! Limits the number of password checks that run at a time. Waiting addresses take turns: each gets one turn before any gets another.
+//! Clients that guess passwords from one address therefore delay each other, but no client at another address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Hands out turns.
+/// Grants turns.
 #[derive(Clone)]
 pub(crate) struct LoginLimiter(Arc<Mutex<Queue>>);
 
 struct Queue {
     free: usize,
-    /// Addresses of which somebody waits, in the order of their turns; each is there once.
+    /// Addresses with waiting clients, in the order of their turns. Each address is there only once.
     next: VecDeque<IpAddr>,
     waiting: HashMap<IpAddr, VecDeque<oneshot::Sender<LoginPermit>>>,
 }
 
-/// A turn; its end is when it is dropped.
+/// A turn, which ends when this is dropped.
 pub(crate) struct LoginPermit(Option<LoginLimiter>);
 
 impl LoginLimiter {
@@ -31,7 +31,7 @@ impl LoginLimiter {
         })))
     }
 
-    /// Waits for a turn of that address. Whoever gives up waiting (drops this) has none.
+    /// Waits for a turn of that address. A caller that drops the future gets no turn.
     pub async fn take(&self, address: IpAddr) -> Option<LoginPermit> {
         let waits = {
             let mut queue = self.0.lock();
@@ -46,7 +46,7 @@ impl LoginLimiter {
         waits.await.ok()
     }
 
-    /// Hands a turn that has ended to whoever is next.
+    /// Passes a turn that has ended on to the next waiting client.
     fn pass_on(&self) {
         loop {
             let mut queue = self.0.lock();
@@ -55,7 +55,7 @@ impl LoginLimiter {
                 return;
             };
             drop(queue);
-            // Its end, if nobody waits any more, must not end up here again.
+            // If the client no longer waits, the turn comes back. Dropping it must not call this function again.
             match waits.send(LoginPermit(Some(self.clone()))) {
                 Ok(()) => return,
                 Err(mut turn) => turn.0 = None,
@@ -93,7 +93,8 @@ impl Drop for LoginPermit {
     }
 }
 
-/// What counts as one address: of IPv6 a network of the usual size, since a machine has all of it.
+/// Returns the group of an address, which takes turns as one. For IPv6 this is the /64 network, since one machine usually has a whole
+/// network.
 fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

@@ -1,7 +1,7 @@
-//! Who may do what: roles, their passwords, what they are granted (Cassandra's package `auth`).
+//! Access control: roles, their passwords and their permissions (Cassandra's package `auth`).
 //!
-//! Roles and permissions are a part of the [`Schema`](crate::schema::Schema): written down with it, the same on every node, and in force with
-//! the next request.
+//! Roles and permissions are part of the [`Schema`](crate::schema::Schema). They are written down with it, are the same on every node, and
+//! take effect with the next request.
 
 pub(crate) mod authorize;
 pub(crate) mod credentials;
@@ -30,24 +30,24 @@ use helenus_cql::error::CqlError;
 use crate::schema::Schema;
 use crate::schema::roles::{Role, Roles};
 
-/// What is asked of clients.
+/// The access control that applies to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessControl {
-    /// Clients must say who they are, with a password (Cassandra's `PasswordAuthenticator`).
+    /// True if clients must authenticate with a password (Cassandra's `PasswordAuthenticator`).
     pub authenticates: bool,
-    /// Clients may do what they are granted (Cassandra's `CassandraAuthorizer`).
+    /// True if clients need permissions (Cassandra's `CassandraAuthorizer`).
     pub authorizes: bool,
 }
 
-/// What a statement about roles is looked at with.
+/// The context of a statement about roles.
 pub(crate) struct RoleContext<'a> {
     pub control: AccessControl,
     pub schema: &'a Schema,
     /// The data center of each node.
     pub data_centers: &'a [String],
-    /// Who asks; none if nobody is asked who he is.
+    /// The authenticated role. `None` if authentication is off.
     pub user: Option<&'a str>,
-    /// The keyspace in use.
+    /// The keyspace in use. `None` if there is none.
     pub keyspace: Option<&'a str>,
 }
 impl RoleContext<'_> {
@@ -55,7 +55,7 @@ impl RoleContext<'_> {
         &self.schema.access
     }
 
-    /// `ensureNotAnonymous`
+    /// Returns the authenticated role, or refuses the statement without one (Cassandra's `ensureNotAnonymous`).
     pub(crate) fn named_user(&self) -> Result<&str, CqlError> {
         self.user.ok_or_else(|| {
             CqlError::Unauthorized(
@@ -64,7 +64,7 @@ impl RoleContext<'_> {
         })
     }
 
-    /// Refuses a role that is not there, shown in a way.
+    /// Returns the role of that name, which must exist. The error names the role as `shown`.
     pub(crate) fn existing(&self, name: &str, shown: impl std::fmt::Display) -> Result<&Arc<Role>, CqlError> {
         self.access()
             .role(name)

@@ -1,30 +1,30 @@
-//! Passwords and their hashes: bcrypt, as in Cassandra, so that hashes can be taken along.
+//! Passwords and their hashes. Hashes use bcrypt, as in Cassandra, so that they can be copied from there.
 
 use helenus_cql::error::CqlError;
 
-/// `2^COST` rounds (Cassandra's `auth_bcrypt_gensalt_log2_rounds`): some 50 ms of a core.
+/// Cost of new hashes. `2^COST` rounds (Cassandra's `auth_bcrypt_gensalt_log2_rounds`) take about 50 ms of a core.
 const COST: u32 = 10;
 
-/// The highest cost of a hash that a password is held against: some 400 ms of a core. Each one more doubles that, and whoever can set its
-/// own hash could keep the node busy for hours.
+/// Maximum cost of a hash that passwords are checked against, about 400 ms of a core. Each further step doubles the time. Without the
+/// limit, a role that can set its own hash could keep the node busy for hours.
 pub(crate) const COST_MAX: u32 = 13;
 
-/// The cost of a hash that a password can be held against; none for what is no hash.
+/// Returns the cost of a hash. `None` if the text is not a hash.
 pub(crate) fn cost(hash: &str) -> Option<u32> {
     Some(hash.parse::<bcrypt::HashParts>().ok()?.get_cost())
 }
 
-/// A hash of a password, with a salt of its own.
+/// Returns a hash of a password, with a new salt.
 ///
 /// # Errors
-/// If there is no randomness to be had.
+/// No random numbers are available.
 pub(crate) fn hash(password: &str) -> Result<String, CqlError> {
     bcrypt::hash_with_result(password, COST)
         .map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
         .map_err(|error| CqlError::Server(format!("the password can't be hashed: {error}")))
 }
 
-/// Whether a hash is one of this password. False for what is no hash.
+/// Returns true if the hash is one of this password. False if the text is not a hash.
 pub(crate) fn is_of(password: &str, hash: &str) -> bool {
     bcrypt::verify(password, hash).unwrap_or(false)
 }

@@ -1,5 +1,5 @@
-//! Permissions on tables of an earlier time. They belong to the table that it was, not to its name: permissions of today on a table that was
-//! created under the same name since do not count.
+//! Permissions on tables of an earlier time. Permissions belong to a table, not to its name. Today's permissions on a newer table of the
+//! same name do not apply to the former table.
 
 use helenus_cql::ast::Permission;
 use helenus_cql::error::CqlError;
@@ -11,8 +11,8 @@ use crate::analysis::plan::PastRead;
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
 
-/// Returns the resource whose permissions of today count for a table, as it is today or as it was. With another table under the name of the
-/// keyspace's, those of the keyspace count; with another keyspace under its name, those of all keyspaces.
+/// Returns the resource whose present permissions apply to a table, present or former. If another table has its name now, this is its
+/// keyspace. If another keyspace has the keyspace's name now, it is all keyspaces.
 pub(crate) fn on_table(today: &Schema, past: Option<&PastRead>, table: &Table) -> Resource {
     match past {
         None => Resource::table(&table.keyspace, &table.name),
@@ -35,7 +35,7 @@ fn on_all_tables(today: &Schema, keyspace: &str, id: Option<Uuid>) -> Resource {
     }
 }
 
-/// Returns the resource whose permissions of today count for a function that a statement calls.
+/// Returns the resource whose present permissions apply to a function that a statement calls.
 pub(crate) fn on_function(today: &Schema, past: Option<&PastRead>, function: &Resource) -> Resource {
     match past {
         Some(past) if !today.is_same_keyspace(&past.base.keyspace, past.keyspace_id) => {
@@ -45,11 +45,11 @@ pub(crate) fn on_function(today: &Schema, past: Option<&PastRead>, function: &Re
     }
 }
 
-/// Refuses to copy tables that the client may not read, or of which masks hide something from it. `source` has the tables that are copied,
-/// with the masks of today.
+/// Refuses to copy tables that the client may not read, or whose masks hide something from it. `source` has the tables to copy, with the
+/// masks of today.
 ///
 /// # Errors
-/// Cassandra's.
+/// Cassandra's error for a missing permission.
 pub(crate) fn authorize_copy(
     ctx: &RoleContext<'_>,
     source: &Keyspace,
@@ -80,17 +80,17 @@ pub(crate) fn authorize_copy(
     }
 }
 
-/// Refuses a client without SELECT on the table that a statement reads as it was.
+/// Refuses to read a former table without SELECT on it.
 ///
 /// # Errors
-/// Cassandra's.
+/// Cassandra's error for a missing permission.
 pub(crate) fn authorize_read(ctx: &RoleContext<'_>, read: &PastRead) -> Result<(), CqlError> {
     let on = on_table_of(ctx.schema, read.keyspace_id, &read.base);
     let by_name = Resource::table(&read.base.keyspace, &read.base.name);
     ensure_past(ctx, Permission::Select, &on, &by_name)
 }
 
-/// Refuses a client without a permission, and explains why it takes one on more than what is named.
+/// Refuses a client without a permission. The message explains why a permission on the named resource is not enough.
 fn ensure_past(
     ctx: &RoleContext<'_>,
     permission: Permission,

@@ -1,5 +1,4 @@
-//! Statements about roles: what is wrong with one (`validate` of Cassandra's statements) and what it makes of the roles there are (its
-//! `CassandraRoleManager`).
+//! Statements about roles: their checks (`validate` of Cassandra's statements) and their effects (Cassandra's `CassandraRoleManager`).
 
 use std::collections::BTreeSet;
 
@@ -10,10 +9,10 @@ use super::credentials::CREDENTIAL_LEN_MAX;
 use super::{RoleContext, grant, password, service_level};
 use crate::schema::roles::{Resource, Role, Roles};
 
-/// What Cassandra finds wrong with a statement before it runs it, and when it prepares it.
+/// Checks a statement before it is prepared or run, as Cassandra does.
 ///
 /// # Errors
-/// Its.
+/// Cassandra's error.
 pub(crate) fn validate(ctx: &RoleContext<'_>, statement: &Statement) -> Result<(), CqlError> {
     match statement {
         Statement::CreateRole(statement) => validate_create(ctx, statement),
@@ -121,7 +120,7 @@ fn validate_alter(ctx: &RoleContext<'_>, statement: &ast::AlterRole) -> Result<(
     }
 }
 
-/// `RoleOptions.validate`
+/// Checks the options of a role (Cassandra's `RoleOptions.validate`).
 fn validate_options(ctx: &RoleContext<'_>, options: &RoleOptions) -> Result<(), CqlError> {
     let has_passwords = ctx.control.authenticates;
     let unsupported = [
@@ -161,7 +160,7 @@ fn validate_passwords(options: &RoleOptions) -> Result<(), CqlError> {
     refuse_longer("Password", len)
 }
 
-/// A client could not log in with what is longer.
+/// Refuses a name or password with which a client could not log in, because it is too long.
 fn refuse_longer(what: &str, len: usize) -> Result<(), CqlError> {
     match len > CREDENTIAL_LEN_MAX {
         true => Err(CqlError::invalid(format!(
@@ -171,7 +170,7 @@ fn refuse_longer(what: &str, len: usize) -> Result<(), CqlError> {
     }
 }
 
-/// `DCPermissions.validate`, `CIDRPermissions.validate`
+/// Checks the data centers and CIDR groups of a role (Cassandra's `DCPermissions.validate` and `CIDRPermissions.validate`).
 fn validate_access(ctx: &RoleContext<'_>, options: &RoleOptions) -> Result<(), CqlError> {
     if let Some(ast::Access::Named(named)) = &options.datacenters {
         let unknown: Vec<&str> = named
@@ -195,10 +194,11 @@ fn validate_access(ctx: &RoleContext<'_>, options: &RoleOptions) -> Result<(), C
     }
 }
 
-/// What a statement makes of the roles, with warnings; none if it changes nothing. Passwords are hashed by then.
+/// Returns the roles after a statement, with warnings. The roles are `None` if the statement changes nothing. Passwords must have been
+/// hashed before.
 ///
 /// # Errors
-/// Cassandra's.
+/// Cassandra's error.
 pub(crate) fn apply(
     ctx: &RoleContext<'_>,
     statement: &Statement,
@@ -240,7 +240,7 @@ pub(crate) fn apply(
     Ok((changed, Vec::new()))
 }
 
-/// Only Cassandra's `CassandraNetworkAuthorizer` knows data centers that a role may use.
+/// Refuses data centers, which only Cassandra's `CassandraNetworkAuthorizer` supports.
 fn refuse_datacenters(options: &RoleOptions) -> Result<(), CqlError> {
     match options.datacenters {
         Some(_) => Err(CqlError::invalid(
@@ -290,7 +290,7 @@ fn without_role(access: &Roles, name: &str) -> Roles {
     access
 }
 
-/// The grantee as a member of the role, or not.
+/// Returns the roles with the grantee's memberships changed.
 fn with_membership(access: &Roles, grantee: &Role, change: impl Fn(&mut BTreeSet<String>)) -> Roles {
     let mut grantee = grantee.clone();
     change(&mut grantee.member_of);
@@ -325,10 +325,10 @@ fn revoke_role(ctx: &RoleContext<'_>, statement: &ast::GrantRole) -> Result<Role
     }))
 }
 
-/// A statement with its password's hash in the password's place.
+/// Returns the statement with its password replaced by a hash.
 ///
 /// # Errors
-/// If it can't be hashed.
+/// The password can't be hashed.
 pub(crate) async fn with_hash(mut statement: Statement) -> Result<Statement, CqlError> {
     let (Statement::CreateRole(ast::CreateRole { options, .. })
     | Statement::AlterRole(ast::AlterRole { options, .. })) = &mut statement
@@ -336,7 +336,7 @@ pub(crate) async fn with_hash(mut statement: Statement) -> Result<Statement, Cql
         return Ok(statement);
     };
     if let Some(password) = options.password.take() {
-        // Takes a core for some 50 ms, which others' requests wait for otherwise.
+        // Hashing takes about 50 ms of a core, and must not delay other requests.
         let hashed = tokio::task::spawn_blocking(move || password::hash(&password)).await;
         let gone = |error| CqlError::Server(format!("the password was not hashed: {error}"));
         options.hashed_password = Some(hashed.map_err(gone)??);

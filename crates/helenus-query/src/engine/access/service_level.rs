@@ -1,4 +1,4 @@
-//! Statements about service levels: who may run one, what is wrong with it, and what it makes of the roles there are.
+//! Statements about service levels: their authorization, their checks and their effects.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::credentials::CREDENTIAL_LEN_MAX;
 use crate::schema::roles::service_level::{RATE_OPTION, TIMEOUT_OPTION};
 use crate::schema::roles::{Role, Roles, ServiceLevel};
 
-/// The longest timeout, as in ScyllaDB.
+/// Maximum timeout, as in ScyllaDB.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Refuses a statement that its user may not run: superusers change and list levels, and every role may list its own.
+/// Refuses a statement that its user may not run. Superusers may change and list levels, and every role may list its own.
 ///
 /// # Errors
 /// [`CqlError::Unauthorized`]
@@ -40,7 +40,7 @@ pub(crate) fn may_manage(ctx: &RoleContext<'_>, statement: &ServiceLevelStatemen
     }))
 }
 
-/// What is wrong with a statement.
+/// Checks a statement without applying it.
 ///
 /// # Errors
 /// [`CqlError::Invalid`]
@@ -49,7 +49,7 @@ pub(crate) fn validate(ctx: &RoleContext<'_>, statement: &ServiceLevelStatement)
     apply(ctx, statement).map(drop)
 }
 
-/// What a statement makes of the roles; none if it changes nothing.
+/// Returns the roles after a statement. `None` if it changes nothing.
 ///
 /// # Errors
 /// [`CqlError::Invalid`]
@@ -145,7 +145,7 @@ fn attached(role: &Role, level: Option<String>) -> Role {
     }
 }
 
-/// The level with the options that are declared in the place of its own.
+/// Returns the level with the declared options changed.
 fn with_options(level: &ServiceLevel, options: &[ServiceLevelOption]) -> Result<ServiceLevel, CqlError> {
     let mut level = level.clone();
     for option in options {
@@ -163,7 +163,7 @@ fn with_options(level: &ServiceLevel, options: &[ServiceLevelOption]) -> Result<
     Ok(level)
 }
 
-/// At 0 a role could not even ask for another level.
+/// Parses a rate. 0 is refused, because a role with this rate could not even request another level.
 fn rate(text: &str) -> Result<u32, CqlError> {
     let rate = text.parse().ok().filter(|rate| *rate > 0);
     rate.ok_or_else(|| {

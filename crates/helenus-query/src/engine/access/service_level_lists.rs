@@ -14,10 +14,10 @@ use crate::schema::roles::{EffectiveLevel, Role, ServiceLevel};
 
 type Cells<const N: usize> = [Option<Bytes>; N];
 
-/// What a statement lists.
+/// Returns the answer to a LIST statement.
 ///
 /// # Errors
-/// There is no such level or role.
+/// The level or role does not exist.
 pub(crate) fn list(ctx: &RoleContext<'_>, listed: &ListServiceLevels) -> Result<Response, CqlError> {
     let access = ctx.access();
     let existing = |role: &str| ctx.existing(role, format!("Role {role}"));
@@ -49,7 +49,7 @@ fn duration(timeout: std::time::Duration) -> CqlDuration {
     CqlDuration::new(0, 0, i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// The roles that have a level of their own.
+/// Returns the roles with a level of their own.
 fn attachments<'a>(roles: impl Iterator<Item = &'a Role>) -> Response {
     let row = |role: &Role| {
         let level = role.service_level.as_ref()?;
@@ -59,7 +59,7 @@ fn attachments<'a>(roles: impl Iterator<Item = &'a Role>) -> Response {
     table("role_attributes", columns, roles.filter_map(row))
 }
 
-/// Each limit and the level that it comes from.
+/// Returns each limit with the level that it comes from.
 fn effective(level: &EffectiveLevel) -> Response {
     let rate = level.max_requests_per_second.as_ref();
     let rate = rate.map(|rate| (RATE_OPTION, &rate.level, rate.limit.to_string()));

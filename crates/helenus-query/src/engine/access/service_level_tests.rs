@@ -8,7 +8,7 @@ use crate::engine::AccessControl;
 use crate::engine::ddl::in_memory::InMemorySchema;
 use crate::schema::Schema;
 
-/// A schema with the superuser `root`, and `app`, which is a member of `team`.
+/// Returns a schema with the superuser `root`, and with `app`, a member of `team`.
 fn with_roles() -> Schema {
     let role = |name: &str, is_superuser: bool, member_of: &[&str]| Role {
         name: name.to_owned(),

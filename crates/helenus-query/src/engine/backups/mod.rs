@@ -1,7 +1,8 @@
-//! Backups of all keyspaces to another place ([`helenus_tablet::BackupLocation`]), while clients are served.
+//! Backups of all keyspaces to another location ([`helenus_tablet::BackupLocation`]), while clients are served.
 //!
-//! A backup is a snapshot of tables in use whose files are copied: it is one moment, also of batches. The snapshot holds the files meanwhile,
-//! under a tag of the node's, and is cleared at the end, or when the node is started again.
+//! A backup copies the files of a snapshot of all tables in use. It is therefore one consistent cut, which contains all of a batch or
+//! nothing. The snapshot has a tag of the node's and pins the files while they are copied. It is cleared at the end, or when the node
+//! starts again.
 
 mod restoring;
 mod times;
@@ -31,24 +32,24 @@ use crate::schema::{Keyspace, Schema, documents};
 pub use restoring::{RestoreBackup, RestoredBackup, RestoredKeyspace};
 pub use times::check_times;
 
-/// How long the snapshot stays of a node that never comes back.
+/// Time after which the snapshot expires, if the node fails and never starts again.
 const SNAPSHOT_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Its token says which node of a cluster writes scheduled backups.
+/// Key whose token selects the node of a cluster that writes scheduled backups.
 const SCHEDULE_KEY: &[u8] = b"scheduled backups";
 
-/// What a backup is asked for with.
+/// Settings of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackUp {
-    /// The URL of the place.
+    /// The URL of the location.
     pub to: String,
-    /// Without, the time of the moment.
+    /// The backup's name. `None` for one made of the backup's time.
     pub name: Option<String>,
-    /// How many backups stay.
+    /// Number of newest backups to keep. `None` for no limit.
     pub keep: Option<usize>,
-    /// How long backups stay.
+    /// Maximum age of a backup in milliseconds. `None` for no limit.
     pub keep_for_ms: Option<u64>,
-    /// The file of this node with the key of encrypted backups.
+    /// A file on this node with the key for encrypted backups. `None` for no encryption.
     pub key_file: Option<String>,
 }
 
@@ -59,13 +60,13 @@ impl BackUp {
     }
 }
 
-/// The key that a file has.
+/// Reads the key from a file. `None` without a file.
 fn key(file: Option<&str>) -> Result<Option<BackupKey>, CqlError> {
     let key = file.map(|file| BackupKey::read(Path::new(file)));
     key.transpose().map_err(backup_error)
 }
 
-/// What is backed up.
+/// The content of a backup.
 struct Moment {
     taken_ms: i64,
     schema: Schema,
@@ -73,11 +74,11 @@ struct Moment {
 }
 
 impl Engine {
-    /// Writes a backup of all tables in use, with keyspaces and roles. `settings` are those of the node that are worth being written down.
+    /// Writes a backup of all tables in use, with keyspaces and roles. `settings` are those settings of the node that the backup records.
     ///
     /// # Errors
-    /// This node backs up already, the store can't keep its tablets as they are, or the place has other backups ([`CqlError::Invalid`]); or something
-    /// can't be read or written, and then there is no such backup.
+    /// [`CqlError::Invalid`] if this node is writing a backup already, if the store cannot pin its tablets, or if the location has backups
+    /// of another store. Otherwise something can't be read or written. No backup is left in any of these cases.
     #[boxed]
     pub async fn back_up(
         &self,
@@ -102,7 +103,7 @@ impl Engine {
             skip_flush: false,
             as_of: None,
         };
-        // Times after it are reached from its tablets, whatever tables there are.
+        // With history, times after the backup are restored from its tablets. They must be pinned even if there is no table.
         let taken = self.take_moment(&take, self.history.is_on()).await?;
         let written = self.write_backup(wanted, &take.tag, &location, settings, &taken);
         let written = written.await;
@@ -112,7 +113,7 @@ impl Engine {
             None => Ok(()),
         };
         let report = written?;
-        // Otherwise the next one clears it.
+        // A snapshot that remains is cleared by the next backup.
         if let Err(error) = cleared.and(released) {
             tracing::warn!(%error, "the snapshot of a backup could not be cleared");
         }
@@ -129,26 +130,26 @@ impl Engine {
         Ok(report)
     }
 
-    /// True of the node that writes the backups which nobody asks for: of a cluster the owner of one token, so that another one takes over when
-    /// that dies.
+    /// Returns true on the node that writes scheduled backups. In a cluster this is the owner of one token, so that another node takes over
+    /// if it fails.
     pub fn writes_scheduled_backups(&self) -> bool {
         self.context.owns(murmur3_token(SCHEDULE_KEY))
     }
 
-    /// The moment of the newest backup in a place, in milliseconds since the Unix epoch.
+    /// Returns the time of the newest backup in a location, in milliseconds since the Unix epoch. `None` if there is no backup.
     ///
     /// # Errors
-    /// The place can't be read.
+    /// The location can't be read.
     #[boxed]
     pub async fn newest_backup_ms(&self, wanted: &BackUp) -> Result<Option<i64>, CqlError> {
         let listed = wanted.place()?.list().await.map_err(backup_error)?;
         Ok(listed.documents.last().map(|newest| newest.content.taken_ms))
     }
 
-    /// Refuses a place that backups of this store cannot be written to. Writes and removes an object there.
+    /// Refuses a location that backups of this store cannot be written to. Writes and removes an object there.
     ///
     /// # Errors
-    /// The place or the key is wrong ([`CqlError::Invalid`]), or the place does not answer.
+    /// The location or the key is wrong ([`CqlError::Invalid`]), or the location does not answer.
     #[boxed]
     pub async fn check_backup_place(&self, wanted: &BackUp) -> Result<(), CqlError> {
         let place = wanted.place();
@@ -217,12 +218,12 @@ impl Engine {
         self.context.store.back_up(order).await.map_err(backup_error)
     }
 
-    /// How the tags of the snapshots begin that this node takes for backups.
+    /// Returns the prefix of the tags of this node's backup snapshots.
     fn backup_tags(&self) -> String {
         format!("backup-{}-", self.node.host_id)
     }
 
-    /// Clears the snapshots that backups of this node have left. Call it while none runs.
+    /// Clears the snapshots that former backups of this node have left. Must not be called while a backup runs.
     ///
     /// # Errors
     /// The schema can't be written.
@@ -243,7 +244,8 @@ impl Engine {
     }
 }
 
-/// What is there of the moment when a snapshot was taken of all tables. Keyspaces that had none are as they are now, and roles.
+/// Returns the content of a backup: the tables of the snapshot with this tag, which contains all tables. Roles, and keyspaces without
+/// tables at that time, are today's.
 fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
     let taken: Vec<_> = today
         .snapshots
@@ -258,7 +260,7 @@ fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
         .collect();
     let is_users = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual && !is_system_name(&keyspace.name);
     for keyspace in today.keyspaces.values().filter(is_users) {
-        // What tables it has by now were not there then.
+        // Tables that the keyspace has today were created after the snapshot.
         let without_tables = || {
             Arc::new(Keyspace {
                 tables: BTreeMap::new(),
@@ -278,28 +280,28 @@ fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
     }
 }
 
-/// The schema of a backup.
+/// Returns the schema of a backup.
 ///
 /// # Errors
-/// It is damaged, or a newer binary has written it.
+/// The schema is damaged, or was written by a newer binary.
 fn schema_of(backup: &BackupDocument) -> Result<Schema, CqlError> {
     let document = serde_json::to_vec(&backup.content.schema);
     let document = document.map_err(|error| CqlError::Server(error.to_string()))?;
     read_whole(&document)
 }
 
-/// Says what is wrong with a backup beside its files: whether this binary understands its schema.
+/// Checks a backup apart from its files: this binary must understand its schema.
 ///
 /// # Errors
-/// In words.
+/// A message that says what is wrong.
 pub fn check_backup(backup: &BackupDocument) -> Result<(), String> {
     schema_of(backup).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// The names of the keyspaces of a backup, each with those of its tables without views.
+/// Returns the names of a backup's keyspaces, each with its tables but without views.
 ///
 /// # Errors
-/// Its schema can't be read.
+/// The backup's schema can't be read.
 pub fn tables_of_backup(backup: &BackupDocument) -> Result<BTreeMap<String, Vec<String>>, CqlError> {
     let schema = schema_of(backup)?;
     let tables = |keyspace: &Keyspace| {
@@ -312,7 +314,7 @@ pub fn tables_of_backup(backup: &BackupDocument) -> Result<BTreeMap<String, Vec<
         .collect())
 }
 
-/// What is wrong with the request, apart from what has failed.
+/// Converts an error of a backup. A wrong setting becomes [`CqlError::Invalid`].
 fn backup_error(error: StoreError) -> CqlError {
     match error {
         StoreError::InvalidConfig(why) => CqlError::invalid(why),

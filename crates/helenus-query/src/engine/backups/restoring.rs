@@ -1,4 +1,4 @@
-//! Puts back what a backup has: rows are copied to tables under new numbers, and then a change of the schema makes these the tables.
+//! Restores backups. Rows are copied to tables under new numbers, and then a change of the schema puts these tables in place.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,28 +21,29 @@ use crate::schema::roles::{Role, Roles};
 use crate::schema::{Keyspace, Schema, Snapshot};
 use crate::storage::agreement::add_header_table;
 
-/// What is put back of a backup.
+/// Settings of a restore from a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreBackup {
-    /// The URL of the place.
+    /// The URL of the location.
     pub from: String,
-    /// The backup; without, the newest.
+    /// The backup. `None` for the newest one.
     pub name: Option<String>,
-    /// Without, all.
+    /// The keyspace to restore. `None` for all.
     pub keyspace: Option<String>,
-    /// A table of the keyspace, with its indexes and views; without, all.
+    /// A table of the keyspace, which is restored with its indexes and views. `None` for all tables.
     pub table: Option<String>,
-    /// Roles too, with what they are granted and their service levels. Others that there are stay.
+    /// True if roles are restored too, with their permissions and service levels. Roles that are not in the backup stay.
     #[serde(default)]
     pub roles: bool,
-    /// The file of this node with the key of encrypted backups.
+    /// A file on this node with the key of encrypted backups. `None` if they are not encrypted.
     pub key_file: Option<String>,
-    /// A time between two backups of a store that keeps its past, in the place of a backup, as a literal of type timestamp has it.
+    /// A time to restore in place of a named backup, as a literal of type timestamp. The time must lie between two backups that contain
+    /// history.
     pub as_of: Option<String>,
 }
 
-/// What has been put back.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RestoredBackup {
     pub backup: String,
@@ -54,18 +55,18 @@ pub struct RestoredBackup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RestoredKeyspace {
     pub keyspace: String,
-    /// Without views.
+    /// Names of the restored tables, without views.
     pub tables: Vec<String>,
-    /// The snapshot of what the tables were until now, if some of them were there.
+    /// Tag of the snapshot of the tables that were replaced. `None` if there were none.
     pub replaced: Option<String>,
 }
 
-/// An open backup, or a time after one.
+/// An open backup, or an open time after a backup.
 struct Source {
-    /// Of the backup.
+    /// Name of the backup.
     name: String,
     taken_ms: i64,
-    /// Beyond every write timestamp that the store had given, in microseconds.
+    /// Microseconds, greater than every write timestamp in the backup's store.
     clock_us: i64,
     schema: Schema,
     store: Arc<Store>,
@@ -73,12 +74,13 @@ struct Source {
 }
 
 impl Engine {
-    /// Puts tables back as they are in a backup, a keyspace at a time, and roles if they are asked for. Tables of these names that are there
+    /// Restores tables from a backup, one keyspace after the other, and then roles if they are wanted. Existing tables of the same names
     /// become a snapshot.
     ///
     /// # Errors
-    /// There is no such backup, keyspace or table, or what a keyspace has now stands in the way ([`CqlError::Invalid`]); or something can't be read
-    /// or written. The keyspaces before are put back then, and of the others nothing.
+    /// [`CqlError::Invalid`] if there is no such backup, keyspace or table, or if the restored tables conflict with the present content of
+    /// a keyspace. Otherwise something can't be read or written. Keyspaces before the failed one are restored then, and nothing of the
+    /// others.
     pub async fn restore_backup(
         self: &Arc<Self>,
         wanted: &RestoreBackup,
@@ -99,7 +101,7 @@ impl Engine {
             }
         };
         let keyspaces = wanted_keyspaces(&source, wanted)?;
-        // What is written to restored tables is younger than what they have.
+        // New writes must have later timestamps than the restored rows.
         self.context.timestamps.raise(source.clock_us);
         let mut restored = RestoredBackup {
             backup: source.name.clone(),
@@ -136,7 +138,7 @@ impl Engine {
         })
     }
 
-    /// Opens the last backup before a time, with what later ones have of the logs until then.
+    /// Opens the last backup before a time, and adds the writes up to that time from the logs in later backups.
     async fn open_source_then(
         &self,
         location: &BackupLocation,
@@ -162,7 +164,7 @@ impl Engine {
             |keyspace: &&Arc<Keyspace>| wanted.keyspace.as_ref().is_none_or(|name| *name == keyspace.name);
         let keyspaces: Vec<&Arc<Keyspace>> = schema.keyspaces.values().filter(is_wanted).collect();
         let numbers = numbers_of_tables(keyspaces.iter().map(|keyspace| keyspace.as_ref()));
-        // What other keyspaces need may be missing.
+        // Origins of unwanted keyspaces may be missing from the backups, so only those of wanted ones are opened.
         let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
         let origins = tables.flat_map(|table| table.origins()).collect();
         let store = &self.context.store;
@@ -220,7 +222,7 @@ impl Engine {
                 replaced: restored.replaced,
             }),
             Err(error) => {
-                // What was copied is swept.
+                // Clearing the snapshot lets compaction sweep the rows that were copied.
                 let which = Clear {
                     tag: Some(tag),
                     ..Clear::default()
@@ -254,7 +256,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts the roles of a schema back in the place of those of the same names; their names.
+    /// Restores roles, which replace existing roles of the same names. Returns their names.
     async fn restore_roles(&self, then: &Schema) -> Result<Vec<String>, CqlError> {
         ddl::change(self, |schema| {
             Ok(with_roles(schema, then).map(|schema| (schema, ())))
@@ -266,8 +268,8 @@ impl Engine {
     }
 }
 
-/// Returns the schema with the roles of a backup, or `None` if it has them. Permissions on a table or keyspace that is another one today are left
-/// out.
+/// Returns the schema with the roles of a backup. `None` if it has them already. Permissions are left out if their table or keyspace is no
+/// longer the one of the backup.
 fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
     let mut roles = Roles::clone(&schema.access);
     let then_roles = &then.access;
@@ -292,7 +294,7 @@ fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
     })
 }
 
-/// The refusal of a time that a clock has shown twice, or what has failed.
+/// Returns the refusal of a time that a clock has shown twice, or converts another error.
 fn uncertain_or(error: StoreError, time_ms: i64) -> CqlError {
     match error {
         StoreError::PastUncertain { from_ms, to_ms } => uncertain(time_ms, from_ms, to_ms),
@@ -300,10 +302,10 @@ fn uncertain_or(error: StoreError, time_ms: i64) -> CqlError {
     }
 }
 
-/// The last backup before a time, and those after it until one that was written later than that time.
+/// Returns the last backup before a time, and the following ones up to the first that was written after that time.
 ///
 /// # Errors
-/// In words: the time is not between two backups of a store that keeps its past.
+/// A message: the time is not between two backups with history.
 fn later_backups(backups: &[BackupDocument], time_ms: i64) -> Result<Vec<BackupDocument>, String> {
     let time = timestamp::to_cql_text(time_ms);
     let Some(begin) = backups

@@ -46,7 +46,7 @@ async fn a_backup_is_put_back_into_another_store_and_its_own() {
         .await;
     back_up(&session, place, "second").await;
 
-    // Only the name of the first one finds it.
+    // Without a name, the newest backup would be restored.
     let other = Session::new().await;
     let wanted = RestoreBackup {
         name: Some("first".to_owned()),

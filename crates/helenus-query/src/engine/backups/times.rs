@@ -1,4 +1,4 @@
-//! Times between two backups of a store that keeps its past: their schema, and what they need.
+//! Times between two backups of a store that keeps history: their schema, and the files that they need.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::engine::history::released::moments_of;
 use crate::engine::history::timeline::ChangesOfBackups;
 use crate::schema::Schema;
 
-/// The history of a backup; an error in words if it has none.
+/// Returns the history in a backup, or an error message if it has none.
 fn history(backup: &BackupDocument) -> Result<&BackupHistory, String> {
     backup.content.history.as_ref().ok_or_else(|| {
         format!(
@@ -21,7 +21,7 @@ fn history(backup: &BackupDocument) -> Result<&BackupHistory, String> {
     })
 }
 
-/// The schema of the first of some backups, which follow each other, and the changes to that of the last.
+/// Returns the schema of the first of some consecutive backups, and the changes from there to the schema of the last one.
 fn schema_and_changes(backups: &[BackupDocument]) -> Result<(Schema, ChangesOfBackups), CqlError> {
     let (Some(first), Some(last)) = (backups.first(), backups.last()) else {
         return Err(CqlError::invalid("there is no backup"));
@@ -37,7 +37,7 @@ fn schema_and_changes(backups: &[BackupDocument]) -> Result<(Schema, ChangesOfBa
     Ok((schema, changes))
 }
 
-/// The schema of a time between the first of some backups and the last.
+/// Returns the schema of a time between the first and the last of some backups.
 ///
 /// # Errors
 /// A change is missing, or damaged.
@@ -52,10 +52,11 @@ pub(super) fn schema_between(backups: &[BackupDocument], time_ms: i64) -> Result
     }
 }
 
-/// Says what is wrong with the times from one backup to the next, apart from the contents of files: changes of the schema, or files of branches.
+/// Checks that the times between two backups can be restored: no change of the schema and no file of a branch may be missing. Contents of
+/// files are not checked.
 ///
 /// # Errors
-/// In words.
+/// A message that says what is missing.
 pub fn check_times(backups: &[BackupDocument; 2]) -> Result<(), String> {
     let [begin, end] = backups;
     if begin.tablets.is_empty() {

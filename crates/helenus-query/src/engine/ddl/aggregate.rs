@@ -20,7 +20,7 @@ use crate::schema::{Keyspace, UserAggregate, UserFunction, signature};
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateAggregate) -> Applied {
     let keyspace_name = function::keyspace_to_change(ctx, &statement.name)?;
-    // Looking for permissions on its functions, Cassandra resolves the types before anything else.
+    // Cassandra resolves the types first, in order to check permissions on the functions.
     if ctx.schema.keyspace(keyspace_name).is_none() {
         return Err(CqlError::invalid(format!(
             "Keyspace {keyspace_name} doesn't exist"
@@ -83,7 +83,7 @@ fn check_replacement(existing: &UserAggregate, aggregate: &UserAggregate) -> Res
     }
 }
 
-/// The aggregate, whose functions have been found.
+/// Returns the aggregate with its functions resolved.
 fn resolved(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,
@@ -136,7 +136,7 @@ fn resolved(
     })
 }
 
-/// The function of that name and these types, which must be one and no aggregate.
+/// Returns the function of that name and these types. It must exist, and must not be an aggregate.
 fn scalar<'a>(
     keyspace: &'a Keyspace,
     what: &str,
@@ -161,7 +161,7 @@ fn shown<'a>(keyspace: &Keyspace, name: &str, raw: impl Iterator<Item = &'a ast:
     format!("{}.{name}({})", keyspace.name, types.join(", "))
 }
 
-/// INITCOND, serialized.
+/// Returns the serialized INITCOND. `None` if it is null.
 fn initial(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,

@@ -71,7 +71,7 @@ pub fn alter(ctx: &DdlContext<'_>, statement: &ast::AlterTable) -> Applied {
     )))
 }
 
-/// The table with the columns that it has had all along, hidden ones included.
+/// Returns the table as an ordinary one, in which hidden columns become visible.
 fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
     if table.compact.is_none() {
         return Err(CqlError::invalid(
@@ -83,7 +83,7 @@ fn drop_compact_storage(table: &Table) -> Result<Option<Table>, CqlError> {
     Ok(Some(builder.build()))
 }
 
-/// Refuses to mask a column that is there if masks are switched off.
+/// Refuses to mask an existing column if masks are off.
 pub(crate) fn check_mask(is_enabled: bool, change: &ast::TableChange) -> Result<(), CqlError> {
     match change {
         ast::TableChange::Mask { mask: Some(_), .. } if !is_enabled => Err(masking_is_off()),
@@ -91,7 +91,7 @@ pub(crate) fn check_mask(is_enabled: bool, change: &ast::TableChange) -> Result<
     }
 }
 
-/// The table with another mask on a column, or with none; nothing if it is as it was.
+/// Returns the table with the column's mask changed or removed. `None` if nothing changes.
 fn change_mask(
     ctx: &DdlContext<'_>,
     table: &Table,
@@ -191,7 +191,7 @@ fn add_columns(
     Ok(Some(added))
 }
 
-/// The id of a column that is added: the one that it had before it was dropped, or a new one.
+/// Returns the id of an added column: its former id if it was dropped before, and otherwise a new one.
 fn column_id(builder: &mut TableBuilder, name: &str) -> ColumnId {
     if let Some(id) = builder.dropped_columns.get(name).and_then(|dropped| dropped.id) {
         return id;
@@ -201,7 +201,7 @@ fn column_id(builder: &mut TableBuilder, name: &str) -> ColumnId {
     id
 }
 
-/// A column that was dropped may come back only as what it was (`AlterTableStatement.AddColumns`).
+/// Refuses a column that was dropped before with another type or kind (`AlterTableStatement.AddColumns`).
 fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlType) -> Result<(), CqlError> {
     let name = definition.name.as_str();
     let Some(dropped) = table.dropped_columns.get(name) else {
@@ -232,7 +232,8 @@ fn check_re_added(table: &Table, definition: &ast::ColumnDefinition, ty: &CqlTyp
     }
 }
 
-/// The type of a dropped column: it may outlive the user types in it, so tuples take their place (`AbstractType.expandUserTypes`).
+/// Returns the type of a dropped column, with tuples instead of user types. The dropped column may outlive these user types
+/// (`AbstractType.expandUserTypes`).
 fn without_user_types(ty: &CqlType) -> CqlType {
     match ty {
         CqlType::Udt { definition, .. } => {
@@ -255,7 +256,7 @@ fn drop_columns(
     timestamp_us: Option<i64>,
 ) -> Result<Option<Table>, CqlError> {
     let mut builder = table.to_builder();
-    // Cassandra goes through hash tables of them.
+    // Cassandra iterates over a hash table of the names.
     for name in by_name(names.iter().collect(), |name| name.as_str()) {
         let Some((_, column)) = table.column(name.as_str()) else {
             if if_exists {
@@ -313,7 +314,7 @@ fn drop_columns(
     Ok((builder.columns.len() != table.columns.len()).then(|| builder.build()))
 }
 
-/// The names of the indexes on a column, as messages list them.
+/// Returns the names of the indexes on a column as text for messages.
 fn dependent_indexes(table: &Table, column: &str) -> String {
     let on_column = table.indexes.iter().filter(|index| index.target.column == column);
     on_column
@@ -322,9 +323,9 @@ fn dependent_indexes(table: &Table, column: &str) -> String {
         .join(", ")
 }
 
-/// Cassandra parses IF EXISTS here, and fails all the same.
+/// Renames columns of the primary key. IF EXISTS has no effect, because Cassandra parses it and fails all the same.
 fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result<Option<Table>, CqlError> {
-    // Of several for one column the last counts, and names are those of before.
+    // Only the last of several renames of a column counts, and all of them use the names before the statement.
     let mut last: Vec<&(ast::Ident, ast::Ident)> = Vec::new();
     for rename in renames {
         last.retain(|(from, _)| *from != rename.0);
@@ -365,7 +366,7 @@ fn rename_columns(table: &Table, renames: &[(ast::Ident, ast::Ident)]) -> Result
 }
 
 fn change_options(table: &Table, properties: &ast::Properties) -> Result<Option<Table>, CqlError> {
-    // Cassandra looks at what was given on its own first.
+    // Cassandra first checks the given options alone.
     table_options::apply(properties, TableOptions::default())?;
     let changed = table_options::read(properties, table.options.clone())?;
     if properties.get("id").is_some() {

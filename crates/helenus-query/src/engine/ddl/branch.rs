@@ -1,5 +1,5 @@
-//! CREATE KEYSPACE and CREATE TABLE AS COPY OF: tables that begin with the rows that others have at one moment, and share their files. All of
-//! it is a change of the schema; no row is read or written.
+//! CREATE KEYSPACE and CREATE TABLE AS COPY OF, which make branches. A branch begins with the rows that other tables have at a consistent
+//! cut, and shares their files. Making a branch only changes the schema; no row is read or written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,23 +32,23 @@ pub(crate) enum Copy<'a> {
     Table(&'a ast::CopyTable),
 }
 
-/// What a branch is made of.
+/// The origin of a branch.
 pub(crate) struct Source {
-    /// With the tables that are copied, as they are at the moment.
+    /// The keyspace with the tables to copy, as of the cut.
     pub keyspace: Keyspace,
-    /// The tablets that have their rows, if they are pinned already.
+    /// Pinned tablets with the tables' rows. `None` if they have to be pinned first.
     pub pinned: Option<Arc<[PinnedTablet]>>,
 }
 
-/// What a statement does to the schema.
+/// The change of the schema that makes a branch.
 pub(crate) struct Branch {
     pub change: Change,
-    /// The numbers of tables and indexes, in the origin and in the branch.
+    /// The numbers of tables and indexes in the origin, each with its number in the branch.
     pub numbers: Vec<(TableId, TableId)>,
 }
 
 impl<'a> Copy<'a> {
-    /// The statement, if it makes a branch.
+    /// Returns the statement if it makes a branch, and `None` otherwise.
     pub fn of(statement: &'a ast::Statement) -> Option<Copy<'a>> {
         match statement {
             ast::Statement::CopyKeyspace(statement) => Some(Copy::Keyspace(statement)),
@@ -64,7 +64,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The time that is copied, as it was written, if the statement says one.
+    /// Returns the time to copy, as the statement's literal. `None` if the statement names no time.
     pub fn time(self) -> Option<&'a str> {
         match self.as_of()? {
             ast::AsOf::Time(literal) => Some(literal),
@@ -72,10 +72,10 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The keyspace that is copied, or has the table that is.
+    /// Returns the keyspace to copy, or the keyspace of the table to copy.
     ///
     /// # Errors
-    /// The statement names none, or one of the server.
+    /// The statement names no keyspace, or one of the server's.
     pub fn origin<'c>(self, ctx: &'c DdlContext<'_>) -> Result<&'c str, CqlError>
     where
         'a: 'c,
@@ -96,10 +96,10 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// False if IF NOT EXISTS finds the name in use.
+    /// Returns false if the name is in use and the statement has IF NOT EXISTS.
     ///
     /// # Errors
-    /// The name is in use or can't be.
+    /// The name is in use or invalid.
     pub fn is_to_be_made(self, ctx: &DdlContext<'_>) -> Result<bool, CqlError> {
         let (is_taken, may_be) = match self {
             Copy::Keyspace(statement) => (check_new(ctx, &statement.name), statement.if_not_exists),
@@ -111,10 +111,11 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// What is copied of a keyspace of then, or of one of now or of a snapshot.
+    /// Returns the source of the copy. It is taken from `then`, a keyspace as of the statement's time, or else from the present schema or a
+    /// snapshot.
     ///
     /// # Errors
-    /// What is to be copied is not there, or the statement is about a keyspace of the server.
+    /// The source does not exist, or is a keyspace of the server's.
     pub fn source(self, ctx: &DdlContext<'_>, then: Option<Keyspace>) -> Result<Source, CqlError> {
         let Source { keyspace, pinned } = match then {
             Some(keyspace) => Source {
@@ -136,10 +137,10 @@ impl<'a> Copy<'a> {
         Ok(Source { keyspace, pinned })
     }
 
-    /// Returns what is copied with the masks of today, if the client may copy it.
+    /// Returns the source with today's masks added, if the client may copy it.
     ///
     /// # Errors
-    /// Cassandra's of permissions.
+    /// Cassandra's error for missing permissions.
     pub fn permitted(self, ctx: &DdlContext<'_>, source: &Keyspace) -> Result<Arc<Keyspace>, CqlError> {
         let masked = masked_as_today(ctx.schema, &Arc::new(source.clone()), None);
         let is_whole = matches!(self, Copy::Keyspace(_));
@@ -147,10 +148,10 @@ impl<'a> Copy<'a> {
         Ok(masked)
     }
 
-    /// The schema with the branch, whose rows lie in these tablets.
+    /// Returns the schema with the branch, whose rows are in the pinned tablets.
     ///
     /// # Errors
-    /// Those of [`Copy::source`]; or what the keyspace has now stands in the way.
+    /// Those of [`Copy::source`], or a conflict with the present content of the keyspace.
     pub fn make(
         self,
         ctx: &DdlContext<'_>,
@@ -174,7 +175,7 @@ fn check_new_table(ctx: &DdlContext<'_>, statement: &ast::CopyTable) -> Result<(
     }
 }
 
-/// A keyspace of now, or as a snapshot has it.
+/// Returns a keyspace of the present schema, or of a snapshot.
 fn keyspace_then(schema: &Schema, name: &str, as_of: Option<&ast::AsOf>) -> Result<Source, CqlError> {
     let Some(ast::AsOf::Snapshot(tag)) = as_of else {
         return Ok(Source {
@@ -295,7 +296,7 @@ fn table(
     })
 }
 
-/// The name of an index, or if the keyspace has it already, another one.
+/// Returns the name of an index, or another name if the keyspace already has one of that name.
 fn free_index_name(keyspace: &Keyspace, table: &TableBuilder, index: &Index) -> String {
     let is_free = |name: &str| {
         let mut own = table.indexes.iter();

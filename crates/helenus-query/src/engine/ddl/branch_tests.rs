@@ -15,7 +15,7 @@ fn pinned(number: u128) -> Arc<[PinnedTablet]> {
     }])
 }
 
-/// A table with an index, a view, and a column of a user type, and what a keyspace has besides.
+/// Returns a table with an index, a view and a column of a user type, in a keyspace with functions and aggregates.
 fn schema() -> InMemorySchema {
     let mut schema = InMemorySchema::new("ks");
     for statement in [
@@ -31,7 +31,7 @@ fn schema() -> InMemorySchema {
     schema
 }
 
-/// Makes a branch whose rows lie in pinned tablets of that number, and checks that the change is written down as it is made.
+/// Makes a branch on pinned tablets with that number. Checks that the journal of the change leads to the same schema.
 fn copy(schema: &mut InMemorySchema, text: &str, number: u128) -> Result<Vec<(TableId, TableId)>, CqlError> {
     let statement = parse_statement(text).unwrap().statement;
     let ctx = schema.context();
@@ -43,7 +43,7 @@ fn copy(schema: &mut InMemorySchema, text: &str, number: u128) -> Result<Vec<(Ta
     let pinned = source.pinned.unwrap_or_else(|| pinned(number));
     let Branch { change, numbers } = copy.make(&ctx, &source.keyspace, &pinned)?;
     check_lines(&schema.schema, &change.schema);
-    // An index on a user type needs the formats after those of branches.
+    // An index on a user type needs a newer format than branches.
     let newer = u32::from(change.schema.has_indexes_without_trailing_nulls());
     assert_eq!(formats::of_journal(&change.schema), 13 + newer);
     assert_eq!(formats::of_base(&change.schema), 11 + newer);
@@ -51,7 +51,7 @@ fn copy(schema: &mut InMemorySchema, text: &str, number: u128) -> Result<Vec<(Ta
     Ok(numbers)
 }
 
-/// The numbers of the pinned tablets and of the table in them, the nearest first.
+/// Returns the numbers of the pinned tablets, each with the number of the table in them, the nearest origin first.
 fn origins(table: &Table) -> Vec<(u128, u32)> {
     let nearest = table.origin.as_deref();
     let chain = std::iter::successors(nearest, |origin: &&TableOrigin| origin.below.as_deref());
@@ -95,7 +95,7 @@ fn a_keyspace_comes_along_as_a_whole() {
     assert_eq!(numbers.len(), 3);
     assert!(numbers.contains(&(table_of(&schema, "ks", "tv").number, view.number)));
     assert_eq!(schema.schema.branches().count(), 2);
-    // The origin is no branch itself.
+    // The origin itself is no branch.
     assert!(schema.schema.branches().all(|table| table.keyspace == "b"));
 }
 
@@ -109,7 +109,7 @@ fn a_branch_of_a_branch_names_both_moments() {
     let numbers = ["ks", "b"].map(|keyspace| table_of(&schema, keyspace, "t").number.0);
     let table = table_of(&schema, "c", "t").clone();
     assert_eq!(origins(&table), [(2, numbers[1]), (1, numbers[0])]);
-    // One that was made in the branch lies in that alone.
+    // An index that was created in the first branch has only that one as its origin.
     let depths = |table: &Table| -> Vec<usize> {
         let indexes = table.indexes.iter();
         indexes.map(|index| origins(&index.table).len()).collect()
@@ -124,7 +124,7 @@ fn a_branch_of_a_branch_names_both_moments() {
     let emptied = table_of(&schema, "c", "t");
     assert!(emptied.origin.is_none() && emptied.origins().is_empty());
     assert_eq!(depths(emptied), [0, 0]);
-    // What TRUNCATE has left is read over its origin, and copied with it.
+    // The rows that TRUNCATE left behind are still read over their origin.
     assert_eq!(
         schema
             .schema

@@ -14,10 +14,10 @@ fn is_key(column: &&Column) -> bool {
     column.is_primary_key()
 }
 
-/// Checks the columns as they were declared, and makes of them those that the table has.
+/// Checks the declared columns, and adds those that the table has without a declaration.
 ///
 /// # Errors
-/// For columns that Thrift could not have had.
+/// The columns are none that a Thrift table could have had.
 pub(crate) fn complete(columns: &mut Vec<Column>) -> Result<Compact, CqlError> {
     check(columns)?;
     if columns.iter().any(|column| column.kind == ColumnKind::Clustering) {
@@ -63,7 +63,7 @@ fn check(columns: &[Column]) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Adds a column that was not declared, by that name or with a number behind it if it is taken.
+/// Adds a column that was not declared. If the name is taken, a number is appended.
 fn add(columns: &mut Vec<Column>, name: &str, kind: ColumnKind, ty: CqlType) {
     let stem = name.trim_end_matches('1');
     let numbered = (1..).map(|number| format!("{stem}{number}"));

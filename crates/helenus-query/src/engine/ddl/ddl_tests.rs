@@ -1,4 +1,4 @@
-//! Every DDL and DESCRIBE statement of the conformance suite, applied without a store, against what Cassandra answered.
+//! Every DDL and DESCRIBE statement of the conformance suite, applied without a store. The answers are compared with Cassandra's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::engine::NodeInfo;
 use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
-/// Statements that are answered otherwise, with the reason.
+/// Statements whose answers differ from Cassandra's, with the reason.
 const KNOWN_DIFFERENCES: [(&str, &str); 8] = [
     ("SERVICE LEVEL", "statements of ScyllaDB that are known here"),
     ("SERVICE_LEVEL", "statements of ScyllaDB that are known here"),
@@ -69,7 +69,7 @@ impl Replay {
         replay
     }
 
-    /// The answer as the suite records answers; None for statements that are no DDL.
+    /// Returns the answer in the format of the suite. `None` for statements that are not DDL.
     fn answer(&mut self, text: &str) -> Option<Vec<String>> {
         use ast::Statement;
         let statement = match parse_statement(text) {
@@ -141,7 +141,7 @@ impl Replay {
 fn with_warnings(first: String, warnings: Vec<String>) -> Vec<String> {
     let warnings = warnings
         .into_iter()
-        // Cassandra does not say so; the cases are its answers.
+        // Cassandra has no such warning, and the cases are Cassandra's answers.
         .filter(|warning| !warning.contains(" no effect in Helenus: "))
         .map(|warning| format!("warning: {}", warning.replace('\n', "\\n")));
     std::iter::once(first).chain(warnings).collect()
@@ -169,7 +169,8 @@ fn change_line(event: &SchemaChange) -> String {
     }
 }
 
-/// Who makes a function or aggregate is answered its types as they were written, with the keyspaces of user types; the others are not.
+/// Returns the change with bare types. Only the response to the client shows the types of functions and aggregates as they were written,
+/// with the keyspaces of user types. Events do not.
 fn unqualified(event: &SchemaChange) -> String {
     let line = change_line(event);
     let line = line.replace(&format!("{}.", event.keyspace), "");
@@ -195,7 +196,7 @@ fn cases() -> Vec<PathBuf> {
         .join("../../tests/conformance/cases");
     let mut cases = Vec::new();
     let areas = fs::read_dir(folder).unwrap().map(|area| area.unwrap().path());
-    // Who asks is a matter of the node's.
+    // Access control needs a node, which this test does not have.
     for area in areas.filter(|area| !area.ends_with("access")) {
         for file in fs::read_dir(area).unwrap() {
             let path = file.unwrap().path();
@@ -208,7 +209,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// Ids and times differ from run to run.
+/// Masks ids and times, which differ from run to run.
 fn masked(lines: &[String]) -> Vec<String> {
     let mask = |line: &String| {
         let mut line = line.clone();
@@ -226,7 +227,7 @@ fn masked(lines: &[String]) -> Vec<String> {
     lines.iter().map(mask).collect()
 }
 
-/// True for schema statements, those aside that Cassandra answers with an exception of its own making.
+/// Returns true for schema statements. Statements that Cassandra answers with an internal error are left out.
 fn is_compared(statement: &str, expected: &[String]) -> bool {
     let word = statement
         .split_whitespace()
@@ -236,7 +237,7 @@ fn is_compared(statement: &str, expected: &[String]) -> bool {
     let is_schema = ["CREATE", "ALTER", "DROP", "USE", "DESCRIBE", "DESC"].contains(&word.as_str());
     let is_bug = |line: &String| line.starts_with("error ServerError") || line.contains("Failed parsing");
     let is_known = KNOWN_DIFFERENCES.iter().any(|(part, _)| statement.contains(part));
-    // The values of one that was prepared stand behind it; comments stand before its last line.
+    // Values of a prepared statement follow it after ` -- `. Comments come before its last line.
     let has_values = statement
         .rsplit("\\n")
         .next()
@@ -244,7 +245,7 @@ fn is_compared(statement: &str, expected: &[String]) -> bool {
     is_schema && !is_known && !has_values && !expected.iter().any(is_bug)
 }
 
-/// The statement with every `%rep(text,count)` written out.
+/// Returns the statement with every `%rep(text,count)` expanded.
 fn expanded(statement: &str) -> String {
     let Some((before, rest)) = statement.split_once("%rep(") else {
         return statement.to_owned();
@@ -258,7 +259,7 @@ fn expanded(statement: &str) -> String {
     )
 }
 
-/// The statements of a case whose errors are worded otherwise in each run.
+/// Returns the statements of a case whose error messages differ from run to run.
 fn compared_by_code(case: &str, keyspace: &str) -> Vec<String> {
     let lines: Vec<&str> = case.lines().collect();
     let pairs = lines.iter().zip(lines.iter().skip(1));
@@ -268,7 +269,7 @@ fn compared_by_code(case: &str, keyspace: &str) -> Vec<String> {
         .collect()
 }
 
-/// `error Invalid`
+/// Reduces an error to its code, such as `error Invalid`.
 fn keep_code(line: &mut String) {
     if line.starts_with("error ") {
         line.truncate(line.find(':').unwrap_or(line.len()));
@@ -292,7 +293,7 @@ fn replay(path: &Path, differences: &mut Vec<String>) -> usize {
     if case.lines().any(names_other) {
         return 0;
     }
-    // Where requests name their keyspace, it is this one.
+    // Cases whose requests name a keyspace name this one.
     if says("-- case nouse:") && !says("-- keyspace:") {
         replay.keyspace = None;
     }

@@ -1,6 +1,8 @@
-//! What clients are told when the schema changes (Cassandra's `SchemaChangeNotifier`): each thing that is not as it was, whichever statement
-//! of whichever node did it. The types, tables, views, functions and aggregates of a keyspace that is dropped are told of as well, and so are
-//! the views that grow with their table and what holds a type that was altered.
+//! Notifications to clients about changes of the schema (Cassandra's `SchemaChangeNotifier`). Every element that differs is reported,
+//! whichever statement on whichever node has changed it.
+//!
+//! When a keyspace is dropped, its types, tables, views, functions and aggregates are reported too. When a type or table is altered, all
+//! elements that change with it are reported, such as views.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,11 +14,11 @@ use super::function;
 use crate::response::{ChangeKind, SchemaChange, SchemaTarget};
 use crate::schema::{Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction};
 
-/// A keyspace that holds more is dropped in one word. Events wait in queues of limited length; and what drivers know of a keyspace they
-/// forget with it.
+/// Maximum number of elements in a dropped keyspace that are reported one by one. The queues of events have a limited length, and drivers
+/// forget the elements with the keyspace anyway.
 const CONTENTS_MAX: usize = 256;
 
-/// The changes that lead from one schema to the other, in the order in which Cassandra tells of them.
+/// Returns the changes from one schema to the other, in the order in which Cassandra reports them.
 pub(crate) fn events(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
     let mut events = Vec::new();
     for (old, new) in differing(&before.keyspaces, &after.keyspaces) {
@@ -57,7 +59,7 @@ fn event(change: ChangeKind, keyspace: &str, target: SchemaTarget) -> SchemaChan
 
 type Pair<'a, T> = (Option<&'a Arc<T>>, Option<&'a Arc<T>>);
 
-/// What is not the very same in both, by name, as it was and as it is.
+/// Returns the elements that are not the same object in both maps, as pairs of the old and the new one.
 fn differing<'a, T>(
     before: &'a BTreeMap<String, Arc<T>>,
     after: &'a BTreeMap<String, Arc<T>>,
@@ -69,7 +71,7 @@ fn differing<'a, T>(
             (None, None) => return found,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            // Most of thousands are: their names need not be compared.
+            // Most of the many elements are the same object, so their names need not be compared.
             (Some((_, old)), Some((_, new))) if Arc::ptr_eq(old, new) => {
                 olds.next();
                 news.next();
@@ -83,7 +85,7 @@ fn differing<'a, T>(
     }
 }
 
-/// What differs within a keyspace.
+/// The differences within a keyspace.
 struct KeyspaceDiff<'a> {
     keyspace: &'a str,
     types: Vec<Pair<'a, UserType>>,
@@ -92,7 +94,7 @@ struct KeyspaceDiff<'a> {
     aggregates: Vec<Pair<'a, UserAggregate>>,
 }
 
-/// What differs in one of the maps of a keyspace, which may have been made or dropped with it.
+/// Returns the differences in one of a keyspace's maps. The keyspace may have been created or dropped too.
 fn differing_in<'a, T>(
     old: Option<&'a Arc<Keyspace>>,
     new: Option<&'a Arc<Keyspace>>,
@@ -130,7 +132,7 @@ impl<'a> KeyspaceDiff<'a> {
         self.emit(&self.types, type_target, ChangeKind::Dropped, events);
     }
 
-    /// Tells of what was created, or updated.
+    /// Reports the elements that were created, or those that were updated.
     fn changed(&self, change: ChangeKind, events: &mut Vec<SchemaChange>) {
         self.emit(&self.types, type_target, change, events);
         self.tell_tables(change, false, events);
@@ -139,7 +141,7 @@ impl<'a> KeyspaceDiff<'a> {
         self.emit(&self.aggregates, function::target_of_aggregate, change, events);
     }
 
-    /// Tells of all but tables.
+    /// Reports elements that are not tables.
     fn emit<T: PartialEq>(
         &self,
         pairs: &[Pair<'a, T>],
@@ -155,7 +157,7 @@ impl<'a> KeyspaceDiff<'a> {
         events.extend(told.map(|of| event(change, self.keyspace, target(of))));
     }
 
-    /// Tells of the tables, or of the views. Another one of the same name was created after the first was dropped.
+    /// Reports the tables, or the views. A table with the same name but another id is one that was dropped and created again.
     fn tell_tables(&self, change: ChangeKind, views: bool, events: &mut Vec<SchemaChange>) {
         let is_other = |old: &Table, new: &Table| old.id != new.id;
         let named = self.tables.iter().filter_map(|pair| match (change, pair) {
@@ -178,7 +180,7 @@ fn type_target(ty: &UserType) -> SchemaTarget {
     SchemaTarget::Type(ty.name.clone())
 }
 
-/// Whether clients see the same table. That an index or a view is complete by now is nothing that they are told.
+/// Returns true if clients see the same table. Clients are not notified when an index or a view is complete.
 fn looks_same(old: &Table, new: &Table) -> bool {
     let indexes = |table: &Table| -> Vec<_> {
         let index = |index: &Arc<crate::schema::Index>| (index.name.clone(), index.options.clone());

@@ -26,7 +26,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
     check_argument_names(statement)?;
     let (name, count) = (statement.name.name.as_str(), statement.args.len());
     let has_overload = |keyspace: &Arc<Keyspace>| has_overload(keyspace, name, count);
-    // As they are written, unless Cassandra has compared them with those of an overload before.
+    // Messages show the types as they were written. If there is an overload, Cassandra has resolved them before, and shows their keyspace.
     let qualifier = ctx.schema.keyspace(keyspace_name).is_some_and(has_overload);
     for (_, ty) in &statement.args {
         check_not_frozen("Argument", ty, qualifier.then_some(keyspace_name))?;
@@ -67,7 +67,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateFunction) -> Applied 
     )))
 }
 
-/// What becomes of one that a CREATE names; none if it is left as it is. `clauses` are OR REPLACE and IF NOT EXISTS.
+/// Returns the effect of a CREATE on a function or an aggregate. `None` if the existing one stays. `clauses` are OR REPLACE and IF NOT
+/// EXISTS.
 pub(crate) fn change_of<T: PartialEq>(
     kind: Kind,
     name: &str,
@@ -113,7 +114,7 @@ fn check_argument_names(statement: &ast::CreateFunction) -> Result<(), CqlError>
     )))
 }
 
-/// Argument names are those of the Java method's parameters.
+/// Refuses an argument name that is no Java name, because arguments are parameters of a Java method.
 fn check_java_name(name: &str) -> Result<(), CqlError> {
     match helenus_java::is_name(name) {
         true => Ok(()),
@@ -123,7 +124,7 @@ fn check_java_name(name: &str) -> Result<(), CqlError> {
     }
 }
 
-/// The function, whose body has been read.
+/// Returns the function with its body compiled.
 fn compiled(
     ctx: &DdlContext<'_>,
     keyspace: &str,
@@ -154,7 +155,7 @@ fn compiled(
 fn check_replacement(existing: &UserFunction, function: &UserFunction) -> Result<(), CqlError> {
     let name = &function.name;
     if function.is_called_on_null != existing.is_called_on_null {
-        // What the new one has, not what it should have.
+        // Cassandra's message names the directive of the new function, not the one that it should have.
         let directive = match function.is_called_on_null {
             true => "CALLED ON NULL INPUT",
             false => "RETURNS NULL ON NULL INPUT",
@@ -173,7 +174,7 @@ fn check_replacement(existing: &UserFunction, function: &UserFunction) -> Result
     }
 }
 
-/// What has a name and argument types.
+/// Kind of a routine with a name and argument types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Function,
@@ -201,7 +202,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction, kind: Kind) -> 
     let keyspace = ctx.schema.keyspace(keyspace_name);
     let overloads = keyspace.map(|keyspace| overloads(keyspace, statement.name.name.as_str()));
     let overloads = overloads.unwrap_or_default();
-    // Looking for permissions on the overloads, Cassandra has resolved the types by now.
+    // Cassandra resolves the types when it checks permissions on overloads, so they are shown with their keyspace.
     let qualifier = (!overloads.is_empty()).then_some(keyspace_name);
     let mut shown = format!("{keyspace_name}.{}", statement.name.name);
     if let Some(types) = &statement.arg_types {
@@ -248,7 +249,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropFunction, kind: Kind) -> 
     )))
 }
 
-/// What is told of a function.
+/// Returns the target of events about a function.
 pub(crate) fn target_of(function: &UserFunction) -> SchemaTarget {
     SchemaTarget::Function {
         name: function.name.clone(),
@@ -256,7 +257,7 @@ pub(crate) fn target_of(function: &UserFunction) -> SchemaTarget {
     }
 }
 
-/// The signatures of the functions and aggregates of that name.
+/// Returns the signatures of the functions and aggregates of that name.
 fn overloads(keyspace: &Keyspace, name: &str) -> Vec<(Kind, String)> {
     let functions = keyspace.functions.iter();
     let functions = functions.filter(|(_, function)| function.name == name);
@@ -268,7 +269,7 @@ fn overloads(keyspace: &Keyspace, name: &str) -> Vec<(Kind, String)> {
         .collect()
 }
 
-/// The signature of what is to be dropped, if it is there.
+/// Returns the signature of the function or aggregate to drop. `None` if it does not exist.
 fn meant(
     ctx: &DdlContext<'_>,
     statement: &ast::DropFunction,
@@ -301,7 +302,7 @@ fn meant(
     Ok(kind.has(keyspace, &signature).then_some(signature))
 }
 
-/// Aggregates need their functions.
+/// Refuses to drop a function that an aggregate needs.
 fn check_unused(keyspace: &Keyspace, signature: &str, shown: &str) -> Result<(), CqlError> {
     let users: Vec<String> = keyspace
         .aggregates
@@ -318,7 +319,7 @@ fn check_unused(keyspace: &Keyspace, signature: &str, shown: &str) -> Result<(),
     }
 }
 
-/// So do masks of columns.
+/// Refuses to drop a function that a column mask needs.
 fn check_masks_nothing(keyspace: &Keyspace, function: &str, shown: &str) -> Result<(), CqlError> {
     let tables = keyspace.tables.values().filter(|table| !table.is_view());
     let masked = tables.filter(|table| table.is_masked_by(&keyspace.name, function));
@@ -341,7 +342,7 @@ pub(crate) fn check_directives(or_replace: bool, if_not_exists: bool) -> Result<
     }
 }
 
-/// Names are parts of those of permissions.
+/// Refuses names that could not be part of the name of a permission's resource.
 pub(crate) fn check_name(kind: Kind, name: &str) -> Result<(), CqlError> {
     match name.contains(['/', '[', ']']) {
         true => Err(CqlError::invalid(format!(
@@ -352,7 +353,7 @@ pub(crate) fn check_name(kind: Kind, name: &str) -> Result<(), CqlError> {
     }
 }
 
-/// The keyspace of a function, which must not be one of the server's own.
+/// Returns the keyspace of a function. It must not be one of the server's own.
 pub(crate) fn keyspace_to_change<'a>(
     ctx: &DdlContext<'a>,
     name: &'a FunctionName,
@@ -368,7 +369,7 @@ pub(crate) fn keyspace_to_change<'a>(
     }
 }
 
-/// Tuples and vectors may be called frozen, since they are.
+/// Refuses `frozen` on types for which it has no meaning. Tuples and vectors may have it, since they are always frozen.
 pub(crate) fn check_not_frozen(what: &str, ty: &TypeName, qualifier: Option<&str>) -> Result<(), CqlError> {
     let mut inner = ty;
     while let TypeName::Frozen(within) = inner {
@@ -383,8 +384,8 @@ pub(crate) fn check_not_frozen(what: &str, ty: &TypeName, qualifier: Option<&str
     )))
 }
 
-/// Types as Cassandra shows them that have been parsed: what is frozen with something says so too, tuples and vectors don't.
-/// User types have the keyspace in which they have been looked up, if they have been.
+/// Returns types as Cassandra shows parsed types: all types within a frozen one are shown as frozen, except tuples and vectors. User types
+/// have the keyspace `qualifier` if they have been resolved.
 pub(crate) fn raw_types<'a>(
     types: impl IntoIterator<Item = &'a TypeName>,
     qualifier: Option<&str>,
@@ -419,7 +420,7 @@ fn raw_type(ty: &TypeName, qualifier: Option<&str>, is_frozen: bool) -> String {
     }
 }
 
-/// What is told of an aggregate.
+/// Returns the target of events about an aggregate.
 pub(crate) fn target_of_aggregate(aggregate: &UserAggregate) -> SchemaTarget {
     SchemaTarget::Aggregate {
         name: aggregate.name.clone(),

@@ -11,7 +11,7 @@ use crate::analysis::definition_check;
 use crate::limits::AutoSnapshot;
 use crate::schema::{Index, Schema, Table};
 
-/// The schema of a new store: the keyspaces of the system.
+/// Returns the schema of a new store, which contains only the system keyspaces.
 pub(super) fn new_schema() -> Schema {
     let system = crate::engine::system::keyspaces(false).into_iter();
     Schema {
@@ -33,12 +33,12 @@ pub(crate) struct InMemorySchema {
     pub schema: Schema,
     pub keyspace: Option<String>,
     pub auto_snapshot: AutoSnapshot,
-    /// The time; statements don't move it.
+    /// The current time, which statements do not advance.
     pub now_us: i64,
 }
 
 impl InMemorySchema {
-    /// The keyspaces of the system, and one of the given name, which is in use.
+    /// Creates a schema with the system keyspaces and one of the given name, which is in use.
     pub fn new(keyspace: &str) -> InMemorySchema {
         let mut this = InMemorySchema {
             schema: new_schema(),
@@ -57,7 +57,7 @@ impl InMemorySchema {
         this
     }
 
-    /// What statements are applied to.
+    /// Returns the context for statements.
     pub fn context(&self) -> DdlContext<'_> {
         DdlContext {
             schema: &self.schema,

@@ -16,7 +16,7 @@ use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::is_valid_name;
 use crate::schema::{DerivedTable, Index, IndexKind, IndexTarget, Table};
 
-/// Longest name of an index.
+/// Maximum length of an index name, in characters.
 const INDEX_NAME_LEN_MAX: usize = 222;
 
 pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
@@ -73,7 +73,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         sasi::check(table, &target, &options)?;
     } else if kind == IndexKind::Custom {
         sai::check(table, &target, &options).map_err(|error| {
-            // Cassandra looks at the table's indexes in order, and warns of those before the one that it finds at fault.
+            // Cassandra checks the table's indexes in order. It has warned about those before the faulty one.
             let twin = sai::twin(table, &target).unwrap_or(table.indexes.len());
             error.warned(sai::warnings(table, twin))
         })?;
@@ -81,7 +81,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     add(ctx, table, name, kind, options, target)
 }
 
-/// IF NOT EXISTS, and it does. What is said of SASI indexes is said all the same.
+/// Returns the answer to IF NOT EXISTS for an existing index. The warning about SASI indexes is given all the same.
 fn is_there(statement: &ast::CreateIndex) -> Applied {
     let is_sasi = statement.using.as_deref().is_some_and(is_sasi);
     let warnings = is_sasi.then(|| sasi::USAGE_WARNING.to_owned());

@@ -15,7 +15,7 @@ use crate::schema::{Keyspace, Replication};
 const KNOWN: [&str; 2] = ["replication", "durable_writes"];
 const LOCATOR_PACKAGE: &str = "org.apache.cassandra.locator.";
 
-/// Refuses a name that no new keyspace may have.
+/// Refuses names that no new keyspace may have.
 fn check_name(name: &str) -> Result<(), CqlError> {
     if is_system_name(name) && !is_replicated_system_name(name) {
         return Err(system_keyspace(name));
@@ -37,7 +37,7 @@ fn already_exists(name: &str) -> CqlError {
     }
 }
 
-/// Refuses the name of a keyspace that is to be made of another, if it can't be or is in use.
+/// Refuses the name of a new keyspace that is a copy of another, if the name is invalid or in use.
 pub(super) fn check_new(ctx: &DdlContext<'_>, name: &ast::Ident) -> Result<(), CqlError> {
     let name = name.as_str();
     if is_system_name(name) {
@@ -50,7 +50,7 @@ pub(super) fn check_new(ctx: &DdlContext<'_>, name: &ast::Ident) -> Result<(), C
     }
 }
 
-/// Gives a keyspace the options that are declared; warnings about them. Others stay.
+/// Sets the declared options of a keyspace. Other options stay. Returns warnings about the options.
 pub(super) fn options(
     ctx: &DdlContext<'_>,
     keyspace: &mut Keyspace,
@@ -156,7 +156,7 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropKeyspace) -> Applied {
     )))
 }
 
-/// What is said of a map without a class before anything else is.
+/// Refuses a map without a class. Cassandra checks this first.
 fn check_class(declared: &Options) -> Result<(), CqlError> {
     match declared.is_empty() || declared.contains_key("class") {
         true => Ok(()),
@@ -168,7 +168,7 @@ fn no_class() -> CqlError {
     CqlError::Config("Missing replication strategy class".to_owned())
 }
 
-/// Replication from its options (Cassandra's `ReplicationParams` and the strategies' own checks).
+/// Returns the replication for the given options (Cassandra's `ReplicationParams` and the checks of its strategies).
 fn replication(
     ctx: &DdlContext<'_>,
     keyspace: &str,
@@ -221,7 +221,8 @@ fn replication(
     }
 }
 
-/// A factor for each data center (`NetworkTopologyStrategy.prepareOptions`): a general one is for those that had none of their own before.
+/// Returns the replication factor of each data center (`NetworkTopologyStrategy.prepareOptions`). A general factor applies to data centers
+/// that have not had their own before.
 fn by_data_center(
     ctx: &DdlContext<'_>,
     mut declared: Options,
@@ -279,7 +280,7 @@ fn refuse_unknown(
     }
 }
 
-/// Where a `HashMap` of Java's keeps a text, if it has the size that it begins with: the options are looked at in that order.
+/// Returns the bucket of a text in a Java `HashMap` of initial size. Cassandra checks options in the order of these buckets.
 fn java_bucket(text: &str) -> u32 {
     let hash = text.encode_utf16().fold(0_u32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(u32::from(unit))
@@ -287,7 +288,7 @@ fn java_bucket(text: &str) -> u32 {
     (hash ^ (hash >> 16)) & 15
 }
 
-/// The copies that a replication factor stands for; transient replicas (`3/1`) are switched off, as in a stock Cassandra.
+/// Returns the number of copies that a replication factor means. Transient replicas (`3/1`) are off, as in a default Cassandra.
 fn check_factor(text: &str) -> Result<i32, CqlError> {
     let refused = |message: String| Err(CqlError::Config(message));
     let text = match text.split_once('/') {
@@ -314,7 +315,7 @@ fn total_factor(replication: &Replication) -> i64 {
     replication.options.values().filter_map(copies).sum()
 }
 
-/// What Cassandra says when there are fewer nodes than copies.
+/// Returns Cassandra's warning about more copies than nodes.
 fn factor_warning(ctx: &DdlContext<'_>, keyspace: &str, replication: &Replication) -> Vec<String> {
     let too_high = |(option, factor): (&String, &String)| {
         let (nodes, place) = match option.as_str() {

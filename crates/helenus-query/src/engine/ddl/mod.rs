@@ -1,7 +1,7 @@
 //! Statements that change the schema (Cassandra's `cql3.statements.schema`).
 //!
-//! Each statement is a pure function from a [`Schema`] to a [`Change`]; [`execute`] runs those that wait one after the other ([`queue`]), writes
-//! down together what they have changed ([`journal`]), swaps the new schema in and tells the subscribers.
+//! Each statement is a pure function from a [`Schema`] to a [`Change`]. [`execute`] runs the waiting statements one after the other
+//! ([`queue`]) and writes their changes down together ([`journal`]). Then it installs the new schema and notifies the subscribers.
 
 pub(crate) mod aggregate;
 pub(crate) mod alter_table;
@@ -46,12 +46,12 @@ pub(crate) use roles::make_superuser;
 pub(crate) use schema_store::SystemKeyspaces;
 pub(crate) use view::shown_where;
 
-/// What a statement does to the schema.
+/// The effect of a statement that changes the schema.
 pub(crate) struct Change {
     pub schema: Schema,
     pub event: SchemaChange,
     pub warnings: Vec<String>,
-    /// What rows written before it must be brought into.
+    /// The index or view that must be built from the rows written before. `None` if there is none.
     pub to_build: Option<Derivation>,
 }
 
@@ -70,12 +70,13 @@ impl Change {
     }
 }
 
-/// What a statement has done.
+/// The result of a statement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangeResult {
-    /// None if the schema is as it was, or TRUNCATE has changed what clients do not see.
+    /// The event in the response to the client. `None` if the schema is unchanged, or if TRUNCATE has changed only parts that clients do
+    /// not see.
     pub event: Option<SchemaChange>,
-    /// All that clients are told of, what its own client is answered among it.
+    /// All events for clients, including `event`.
     pub events: Vec<SchemaChange>,
     pub warnings: Vec<String>,
     pub to_build: Option<Derivation>,
@@ -84,35 +85,35 @@ pub(crate) struct ChangeResult {
 /// The effect of a statement on the schema.
 pub(crate) enum Effect {
     Changed(Change),
-    /// No change, with warnings: `IF [NOT] EXISTS` has found the schema as it wants it.
+    /// No change, with warnings. `IF [NOT] EXISTS` has found the schema as wanted.
     Unchanged(Vec<String>),
 }
 
 type Applied = Result<Effect, CqlError>;
 
-/// Nothing to do.
+/// Returns the effect of a statement that changes nothing.
 fn unchanged() -> Applied {
     Ok(Effect::Unchanged(Vec::new()))
 }
 
-/// What a statement is applied to.
+/// The context that a statement is applied in.
 pub(crate) struct DdlContext<'a> {
     pub schema: &'a Schema,
     /// The data center of each node.
     pub data_centers: Vec<String>,
-    /// The keyspace in use.
+    /// The keyspace in use. `None` if there is none.
     pub keyspace: Option<&'a str>,
-    /// Who asks, and what is asked of him.
+    /// The authenticated role, and the access control that applies to it. `None` if authentication is off.
     pub user: Option<&'a str>,
     pub control: AccessControl,
-    /// Columns may be masked.
+    /// True if columns may be masked.
     pub masks_columns: bool,
     pub auto_snapshot: AutoSnapshot,
     pub now_us: i64,
 }
 
 impl<'a> DdlContext<'a> {
-    /// For a statement of a client.
+    /// Returns the context for a statement of a client.
     pub(crate) fn new(
         engine: &Engine,
         schema: &'a Schema,
@@ -147,7 +148,7 @@ impl DdlContext<'_> {
         }
     }
 
-    /// The keyspace that a name is in.
+    /// Returns the keyspace of a name.
     fn keyspace_of<'b>(&'b self, name: &'b ast::QualifiedName) -> Result<&'b str, CqlError> {
         match &name.keyspace {
             Some(keyspace) => Ok(keyspace.as_str()),
@@ -155,7 +156,7 @@ impl DdlContext<'_> {
         }
     }
 
-    /// A keyspace that may be changed.
+    /// Refuses a keyspace that may not be changed.
     fn modifiable(&self, keyspace: &str) -> Result<(), CqlError> {
         let is_system = |keyspace: &Arc<Keyspace>| keyspace.is_virtual;
         if is_system_name(keyspace) || self.schema.keyspace(keyspace).is_some_and(is_system) {
@@ -166,13 +167,13 @@ impl DdlContext<'_> {
         Ok(())
     }
 
-    /// The table or view of that name in a keyspace that may be changed, if it is there.
+    /// Returns the table or view of that name, which must be in a keyspace that may be changed. `None` if it does not exist.
     fn found(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
         self.modifiable(self.keyspace_of(name)?)?;
         self.named(name)
     }
 
-    /// The table or view of that name, if it is there.
+    /// Returns the table or view of that name. `None` if it does not exist.
     fn named(&self, name: &ast::QualifiedName) -> Result<Option<(&Keyspace, &Table)>, CqlError> {
         let keyspace = self.schema.keyspace(self.keyspace_of(name)?);
         Ok(keyspace.and_then(|keyspace| {
@@ -181,7 +182,7 @@ impl DdlContext<'_> {
         }))
     }
 
-    /// A keyspace whose replication may be changed: a user's, or one that Cassandra replicates for its own use.
+    /// Returns a keyspace whose replication may be changed: a user's keyspace, or a system keyspace that Cassandra replicates.
     fn keyspace_to_alter(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
         match self.schema.keyspace(keyspace) {
             Some(found) if is_replicated_system_name(keyspace) => Ok(found),
@@ -189,7 +190,7 @@ impl DdlContext<'_> {
         }
     }
 
-    /// A keyspace that may be changed and exists.
+    /// Returns a keyspace, which must exist and may be changed.
     fn keyspace_to_change(&self, keyspace: &str) -> Result<&Arc<Keyspace>, CqlError> {
         self.modifiable(keyspace)?;
         self.schema
@@ -198,7 +199,7 @@ impl DdlContext<'_> {
     }
 }
 
-/// Runs a statement that changes the schema or the roles or lists these, or TRUNCATE.
+/// Runs TRUNCATE, a statement that changes the schema, or one that changes or lists roles.
 pub async fn execute(
     engine: &Arc<Engine>,
     client: &ClientState,
@@ -224,7 +225,7 @@ pub async fn execute(
     };
     announce(engine, done.events);
     let missed = options_warning(&engine.schema(), keyspace, statement);
-    // Applications create their tables one after the other.
+    // One warning for each connection is enough, since applications create many tables one after the other.
     warnings.extend(missed.filter(|_| client.is_warned_of_options.is_first()));
     Ok(Response::SchemaChange(event).with(warnings))
 }
@@ -241,7 +242,7 @@ fn apply(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
     apply_allowed(ctx, statement)
 }
 
-/// The warning for options of a table or view that was created or altered, which users would miss.
+/// Returns a warning about options of the created or altered table or view that have no effect here. `None` if all have an effect.
 fn options_warning(changed: &Schema, used: Option<&str>, statement: &ast::Statement) -> Option<String> {
     use ast::Statement;
     let (name, properties) = match statement {
@@ -287,13 +288,13 @@ fn apply_allowed(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Applied {
             statement.name,
             qualified(ctx, &statement.table)?
         ))),
-        // What reads, writes or is answered elsewhere does not come here.
+        // All other statements are executed elsewhere.
         _ => unchanged(),
     }
 }
 
-/// Refuses, as Cassandra words it, what would change a keyspace of the server in a way that looks at its permissions
-/// (the keyspaces that are replicated), or that looks for what it names first (the others).
+/// Refuses changes of the server's keyspaces, with Cassandra's messages. For replicated keyspaces Cassandra checks permissions first, and
+/// for the others it first looks for the named element.
 fn check_system_keyspace(ctx: &DdlContext<'_>, statement: &ast::Statement) -> Result<(), CqlError> {
     use ast::Statement;
     let all_tables = |keyspace: &str| format!("<all tables in {keyspace}>");
@@ -359,7 +360,7 @@ fn system_keyspace(keyspace: &str) -> CqlError {
     CqlError::invalid(format!("System keyspace '{keyspace}' is not user-modifiable"))
 }
 
-/// No class can be loaded; but the table is looked for first.
+/// Refuses every trigger, because no class can be loaded. The table is checked first.
 fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Applied {
     let keyspace = ctx.keyspace_to_alter(ctx.keyspace_of(&statement.table)?)?;
     let name = &statement.table.name;
@@ -370,7 +371,7 @@ fn create_trigger(ctx: &DdlContext<'_>, statement: &ast::CreateTrigger) -> Appli
     }))
 }
 
-/// Refuses to prepare what everybody is refused to run.
+/// Refuses to prepare statements that no client may run.
 pub(crate) fn check_prepare(
     engine: &Engine,
     client: &ClientState,
@@ -393,12 +394,13 @@ pub(crate) fn check_prepare(
     }
 }
 
-/// `keyspace.name`, as messages show it.
+/// Returns `keyspace.name` for messages.
 fn qualified(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<String, CqlError> {
     Ok(format!("{}.{}", ctx.keyspace_of(name)?, name.name))
 }
 
-/// Writes the schema down and puts it in place. False if another node has changed the document meanwhile: then that change is in place.
+/// Writes the schema down and installs it. Returns false if another node changed the document concurrently. The other node's schema is
+/// installed then.
 pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema) -> Result<bool, CqlError> {
     let tried = uuid::Uuid::new_v4();
     schema.version = tried;
@@ -410,14 +412,14 @@ pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema)
         }
         None => {
             reload(engine).await?;
-            // A put that failed and took effect all the same: the version is nobody else's.
+            // A write that reported an error may have taken effect. The version shows it, since no other node has that version.
             Ok(engine.schema().version == tried)
         }
     }
 }
 
-/// Swaps a schema in, if it is newer. It waits for nobody: writes under way here may be waiting for other nodes, and those for this one to
-/// have the schema. Whoever builds an index or a view waits for the writes that may not know it ([`await_old_writes`]).
+/// Installs a schema if it is newer. Never waits: writes in progress here may be waiting for other nodes, and those may be waiting until
+/// this node has the schema. The builder of an index or a view waits for older writes itself ([`await_old_writes`]).
 fn install(engine: &Engine, mut schema: Schema) -> bool {
     let _installing = engine.installing.lock();
     let current = engine.schema();
@@ -425,7 +427,8 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
         return false;
     }
     schema.generation = current.generation + 1;
-    // The sweep may only begin once nobody reads the old rows any more; it needs the new set to see the new tables.
+    // The set of live tables comes first, so that no compaction sweeps rows of the new tables. Old rows are swept only when no statement
+    // reads them any more.
     engine.context.live_tables.set(&schema);
     set_origins(&engine.context.store, &schema);
     let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
@@ -441,22 +444,22 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
     true
 }
 
-/// Whether the schema of the store may be another than the one that is loaded.
+/// Returns true if the schema in the store may differ from the loaded one.
 pub(crate) async fn has_changed(engine: &Engine) -> Result<bool, CqlError> {
     schema_store::has_changed(&engine.context.store).await
 }
 
-/// Has the rows of the tables of a schema that have an origin lie over it. Before anything of these is read.
+/// Makes the store read the tables of a schema over their origins. Must be called before any of these tables is read.
 pub(super) fn set_origins(store: &Arc<Store>, schema: &Schema) {
     store.set_origins(origins(schema));
 }
 
-/// The tables of a schema that have an origin, and the hidden tables of indexes that have.
+/// Returns the origins of a schema's tables and of the hidden tables of its indexes, by table number.
 pub(super) fn origins(schema: &Schema) -> Vec<(u32, Arc<TableOrigin>)> {
     schema.kept_tables().flat_map(|table| table.origins()).collect()
 }
 
-/// Puts the schema of the store in place, if it is newer, and tells the subscribers what has changed.
+/// Installs the schema of the store if it is newer, and notifies the subscribers of the changes.
 pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();
     let newer = schema_store::load_newer(&engine.context.store, &before, engine.system_keyspaces).await?;
@@ -467,16 +470,16 @@ pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Tells the subscribers what has changed.
+/// Notifies the subscribers of changes.
 pub(crate) fn announce(engine: &Engine, events: Vec<SchemaChange>) {
     for event in events {
-        // No one may be listening.
+        // Sending fails if there is no subscriber.
         let _ = engine.events.send(event);
     }
 }
 
-/// Replaces the schema by what a function makes of it, which is called again if another node changes it meanwhile, and waits until all nodes
-/// agree. None if the function leaves it as it is.
+/// Replaces the schema by the result of `change`, and waits until all nodes agree. `change` is called again if another node changes the
+/// schema concurrently. Returns `None` if `change` leaves the schema as it is.
 pub(crate) async fn change<T>(
     engine: &Engine,
     change: impl Fn(&Schema) -> Result<Option<(Schema, T)>, CqlError>,
@@ -503,7 +506,7 @@ impl SchemaChanges for Engine {
     }
 }
 
-/// Reads the schema from the store; a new store has the system keyspaces only.
+/// Reads the schema from the store. A new store has only the system keyspaces.
 pub(crate) async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlError> {
     schema_store::load(store, system).await
 }

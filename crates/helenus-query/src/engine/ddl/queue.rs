@@ -1,4 +1,5 @@
-//! Statements that change the schema and come together are written down together: who finds the way free takes along whoever waits.
+//! A queue of statements that change the schema. The statement that gets the lock executes all waiting statements, and writes their changes
+//! down together.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use crate::request::{ClientState, User};
 use crate::schema::Schema;
 use crate::storage::agreement::await_schema_agreement;
 
-/// Statements that are written down together.
+/// Maximum number of statements that are written down together.
 const TOGETHER_MAX: usize = 256;
 
 type Answer = Result<ChangeResult, CqlError>;
 
-/// A statement that waits.
+/// A waiting statement.
 struct QueuedChange {
     statement: ast::Statement,
     keyspace: Option<String>,
@@ -28,7 +29,7 @@ struct QueuedChange {
     answer: oneshot::Sender<Answer>,
 }
 
-/// The statements that wait.
+/// The waiting statements.
 #[derive(Default)]
 pub(crate) struct DdlQueue(Mutex<Vec<QueuedChange>>);
 
@@ -40,7 +41,7 @@ impl DdlQueue {
     }
 }
 
-/// Runs a statement, and perhaps others that came before it.
+/// Runs a statement, and perhaps others that were queued before it.
 pub(crate) async fn run(
     engine: &Arc<Engine>,
     client: &ClientState,
@@ -63,7 +64,7 @@ pub(crate) async fn run(
             changing = engine.ddl.lock() => {
                 let together = engine.ddl_queue.take();
                 if together.is_empty() {
-                    // This one is being answered.
+                    // Another caller has executed this statement and is about to answer it.
                     drop(changing);
                     let done = (&mut answered).await;
                     return done.unwrap_or_else(|_| Err(CqlError::Server("the schema change was given up".to_owned())));
@@ -76,7 +77,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Answers when all nodes agree.
+/// Waits until all nodes agree, and answers the statements.
 async fn finish(engine: &Arc<Engine>, together: Vec<QueuedChange>, written: Result<Written, CqlError>) {
     let answers: Vec<Answer> = match written {
         Ok(Written { answers, is_changed }) => {
@@ -97,7 +98,7 @@ async fn finish(engine: &Arc<Engine>, together: Vec<QueuedChange>, written: Resu
         Err(error) => together.iter().map(|_| Err(error.clone())).collect(),
     };
     for (waiting, answer) in together.into_iter().zip(answers) {
-        // Its client may be gone.
+        // Sending fails if the client is gone.
         let _ = waiting.answer.send(answer);
     }
 }
@@ -107,7 +108,7 @@ struct Written {
     is_changed: bool,
 }
 
-/// Applies the statements, each to what those before it have made of the schema, and writes the outcome down.
+/// Applies the statements one after the other, and writes the resulting schema down.
 async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Written, CqlError> {
     loop {
         let before = engine.schema();
@@ -130,7 +131,7 @@ async fn write(engine: &Arc<Engine>, together: &[QueuedChange]) -> Result<Writte
     }
 }
 
-/// The schema after a statement, if the statement changes it.
+/// Returns the schema after a statement, with the statement's result. The schema is `None` if the statement does not change it.
 fn change(
     engine: &Arc<Engine>,
     schema: &Schema,

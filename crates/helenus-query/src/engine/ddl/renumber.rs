@@ -1,4 +1,4 @@
-//! Tables under new numbers: where none of their rows lie yet, or over the rows of an origin.
+//! New numbers for tables. A table with a new number has no rows yet, or begins with the rows of an origin.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use uuid::Uuid;
 use crate::index::entries::hidden_table;
 use crate::schema::{Index, Schema, Table, TableBuilder, View};
 
-/// A table or view under a new number, with its indexes under others. Where there are no rows, indexes and views are complete.
+/// Returns a table or view with a new number, and its indexes with new numbers too. With `is_empty` there are no rows, so that indexes and
+/// views are complete.
 pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> Result<Table, CqlError> {
     let mut builder = table.to_builder();
     builder.number = schema.take_table_number();
@@ -42,8 +43,8 @@ pub(super) fn renumbered(schema: &mut Schema, table: &Table, is_empty: bool) -> 
     Ok(builder.build())
 }
 
-/// A table or view over the rows that it has in pinned tablets, under a new number and with new ids. `change` makes further changes of the table;
-/// `name` gives the name of an index.
+/// Returns a table or view with a new number and new ids, whose origin are its rows in pinned tablets. `change` makes further changes of
+/// the table, and `name` returns the name of an index.
 pub(super) fn branched(
     schema: &mut Schema,
     table: &Table,
@@ -81,7 +82,7 @@ pub(super) fn branched(
     Ok(builder.build())
 }
 
-/// The numbers of a table and its indexes, before and after it was renumbered.
+/// Returns the numbers of a table and its indexes in the origin, each with its number in the branch.
 pub(super) fn numbers_of(origin: &Table, branch: &Table) -> Vec<(TableId, TableId)> {
     let indexes = origin.indexes.iter().zip(&branch.indexes);
     let indexes = indexes.map(|(from, to)| (from.table.number, to.table.number));

@@ -1,4 +1,4 @@
-//! What statements make of the roles.
+//! Changes of roles by statements.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::engine::ddl::{ChangeResult, DdlContext};
 use crate::schema::Schema;
 use crate::schema::roles::Roles;
 
-/// The schema after a statement about roles, if the statement changes them. They may have changed since the statement was checked first.
+/// Returns the schema after a statement about roles. `None` if the statement changes nothing. The roles are checked again, since they may
+/// have changed after the first check.
 pub(crate) fn apply(
     ctx: &DdlContext<'_>,
     statement: &ast::Statement,
@@ -28,7 +29,8 @@ pub(crate) fn apply(
     Ok((changed, done))
 }
 
-/// The roles after a change of the schema: who made something may do everything with it, and nothing is granted on what is gone.
+/// Returns the roles after a change of the schema. The role that creates an element gets all permissions on it. Permissions on dropped
+/// elements are removed.
 pub(crate) fn after(ctx: &DdlContext<'_>, after: &Schema, statement: &ast::Statement) -> Roles {
     let access = access::kept(ctx.schema, after);
     let Some(user) = ctx.user.filter(|_| ctx.control.authorizes) else {

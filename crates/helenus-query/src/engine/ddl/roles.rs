@@ -1,4 +1,4 @@
-//! Statements about roles take their turn with those that change the schema, and are written down with it.
+//! Statements about roles. They are queued with statements that change the schema, because roles are part of the schema document.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::engine::{Engine, access};
 use crate::request::ClientState;
 use crate::response::{Outcome, Response};
 
-/// Runs a statement about roles, or answers what one lists.
+/// Runs a statement that changes or lists roles.
 pub(crate) async fn manage(
     engine: &Arc<Engine>,
     client: &ClientState,
@@ -29,7 +29,8 @@ pub(crate) async fn manage(
     Ok(Response::Void.with(done.warnings))
 }
 
-/// Makes the superuser that a store without roles has in Cassandra, whose name and password its users know; or gives it another password.
+/// Creates the superuser `cassandra`, with the password `cassandra` that users of Cassandra know. With `password`, creates it or changes
+/// its password.
 pub(crate) async fn make_superuser(engine: &Arc<Engine>, password: Option<&str>) -> Result<(), CqlError> {
     const NAME: &str = "cassandra";
     let options = ast::RoleOptions {
@@ -40,7 +41,7 @@ pub(crate) async fn make_superuser(engine: &Arc<Engine>, password: Option<&str>)
     };
     let create = ast::Statement::CreateRole(ast::CreateRole {
         name: NAME.to_owned(),
-        // Another node may be first.
+        // Another node may have created the role first.
         if_not_exists: true,
         options: options.clone(),
     });

@@ -1,4 +1,4 @@
-//! The schema document in the store: read, and written by compare-and-set.
+//! The schema document in the store. It is read, and written by compare-and-set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::schema::documents::formats::{self, JOURNAL, JOURNAL_LEAST};
 use crate::schema::documents::journal::{Base, Head, NAME, apply, damaged, difference, kept, unwritable};
 use crate::schema::{Journal, Keyspace, Schema, documents};
 
-/// Gives the keyspaces that are computed, of a node alone or of one on a shared store.
+/// Function that returns the virtual system keyspaces. Its argument is true for a node on a shared store.
 pub(crate) type SystemKeyspaces = fn(bool) -> Vec<Keyspace>;
 
-/// A base may be replaced while it is read; then there is another.
+/// Maximum number of tries to read the schema. A base may be replaced while it is read, and the document then names a new one.
 const READS_MAX: usize = 8;
 
-/// Writes the change from one schema to the next, which has a version of its own, durably, if the document is as the first one was read;
-/// gives the next one as it is written, or none if another node was first.
+/// Writes the change from `before` to `after` durably. `after` has its own version. Succeeds only if the document is still the one that
+/// `before` was read from. Returns the schema as written, or `None` if another node changed the document first.
 pub async fn store(
     store: &Arc<Store>,
     before: &Schema,
@@ -35,7 +35,8 @@ pub async fn store(
     }
     let mut journal = Journal::clone(&before.journal);
     let more = added.iter().map(|line| line.len()).sum();
-    // In a bucket a base also shows that there was a document. The first document has none: a base without one is taken for its loss.
+    // In a bucket, a base also proves that there was a document. The first document has no base, because a base without a document means
+    // that the document was lost.
     let wants_base = store.is_shared() && before.document_version > 0 && journal.base.is_none();
     let replaced = (wants_base || journal.is_full(more)).then(|| journal.base.take());
     if let Some(replaced) = &replaced {
@@ -78,7 +79,7 @@ pub async fn store(
     }
 }
 
-/// Who reads it just now finds it gone, and the document with another.
+/// Deletes a replaced base in the background. A node that is reading it finds it missing, and then reads the document with its new base.
 fn delete_later(store: &Arc<Store>, name: String) {
     let store = store.clone();
     tokio::spawn(async move {
@@ -88,7 +89,7 @@ fn delete_later(store: &Arc<Store>, name: String) {
     });
 }
 
-/// Writes a schema whole. Nobody reads it before the document names it.
+/// Writes a whole schema as a new base. No node reads the base before the document names it.
 async fn new_base(store: &Store, schema: &Schema, replaced: Option<&Base>) -> Result<Journal, CqlError> {
     let content = documents::encode(schema)?;
     let base = Base {
@@ -107,7 +108,7 @@ async fn new_base(store: &Store, schema: &Schema, replaced: Option<&Base>) -> Re
     })
 }
 
-/// A schema of system keyspaces only.
+/// Returns a schema that contains only the system keyspaces.
 fn empty(is_shared: bool, system: SystemKeyspaces) -> Result<Schema, CqlError> {
     let mut schema = Schema {
         version: Uuid::nil(),
@@ -126,7 +127,7 @@ fn empty(is_shared: bool, system: SystemKeyspaces) -> Result<Schema, CqlError> {
     Ok(schema)
 }
 
-/// The version that drivers compare, of a schema that has none of its own.
+/// Returns the version for drivers of a schema document that does not contain one.
 fn version_of(document: &[u8]) -> Uuid {
     let digest: [u8; 16] = Md5::digest(document).into();
     uuid::Builder::from_md5_bytes(digest).into_uuid()
@@ -144,10 +145,10 @@ pub async fn load(store: &Store, system: SystemKeyspaces) -> Result<Schema, CqlE
     }
 }
 
-/// A schema that was written whole, without the keyspaces that are computed.
+/// Decodes a whole schema, without the virtual keyspaces.
 ///
 /// # Errors
-/// It is damaged, or a newer binary has written it.
+/// The schema is damaged, or was written by a newer binary.
 pub(crate) fn read_whole(document: &[u8]) -> Result<Schema, CqlError> {
     let mut schema = empty(false, |_| Vec::new())?;
     documents::read(document, &mut schema, hidden_table)?;
@@ -155,7 +156,7 @@ pub(crate) fn read_whole(document: &[u8]) -> Result<Schema, CqlError> {
     Ok(schema)
 }
 
-/// A base without the document that names it is what is left of a schema.
+/// Refuses a store that has a base but no document, because then the document was lost.
 async fn refuse_remains(store: &Store) -> Result<(), CqlError> {
     let names = store.meta_list().await.map_err(store_error)?;
     let is_base = |name: &&String| name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('.'));
@@ -167,12 +168,12 @@ async fn refuse_remains(store: &Store) -> Result<(), CqlError> {
     }
 }
 
-/// Whether the document may be another than the one that was read last.
+/// Returns true if the document may differ from the one that was last read.
 pub async fn has_changed(store: &Store) -> Result<bool, CqlError> {
     store.meta_may_differ(NAME).await.map_err(store_error)
 }
 
-/// Reads the schema if it is newer than this one, of which what has not changed is kept.
+/// Reads the schema if it is newer than `known`. Unchanged parts of `known` are reused. `None` if the schema is not newer.
 pub async fn load_newer(
     store: &Store,
     known: &Schema,
@@ -190,7 +191,7 @@ pub async fn load_newer(
     Err(damaged("its base is not there"))
 }
 
-/// None if the base is gone: then the document has another.
+/// Reads the schema of a document. `None` if the base is gone, because the document in the store has a new one.
 async fn read(
     store: &Store,
     known: &Schema,

@@ -9,7 +9,7 @@ use crate::index::building::{with_complete_index, without_old_entries};
 use crate::limits::AutoSnapshot;
 use crate::schema::roles::{Resource, Role, Roles, ServiceLevel};
 
-/// The lines from one schema to the next, applied to the first, must give the second.
+/// Checks that the journal's lines from one schema to the next, applied to the first, lead to the second.
 pub fn check_lines(before: &Schema, after: &Schema) {
     let mut found = before.clone();
     found.next_table_number = after.next_table_number;
@@ -44,7 +44,7 @@ async fn open() -> Open {
     }
 }
 
-/// The schema after a statement, written down.
+/// Executes a statement, writes the new schema down and returns it.
 async fn execute(store: &Arc<Store>, before: &Schema, statement: &str) -> Schema {
     let ctx = DdlContext {
         schema: before,
@@ -100,7 +100,7 @@ async fn whoever_reads_at_whatever_time_finds_the_same() {
         };
         schema = execute(&open.store, &schema, &statement).await;
         bases.extend(schema.journal.base.as_ref().map(|base| base.name.clone()));
-        // One looks at each change, one at some, one comes only now.
+        // One reader follows each change, one reads from time to time, and one reads only now.
         follower = load_newer(&open.store, &follower).await.unwrap().unwrap();
         assert_eq!(text(&follower), text(&schema));
         if number % 150 == 0 {
@@ -159,7 +159,7 @@ async fn a_schema_in_format_1_is_read_and_written_anew() {
     assert_eq!(text(&follower), text(&next));
 }
 
-/// What the document says that it is written in.
+/// Returns the format that the document names.
 async fn format(store: &Store) -> u32 {
     let document = store.meta_get(NAME).await.unwrap().unwrap().content;
     let text = String::from_utf8(document.to_vec()).unwrap();
@@ -206,7 +206,7 @@ async fn a_compact_table_keeps_older_binaries_out_until_it_is_gone() {
     let loaded = load(&open.store).await.unwrap();
     assert_eq!(text(&loaded), text(&compact));
     assert!(loaded.table("ks", "t").unwrap().is_dense());
-    // Its value column still has a type that older binaries don't know.
+    // The table's value column still has a type that older binaries do not know.
     let ordinary = execute(&open.store, &loaded, "ALTER TABLE t DROP COMPACT STORAGE").await;
     assert_eq!(format().await, 4);
     let dropped = execute(&open.store, &ordinary, "DROP TABLE t").await;
@@ -318,7 +318,7 @@ async fn service_levels_are_written_down_with_the_roles() {
         .unwrap()
         .unwrap();
     assert_eq!(load(&open.store).await.unwrap().access, without.access);
-    // The line that speaks of levels is still there.
+    // The journal still contains the line about service levels.
     assert_eq!(format(&open.store).await, 10);
 }
 
@@ -348,7 +348,7 @@ async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_go
     for (name, expected) in [("t_v_idx", None), ("t_w_idx", None), ("i", Some(CqlType::INT))] {
         assert_eq!(order(&loaded, name), expected, "{name}");
     }
-    // An index of an older version lies by hash, whatever its type is.
+    // An index of an older version is ordered by hash, whatever its type.
     let whole = String::from_utf8(documents::encode(&ordered).unwrap()).unwrap();
     let older = whole.replace(r#","is_ordered":true"#, "");
     assert_ne!(older, whole);
@@ -426,7 +426,7 @@ async fn an_index_with_old_entries_is_built_again() {
     assert_eq!(states(&read(&whole)), [(true, false), (true, false)]);
     let older = read(&whole.replace(r#","omits_trailing_nulls":true"#, ""));
     assert_eq!(states(&older), [(true, false), (false, true)]);
-    // Before it is built, the schema says that all write the present form.
+    // Before the index is built, the schema states that all nodes write the new form.
     let table = older.table("ks", "t").unwrap();
     let agreed = without_old_entries(&older, table, &table.indexes[1]).unwrap();
     check_lines(&older, &agreed);
@@ -447,7 +447,7 @@ async fn wide_vectors_keep_older_binaries_out() {
     let wide = execute(&open.store, &narrow, add).await;
     assert_eq!(format(&open.store).await, 14);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&wide));
-    // The line that an older binary cannot read is still there.
+    // The journal still contains the line that an older binary cannot read.
     let dropped = execute(&open.store, &wide, "DROP TABLE t").await;
     assert_eq!(format(&open.store).await, 14);
     assert_eq!(text(&load(&open.store).await.unwrap()), text(&dropped));

@@ -1,5 +1,5 @@
-//! Snapshots of tables: what TRUNCATE, DROP TABLE and DROP KEYSPACE leave behind, and what is taken of tables in use; how it is put back and
-//! how it is cleared. All of it is changes of the schema; no row is read or written.
+//! Snapshots in the schema: those left behind by TRUNCATE, DROP TABLE and DROP KEYSPACE, and those taken of tables in use. Taking,
+//! restoring and clearing them are changes of the schema; no row is read or written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::schema::documents::{read_table_into, table_doc};
 use crate::schema::names::is_system_name;
 use crate::schema::{Index, Keyspace, Schema, Snapshot, Table, TableBuilder, views_of};
 
-/// How the tags begin of snapshots that are left behind; the first two are Cassandra's.
+/// Prefixes of the tags of snapshots that statements leave behind. The first two are Cassandra's.
 const TRUNCATED: &str = "truncated";
 const DROPPED: &str = "dropped";
 const REPLACED: &str = "replaced";
 const RESTORING: &str = "restoring";
 
-/// Leaves a snapshot of a table that is truncated, and of its views.
+/// Leaves a snapshot of a table to be truncated, with its views.
 pub(super) fn before_truncate(ctx: &DdlContext<'_>, truncated: &mut Schema, table: &Table) {
     before_loss(ctx, truncated, TRUNCATED, table);
 }
 
-/// Leaves a snapshot of a table that is dropped. Its views were dropped before.
+/// Leaves a snapshot of a table to be dropped. Its views have been dropped before.
 pub(super) fn before_drop_table(ctx: &DdlContext<'_>, dropped: &mut Schema, table: &Table) {
     before_loss(ctx, dropped, DROPPED, table);
 }
@@ -45,12 +45,12 @@ fn before_loss(ctx: &DdlContext<'_>, after: &mut Schema, cause: &str, table: &Ta
     leave(ctx, after, cause, &table.name, || keyspace.narrowed_to(tables));
 }
 
-/// Leaves one snapshot of all tables of a keyspace, with its types, functions and aggregates.
+/// Leaves one snapshot of all tables of a keyspace to be dropped, with its types, functions and aggregates.
 pub(super) fn before_drop_keyspace(ctx: &DdlContext<'_>, dropped: &mut Schema, keyspace: &Keyspace) {
     leave(ctx, dropped, DROPPED, &keyspace.name, || keyspace.clone());
 }
 
-/// Leaves a snapshot of those tables of a keyspace that are to have one.
+/// Leaves a snapshot of those tables of a keyspace whose options allow it.
 fn leave(
     ctx: &DdlContext<'_>,
     schema: &mut Schema,
@@ -80,38 +80,38 @@ fn leave(
     }
 }
 
-/// What is put back.
+/// Settings of a restore from a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
-    /// The snapshot; without, the newest that TRUNCATE or DROP has left of the table or keyspace.
+    /// Tag of the snapshot. `None` for the newest that TRUNCATE or DROP has left of the table or keyspace.
     pub tag: Option<String>,
-    /// Without, that of the snapshot.
+    /// The keyspace. `None` for that of the snapshot.
     pub keyspace: Option<String>,
-    /// Without, all tables of the snapshot.
+    /// The table. `None` for all tables of the snapshot.
     pub table: Option<String>,
-    /// A time of the past in the place of a snapshot, as a literal of type timestamp has it.
+    /// A time in history to restore instead of a snapshot, as a literal of type timestamp.
     pub as_of: Option<String>,
 }
 
-/// What has been put back.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Restored {
     #[serde(rename = "snapshot")]
     pub tag: String,
     pub keyspace: String,
-    /// The tables, without their views.
+    /// Names of the restored tables, without their views.
     pub tables: Vec<String>,
-    /// The snapshot of what the tables were until now, if some of them were there.
+    /// Tag of the snapshot of the tables that were replaced. `None` if there were none.
     pub replaced: Option<String>,
 }
 
-/// The schema with tables put back as they are in a snapshot: with the rows, columns, options, indexes and views of then, and masks of then and
-/// of today. Tables of these names
-/// that are there become a snapshot themselves, so that this can be undone too. What is put back is in its snapshot no more.
+/// Returns the schema with tables restored from a snapshot: their rows, columns, options, indexes and views. Masks are those of the
+/// snapshot and of today. Existing tables of the same names become a snapshot, so that the restore can be undone. The restored tables are
+/// removed from their snapshot.
 ///
 /// # Errors
-/// In words: there is no such snapshot or table, or what the keyspace has now stands in the way.
+/// A message: there is no such snapshot or table, or the restored tables conflict with the present content of the keyspace.
 pub(crate) fn restore(
     before: &Schema,
     wanted: &Restore,
@@ -163,7 +163,7 @@ pub(crate) fn restore(
     Ok((schema, restored))
 }
 
-/// Returns a snapshot whose tables have the masks of today.
+/// Returns the snapshot with today's masks added to its tables.
 fn as_today(today: &Schema, snapshot: &Snapshot) -> Snapshot {
     Snapshot {
         keyspace: masked_as_today(today, &snapshot.keyspace, None),
@@ -212,7 +212,7 @@ fn find<'s>(schema: &'s Schema, wanted: &'s Restore) -> Result<&'s Arc<Snapshot>
             .is_none_or(|name| tables.any(|table| table.name == *name))
     };
     let candidates = schema.snapshots.values().filter(|snapshot| {
-        // What a restore has replaced is asked for by its tag: else the second restore would undo the first.
+        // A snapshot made by a restore must be named by its tag. Otherwise a second restore would undo the first.
         let is_of_restore = [REPLACED, RESTORING]
             .iter()
             .any(|cause| snapshot.tag.starts_with(cause));
@@ -227,7 +227,7 @@ fn find<'s>(schema: &'s Schema, wanted: &'s Restore) -> Result<&'s Arc<Snapshot>
     })
 }
 
-/// The tables of a snapshot that are asked for, with their views.
+/// Returns the wanted tables of a snapshot, with their views.
 fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, String> {
     let Some(name) = name else {
         return Ok(snapshot.keyspace.tables.values().cloned().collect());
@@ -251,7 +251,7 @@ fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, St
     }
 }
 
-/// Brings the types of then into a keyspace. One that has got more fields since stays as it is, unless keys are made of it.
+/// Adds the types of the former keyspace `then`. An existing type stays as it is if it only has more fields, unless a key is of that type.
 pub(super) fn bring_types(
     keyspace: &mut Keyspace,
     then: &Keyspace,
@@ -280,7 +280,7 @@ pub(super) fn bring_types(
     Ok(())
 }
 
-/// Brings the functions and aggregates of then into a keyspace. Those that it has stay as they are.
+/// Adds the functions and aggregates of the former keyspace `then`. Existing ones stay as they are.
 pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
     for (signature, function) in &then.functions {
         let functions = &mut keyspace.functions;
@@ -296,14 +296,14 @@ pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
     }
 }
 
-/// True if a type has the fields of an earlier one, whatever they are called now, and perhaps more.
+/// Returns true if a type has all fields of its former definition, and perhaps more. Names of fields may differ.
 fn extends(now: &UserType, then: &UserType) -> bool {
     let mut fields = now.fields.iter().zip(&then.fields);
     now.fields.len() >= then.fields.len()
         && fields.all(|(now, then)| now.ty.to_string() == then.ty.to_string())
 }
 
-/// Takes the tables of these names out of a keyspace, with their views.
+/// Removes the tables of these names from a keyspace, with their views, and returns them.
 fn take_out(
     schema: &Schema,
     keyspace: &mut Keyspace,
@@ -329,7 +329,7 @@ fn take_out(
     Ok(out)
 }
 
-/// Puts a table or view of a snapshot into a keyspace, whose types it takes.
+/// Adds a table or view of a snapshot to a keyspace, with the keyspace's definitions of its types.
 pub(super) fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table>, String> {
     if let Some(there) = keyspace.tables.get(&table.name) {
         return Err(format!(
@@ -351,34 +351,34 @@ pub(super) fn put_in(keyspace: &mut Keyspace, table: &Table) -> Result<Arc<Table
     Ok(table)
 }
 
-/// Which tables in use a snapshot is taken of.
+/// Settings of a snapshot of tables in use.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Take {
     pub tag: String,
-    /// All tables of these; without `tables` too, of all keyspaces.
+    /// Keyspaces to take as a whole. If this and `tables` are empty, all keyspaces are taken.
     #[serde(default)]
     pub keyspaces: Vec<String>,
-    /// `KEYSPACE.TABLE` each, with their views.
+    /// Tables to take, each as `KEYSPACE.TABLE`. Their views are taken too.
     #[serde(default)]
     pub tables: Vec<String>,
-    /// How long it is kept; without, until it is cleared.
+    /// Milliseconds until the snapshot expires. `None` if it stays until it is cleared.
     pub ttl_ms: Option<u64>,
-    /// What is in no SSTable is left out.
+    /// True if rows that are in no SSTable yet are left out.
     #[serde(default)]
     pub skip_flush: bool,
-    /// A time of the past, as a literal of type timestamp has it; without, now.
+    /// A time in history, as a literal of type timestamp. `None` for the present.
     #[serde(default)]
     pub as_of: Option<String>,
 }
 
-/// The shortest time for which Cassandra keeps a snapshot.
+/// Cassandra's minimum for the expiry of a snapshot, in milliseconds.
 const TTL_MIN_MS: u64 = 60_000;
 
-/// The keyspaces of which a snapshot is taken, each with the tables that are asked for.
+/// Returns the keyspaces to take, each with only the wanted tables.
 ///
 /// # Errors
-/// In Cassandra's words where it has some: there is no such keyspace or table.
+/// A message that there is no such keyspace or table, in Cassandra's wording if it has one.
 pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, String> {
     if take.tag.is_empty() {
         return Err("You must supply a snapshot name.".to_owned());
@@ -432,10 +432,10 @@ pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, Str
     Ok(taken)
 }
 
-/// Refuses a snapshot that there is already.
+/// Refuses a snapshot that exists already.
 ///
 /// # Errors
-/// In Cassandra's words.
+/// Cassandra's message.
 pub(crate) fn check_new(schema: &Schema, take: &Take, keyspaces: &[Keyspace]) -> Result<(), String> {
     let mut tagged = schema.tagged(&take.tag);
     let is_there = |of: &Arc<Snapshot>| keyspaces.iter().any(|keyspace| keyspace.name == of.keyspace.name);
@@ -445,7 +445,7 @@ pub(crate) fn check_new(schema: &Schema, take: &Take, keyspaces: &[Keyspace]) ->
     }
 }
 
-/// The schema with snapshots of keyspaces as they were when the tablets were pinned, which [`to_take`] has given.
+/// Returns the schema with a snapshot of each of the keyspaces, which are from [`to_take`] and as of the time of the pin.
 ///
 /// # Errors
 /// Those of [`check_new`].
@@ -470,22 +470,22 @@ pub(crate) fn take(
     Ok(schema)
 }
 
-/// Tables that are about to be put back.
+/// Tables that are about to be restored.
 pub(crate) struct Restoring {
-    /// The tag of the snapshot that has the tables under their new numbers.
+    /// Tag of the snapshot that contains the tables under their new numbers.
     pub tag: String,
-    /// Of tables and indexes: where their rows were, and from now on.
+    /// The old and the new number of each table and index.
     pub numbers: Vec<(TableId, TableId)>,
 }
 
-/// For how long tables are kept that are about to be put back: if the node ends meanwhile, they are left over.
+/// Time after which tables that are about to be restored expire, in case the node ends before the restore is complete.
 const RESTORING_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// The schema with a snapshot of tables under new numbers, of which the rows of pinned tablets are the origin. None if what is to be put back has
-/// its rows in the tablets of today.
+/// Returns the schema with a snapshot of the wanted tables under new numbers, whose origin are the rows of pinned tablets. `None` if the
+/// rows to be restored are still in the present tablets.
 ///
 /// # Errors
-/// In words: there is no such snapshot or table.
+/// A message: there is no such snapshot or table.
 pub(crate) fn begin_adoption(
     before: &Schema,
     wanted: &Restore,
@@ -507,11 +507,11 @@ pub(crate) fn begin_adoption(
     begin_restore(before, snapshot, wanted.table.as_deref(), now_ms, renew).map(Some)
 }
 
-/// The schema with a snapshot that has the tables of another one, or one of them with its views, under new numbers, to which their rows are to be
-/// copied.
+/// Returns the schema with a copy of a snapshot, or of one of its tables with its views, under new numbers. The rows are to be copied to
+/// these numbers.
 ///
 /// # Errors
-/// In words: there is no such table.
+/// A message: there is no such table.
 pub(crate) fn begin_copy(
     before: &Schema,
     snapshot: &Snapshot,
@@ -554,7 +554,8 @@ fn begin_restore(
     Ok((schema, Restoring { tag, numbers }))
 }
 
-/// The schema in which a table that adopts its origin has all rows itself; none if it is another table by now.
+/// Returns the schema in which a table no longer needs its origin, because all rows have been copied. `None` if the table has been replaced
+/// by another one.
 pub(crate) fn end_adoption(before: &Schema, adopted: &Table) -> Option<Schema> {
     let table = before.table(&adopted.keyspace, &adopted.name)?;
     if !table.adopts_origin || table.number != adopted.number {
@@ -574,20 +575,20 @@ pub(crate) fn end_adoption(before: &Schema, adopted: &Table) -> Option<Schema> {
     Some(before.with_table(builder.build()))
 }
 
-/// Which snapshots are cleared.
+/// Selection of snapshots to clear.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clear {
-    /// The one with this tag; without, all.
+    /// Tag of the snapshot. `None` for all snapshots.
     pub tag: Option<String>,
-    /// Those of these keyspaces alone, if there are any here.
+    /// Keyspaces whose snapshots are cleared. Empty for all keyspaces.
     #[serde(default)]
     pub keyspaces: Vec<String>,
-    /// Those alone that were taken before that time, in milliseconds since the Unix epoch.
+    /// Time in milliseconds since the Unix epoch. Only snapshots that were taken before it are cleared. `None` for no limit.
     pub taken_before_ms: Option<i64>,
 }
 
-/// The schema without some snapshots, whose tags are given too. None if there are no such snapshots.
+/// Returns the schema without the selected snapshots, and their tags. `None` if there are no such snapshots.
 pub(crate) fn clear(before: &Schema, clear: &Clear) -> Option<(Schema, Vec<String>)> {
     without(before, |snapshot| {
         let is_tagged = clear.tag.as_ref().is_none_or(|tag| *tag == snapshot.tag);
@@ -599,7 +600,7 @@ pub(crate) fn clear(before: &Schema, clear: &Clear) -> Option<(Schema, Vec<Strin
     })
 }
 
-/// The same without those whose time has passed.
+/// Returns the schema without expired snapshots, and their tags. `None` if there are none.
 pub(crate) fn expire(before: &Schema, now_ms: i64) -> Option<(Schema, Vec<String>)> {
     without(before, |snapshot| snapshot.is_expired(now_ms))
 }
@@ -621,7 +622,7 @@ fn without(before: &Schema, goes: impl Fn(&Snapshot) -> bool) -> Option<(Schema,
 }
 
 impl Schema {
-    /// Adds a snapshot; its tag.
+    /// Adds a snapshot and returns its tag.
     fn add_snapshot(
         &mut self,
         cause: &str,
@@ -630,7 +631,7 @@ impl Schema {
         ttl: Option<Duration>,
         keyspace: Keyspace,
     ) -> String {
-        // The same may happen twice within a millisecond.
+        // Two such snapshots may be taken in the same millisecond.
         let mut taken_ms = now_ms;
         let tag = |taken_ms: i64| format!("{cause}-{taken_ms}-{name}");
         while self.tagged(&tag(taken_ms)).next().is_some() {
@@ -650,14 +651,14 @@ impl Schema {
         Arc::make_mut(&mut self.snapshots).insert(snapshot.key(), Arc::new(snapshot));
     }
 
-    /// The snapshots with that tag, of which each keyspace has one at most.
+    /// Returns the snapshots with that tag. Each keyspace has at most one.
     fn tagged<'s>(&'s self, tag: &'s str) -> impl Iterator<Item = &'s Arc<Snapshot>> {
         self.snapshots
             .values()
             .filter(move |snapshot| snapshot.tag == tag)
     }
 
-    /// Takes tables out of a snapshot, which goes with the last one.
+    /// Removes tables from a snapshot. The snapshot is removed with its last table.
     fn shrink_snapshot(&mut self, snapshot: &Snapshot, tables: &[Arc<Table>]) {
         let mut keyspace = Keyspace::clone(&snapshot.keyspace);
         for table in tables {

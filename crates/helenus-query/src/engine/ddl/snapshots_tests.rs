@@ -6,7 +6,7 @@ use crate::limits::AutoSnapshot;
 const NOW_MS: i64 = 1_700_000_000_000;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A schema whose snapshots stay for an hour, with a table that has an index, a view and a column of a user type.
+/// Returns a schema whose snapshots expire after an hour, with a table that has an index, a view and a column of a user type.
 fn schema() -> InMemorySchema {
     let mut schema = InMemorySchema::new("ks");
     schema.auto_snapshot = AutoSnapshot {
@@ -30,7 +30,7 @@ fn schema() -> InMemorySchema {
     schema
 }
 
-/// The one snapshot of that tag.
+/// Returns the only snapshot with that tag.
 fn tagged<'s>(schema: &'s Schema, tag: &str) -> &'s Arc<Snapshot> {
     let mut tagged = schema.snapshots.values().filter(|snapshot| snapshot.tag == tag);
     let found = tagged.next().unwrap();
@@ -46,14 +46,14 @@ fn tags(schema: &Schema) -> Vec<&str> {
     schema.snapshots.keys().map(|(tag, _)| tag.as_str()).collect()
 }
 
-/// The numbers under which the rows of a table, its index and its view lie.
+/// Returns the numbers of a table, its index and its view.
 fn numbers(schema: &Schema) -> [u32; 3] {
     let table = schema.table("ks", "t").unwrap();
     let view = schema.table("ks", "tv").unwrap();
     [table.number.0, table.indexes[0].table.number.0, view.number.0]
 }
 
-/// Puts back what is asked for, checks that the change is written down as it is made, and gives what was done.
+/// Restores tables, and checks that the journal of the change leads to the same schema.
 fn put_back(
     schema: &mut InMemorySchema,
     tag: Option<&str>,
@@ -69,7 +69,7 @@ fn put_back(
     };
     let (next, restored) = restore(&schema.schema, &wanted, NOW_MS + 5, Some(HOUR))?;
     check_lines(&schema.schema, &next);
-    // Nothing else is touched.
+    // Other keyspaces are not changed.
     if let Some(elsewhere) = schema.schema.keyspace("elsewhere") {
         assert!(Arc::ptr_eq(elsewhere, next.keyspace("elsewhere").unwrap()));
     }
@@ -90,7 +90,7 @@ fn a_truncated_table_comes_back_with_its_rows_index_and_view() {
     assert_eq!(snapshot.expires_ms, Some(NOW_MS + 3_600_000));
     let types: Vec<&str> = snapshot.keyspace.types.keys().map(String::as_str).collect();
     assert_eq!(types, ["address", "inner"]);
-    // No compaction may sweep what the snapshot has.
+    // Compaction must not sweep the rows of the snapshot.
     let kept: Vec<u32> = schema
         .schema
         .kept_tables()
@@ -109,7 +109,7 @@ fn a_truncated_table_comes_back_with_its_rows_index_and_view() {
     assert_eq!(numbers(&schema.schema), before);
     let table = schema.schema.table("ks", "t").unwrap();
     assert_eq!(table.views, ["tv"]);
-    // What was there is a snapshot, too: the restore can be undone.
+    // The replaced tables are a snapshot too, so that the restore can be undone.
     assert_eq!(tags(&schema.schema), [&replaced]);
     assert!(put_back(&mut schema, None, Some("ks"), Some("t")).is_err());
     put_back(&mut schema, Some(&replaced), None, None).unwrap();
@@ -122,7 +122,7 @@ fn the_newest_snapshot_is_put_back_unless_one_is_named() {
     let first = numbers(&schema.schema);
     schema.apply("TRUNCATE t").unwrap();
     let second = numbers(&schema.schema);
-    // In the same millisecond.
+    // The second TRUNCATE is in the same millisecond.
     schema.apply("TRUNCATE t").unwrap();
     let (older, newer) = (
         format!("truncated-{NOW_MS}-t"),
@@ -145,7 +145,7 @@ fn a_dropped_table_comes_back_beside_the_others() {
     let table = schema.schema.table("ks", "other").unwrap();
     assert_eq!(table.number, number);
     assert!(table.column("v").is_some());
-    // The table of the same name that was made since is not lost.
+    // The table of the same name that was created after the drop is not lost.
     put_back(&mut schema, restored.replaced.as_deref(), None, None).unwrap();
     assert!(schema.schema.table("ks", "other").unwrap().column("x").is_some());
 }
@@ -180,7 +180,7 @@ fn a_dropped_keyspace_comes_back_whole_or_table_by_table() {
     put_back(&mut schema, Some(&tag), Some("ks"), Some("other")).unwrap();
     assert_eq!(table_names(schema.schema.keyspace("ks").unwrap()), ["other"]);
     assert!(schema.schema.keyspace("ks").unwrap().types.is_empty());
-    // The others are still there to be put back.
+    // The other tables can still be restored.
     put_back(&mut schema, Some(&tag), None, None).unwrap();
     assert_eq!(numbers(&schema.schema), before);
     assert!(schema.schema.snapshots.is_empty());
@@ -283,7 +283,7 @@ fn tables_and_nodes_may_have_no_snapshots() {
     schema.auto_snapshot.ttl = None;
     schema.apply("DROP KEYSPACE ks").unwrap();
     let snapshot = tagged(&schema.schema, &format!("dropped-{NOW_MS}-ks"));
-    // Neither the table nor its view.
+    // Neither the table `t` nor its view is in the snapshot.
     assert_eq!(table_names(&snapshot.keyspace), ["other"]);
     assert!(!snapshot.is_expired(i64::MAX));
 }
@@ -342,7 +342,7 @@ fn to_take_of(tag: &str, keyspaces: &[&str], tables: &[&str]) -> Take {
     }
 }
 
-/// Takes a snapshot of what is there, and checks that the change is written down as it is made.
+/// Takes a snapshot, and checks that the journal of the change leads to the same schema.
 fn take_now(schema: &mut InMemorySchema, which: &Take, number: u32) -> Result<(), String> {
     let keyspaces = to_take(&schema.schema, which)?;
     let next = take(&schema.schema, which, &keyspaces, &pinned(number), NOW_MS)?;
@@ -359,7 +359,7 @@ fn a_tag_is_given_once_to_each_keyspace() {
     assert_eq!(again.unwrap_err(), "Snapshot x already exists.");
     take_now(&mut schema, &to_take_of("x", &["elsewhere"], &[]), 2).unwrap();
     assert_eq!(tags(&schema.schema), ["x", "x"]);
-    // No compaction has to keep anything for them.
+    // Compaction need not keep any rows for these snapshots, because their tablets are pinned.
     assert_eq!(
         schema.schema.kept_tables().count(),
         schema.schema.stored_tables().count()
@@ -415,7 +415,7 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
     };
     assert_eq!(sorted(&from), sorted(&before));
     assert!(to.iter().all(|number| *number > *before.iter().max().unwrap()));
-    // What is written to them from now on is not swept.
+    // Rows that are written under the new numbers from now on are not swept.
     let kept: Vec<u32> = schema.schema.kept_tables().map(|table| table.number.0).collect();
     assert!(adoption.numbers.iter().any(|(_, to)| kept.contains(&to.0)));
     put_back(&mut schema, Some(&adoption.tag), None, None).unwrap();
@@ -436,7 +436,7 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
     assert_eq!(sorted(&numbers(&schema.schema)), sorted(&to));
     assert!(!schema.schema.has_origins());
     assert_eq!(tags(&schema.schema), [&format!("replaced-{}-t", NOW_MS + 5), "x"]);
-    // One that TRUNCATE has left needs no copy.
+    // A snapshot that TRUNCATE has left needs no copy.
     schema.apply("TRUNCATE t").unwrap();
     let wanted = Restore {
         keyspace: Some("ks".to_owned()),

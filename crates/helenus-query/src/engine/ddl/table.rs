@@ -22,7 +22,7 @@ use crate::schema::table_options;
 use crate::schema::{Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableBuilder, TableKind};
 
 impl Schema {
-    /// The number of a new table in stored keys.
+    /// Returns the number that a new table has in stored keys.
     pub(crate) fn take_table_number(&mut self) -> TableId {
         let number = TableId(self.next_table_number);
         self.next_table_number += 1;
@@ -30,7 +30,7 @@ impl Schema {
     }
 }
 
-/// Where columns go in the key, and in which order.
+/// The columns of the primary key, and their order.
 struct Keys<'a> {
     partition: &'a [ast::Ident],
     clustering: &'a [ast::Ident],
@@ -62,7 +62,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     };
     let (id, incarnation) = new_id(&statement.properties)?;
     check_name(keyspace_name, name)?;
-    // A view's name is looked at when the table is known to be right, where Cassandra fails halfway.
+    // A view of that name is reported only after all other checks. Cassandra fails at this point too.
     if taken.is_some() {
         return taken_answer();
     }
@@ -106,7 +106,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateTable) -> Applied {
     )))
 }
 
-/// Returns the id of a new table or view, and its incarnation. An id that the statement chooses may be that of a table that was dropped.
+/// Returns the id of a new table or view, and its incarnation. Only an id that the statement chooses needs an incarnation, because a
+/// dropped table may have had the same id.
 pub(crate) fn new_id(given: &ast::Properties) -> Result<(Uuid, Option<Uuid>), CqlError> {
     match properties::text(given, "id")? {
         Some(text) => {
@@ -117,7 +118,7 @@ pub(crate) fn new_id(given: &ast::Properties) -> Result<(Uuid, Option<Uuid>), Cq
     }
 }
 
-/// Refuses a name that no table or view may have.
+/// Refuses names that no table or view may have.
 pub(crate) fn check_name(keyspace_name: &str, name: &str) -> Result<(), CqlError> {
     if is_valid_name(name, TABLE_NAME_LEN_MAX) {
         return Ok(());
@@ -136,7 +137,7 @@ pub(crate) fn already_exists(keyspace: &str, name: &str) -> CqlError {
     }
 }
 
-/// The columns' types, all looked up before anything is said of a key, in the order in which Cassandra does.
+/// Returns the types of the columns. As in Cassandra, all types are resolved before the key is checked, and in the same order.
 fn types<'a>(
     ctx: &DdlContext<'_>,
     keyspace: &Keyspace,
@@ -155,7 +156,7 @@ fn types<'a>(
     Ok(types)
 }
 
-/// The primary key and the clustering order as declared, checked against each other and the columns.
+/// Returns the declared primary key and clustering order, after checking them against each other and the columns.
 fn keys<'a>(
     statement: &'a ast::CreateTable,
     name: &str,
@@ -287,7 +288,7 @@ fn add_masks(
     Ok(())
 }
 
-/// The mask of a column that is declared.
+/// Returns the mask in a column's definition. `None` if there is none.
 pub(crate) fn mask_of(
     ctx: &DdlContext<'_>,
     keyspace: &str,
@@ -307,7 +308,8 @@ pub(crate) fn mask_of(
     mask::declared(ctx.schema, &column, mask).map(|mask| Some(Arc::new(mask)))
 }
 
-/// A user type whose fields are cells of their own can't hold collections whose elements are.
+/// Returns true for a non-frozen user type that contains a non-frozen collection. Such types are not supported, because each field is a
+/// cell of its own.
 pub(crate) fn holds_nested_collections(ty: &CqlType) -> bool {
     match ty {
         CqlType::Udt {
@@ -318,7 +320,7 @@ pub(crate) fn holds_nested_collections(ty: &CqlType) -> bool {
     }
 }
 
-/// Refuses masks where they are switched off.
+/// Refuses masks if they are off.
 pub(crate) fn check_masks(is_enabled: bool, columns: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
     match is_enabled || columns.iter().all(|column| column.mask.is_none()) {
         true => Ok(()),
@@ -333,7 +335,7 @@ pub(crate) fn masking_is_off() -> CqlError {
     )
 }
 
-/// Whether a type that is given as a class has the order turned round, as `CLUSTERING ORDER BY (… DESC)` does.
+/// Returns true if a type given as a class has reversed order, which means the same as `CLUSTERING ORDER BY (… DESC)`.
 fn is_reversed(ty: &TypeName) -> bool {
     let TypeName::Custom(class) = ty else {
         return false;
@@ -388,7 +390,7 @@ fn check_key_type(definition: &ast::ColumnDefinition, ty: &CqlType) -> Result<()
     Ok(())
 }
 
-/// What is said of a type that is not written in CQL, but known by its class.
+/// Returns the error for a key column whose type was given as a class and is not frozen.
 pub(crate) fn not_frozen_in_key(name: &str, ty: &CqlType) -> CqlError {
     let what = if ty.is_collection() {
         "collection"
@@ -401,14 +403,14 @@ pub(crate) fn not_frozen_in_key(name: &str, ty: &CqlType) -> CqlError {
     ))
 }
 
-/// Dynamic composites are not ordered in keys here, unlike in Cassandra.
+/// Returns the error for a key column with a dynamic composite. Unlike Cassandra, this server does not order them in keys.
 pub(crate) fn composite_in_key(name: &str, ty: &CqlType) -> CqlError {
     CqlError::invalid(format!(
         "Dynamic composites are not supported in PRIMARY KEY columns: '{name}' is of type {ty}"
     ))
 }
 
-/// A table has counters only, beside its key, or none.
+/// Refuses a counter table with other columns beside its key and the counters.
 pub(crate) fn check_counters(table: &Table) -> Result<(), CqlError> {
     if !table.is_counter {
         return Ok(());
@@ -428,7 +430,7 @@ pub(crate) fn check_counters(table: &Table) -> Result<(), CqlError> {
     }
 }
 
-/// Only a column of the type `counter` makes a table one of counters, not one of the class that is behind it.
+/// Refuses counters that were given by their class only. A counter table needs a column of the type `counter`.
 fn refuse_counters_by_class(table: &Table, declared: &[ast::ColumnDefinition]) -> Result<(), CqlError> {
     let is_counter = |column: &ast::ColumnDefinition| column.ty == ast::TypeName::Native(NativeType::Counter);
     match declared.iter().any(is_counter) {
@@ -437,7 +439,7 @@ fn refuse_counters_by_class(table: &Table, declared: &[ast::ColumnDefinition]) -
     }
 }
 
-/// For a table that is none of counters.
+/// Refuses counters in a table that is not a counter table.
 pub(crate) fn refuse_counters(table: &Table) -> Result<(), CqlError> {
     let mut columns = table.static_columns().iter().chain(table.regular_columns());
     match columns.find(|column| column.ty.is_counter()) {
@@ -450,7 +452,7 @@ pub(crate) fn refuse_counters(table: &Table) -> Result<(), CqlError> {
     }
 }
 
-/// The table that a statement changes: it must exist and hold rows of its own.
+/// Returns the table that a statement changes. It must exist, and must not be a view.
 pub(crate) fn table_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,

@@ -1,4 +1,5 @@
-//! TRUNCATE: the table, its indexes and its views take new numbers. Compaction sweeps the old rows, unless a snapshot has them.
+//! TRUNCATE. The table, its indexes and its views get new numbers. Compaction sweeps the rows under the old numbers, unless a snapshot
+//! contains them.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schem
     }
 }
 
-/// TRUNCATE of this node's traces, which lie in memory. False if the table is another one.
+/// Truncates a table of this node's traces, which are in memory. Returns false if the name is not that of such a table.
 pub fn forget_traces(engine: &Engine, keyspace: Option<&str>, name: &ast::QualifiedName) -> bool {
     let named = name.keyspace.as_ref().map(|name| name.as_str());
     if named.or(keyspace) != Some("system_traces") {

@@ -61,7 +61,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateType) -> Applied {
     )))
 }
 
-/// Refuses a type that types of types of types make too large; what is made of fewer parts may grow in them.
+/// Refuses a type that has too many parts because of nested types.
 fn check_size(definition: &Arc<UserType>) -> Result<(), CqlError> {
     check_parts(&CqlType::Udt {
         definition: definition.clone(),
@@ -69,7 +69,7 @@ fn check_size(definition: &Arc<UserType>) -> Result<(), CqlError> {
     })
 }
 
-/// The type of a field: no counter, no user type that isn't frozen, which is said before a name is looked up, as Cassandra does.
+/// Refuses a field that is a counter or a non-frozen user type. As in Cassandra, this comes before the type's name is resolved.
 fn check_field(ty: &ast::TypeName) -> Result<(), CqlError> {
     match ty {
         ast::TypeName::Native(native) if CqlType::Native(*native).is_counter() => {
@@ -178,7 +178,7 @@ fn add_field(
     Ok(changed)
 }
 
-/// A type with its user types qualified, as Cassandra shows raw types.
+/// Returns a type as text, with its user types qualified, as Cassandra shows raw types.
 fn qualified_type(ty: &CqlType) -> String {
     let (shown, frozen) = match ty {
         CqlType::Udt {
@@ -200,7 +200,8 @@ fn qualified_type(ty: &CqlType) -> String {
     if frozen { format!("frozen<{shown}>") } else { shown }
 }
 
-/// First values of aggregates are written down as literals in Cassandra, by the names of their fields.
+/// Refuses to alter a type if an aggregate has an INITCOND of that type. Cassandra stores INITCOND as a literal with the names of the
+/// fields.
 fn check_no_initial_value(keyspace: &Keyspace, ty: &UserType) -> Result<(), CqlError> {
     let has_value = |aggregate: &&Arc<UserAggregate>| {
         aggregate.initial.is_some() && aggregate.state_type.references_udt(&ty.keyspace, &ty.name)
@@ -229,7 +230,7 @@ fn rename_fields(
 ) -> Result<Option<UserType>, CqlError> {
     let mut changed = current.clone();
     for (from, to) in by_name(renames.iter().collect(), |(from, _)| from.as_str()) {
-        // All at once: names are those of before.
+        // All renames take effect at once, so that they use the names before the statement.
         let position = current
             .fields
             .iter()
@@ -264,7 +265,7 @@ fn rename_fields(
     Ok(has_changed.then_some(changed))
 }
 
-/// The keyspace with a user type changed, wherever it is used.
+/// Returns the keyspace with a user type replaced wherever it is used.
 fn replace_type(keyspace: &Keyspace, changed: Arc<UserType>) -> Keyspace {
     let mut result = keyspace.clone();
     for definition in result.types.values_mut() {
@@ -434,14 +435,14 @@ pub fn drop(ctx: &DdlContext<'_>, statement: &ast::DropType) -> Applied {
     )))
 }
 
-/// Those tables and then views of a keyspace in the order in which they were made, as Cassandra lists them.
+/// Returns the fitting tables and then views of a keyspace in the order of their creation, as Cassandra lists them.
 fn as_created(keyspace: &Keyspace, fits: impl Fn(&Table) -> bool) -> Vec<&Arc<Table>> {
     let mut found: Vec<&Arc<Table>> = keyspace.tables.values().filter(|table| fits(table)).collect();
     found.sort_by_key(|table| (table.is_view(), table.number));
     found
 }
 
-/// The functions and aggregates that take or give values of a type of their keyspace.
+/// Returns the functions and aggregates that use a type of their keyspace.
 fn functions_with(keyspace: &Keyspace, name: &str) -> Vec<String> {
     let functions = keyspace.functions.values();
     let functions = functions.filter(|function| function.references_udt(&keyspace.name, name));
@@ -453,7 +454,8 @@ fn functions_with(keyspace: &Keyspace, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Dropped columns whose type is gone can't be written down any more; their cells are never read back in any case.
+/// Removes the records of dropped columns of a dropped type. They could not be written any more, and cells of dropped columns are never
+/// read.
 fn forget_dropped_columns(keyspace: &mut Keyspace, keyspace_name: &str, name: &str) {
     for table in keyspace.tables.values_mut() {
         let gone = |column: &DroppedColumn| column.ty.references_udt(keyspace_name, name);

@@ -33,7 +33,7 @@ const TTL_ON_ALTER: &str = "Forbidden default_time_to_live detected for a materi
 pub(crate) const UNDELIVERED: &str = "since this value is used to TTL undelivered updates. Setting gc_grace_seconds too low \
                                       might cause undelivered updates to expire before being replayed.";
 
-/// The base table's columns that a view holds, and its key.
+/// The columns and the key that a new view takes from its base table.
 struct Shape<'a> {
     name: &'a str,
     base: &'a Table,
@@ -124,7 +124,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateView) -> Applied {
     Ok(Effect::Changed(change))
 }
 
-/// The columns of the SELECT clause, in the base table's order.
+/// Returns the columns of the SELECT clause, in the base table's order.
 fn selected<'a>(base: &'a Table, statement: &ast::CreateView) -> Result<Vec<&'a Column>, CqlError> {
     let mut places = Vec::new();
     for item in &statement.items {
@@ -203,7 +203,8 @@ impl Shape<'_> {
         ))
     }
 
-    /// A row of the view stands for one row of the base table.
+    /// Refuses a key that does not contain the whole key of the base table, or contains more than one other column. Each row of the view
+    /// must stand for one row of the base table.
     fn check_base_key(&self) -> Result<(), CqlError> {
         let missing: Vec<&str> = self
             .base
@@ -238,7 +239,7 @@ impl Shape<'_> {
     fn columns(&self) -> Vec<Column> {
         let position =
             |names: &[Ident], column: &Column| names.iter().position(|name| *name == column.name.as_str());
-        // Without CLUSTERING ORDER columns keep the direction that they have in the base table.
+        // Without CLUSTERING ORDER, columns keep their order of the base table.
         let orders = &self.statement.clustering_order;
         let descends = |column: &Column| match orders.iter().find(|order| order.column == *column.name) {
             Some(order) => order.descending,
@@ -254,7 +255,7 @@ impl Shape<'_> {
                 (None, Some(at)) => (ColumnKind::Clustering, at),
                 (None, None) => (ColumnKind::Regular, 0),
             };
-            // What leads the key keeps it, too: it says in which order IN gives partitions.
+            // Columns of the partition key keep their order too, because it determines the order in which IN returns partitions.
             let is_descending = kind != ColumnKind::Regular && descends(column);
             columns.push(Column {
                 name: column.name.clone(),
@@ -329,15 +330,15 @@ fn restricted_columns(relations: &[Relation]) -> Vec<&Ident> {
     columns
 }
 
-/// A WHERE clause as it is kept, to be parsed again.
+/// Returns a WHERE clause as text that can be parsed again.
 fn where_source(relations: &[Relation]) -> String {
     let written: Vec<String> = relations.iter().map(relation_source).collect();
     written.join(" AND ")
 }
 
-/// A view's WHERE clause as Cassandra shows it.
+/// Returns a view's WHERE clause as Cassandra shows it.
 pub(crate) fn shown_where(view: &View) -> String {
-    // What was kept before strings had escapes may not be parsed; it is what was shown.
+    // Clauses that older versions stored, before strings had escapes, may not be parseable. They were stored in the form that is shown.
     let Ok(relations) = crate::analysis::restrictions::view_filter::relations(&view.where_clause) else {
         return view.where_clause.clone();
     };
@@ -345,7 +346,7 @@ pub(crate) fn shown_where(view: &View) -> String {
     shown.join(" AND ")
 }
 
-/// The options of a view, which has no TTL of its own.
+/// Returns the options of a view. Refuses a TTL, because a view has none of its own.
 fn without_ttl(options: TableOptions, refusal: &str) -> Result<TableOptions, CqlError> {
     match options.default_time_to_live_s {
         0 => Ok(options),
@@ -353,7 +354,7 @@ fn without_ttl(options: TableOptions, refusal: &str) -> Result<TableOptions, Cql
     }
 }
 
-/// The view that a statement changes.
+/// Returns the view that a statement changes. It must exist.
 fn view_to_change<'a>(
     ctx: &'a DdlContext<'_>,
     name: &ast::QualifiedName,

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// What Cassandra 5.0.5 answers to DESCRIBE KEYSPACE ... WITH INTERNALS for each system keyspace.
+/// Answers of Cassandra 5.0.5 to DESCRIBE KEYSPACE ... WITH INTERNALS, for each system keyspace.
 const SYSTEM_KEYSPACES_DESCRIBED: &str = include_str!("system_keyspaces.txt");
 
 fn schema() -> Schema {

@@ -1,4 +1,4 @@
-//! What a DESCRIBE statement is about: the elements of the schema, in Cassandra's order.
+//! Selection of the schema elements that a DESCRIBE statement shows, in Cassandra's order.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ impl Element<'_> {
         }
     }
 
-    /// The name; functions and aggregates are called with their types.
+    /// Returns the name. Names of functions and aggregates include their types.
     fn name(&self) -> Cow<'_, str> {
         match self {
             Element::Keyspace(keyspace) => Cow::from(&keyspace.name),
@@ -90,12 +90,12 @@ impl Element<'_> {
     }
 }
 
-/// Elements by name, whatever the case.
+/// Sorts elements by name, ignoring case.
 fn sort(elements: &mut [Element<'_>]) {
     elements.sort_by_cached_key(|element| (element.name().to_lowercase(), element.name().into_owned()));
 }
 
-/// The elements that a statement is about. `current` is the keyspace in use.
+/// Returns the elements that a statement selects. `current` is the keyspace in use.
 pub(crate) fn describe<'a>(
     schema: &'a Schema,
     current: Option<&str>,
@@ -133,7 +133,7 @@ pub(crate) fn describe<'a>(
         DescribeTarget::Function(name) => finder.function(name),
         DescribeTarget::Aggregate(name) => finder.aggregate(name),
         DescribeTarget::Generic(name) => finder.generic(name),
-        // Not made of elements.
+        // The answer to DESCRIBE CLUSTER has no elements.
         DescribeTarget::Cluster => Ok(Vec::new()),
     }
 }
@@ -142,7 +142,7 @@ fn is_system(name: &str) -> bool {
     SYSTEM_KEYSPACES.iter().any(|keyspace| keyspace.name == name)
 }
 
-/// A keyspace and all that is in it.
+/// Returns a keyspace and all its elements.
 fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_by_dependency(keyspace));
@@ -166,7 +166,7 @@ fn keyspace_elements(keyspace: &Keyspace) -> Vec<Element<'_>> {
     elements
 }
 
-/// The functions whose names are such.
+/// Returns the functions whose name fits.
 fn functions<'a>(keyspace: &'a Keyspace, is_such: impl Fn(&str) -> bool) -> Vec<Element<'a>> {
     let functions = keyspace.functions.values();
     let functions = functions.filter(|function| is_such(&function.name));
@@ -210,7 +210,7 @@ fn views<'a>(keyspace: &'a Keyspace, table: &Table) -> Vec<Element<'a>> {
     views
 }
 
-/// User types, each behind those that it is made of.
+/// Returns the user types, each after the types that it contains.
 fn types_by_dependency(keyspace: &Keyspace) -> Vec<Element<'_>> {
     let mut done = BTreeSet::new();
     let mut sorted = Vec::with_capacity(keyspace.types.len());
@@ -263,7 +263,7 @@ fn add_types_in<'a>(
     }
 }
 
-/// Looks names up, with Cassandra's errors.
+/// Finds elements by name, with Cassandra's errors.
 struct Finder<'a, 'b> {
     schema: &'a Schema,
     current: Option<&'b str>,
@@ -271,7 +271,7 @@ struct Finder<'a, 'b> {
 
 type Found<'a> = Result<Vec<Element<'a>>, CqlError>;
 
-/// All overloads of a name.
+/// Returns all overloads of a name. There must be at least one.
 fn some<'a>(found: Vec<Element<'a>>, what: &str, keyspace: &Keyspace, name: &FunctionName) -> Found<'a> {
     match found.is_empty() {
         true => Err(CqlError::invalid(format!(
@@ -302,7 +302,7 @@ impl<'a> Finder<'a, '_> {
         self.keyspace(name)
     }
 
-    /// Elements of the keyspace in use, or of all.
+    /// Returns elements of the keyspace in use, or of all keyspaces if none is in use.
     fn list(&self, elements: impl Fn(&'a Keyspace) -> Vec<Element<'a>>) -> Found<'a> {
         let keyspaces = match self.current {
             Some(name) => vec![self.keyspace(name)?],
@@ -377,7 +377,7 @@ impl<'a> Finder<'a, '_> {
         some(found, "aggregate", keyspace, name)
     }
 
-    /// A keyspace, or else a table, an index or a view.
+    /// Returns the keyspace of that name, or otherwise the table, index or view.
     fn generic(&self, name: &QualifiedName) -> Found<'a> {
         let keyspace = match (&name.keyspace, self.current) {
             (Some(keyspace), _) => keyspace.as_str(),

@@ -1,4 +1,4 @@
-//! DESCRIBE, as the server answers it to cqlsh (Cassandra's `DescribeStatement`).
+//! DESCRIBE statements, which the server answers for cqlsh (Cassandra's `DescribeStatement`).
 
 pub(crate) mod element;
 pub(crate) mod text;
@@ -18,7 +18,7 @@ use crate::response::{ColumnSpec, Outcome, Response, Rows};
 use crate::schema::Schema;
 use element::Element;
 
-/// Answers a DESCRIBE statement.
+/// Executes a DESCRIBE statement.
 pub async fn execute(
     engine: &Arc<Engine>,
     client: &ClientState,
@@ -47,7 +47,7 @@ pub async fn execute(
     Ok(Response::Rows(Rows::of_values(metadata, &rows, next)).into())
 }
 
-/// True for the forms that tell names only.
+/// Returns true for the forms whose answer is only names.
 fn is_list(target: &DescribeTarget) -> bool {
     matches!(
         target,
@@ -94,7 +94,7 @@ fn element_row(element: &Element<'_>, is_list: bool, with_internals: bool) -> Ve
     row
 }
 
-/// DESCRIBE CLUSTER. With a keyspace of the user's in use, also who owns which range.
+/// Returns the answer to DESCRIBE CLUSTER. If a user's keyspace is in use, the answer includes the owners of all ranges.
 fn cluster(engine: &Engine, keyspace: Option<&str>) -> (Vec<ColumnSpec>, Vec<Vec<Bytes>>) {
     let mut columns: Vec<ColumnSpec> = ["cluster", "partitioner", "snitch"]
         .into_iter()
@@ -119,7 +119,7 @@ fn cluster(engine: &Engine, keyspace: Option<&str>) -> (Vec<ColumnSpec>, Vec<Vec
     (columns, vec![row])
 }
 
-/// The paging state: the schema's version and the number of elements told.
+/// Returns the paging state: the schema's version, and the number of elements returned so far.
 fn paging_state(schema: &Schema, offset: usize) -> Bytes {
     let mut state = BytesMut::with_capacity(24);
     state.put_slice(schema.version.as_bytes());
@@ -143,7 +143,7 @@ fn offset(options: &QueryOptions, schema: &Schema) -> Result<usize, CqlError> {
     usize::try_from(state.get_u64()).map_err(|_| CqlError::invalid("Invalid paging state."))
 }
 
-/// The answer as the conformance suite records it; None where it depends on the node.
+/// Returns the answer in the format of the conformance suite. `None` if the answer depends on the node.
 #[cfg(test)]
 pub(crate) fn recorded(
     schema: &Schema,

@@ -1,5 +1,5 @@
-//! Schema elements as the CQL that would make them again, to the letter as Cassandra writes it
-//! (`SchemaCQLHelper`, `TableMetadata.toCqlString`, `TableParams.appendCqlTo`).
+//! The CQL text that creates a schema element, exactly as Cassandra writes it (`SchemaCQLHelper`, `TableMetadata.toCqlString`,
+//! `TableParams.appendCqlTo`).
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use crate::schema::{
     Column, ColumnKind, Index, IndexKind, Keyspace, Table, TableKind, UserAggregate, UserFunction, View,
 };
 
-/// What cannot be recreated, in a comment.
+/// Returns the text in a comment, for an element that cannot be recreated.
 fn as_comment(what: &str, name: &str, text: &str) -> String {
     let kind = what.to_lowercase();
     format!(
@@ -26,7 +26,7 @@ fn as_comment(what: &str, name: &str, text: &str) -> String {
     )
 }
 
-/// A compact table, which CQL can make and yet not describe.
+/// Returns the text of a compact table in a comment. CQL can create such a table, but cannot describe it.
 fn as_legacy_comment(name: &str, text: &str) -> String {
     format!(
         "/*\nWarning: Table {name} omitted because it has constructs not compatible with CQL (was created via legacy API).\n\
@@ -34,7 +34,7 @@ fn as_legacy_comment(name: &str, text: &str) -> String {
     )
 }
 
-/// CREATE KEYSPACE.
+/// Returns the CREATE KEYSPACE statement.
 pub(crate) fn keyspace(keyspace: &Keyspace) -> String {
     let name = quote_identifier(&keyspace.name);
     if is_virtual_keyspace(&keyspace.name) {
@@ -51,7 +51,7 @@ pub(crate) fn keyspace(keyspace: &Keyspace) -> String {
     )
 }
 
-/// CREATE TYPE.
+/// Returns the CREATE TYPE statement.
 pub(crate) fn user_type(ty: &UserType) -> String {
     let fields: Vec<String> = ty
         .fields
@@ -65,7 +65,7 @@ pub(crate) fn user_type(ty: &UserType) -> String {
     )
 }
 
-/// The type of an argument or a result: a tuple does not say that it is frozen.
+/// Returns the type of an argument or a result. Tuples are shown without `frozen`.
 fn function_type(ty: &CqlType) -> String {
     let text = ty.to_string();
     let within = match ty {
@@ -77,13 +77,13 @@ fn function_type(ty: &CqlType) -> String {
     within.map(str::to_owned).unwrap_or(text)
 }
 
-/// The types of arguments.
+/// Returns the list of the types of arguments.
 pub(crate) fn types<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> String {
     let types: Vec<String> = types.into_iter().map(function_type).collect();
     types.join(", ")
 }
 
-/// CREATE FUNCTION.
+/// Returns the CREATE FUNCTION statement.
 pub(crate) fn function(function: &UserFunction) -> String {
     let arguments: Vec<String> = function
         .arguments
@@ -104,7 +104,7 @@ pub(crate) fn function(function: &UserFunction) -> String {
     )
 }
 
-/// CREATE AGGREGATE.
+/// Returns the CREATE AGGREGATE statement.
 pub(crate) fn aggregate(aggregate: &UserAggregate) -> String {
     let mut text = format!(
         "CREATE AGGREGATE {}({})\n    SFUNC {}\n    STYPE {}",
@@ -126,7 +126,7 @@ pub(crate) fn aggregate(aggregate: &UserAggregate) -> String {
     text
 }
 
-/// CREATE INDEX.
+/// Returns the CREATE INDEX statement.
 pub(crate) fn index(table: &Table, index: &Index) -> String {
     let name = quote_identifier(&index.name);
     let table = quote_qualified(&table.keyspace, &table.name);
@@ -147,7 +147,7 @@ pub(crate) fn index(table: &Table, index: &Index) -> String {
     )
 }
 
-/// CREATE TABLE, or CREATE MATERIALIZED VIEW. Internals are the id and the dropped columns.
+/// Returns the CREATE TABLE or CREATE MATERIALIZED VIEW statement. Internals are the id and the dropped columns.
 pub(crate) fn table(table: &Table, with_internals: bool) -> String {
     match &table.view {
         Some(view) => view_text(table, view, with_internals),
@@ -178,8 +178,7 @@ fn table_text(table: &Table, with_internals: bool) -> String {
     }
 }
 
-/// The order in which Cassandra keeps columns: static before regular ones, of these the simple before the
-/// collections, then by name.
+/// Returns the columns in Cassandra's order: static before regular ones, within these simple types before collections, and then by name.
 fn in_create_order(table: &Table) -> Vec<&Column> {
     let mut columns: Vec<&Column> = table
         .visible_places()
@@ -194,7 +193,8 @@ fn in_create_order(table: &Table) -> Vec<&Column> {
     columns
 }
 
-/// By its first six bytes, those that begin beyond ASCII first (Cassandra's `ColumnMetadata.comparisonOrder`), then by all of them.
+/// Returns the sort key of a name: its first six bytes, with non-ASCII first bytes first (Cassandra's `ColumnMetadata.comparisonOrder`),
+/// and then all bytes.
 fn place_of_name(name: &str) -> ([u8; 6], &[u8]) {
     let mut first = [0; 6];
     for (to, from) in first.iter_mut().zip(name.bytes()) {
@@ -204,7 +204,7 @@ fn place_of_name(name: &str) -> ([u8; 6], &[u8]) {
     (first, name.as_bytes())
 }
 
-/// What follows the type of a masked column.
+/// Returns the text that follows the type of a masked column. Empty without a mask.
 fn mask(column: &Column) -> String {
     let Some(mask) = &column.mask else {
         return String::new();
@@ -222,8 +222,8 @@ fn definition(name: &str, ty: &CqlType, kind: ColumnKind) -> String {
     format!("{} {ty}{is_static}", quote_identifier(name))
 }
 
-/// The lines between the parentheses. A column that was dropped and added again is shown as dropped; its addition
-/// follows behind the statement.
+/// Returns the lines between the parentheses. A column that was dropped and added again is shown as dropped. Its addition follows the
+/// statement.
 fn definitions(table: &Table, with_internals: bool) -> Vec<String> {
     let single_key = table.partition_key_count == 1 && table.clustering_count == 0;
     let mut lines = Vec::new();
@@ -273,7 +273,7 @@ fn primary_key(table: &Table) -> String {
     format!("PRIMARY KEY ({})", parts.join(", "))
 }
 
-/// What follows WITH.
+/// Returns the options after WITH.
 fn options(table: &Table, with_internals: bool, is_virtual: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if table.compact.is_some() {
@@ -304,7 +304,7 @@ fn options(table: &Table, with_internals: bool, is_virtual: bool) -> Vec<String>
     lines
 }
 
-/// The drops of columns, and the additions of those that came again.
+/// Returns the statements that drop columns, and those that add some of them again.
 fn drops(table: &Table, name: &str) -> String {
     let mut text = String::new();
     for dropped in table.dropped_columns.values() {

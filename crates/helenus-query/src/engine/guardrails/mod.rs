@@ -1,7 +1,7 @@
-//! Where requests and statements meet the guardrails ([`crate::limits::guardrails`]).
+//! Checks of requests and statements against the guardrails ([`crate::limits::guardrails`]).
 //!
-//! Superusers are exempt, as in Cassandra. Without authentication there are no superusers, and everybody is guarded; Cassandra guards
-//! nobody then.
+//! Superusers are exempt, as in Cassandra. Without authentication there are no superusers, and all clients are guarded. Cassandra guards no
+//! client then.
 
 pub(crate) mod partitions;
 pub(crate) mod requests;
@@ -17,7 +17,7 @@ use crate::request::User;
 use crate::response::Outcome;
 use crate::schema::Schema;
 
-/// The guard of a user's requests; none if nothing is guarded, or not from that user.
+/// Returns the guard of a user's requests. `None` if no guardrail is set, or if the user is a superuser.
 pub(crate) fn guard_of(guardrails: &Arc<Guardrails>, schema: &Schema, user: Option<&User>) -> Option<Guard> {
     if guardrails.is_empty() || user.is_some_and(|user| schema.access.is_superuser(&user.name)) {
         return None;
@@ -25,7 +25,7 @@ pub(crate) fn guard_of(guardrails: &Arc<Guardrails>, schema: &Schema, user: Opti
     Some(Guard::new(guardrails))
 }
 
-/// The answer with the warnings of the guardrails before its own.
+/// Returns the answer with the guardrails' warnings before its own.
 pub(crate) fn with_warnings(
     mut warnings: Vec<String>,
     answer: Result<Outcome, CqlError>,
@@ -47,7 +47,7 @@ pub(crate) fn with_warnings(
     }
 }
 
-/// A number of something as a figure to check.
+/// Converts a length to a figure that guardrails check.
 fn count(len: usize) -> i64 {
     i64::try_from(len).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The guardrails of partitions, which are checked when an SSTable is written: there is no client to warn or to refuse, so they are logged.
+//! The guardrails of partitions. They are checked when an SSTable is written. No client is involved then, so violations are logged.
 
 use std::sync::Weak;
 
@@ -11,7 +11,7 @@ use crate::limits::guardrails::{Guard, Threshold, ThresholdKind};
 use crate::schema::{Schema, TableKind};
 use crate::storage::{ExecutionContext, MeasuredPartition, PartitionThresholds};
 
-/// Has partitions reported that are beyond the least threshold.
+/// Sets the thresholds from which on partitions are reported, which are the least of those for warnings and failures.
 pub(crate) fn follow(thresholds: &PartitionThresholds, limits: &Limits) {
     let least = |kind| {
         let Threshold { warn, fail } = limits.guardrails.threshold(kind);
@@ -26,7 +26,7 @@ pub(crate) fn follow(thresholds: &PartitionThresholds, limits: &Limits) {
     );
 }
 
-/// Logs the partitions that are reported.
+/// Logs the reported partitions.
 pub(crate) fn log_reported(thresholds: &PartitionThresholds, context: Weak<ExecutionContext>) {
     thresholds.report_to(move |partition| {
         if let Some(context) = context.upgrade() {
@@ -57,7 +57,7 @@ fn log(context: &ExecutionContext, partition: &MeasuredPartition) {
     }
 }
 
-/// The partition as messages name it; none of the tables of indexes, and of those that are gone.
+/// Returns the name of a partition for messages. `None` for tables of indexes and for tables that no longer exist.
 fn name(schema: &Schema, partition: &MeasuredPartition) -> Option<String> {
     let number = TableId(u32::from_be_bytes(*partition.prefix.first_chunk()?));
     let mut tables = schema.stored_tables();

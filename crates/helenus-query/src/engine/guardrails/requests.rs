@@ -17,7 +17,7 @@ use crate::schema::names::is_system_name;
 /// Checks a statement that is about to run.
 ///
 /// # Errors
-/// It is refused.
+/// A guardrail refuses the statement.
 pub(crate) fn check(
     guard: &mut Guard,
     store: &Store,
@@ -44,10 +44,10 @@ pub(crate) fn check(
     }
 }
 
-/// Checks a BATCH message that is about to run; `eval` has the values of no statement.
+/// Checks a BATCH message that is about to run. `eval` has no values of a statement.
 ///
 /// # Errors
-/// It is refused.
+/// A guardrail refuses the batch.
 pub(crate) fn check_batch(
     guard: &mut Guard,
     store: &Store,
@@ -62,7 +62,7 @@ pub(crate) fn check_batch(
     Ok(())
 }
 
-/// A read of a table of the server itself may filter.
+/// Returns true for users' tables. Reads of the server's own tables may always filter.
 fn is_of_users(table: &Table) -> bool {
     !is_system_name(&table.keyspace)
 }
@@ -94,7 +94,7 @@ fn check_select(
     check_keys_in(guard, plan, eval)
 }
 
-/// How many keys an IN names, and how many rows of each. Values that make no sense are refused where they are used.
+/// Checks the number of partition keys that IN selects, and the number of clustering keys. Invalid values are refused where they are used.
 fn check_keys_in(guard: &mut Guard, plan: &SelectPlan, eval: &EvalContext<'_>) -> Result<(), CqlError> {
     let product = ThresholdKind::InSelectCartesianProduct;
     let (guards_keys, guards_product) = (
@@ -127,7 +127,7 @@ fn check_keys_in(guard: &mut Guard, plan: &SelectPlan, eval: &EvalContext<'_>) -
     Ok(())
 }
 
-/// Checks what bears on writes of all kinds.
+/// Checks the guardrails of all kinds of writes.
 fn check_write(guard: &mut Guard, store: &Store, options: &QueryOptions) -> Result<(), CqlError> {
     check_levels_of_write(guard, options)?;
     let disk = ThresholdKind::DataDiskUsage;
@@ -140,7 +140,7 @@ fn check_write(guard: &mut Guard, store: &Store, options: &QueryOptions) -> Resu
     }
 }
 
-/// Cassandra counts the level of conditions too, which every request has.
+/// Checks the consistency levels of a write. The level of conditions, which every request has, counts too, as in Cassandra.
 fn check_levels_of_write(guard: &mut Guard, options: &QueryOptions) -> Result<(), CqlError> {
     let serial = options.serial_consistency.unwrap_or(Consistency::Serial);
     let levels = [options.consistency.to_string(), serial.to_string()];
@@ -166,7 +166,7 @@ fn check_modification(
     written_values::check(guard, plan, eval)
 }
 
-/// What is done to a list by the place or the value of its elements, which have to be read first.
+/// Checks changes of a list by the index or the value of elements, which require a read before the write.
 fn check_reads_of_lists(guard: &mut Guard, plan: &ModificationPlan) -> Result<(), CqlError> {
     let flag = Flag::ReadBeforeWriteListOperations;
     plan.operations
@@ -185,7 +185,7 @@ fn check_reads_of_lists(guard: &mut Guard, plan: &ModificationPlan) -> Result<()
         })
 }
 
-/// The timestamp that the statement or the client gives; the node's own is never far from now.
+/// Checks the timestamp of the statement or the client. Timestamps of this node are never far from the present.
 fn check_timestamp(
     guard: &mut Guard,
     plan: &ModificationPlan,
@@ -201,7 +201,7 @@ fn check_timestamp(
         if relative == Threshold::default() {
             continue;
         }
-        // A timestamp that makes no sense is refused where it is used.
+        // An invalid timestamp is refused where it is used.
         let own = plan.attributes.timestamp_us(eval).ok().flatten();
         let Some(timestamp_us) = own.or(options.timestamp_us) else {
             continue;

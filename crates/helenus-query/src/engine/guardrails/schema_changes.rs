@@ -8,10 +8,10 @@ use crate::limits::guardrails::{Flag, Guard, ThresholdKind, ValueKind};
 use crate::schema::names::is_system_name;
 use crate::schema::{Keyspace, Schema, Table};
 
-/// Checks what can be told from the statement alone, and takes the properties out of it that are to be ignored.
+/// Checks a statement without the schema, and removes the properties that are to be ignored.
 ///
 /// # Errors
-/// It is refused.
+/// A guardrail refuses the statement.
 pub(crate) fn check_statement(guard: &mut Guard, statement: &mut Statement) -> Result<(), CqlError> {
     match statement {
         Statement::DropKeyspace(_) => guard.require(Flag::DropKeyspace),
@@ -90,10 +90,10 @@ fn check_vector(guard: &mut Guard, what: &str, ty: &TypeName) -> Result<(), CqlE
     }
 }
 
-/// Checks what a statement has made of the schema.
+/// Checks the schema after a statement.
 ///
 /// # Errors
-/// It is refused.
+/// A guardrail refuses the statement.
 pub(crate) fn check_outcome(
     guard: &mut Guard,
     statement: &Statement,
@@ -202,7 +202,7 @@ fn check_replication(guard: &mut Guard, keyspace: Option<&Keyspace>) -> Result<(
     if replication.class == "SimpleStrategy" {
         guard.require(Flag::SimpleStrategy)?;
     }
-    // Of each data center its own factor; of `3/1` one copy is transient.
+    // Each data center has its own factor. The factor `3/1` means three copies, one of which is transient.
     let factors = replication.options.values();
     for factor in factors.filter_map(|factor| factor.split('/').next()?.parse::<i64>().ok()) {
         guard.check(ThresholdKind::MinimumReplicationFactor, &keyspace.name, factor)?;
@@ -226,7 +226,7 @@ fn check_table(guard: &mut Guard, table: Option<&Table>) -> Result<(), CqlError>
     }
 }
 
-/// In windows of time, rows are meant to expire.
+/// Checks that a table that is compacted by time windows has a TTL, because its rows are meant to expire.
 fn check_time_to_live(guard: &mut Guard, table: Option<&Table>) -> Result<(), CqlError> {
     match table {
         Some(table)

@@ -1,5 +1,5 @@
-//! The guardrails of the values that a write brings (the calls in Cassandra's `UpdateParameters`, `Lists`, `Sets`, `Maps` and
-//! `StorageAttachedIndex`). Values are measured as the protocol has them.
+//! The guardrails of written values (the calls in Cassandra's `UpdateParameters`, `Lists`, `Sets`, `Maps` and `StorageAttachedIndex`).
+//! Sizes are those of the protocol.
 
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
@@ -20,17 +20,17 @@ const SAI_KINDS: [ThresholdKind; 3] = [
     ThresholdKind::SaiStringTermSize,
     ThresholdKind::SaiVectorTermSize,
 ];
-/// Those of all columns.
+/// Thresholds of the values of all columns.
 const KINDS: [ThresholdKind; 3] = [
     ThresholdKind::CollectionSize,
     ThresholdKind::ColumnValueSize,
     ThresholdKind::ItemsPerCollection,
 ];
 
-/// Checks the values of a statement. Those that make no sense are refused where they are used.
+/// Checks the values of a statement. Invalid values are refused where they are used.
 ///
 /// # Errors
-/// One of them is refused.
+/// A guardrail refuses a value.
 pub(super) fn check(
     guard: &mut Guard,
     plan: &ModificationPlan,
@@ -77,12 +77,12 @@ fn check_operations(
     Ok(())
 }
 
-/// Checks the terms that an index gets from a column.
+/// Checks the terms that an index takes from a column.
 fn check_terms(guard: &mut Guard, index: &Index, column: &Column, sizes: &CellSizes) -> Result<(), CqlError> {
     let (takes_keys, takes_values) = match index.target.kind {
         IndexTargetKind::Simple | IndexTargetKind::Full => (false, true),
         IndexTargetKind::Keys => (true, false),
-        // The elements of a set are keys.
+        // Elements of a set are keys.
         IndexTargetKind::Values => (matches!(column.ty, CqlType::Set { .. }), true),
         IndexTargetKind::KeysAndValues => (true, true),
     };
@@ -94,7 +94,7 @@ fn check_terms(guard: &mut Guard, index: &Index, column: &Column, sizes: &CellSi
     terms.try_for_each(|(ty, size)| guard.check(term_kind(ty), &column.name, count(*size)))
 }
 
-/// The types of the keys and of the values of a column's cells.
+/// Returns the types of the keys and the values in a column's cells.
 fn cell_types(ty: &CqlType) -> (&CqlType, &CqlType) {
     match ty {
         CqlType::Map {
@@ -114,7 +114,7 @@ fn cell_types(ty: &CqlType) -> (&CqlType, &CqlType) {
     }
 }
 
-/// The guardrail of the terms of a type.
+/// Returns the guardrail for terms of a type.
 fn term_kind(ty: &CqlType) -> ThresholdKind {
     match ty {
         CqlType::Vector { .. } => ThresholdKind::SaiVectorTermSize,
@@ -123,15 +123,15 @@ fn term_kind(ty: &CqlType) -> ThresholdKind {
     }
 }
 
-/// The bytes of the cells that an operation writes.
+/// Sizes in bytes of the cells that an operation writes.
 #[derive(Debug, Default)]
 struct CellSizes {
-    /// The elements of a collection, and its bytes.
+    /// Number of elements of a collection, and its bytes. `None` if no collection is written as a whole.
     collection: Option<(usize, usize)>,
-    /// Of elements of sets and keys of maps.
+    /// Sizes of elements of sets and of keys of maps.
     keys: Vec<usize>,
     values: Vec<usize>,
-    /// The operation deletes the cells.
+    /// True if the operation deletes the cells.
     are_deleted: bool,
 }
 
@@ -172,9 +172,9 @@ impl CellSizes {
         }
     }
 
-    /// Of a whole value of a column.
+    /// Returns the sizes of a whole value of a column.
     fn of_value(ty: &CqlType, value: &[u8]) -> CellSizes {
-        /// Of the number of elements, which is stored nowhere.
+        /// Bytes of the number of elements, which is not stored.
         const COUNT_LEN: usize = 4;
         let mut sizes = CellSizes {
             collection: ty

@@ -1,4 +1,5 @@
-//! Moments that are pinned from time to time, from which times of the past are reached: documents `history/bases/<milliseconds>`.
+//! Bases: consistent cuts that are pinned from time to time, from which times in history are read. They are the documents
+//! `history/bases/<milliseconds>`.
 
 use std::sync::Arc;
 
@@ -16,24 +17,24 @@ use crate::failure::store_error;
 use crate::schema::documents::PinnedDoc;
 
 const FOLDER: &str = "bases";
-/// Raised when an older binary could not understand it.
+/// Version of the format. Raised if an older binary could not understand a document.
 const FORMAT: u32 = 1;
 
-/// A moment of all tablets.
+/// A consistent cut of all tablets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Base {
-    /// Greater than that of each base before. 0 if an older binary has taken it.
+    /// Number of the base, greater than those of all bases before. 0 if an older binary has taken the base.
     pub number: u64,
-    /// Time before the moment. `None` if an older binary has taken it.
+    /// Time before the cut. `None` if an older binary has taken the base.
     pub began_ms: Option<i64>,
-    /// Time after the moment, by which the base is named.
+    /// Time after the cut, which is part of the base's name.
     pub taken_ms: i64,
-    /// Runs of the clocks since the previous base. Empty if an older binary has taken it.
+    /// Runs of the clocks since the previous base. Empty if an older binary has taken the base.
     pub shown: Vec<Run>,
-    /// A version of the schema that is written down whole, and had been replaced by none before the moment began. `None` if an older binary has taken it.
+    /// Version of the schema when the base was begun, which is written down whole. `None` if an older binary has taken the base.
     pub schema: Option<Uuid>,
     pub tablets: Vec<PinnedTablet>,
-    /// How far the logs are whose writes are in it.
+    /// Positions of the logs. The cut contains the writes before them.
     pub positions: Vec<HistoryPosition>,
 }
 
@@ -72,7 +73,7 @@ impl Base {
         serde_json::to_vec(&document).map_err(|error| CqlError::Server(error.to_string()))
     }
 
-    /// Certainty of the times of this base.
+    /// Returns the times that the base covers, by which a time is found among the bases.
     pub(super) fn times(&self) -> BaseTimes {
         BaseTimes {
             began_ms: self.began_ms,
@@ -102,10 +103,10 @@ impl Base {
 }
 
 impl Engine {
-    /// The bases that there are, in the order of their moments. Those that are known already are not read again.
+    /// Returns all bases, in the order of their numbers. Known bases are not read again.
     ///
     /// # Errors
-    /// The store can't be read, or one of them is damaged.
+    /// The store can't be read, or a base is damaged.
     pub(crate) async fn bases(&self) -> Result<Vec<Arc<Base>>, CqlError> {
         let store = &self.context.store;
         let mut bases = self.history.bases.lock().await;
@@ -131,19 +132,19 @@ impl Engine {
         Ok(there)
     }
 
-    /// Pins a moment and writes it down.
+    /// Takes a base: pins a consistent cut and writes it down.
     ///
     /// # Errors
-    /// There was no moment of all nodes, or it can't be written down: then nothing stays pinned.
+    /// No consistent cut was possible, or the base can't be written. Nothing stays pinned then.
     pub(in crate::engine) async fn take_base(&self) -> Result<(), CqlError> {
         let schema = self.note_whole_schema(true).await?;
-        // Nothing that is not written down yet may be let go meanwhile.
+        // The lock prevents others from unpinning the tablets before the base names them.
         let _pinning = self.pinning.lock().await;
         let began_ms = self.now_ms();
         let Moment { tablets, positions } = self.pin_for_history().await?;
         let bases = self.bases().await?;
         let last = bases.last();
-        // What was committed before it is in it.
+        // The time is read after the pin, so that all commits in the base are before it.
         let now_ms = self.now_ms();
         let is_named = |taken_ms: &i64| bases.iter().any(|base| base.taken_ms == *taken_ms);
         let base = Base {
@@ -176,7 +177,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes a base and lets its tablets go.
+    /// Removes a base and unpins its tablets.
     ///
     /// # Errors
     /// The store can't be written to.

@@ -1,10 +1,10 @@
-//! Records a node's clock: runs of time between its steps, seen against a clock that only goes forward.
+//! Records the steps of a node's clock. The wall clock is compared with a steady clock, which only goes forward.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Times that a clock showed without a step, in milliseconds since the Unix epoch.
+/// A range of times that a clock showed without a step, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub first_ms: i64,
@@ -24,15 +24,15 @@ impl Run {
     }
 }
 
-/// A smaller difference between two clocks is no step.
+/// Minimum difference between the two clocks that counts as a step, in milliseconds.
 pub(crate) const STEP_MS: i64 = 500;
-/// Runs that are kept apart since the last base. Of more, the oldest become one.
+/// Maximum number of runs since the last base. If there are more, the oldest are merged.
 const RUNS_MAX: usize = 64;
 
 /// The last reading of the clocks.
 #[derive(Clone, Copy)]
 struct Reading {
-    /// Since some time that stays the same, by a clock that is never set.
+    /// Time of the steady clock, in milliseconds since a fixed time.
     steady_ms: i64,
     wall_ms: i64,
 }
@@ -46,23 +46,23 @@ impl Reading {
 /// Watches the clock of a node.
 #[derive(Default)]
 pub(crate) struct ClockWatch {
-    /// Since the last base, in their order. Empty before the first reading.
+    /// Runs since the last base, in order. Empty before the first reading.
     runs: Vec<Run>,
     last: Option<Reading>,
-    /// The clock was set back since the last base.
+    /// True if the clock was set back since the last base.
     pub was_set_back: bool,
     /// True once this node has taken a base.
     has_base: bool,
-    /// Time of the latest commit that was found in the logs of former processes, before this node has taken a base. `None` if there was none.
+    /// Time of the latest commit in the logs of former processes, found before this node has taken a base. `None` if there was none.
     found_ms: Option<i64>,
-    /// The offset of the clock to the steady one, and since when it is that.
+    /// Offset of the wall clock from the steady clock, and the steady time since which the offset has not changed.
     settling: Option<(i64, i64)>,
-    /// The offset that has lasted long enough.
+    /// The last offset that was stable for long enough. `None` before there is one.
     settled_offset_ms: Option<i64>,
 }
 
 impl ClockWatch {
-    /// Reads the clock. `latest_commit_ms` is the latest time that a commit had since the last reading. True if the clock was set back.
+    /// Reads the clocks. `latest_commit_ms` is the latest time of a commit since the last reading. Returns true if the clock was set back.
     pub fn read(&mut self, steady: Duration, wall_ms: i64, latest_commit_ms: Option<i64>) -> bool {
         let now = Reading {
             steady_ms: i64::try_from(steady.as_millis()).unwrap_or(i64::MAX),
@@ -90,13 +90,13 @@ impl ClockWatch {
         let next = Run::new(now.wall_ms.saturating_sub(passed_ms), now.wall_ms);
         let is_above = latest_commit_ms > now.wall_ms.saturating_add(STEP_MS);
         if is_above && !self.has_base {
-            // Logs are replayed in the background.
+            // Logs of former processes are replayed in the background, so the commit may be one of theirs.
             self.found_ms = self.found_ms.max(Some(latest_commit_ms));
             run.last_ms = run.last_ms.max(now.wall_ms);
             return true;
         }
         if is_above && latest_commit_ms > expected_ms.saturating_add(STEP_MS) {
-            // It was ahead for less than the time between two readings.
+            // The clock was ahead and was corrected again between two readings. Only the commit shows it.
             run.last_ms = run.last_ms.max(last.wall_ms);
             self.runs.push(Run::new(latest_commit_ms, latest_commit_ms));
             self.push(next);
@@ -107,7 +107,7 @@ impl ClockWatch {
             run.last_ms = run.last_ms.max(now.wall_ms);
             return false;
         }
-        // When it was set is not known: at the end of the time between two readings, or at its beginning.
+        // The time of the step is unknown: it was at the beginning or the end of the interval between the two readings.
         run.last_ms = run
             .last_ms
             .max(expected_ms.min(latest_commit_ms.max(last.wall_ms)));
@@ -134,7 +134,8 @@ impl ClockWatch {
             }
             _ => Some((offset_ms, now.steady_ms)),
         };
-        // What is removed for a clock that was ahead does not come back; one that is behind only keeps more.
+        // A step back is believed at once, because an earlier time only keeps more history. A step forward is not, because removed history
+        // cannot be restored.
         if self
             .settled_offset_ms
             .is_some_and(|settled_ms| settled_ms > offset_ms)
@@ -143,7 +144,7 @@ impl ClockWatch {
         }
     }
 
-    /// The time by a clock that has had no step for that long. `None` before there is one.
+    /// Returns the present time by a clock that has had no step for `lasting`. `None` before there is such a clock.
     pub fn settled_ms(&mut self, lasting: Duration) -> Option<i64> {
         let now = self.last?;
         if let Some((offset_ms, since_ms)) = self.settling
@@ -155,7 +156,8 @@ impl ClockWatch {
         Some(now.steady_ms.saturating_add(settled_ms))
     }
 
-    /// Returns the runs of the clocks since the last base, which was taken at `taken_ms`: in the order of the runs, up to now.
+    /// Returns the runs of the clocks since the last base up to now, in order. `taken_ms` is the time of that base, `None` if there is
+    /// none.
     pub fn runs_since(&self, taken_ms: Option<i64>, now_ms: i64) -> Vec<Run> {
         let mut runs = self.runs.clone();
         match runs.last_mut() {
@@ -166,11 +168,11 @@ impl ClockWatch {
             return runs;
         };
         if first.contains(taken_ms) {
-            // Another node took it, or this one.
+            // The base was taken during this run, by this node or another one.
             first.first_ms = taken_ms;
             return runs;
         }
-        // A former process took it, and has gone on for a while.
+        // The base was taken by a former process, which went on until its last commit.
         let last_ms = self.found_ms.unwrap_or(taken_ms).max(taken_ms);
         if (0..STEP_MS).contains(&last_ms.saturating_sub(first.first_ms)) {
             first.first_ms = last_ms;
@@ -180,7 +182,7 @@ impl ClockWatch {
         runs
     }
 
-    /// Starts again at a base.
+    /// Starts again after a base was taken.
     pub fn restart(&mut self, taken_ms: i64) {
         let last_ms = self.runs.last().map_or(taken_ms, |run| run.last_ms);
         self.runs = vec![Run::new(taken_ms, last_ms)];

@@ -3,7 +3,7 @@ use super::*;
 const HOUR: i64 = 3_600_000;
 const LONG: Duration = Duration::from_secs(5);
 
-/// Reads a clock each second; the steps back that were seen.
+/// Reads a clock each second. Returns the indexes of the readings that showed a step back.
 fn watched(walls: &[i64]) -> (ClockWatch, Vec<usize>) {
     let mut watch = ClockWatch::default();
     let mut steps_back = Vec::new();
@@ -57,7 +57,7 @@ fn a_former_process_has_gone_on_until_its_last_commit() {
         watch.runs_since(Some(4_000), 10_000),
         [Run::new(4_000, 6_000), Run::new(10_000, 10_000)]
     );
-    // Its clock was ahead.
+    // The clock of the former process was ahead.
     assert_eq!(
         watch.runs_since(Some(HOUR), 10_000),
         [Run::new(HOUR, HOUR), Run::new(10_000, 10_000)]
@@ -91,6 +91,6 @@ fn a_step_forward_is_believed_once_it_has_lasted() {
     assert_eq!(at(9, 9_000), Some(9_000));
     assert_eq!(at(20, HOUR), Some(20_000));
     assert_eq!(at(25, HOUR + 5_000), Some(HOUR + 5_000));
-    // One that is set back is believed at once: more is kept.
+    // A clock that is set back is believed at once, because that only keeps more history.
     assert_eq!(at(26, 26_000), Some(26_000));
 }

@@ -1,53 +1,53 @@
-//! Finds a time among the bases, whose order is that of their numbers and not that of any clock.
+//! Finds a time among the bases. The order of bases is that of their numbers, not that of any clock.
 //!
-//! Each base says what clocks have shown since the one before, as runs without a step ([`Run`]). A time that one run has shows where to cut the
-//! logs. A time that two runs have, one of which a clock that was set wrong has shown, is refused with the times that are uncertain.
+//! Each base contains the times that clocks have shown since the previous base, as runs without a step ([`Run`]). A time in one run shows
+//! where to cut the logs. A time in two runs is refused, with the range of uncertain times: one of the clocks was set wrong.
 
 use helenus_tablet::SetBack;
 
 use super::clock_watch::Run;
 
-/// Certainty of the times of a base.
+/// Times that a base covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BaseTimes {
-    /// Time before its moment. `None` if an older binary has taken it.
+    /// Time before the cut. `None` if an older binary has taken the base.
     pub began_ms: Option<i64>,
-    /// Time after its moment.
+    /// Time after the cut.
     pub taken_ms: i64,
-    /// Runs of the clocks since the previous base. Empty if an older binary has taken it.
+    /// Runs of the clocks since the previous base. Empty if an older binary has taken the base.
     pub shown: Vec<Run>,
 }
 
 /// Position of a time among the bases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The index of the last base before it.
+    /// Index of the last base before the time.
     pub base: usize,
     pub set_back: SetBack,
-    /// The index of a base whose positions are later. `None` if none is known to be.
+    /// Index of a base whose log positions are after the time. `None` if no such base is known.
     pub before: Option<usize>,
 }
 
-/// Why a time has no place.
+/// The reason why a time has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
     /// The time is before all bases.
     TooOld,
-    /// These times were shown more than once.
+    /// Clocks have shown these times more than once.
     Uncertain(Run),
 }
 
 /// A run, and the base that it follows.
 struct Piece {
     base: usize,
-    /// The index of the run among those that follow that base.
+    /// Index of the run among those that follow the base.
     at: usize,
     run: Run,
-    /// True if the clock goes on from the piece before.
+    /// True if the clock went on from the previous piece without a step.
     goes_on: bool,
 }
 
-/// The runs that follow each base; `current` are those after the last one.
+/// Returns the runs that follow each base. `current` are the runs after the last base.
 fn segments(bases: &[BaseTimes], current: &[Run]) -> Vec<Vec<Run>> {
     let pairs = bases.iter().zip(bases.iter().skip(1));
     let between = pairs.map(|(base, next)| match next.shown.is_empty() {
@@ -73,13 +73,13 @@ fn pieces(segments: &[Vec<Run>]) -> Vec<Piece> {
     pieces
 }
 
-/// True if the clock was set back between some of these runs, which follow each other.
+/// Returns true if the clock was set back between two of these consecutive runs.
 fn has_step_back(runs: &[Run]) -> bool {
     runs.windows(2)
         .any(|pair| matches!(pair, [run, next] if next.first_ms < run.last_ms))
 }
 
-/// Finds a time among bases, which are in the order of their numbers.
+/// Finds the place of a time. The bases are in the order of their numbers.
 pub(super) fn locate(bases: &[BaseTimes], current: &[Run], time_ms: i64) -> Result<Place, NoPlace> {
     let segments = segments(bases, current);
     let pieces = pieces(&segments);
@@ -110,7 +110,7 @@ pub(super) fn locate(bases: &[BaseTimes], current: &[Run], time_ms: i64) -> Resu
     })
 }
 
-/// The first time that is later than the given one and was shown before the run at that index, or from `began_ms` on.
+/// Returns the least time after `time_ms` at which a run before index `at` begins, or the base began. `i64::MAX` if there is none.
 fn earlier_from(began_ms: Option<i64>, runs: &[Run], at: usize, time_ms: i64) -> i64 {
     let earlier = began_ms
         .into_iter()
@@ -121,7 +121,8 @@ fn earlier_from(began_ms: Option<i64>, runs: &[Run], at: usize, time_ms: i64) ->
         .unwrap_or(i64::MAX)
 }
 
-/// The run that has shown a time, the newest if the clock went on from one to the next; `None` if none has.
+/// Returns the run that contains a time. `None` if there is none. If a clock went on from one run to the next, the newest one counts. Runs
+/// with a step between them make the time uncertain.
 fn found(pieces: &[Piece], time_ms: i64) -> Result<Option<&Piece>, NoPlace> {
     let mut found: Option<(usize, &Piece)> = None;
     for (at, piece) in pieces.iter().enumerate() {
@@ -141,7 +142,7 @@ fn found(pieces: &[Piece], time_ms: i64) -> Result<Option<&Piece>, NoPlace> {
     Ok(found.map(|(_, piece)| piece))
 }
 
-/// The run before which a time lies that no clock has shown: no node was up, or the clock was set forward.
+/// Returns the run that follows a time which no clock has shown. No node was up at that time, or the clock was set forward.
 fn gap(pieces: &[Piece], time_ms: i64) -> Result<&Piece, NoPlace> {
     let around = |pair: &&[Piece]| matches!(pair, [run, next] if run.run.last_ms < time_ms && time_ms < next.run.first_ms);
     let mut gaps = pieces.windows(2).filter(around);
@@ -157,8 +158,8 @@ fn gap(pieces: &[Piece], time_ms: i64) -> Result<&Piece, NoPlace> {
     }
 }
 
-/// Returns the index of a base all of whose later commits are later than the time, `None` if none is known, and where the clock was set back
-/// before that base.
+/// Returns the index of the first base whose later commits are all later than the time. `None` if none is known. Also returns where the clock
+/// was set back before that base.
 fn later_base(
     bases: &[BaseTimes],
     segments: &[Vec<Run>],
@@ -183,9 +184,10 @@ fn later_base(
     (set_back, None)
 }
 
-/// The index of the first base that times from `cutoff_ms` on need, the bases being in the order of their numbers.
+/// Returns the index of the first base that times from `cutoff_ms` on need. The bases are in the order of their numbers.
 ///
-/// A base is no older than those before it, whatever the clock said. A time that is still to come is that of a wrong clock, and says nothing.
+/// A base counts as no older than those before it, whatever its clock said. A base with a time in the future is ignored, because its clock
+/// was wrong.
 pub(super) fn first_needed(taken_ms: &[i64], cutoff_ms: i64, now_ms: i64) -> usize {
     let mut latest_ms = i64::MIN;
     let mut needed = 0;

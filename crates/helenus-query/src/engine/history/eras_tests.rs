@@ -6,7 +6,7 @@ fn run(first_ms: i64, last_ms: i64) -> Run {
     Run::new(first_ms, last_ms)
 }
 
-/// A base that was taken at a time, and what clocks have shown since the one before.
+/// Returns a base taken at a time, with the runs of the clocks since the previous base.
 fn base(taken_ms: i64, shown: &[Run]) -> BaseTimes {
     BaseTimes {
         began_ms: Some(taken_ms - 5),
@@ -65,7 +65,7 @@ fn bases_of_older_binaries_are_in_the_order_of_their_times() {
 fn a_process_whose_clock_was_ahead_makes_only_its_own_times_uncertain() {
     let bases = [
         base(100, &[run(90, 100)]),
-        // The one whose clock is ahead begins at once with a base.
+        // The process whose clock is ahead takes a base at once.
         base(HOUR + 210, &[run(100, 150), run(HOUR + 200, HOUR + 210)]),
         base(330, &[run(HOUR + 210, HOUR + 300), run(320, 330)]),
     ];
@@ -80,7 +80,7 @@ fn a_process_whose_clock_was_ahead_makes_only_its_own_times_uncertain() {
     let from_ms = HOUR + 205;
     assert_eq!(at(322), place(1, SetBack::Before { from_ms }, Some(2)));
     assert_eq!(at(400), place(2, SetBack::Nowhere, None));
-    // An hour later.
+    // An hour later, the right clock shows the same times.
     assert_eq!(at(HOUR + 199), place(2, SetBack::Nowhere, None));
     for time_ms in [HOUR + 200, HOUR + 250, HOUR + 300] {
         assert!(matches!(at(time_ms), Err(NoPlace::Uncertain(of)) if of.contains(time_ms)));
@@ -119,8 +119,8 @@ fn what_is_older_than_the_window_is_known_by_the_order_of_bases() {
     assert_eq!(first_needed(&taken, -1, 450), 0);
     assert_eq!(first_needed(&taken, 250, 450), 2);
     assert_eq!(first_needed(&taken, 300, 450), 3);
-    // A time to come says nothing, and what it precedes is older.
+    // A base with a time in the future is ignored, and removed with the bases around it.
     assert_eq!(first_needed(&[0, 100, 10_000, 300, 400], 350, 450), 3);
-    // One that was behind for a moment takes nothing with it.
+    // A clock that was behind for a moment causes no removal of other bases.
     assert_eq!(first_needed(&[0, 100, 200, -9_000, 300], 50, 350), 0);
 }

@@ -1,4 +1,4 @@
-//! Keeps the past as long as the window is: takes bases, and removes what is older. One node of a cluster does it.
+//! Keeps history for the length of the window: takes bases, and removes what is older. One node of a cluster does this.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -12,37 +12,38 @@ use super::eras::first_needed;
 use crate::engine::Engine;
 use crate::failure::store_error;
 
-/// How often the keeper looks whether something is due.
+/// Interval at which the keeper checks whether a base is due.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often it looks for what is too old: in this part of the window, within these bounds.
+/// Part of the window that is the interval at which old history is removed, and the bounds of the interval.
 const TRIM_PART: u32 = 200;
 const TRIM_INTERVAL_MIN: Duration = Duration::from_secs(5);
 const TRIM_INTERVAL_MAX: Duration = Duration::from_secs(300);
-/// What is read of logs for a time of the past lies in memory: so much log is there between two bases, about.
+/// Approximate bytes of logs between two bases. A read of a time holds the logs since its base in memory.
 const LOG_BYTES: u64 = 128 << 20;
-/// The bases of a window, if little is written.
+/// Number of bases in a window if little is written.
 const BASES: u32 = 100;
-/// However much is written, the newest bases stay, since most mistakes are undone soon, and about so many older ones. Each is a checkpoint in the
-/// manifests of all tablets.
+/// Number of newest bases that always stay, since most mistakes are undone soon, and approximate maximum number of older ones. Each base is
+/// a checkpoint in the manifests of all tablets, so their number must be bounded.
 const NEWEST_BASES: usize = 100;
 const OLDER_BASES: i64 = 1000;
 const BASE_INTERVAL_MIN: Duration = Duration::from_secs(10);
 const BASE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
-/// Nothing is removed by a clock that was set forward, or a node that was started, less than this part of the window ago, or that time.
+/// Time for which the clock must have been stable before history is removed: this part of the window, but at most the maximum. It begins
+/// when the clock is set forward or the node starts.
 const SETTLED_PART: u32 = 4;
 const SETTLED_MAX: Duration = Duration::from_secs(600);
 
-/// What the keeper remembers.
+/// State of the keeper.
 struct Keeper {
     window: Duration,
-    /// When the last base was taken, and how much this node's log had been written then.
+    /// Time of the last base, and bytes that this node had written to its log by then. `None` if a base is due at once.
     last: Option<(Instant, u64)>,
     trimmed: Instant,
-    /// The version of the schema that is known to be written down.
+    /// The last version of the schema that is known to be written down.
     noted: Option<Uuid>,
 }
 
-/// Keeps the past, as long as the engine is there; or removes what is kept, if none is to be.
+/// Keeps history in the background, as long as the engine exists. Removes kept history if no window is set.
 pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
@@ -72,7 +73,7 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
                     keeper.last = None;
                     *engine.history.figures.lock() = PastFigures::default();
                     match was_set_back {
-                        // No other node knows of this node's clock.
+                        // No other node knows about the steps of this node's clock.
                         true => engine.take_base().await,
                         false => Ok(()),
                     }
@@ -90,7 +91,7 @@ impl Keeper {
     async fn run(&mut self, engine: &Engine, was_set_back: bool) -> Result<(), CqlError> {
         let written = engine.store_stats().log.bytes;
         if was_set_back || self.is_due(engine, written) {
-            // Before it is taken, so that one that fails is not tried at once.
+            // The attempt is noted first, so that a failed one is not repeated at once.
             self.last = Some((Instant::now(), written));
             engine.take_base().await?;
         }
@@ -120,14 +121,14 @@ impl Keeper {
             nodes.filter(|node| node.is_alive).count().max(1)
         });
         let more = written.saturating_sub(before);
-        // Of what other nodes write nothing is known here.
+        // Writes of other nodes are unknown here, so that a cluster never counts as idle.
         let is_idle = more == 0 && nodes == 1;
         let interval = (self.window / BASES).clamp(BASE_INTERVAL_MIN, BASE_INTERVAL_MAX);
         more.saturating_mul(nodes as u64) >= LOG_BYTES || (at.elapsed() >= interval && !is_idle)
     }
 }
 
-/// Removes what no time within the window before `now_ms` needs, and bases that are near to others.
+/// Removes history that no time within the window before `now_ms` needs, and bases that are close to others.
 ///
 /// # Errors
 /// The store can't be read or written to.
@@ -137,7 +138,7 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i
     let mut bases = engine.bases().await?;
     let times: Vec<i64> = bases.iter().map(|base| base.taken_ms).collect();
     let near = too_near(&times, window_ms / OLDER_BASES);
-    // A base that is removed cannot be the last one before the window.
+    // Close bases are removed first, so that the last base before the window is one that stays.
     for base in bases.extract_if(.., |base| near.contains(&base.taken_ms)) {
         engine.remove_base(&base).await?;
     }
@@ -163,8 +164,8 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i
     Ok(())
 }
 
-/// The times of bases, which are given in their order, that can go: those that remain before the newest are an interval apart at least. The first
-/// remains, and those between which a clock was set back.
+/// Returns the times of the bases that are too close to others. The given times are in the order of the bases. Of those before the newest
+/// ones, the remaining bases are at least `interval_ms` apart. The first one stays, and so do bases between which a clock was set back.
 fn too_near(times: &[i64], interval_ms: i64) -> Vec<i64> {
     let older = &times[..times.len().saturating_sub(NEWEST_BASES)];
     let mut last_ms: Option<i64> = None;
@@ -178,7 +179,7 @@ fn too_near(times: &[i64], interval_ms: i64) -> Vec<i64> {
     near
 }
 
-/// Removes all that was kept while there was a window.
+/// Removes all history that was kept while a window was set. Tries until it succeeds.
 async fn remove_all(engine: &Weak<Engine>) {
     loop {
         let Some(engine) = engine.upgrade() else { return };
@@ -193,7 +194,7 @@ async fn remove_all(engine: &Weak<Engine>) {
     }
 }
 
-/// Removes all that is kept.
+/// Removes all history.
 ///
 /// # Errors
 /// The store can't be read or written to.
@@ -217,7 +218,7 @@ pub(in crate::engine) async fn remove(engine: &Engine) -> Result<(), CqlError> {
 mod tests {
     use super::*;
 
-    /// What remains of bases that are taken every so many ms for some windows, thinned as they come.
+    /// Returns the times of the bases that remain after three windows, if one is taken every `every_ms` and close ones are removed at once.
     fn kept(window_ms: i64, every_ms: i64) -> Vec<i64> {
         let mut times = Vec::new();
         for at in (0..3 * window_ms).step_by(every_ms as usize) {

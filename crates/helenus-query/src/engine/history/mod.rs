@@ -1,13 +1,14 @@
-//! Times of the past: any second of a window (`point_in_time_window`) can be read, branched from and put back.
+//! History: any second within a window (`point_in_time_window`) can be read, branched from and restored.
 //!
-//! Now and then all tablets are pinned as they are at one moment, a [`Base`], with how far the logs of all nodes are then. What the store was at a
-//! time is the last base before it, and what the logs have from there until that time ([`then`]). The schema of a time is known from
-//! the changes that are written down as they are made ([`timeline`]). The keeper ([`keeper`]) makes bases and removes what is older than the window.
+//! From time to time all tablets are pinned at a consistent cut, a [`Base`], together with the positions of all nodes' logs. The store as
+//! of a time is the last base before it, plus the writes in the logs from there until that time ([`then`]). The schema of a time follows
+//! from its changes, which are written down as they are made ([`timeline`]). The keeper ([`keeper`]) takes bases and removes what is older
+//! than the window.
 //!
-//! The order of what was written is that of the logs, and of the numbers of bases. Clocks only say where to cut, and what they have shown is watched
-//! ([`clock_watch`]): one that was set wrong makes the times uncertain that it has shown, and no others ([`eras`]).
+//! The order of writes is that of the logs, and of the numbers of bases. Clocks only say where to cut. Their steps are recorded
+//! ([`clock_watch`]): only times that a clock has shown wrongly are uncertain ([`eras`]).
 //!
-//! In a cluster the times of commits are those of the clocks of the nodes: a time of the past is as exact as these agree.
+//! In a cluster, commit times are those of the nodes' clocks. A time in history is as exact as these clocks agree.
 
 mod base;
 mod clock_watch;
@@ -31,49 +32,49 @@ use crate::failure::store_error;
 use base::Base;
 use clock_watch::{ClockWatch, Run};
 
-/// By how much clocks of nodes may differ.
+/// Maximum difference between the clocks of nodes, in milliseconds.
 const SKEW_MS: i64 = 60_000;
 
-/// What is known of the past.
+/// State of the history of a store.
 pub(crate) struct History {
-    /// How far back it can be read; none if nothing is kept.
+    /// Length of the window that can be read. `None` if no history is kept.
     window: Option<Duration>,
-    /// In their order, as they were read last.
+    /// The bases in order, as they were last read.
     bases: Mutex<Vec<Arc<Base>>>,
-    /// What this node's clock has shown, and since when it is watched.
+    /// Records of this node's clock, and the time since which it is watched.
     clock: parking_lot::Mutex<ClockWatch>,
     since: Instant,
-    /// As the keeper found them last.
+    /// Figures that the keeper found last.
     figures: parking_lot::Mutex<PastFigures>,
-    /// Why the keeper failed the last time. `None` if it did not.
+    /// Reason of the keeper's last failure. `None` if its last run succeeded.
     failure: parking_lot::Mutex<Option<String>>,
 }
 
-/// What is kept of the past, as the node that keeps it found it last. All is 0 at the others.
+/// Figures of the history, as its keeper found them last. 0 on nodes that are not the keeper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PastFigures {
-    /// Moments from which times are reached.
+    /// Number of bases.
     pub moments: usize,
-    /// The first time that can be read, in milliseconds since the Unix epoch.
+    /// The first time that can be read, in milliseconds since the Unix epoch. `None` if it is unknown.
     pub earliest_ms: Option<i64>,
-    /// Bytes of the logs of former times.
+    /// Bytes of logs that are kept for history.
     pub log_bytes: u64,
-    /// Times that this node has opened for reads.
+    /// Number of times in history that this node has opened for reads.
     pub times_opened: u64,
 }
 
-/// What is kept of the past, and what it takes.
+/// Report of the history and the space that it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HistoryReport {
-    /// In milliseconds; none if nothing is kept.
+    /// Length of the window in milliseconds. `None` if no history is kept.
     pub window_ms: Option<u64>,
-    /// The first time that can be read, in milliseconds since the Unix epoch; none yet without.
+    /// The first time that can be read, in milliseconds since the Unix epoch. `None` if there is none yet.
     pub earliest_ms: Option<i64>,
-    /// Moments from which times are reached.
+    /// Number of bases.
     pub bases: usize,
-    /// Bytes of the logs of former times.
+    /// Bytes of logs that are kept for history.
     pub log_bytes: u64,
-    /// Bytes of SSTables that only the past still needs.
+    /// Bytes of SSTables that only history still needs.
     pub table_bytes: u64,
 }
 
@@ -95,7 +96,7 @@ impl History {
 }
 
 impl Engine {
-    /// What is kept of the past, and how far back it can be read; `None` if no past is kept.
+    /// Returns the figures of the history, and the time span that can be read. `None` if no history is kept.
     pub fn past_figures(&self) -> Option<(PastFigures, Duration)> {
         let figures = PastFigures {
             times_opened: self.pasts.times_opened(),
@@ -108,19 +109,19 @@ impl Engine {
         self.history.is_on().then_some((figures, reach))
     }
 
-    /// How far back any time shall be readable. `None` if no past is kept.
+    /// Returns the length of the window in which any time shall be readable. `None` if no history is kept.
     pub fn past_window(&self) -> Option<Duration> {
         self.history.window
     }
 
-    /// Why this node, which keeps the past, could not do so the last time. `None` if it could.
+    /// Returns the reason why this node's keeper failed the last time. `None` if it did not.
     pub fn past_failure(&self) -> Option<String> {
         self.history.failure.lock().clone()
     }
 
-    /// Looks at this node's clock; true if it was set back since the last base.
+    /// Reads this node's clock. Returns true if it was set back since the last base.
     fn watch_clock(&self) -> bool {
-        // Before the clock is read, which no commit so far is later than.
+        // The commit time is taken before the clock is read, so that it is not later unless the clock was set back.
         let latest_ms = self.context.store.take_latest_commit_ms();
         let history = &self.history;
         let mut clock = history.clock.lock();
@@ -130,24 +131,24 @@ impl Engine {
         clock.was_set_back
     }
 
-    /// What clocks have shown since the base that was taken at that time, in the order of time.
+    /// Returns the runs of the clocks since the base that was taken at `taken_ms`, in order.
     fn clock_runs(&self, taken_ms: Option<i64>) -> Vec<Run> {
         self.watch_clock();
         let clock = self.history.clock.lock();
         clock.runs_since(taken_ms, self.now_ms())
     }
 
-    /// The tablets that bases have pinned, and those of origins that no table has any more; those of other nodes too.
+    /// Returns the tablets pinned by bases and by origins that no table has any more. Tablets of other nodes are included.
     ///
     /// # Errors
-    /// The store can't be read; then it is not known what may be let go.
+    /// The store can't be read. It is unknown then which tablets may be unpinned.
     pub(super) async fn pinned_by_history(&self) -> Result<Vec<PinnedTablet>, CqlError> {
         let bases = self.bases().await?;
         let of_bases = bases.iter().flat_map(|base| base.tablets.iter().cloned());
         Ok(of_bases.chain(self.pinned_by_released().await?).collect())
     }
 
-    /// What is kept of the past, and what it takes.
+    /// Returns a report of the history and the space that it needs.
     ///
     /// # Errors
     /// The store can't be read.

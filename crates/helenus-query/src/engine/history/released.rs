@@ -1,7 +1,8 @@
-//! Origins that tables have had within the window and have no more: documents `history/released/<milliseconds>-<id>`.
+//! Released origins: a table had them within the window, and no table has them any more. They are the documents
+//! `history/released/<milliseconds>-<id>`.
 //!
-//! A time reads a table with the origin of then, and so does a restore of that time from backups. So a change of the schema after which no table
-//! has an origin any more writes that down, and its tablets stay pinned until the window is past.
+//! A read of a time uses the origins that tables had at that time, and so does a restore of that time from backups. A change of the schema
+//! that removes the last use of an origin therefore writes a document. The origin's tablets stay pinned until the window has passed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::schema::documents::PinnedDoc;
 
 const FOLDER: &str = "released";
 
-/// All tablets as they were at one moment.
+/// All tablets as of one consistent cut.
 type PinnedMoment = Arc<[PinnedTablet]>;
 
 #[derive(Serialize, Deserialize)]
@@ -27,7 +28,7 @@ struct ReleasedDoc {
     moments: Vec<Vec<PinnedDoc>>,
 }
 
-/// What a document has.
+/// The content of a document.
 pub(in crate::engine) struct Released {
     name: String,
     time_ms: i64,
@@ -40,7 +41,7 @@ impl Released {
     }
 }
 
-/// The moments of the origins of a schema's tables, those of snapshots too, by the least of their checkpoints.
+/// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is the least of its checkpoints.
 pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMoment> {
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());
     let moments = origins.flat_map(TableOrigin::moments);
@@ -52,7 +53,7 @@ pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMom
 }
 
 impl Engine {
-    /// Writes down the origins that a change of the schema has left without a table.
+    /// Writes down the origins that no table has any more after a change of the schema.
     ///
     /// # Errors
     /// The store can't be written to.
@@ -69,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Keeps pinned tablets as long as the window; returns the name of the document that says so.
+    /// Keeps pinned tablets for the length of the window. Returns the name of the document that does so.
     ///
     /// # Errors
     /// The store can't be written to.
@@ -90,7 +91,7 @@ impl Engine {
         Ok(name)
     }
 
-    /// What is kept of origins that no table has any more.
+    /// Returns the origins that are kept although no table has them any more.
     ///
     /// # Errors
     /// The store can't be read, or a document is damaged.
@@ -117,7 +118,7 @@ impl Engine {
         Ok(released)
     }
 
-    /// The tablets that stay pinned for origins that no table has any more.
+    /// Returns the tablets that stay pinned for origins that no table has any more.
     ///
     /// # Errors
     /// Those of [`Engine::released`].
@@ -126,7 +127,7 @@ impl Engine {
         Ok(released.iter().flat_map(Released::pinned).cloned().collect())
     }
 
-    /// Unpins what was released before that time, and what a document of that name keeps.
+    /// Unpins the tablets of documents from before `before_ms`, and of the document `name`.
     ///
     /// # Errors
     /// The store can't be read or written to.
@@ -141,7 +142,7 @@ impl Engine {
         if old.is_empty() {
             return Ok(());
         }
-        // Nothing that is not written down yet may be unpinned meanwhile.
+        // The lock prevents the removal of tablets that others have pinned and not written down yet.
         let _pinning = self.pinning.lock().await;
         let store = &self.context.store;
         for document in &old {

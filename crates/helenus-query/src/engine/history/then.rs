@@ -1,4 +1,4 @@
-//! The store as it was at a time: the last base before it, with what the logs have from there until then.
+//! The store as of a time: the last base before it, plus the writes in the logs from there until that time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,38 +17,39 @@ use crate::failure::store_error;
 use crate::schema::{Keyspace, Schema};
 use crate::storage::hooks::table_of;
 
-/// After that time, nodes have put into the bucket what they committed before a time: else one node would show it and another not.
+/// Milliseconds after which all nodes have uploaded their commits to the bucket. Before that, one node could see a commit that another does
+/// not.
 const SETTLED_AFTER_MS: u64 = 1000;
 
-/// The schema of a time that can be read.
+/// The schema as of a time that can be read.
 pub(in crate::engine) struct SchemaThen {
     until: HistoryUntil,
     base: Arc<Base>,
-    /// Without the keyspaces that are computed.
+    /// The schema, without virtual keyspaces.
     pub schema: Schema,
 }
 
-/// Some tables of the store at a time.
+/// Tables of the store as of a time.
 pub(in crate::engine) struct Then {
-    /// To be read; nothing can be written to it.
+    /// The opened tablets, which cannot be written to.
     pub store: Arc<Store>,
     base: Arc<Base>,
-    /// What was written to the tables from the base on.
+    /// Writes to the tables since the base.
     ops: Vec<Op>,
 }
 
 impl Then {
-    /// Bytes of what the logs have of it, which lies in memory.
+    /// Returns the bytes of the writes from the logs, which are held in memory.
     pub fn bytes(&self) -> u64 {
         Op::bytes_of(&self.ops)
     }
 }
 
 impl Engine {
-    /// The schema of a time.
+    /// Returns the schema as of a time.
     ///
     /// # Errors
-    /// The past is not kept, or not as long ([`CqlError::Invalid`]); or the store can't be read.
+    /// History is not kept, or not for long enough ([`CqlError::Invalid`]). Otherwise the store can't be read.
     pub(in crate::engine) async fn schema_then(&self, time_ms: i64) -> Result<SchemaThen, CqlError> {
         self.check_time(time_ms)?;
         if self.context.store.is_shared() {
@@ -61,10 +62,10 @@ impl Engine {
         Ok(SchemaThen { until, base, schema })
     }
 
-    /// The tables of keyspaces at a time, with their indexes and views.
+    /// Returns the tables of keyspaces as of a time, with their indexes and views.
     ///
     /// # Errors
-    /// The store can't be read; or too much was written to them between the base and that time ([`CqlError::Invalid`]).
+    /// The store can't be read, or too much was written to the tables between the base and that time ([`CqlError::Invalid`]).
     pub(in crate::engine) async fn then(
         &self,
         of: SchemaThen,
@@ -78,8 +79,8 @@ impl Engine {
         }
     }
 
-    /// The tables of keyspaces at a time, with their indexes and views. `None` if more than `limit` bytes were written to them between the base and
-    /// that time.
+    /// Returns the tables of keyspaces as of a time, with their indexes and views. `None` if more than `limit` bytes were written to them
+    /// between the base and that time.
     ///
     /// # Errors
     /// The store can't be read.
@@ -109,7 +110,7 @@ impl Engine {
         let opened = opened.map_err(store_error)?;
         opened.add_to_pinned(ops.clone()).map_err(store_error)?;
         if store.is_shared() {
-            // Of a batch over several tablets, some logs may have their part before that time and some later.
+            // A batch over several tablets may be in some logs before that time and in others after it.
             let mut whole = Schema::clone(&self.schema());
             whole.keyspaces.extend(schema.keyspaces);
             let under_way = self.complete_batches_then(&opened, whole, time_ms).await?;
@@ -123,7 +124,7 @@ impl Engine {
         }))
     }
 
-    /// The refusal of a time, with those around it that can be read.
+    /// Returns the refusal of a time, which names times around it that can be read.
     pub(in crate::engine) async fn too_much_before(&self, time_ms: i64, limit: u64) -> CqlError {
         let bases = self.bases().await.unwrap_or_default();
         let times = bases.iter().map(|base| base.taken_ms);
@@ -140,7 +141,7 @@ impl Engine {
         ))
     }
 
-    /// Adds to tablets of a time what the batches come to that were under way then, and gives it.
+    /// Completes the batches that were in progress at that time. Their writes are added to the opened tablets, and returned.
     ///
     /// # Errors
     /// The tablets can't be read.
@@ -155,7 +156,7 @@ impl Engine {
         Box::pin(batch_recovery::under_way(&past)).await
     }
 
-    /// Pins tables as they were at a time. Call it while `pinning` is held, until the schema names what is pinned.
+    /// Pins tables as of a time. The caller holds `pinning` until the schema names the pinned tablets.
     ///
     /// # Errors
     /// Those of [`Engine::then`].
@@ -168,7 +169,7 @@ impl Engine {
                 return Err(store_error(error));
             }
         };
-        // The batch log has no meaning in it.
+        // The batch log is left out, because it has no meaning in a pinned copy.
         let of_tables = then
             .ops
             .iter()
@@ -183,7 +184,7 @@ impl Engine {
         Ok(pinned.into())
     }
 
-    /// Refuses a time that is still to come, and every time if none is kept.
+    /// Refuses a time in the future, and any time if no history is kept.
     fn check_time(&self, time_ms: i64) -> Result<(), CqlError> {
         if time_ms > self.now_ms() {
             return Err(CqlError::invalid("AS OF a time that is still to come"));
@@ -196,7 +197,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The last base before a time, and where the logs are cut after it.
+    /// Returns the last base before a time, and the place where the logs are cut after it.
     async fn place_of(&self, time_ms: i64) -> Result<(Arc<Base>, HistoryUntil), CqlError> {
         let time = timestamp::to_cql_text(time_ms);
         let bases = self.bases().await?;
@@ -230,7 +231,7 @@ impl Engine {
     }
 }
 
-/// The refusal of a time that a clock has shown twice.
+/// Returns the refusal of a time that a clock has shown twice.
 pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> CqlError {
     let [time, from, to] = [time_ms, from_ms, to_ms].map(timestamp::to_cql_text);
     CqlError::invalid(format!(
@@ -238,7 +239,7 @@ pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> Cq
     ))
 }
 
-/// The numbers of the tables of keyspaces, of their indexes and of the batch log.
+/// Returns the numbers of the tables of keyspaces, of their indexes and of the batch log.
 pub(in crate::engine) fn numbers_of_tables<'k>(
     keyspaces: impl Iterator<Item = &'k Keyspace>,
 ) -> BTreeSet<u32> {

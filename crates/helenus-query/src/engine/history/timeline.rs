@@ -1,10 +1,9 @@
-//! The schemas of the past: documents `history/schema/<milliseconds>-<version>.<kind>`.
+//! The history of the schema: documents `history/schema/<milliseconds>-<version>.<kind>`.
 //!
-//! The order of the versions is that in which changes lead from one to the next. Times only say where to stop, since a clock may have been set back.
+//! Versions are ordered by the changes that lead from one to the next. Times only say where to stop, since a clock may have been set back.
 //!
-//! A change is written down by the node that makes it, as the lines of the journal that lead from one version of the schema to the next
-//! ([`crate::schema::documents::journal`]). Now and then the schema is written whole. A change that a node could not write down, since it ended, is
-//! in the next whole one.
+//! The node that makes a change writes it down as lines of the journal ([`crate::schema::documents::journal`]). From time to time the whole
+//! schema is written. If a node ends before it has written a change, the next whole schema contains the change.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,7 +25,7 @@ use crate::schema::{Schema, documents};
 
 const FOLDER: &str = "schema";
 
-/// What a document has.
+/// Kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -37,7 +36,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Name {
     time_ms: i64,
-    /// The schema from then on.
+    /// Version of the schema from that time on.
     version: Uuid,
     kind: Kind,
 }
@@ -70,14 +69,14 @@ impl Name {
 
 #[derive(Serialize, Deserialize)]
 struct ChangeDoc {
-    /// The version of the schema before.
+    /// Version of the schema before the change.
     before: Uuid,
     next_table_number: u32,
     lines: Vec<String>,
 }
 
 impl Engine {
-    /// Writes down a change of the schema, if the past is kept. One that can't be written down is in the next schema that is written whole.
+    /// Writes down a change of the schema, if history is kept. If that fails, the next whole schema contains the change.
     pub(in crate::engine) async fn note_schema(&self, before: &Schema, after: &Schema) {
         if !self.history.is_on() {
             return;
@@ -120,7 +119,8 @@ impl Engine {
         Ok(names.iter().filter_map(|name| Name::parse(name)).collect())
     }
 
-    /// Writes the schema whole, unless it is written down already: whole if `is_due`, and in any way otherwise. Returns its version.
+    /// Writes the whole schema, unless it is written down already. If `is_due`, only a whole schema counts as such, and otherwise a change
+    /// too. Returns the version.
     ///
     /// # Errors
     /// The store can't be read or written to.
@@ -145,10 +145,10 @@ impl Engine {
         Ok(schema.version)
     }
 
-    /// The schema of a time after a base, without the keyspaces that are computed.
+    /// Returns the schema of a time after a base, without virtual keyspaces.
     ///
     /// # Errors
-    /// It is not known, or the store can't be read.
+    /// The schema is unknown, or the store can't be read.
     pub(super) async fn schema_at(
         &self,
         base: &Base,
@@ -186,7 +186,7 @@ impl Engine {
             .map(|change| change.time_ms)
             .max()
             .unwrap_or(i64::MIN);
-        // What a node could not write down is in the next one that is written whole.
+        // A change that a node could not write down is contained in the next whole schema.
         let is_beyond = |name: &&Name| {
             let is_later = name.time_ms > known_ms.max(base.taken_ms) && name.time_ms <= time_ms;
             is_later && name.version != whole.version && !known.contains(&name.version)
@@ -205,7 +205,7 @@ impl Engine {
         Ok(schema)
     }
 
-    /// All changes that are written down, for a backup.
+    /// Returns all changes of the schema that are written down, for a backup.
     ///
     /// # Errors
     /// The store can't be read.
@@ -240,7 +240,7 @@ impl Engine {
         found.ok_or_else(|| damaged(format!("history/{FOLDER}/{name} is gone")))
     }
 
-    /// Removes what no time after one of these bases needs.
+    /// Removes the documents that no time after one of these bases needs.
     ///
     /// # Errors
     /// The store can't be read or written to.
@@ -251,7 +251,7 @@ impl Engine {
         };
         let named: BTreeSet<Uuid> = bases.iter().filter_map(|base| base.schema).collect();
         let is_whole = |name: &&Name| name.kind == Kind::Whole;
-        // A base of an older binary names none: it needs the last one before it, and what follows that.
+        // A base of an older binary names no version. It needs the last whole schema before it, and all later documents.
         let first_ms = match bases.iter().all(|base| base.schema.is_some()) {
             true => Some(from_ms),
             false => names
@@ -286,15 +286,16 @@ impl Engine {
     }
 }
 
-/// A change of the schema, and when it was made.
+/// A change of the schema, with its time.
 struct Change {
     time_ms: i64,
-    /// The version that it led to.
+    /// Version of the schema after the change.
     version: Uuid,
     document: ChangeDoc,
 }
 
-/// Takes the changes that lead from a version to the next, and so on, out of those by the version before.
+/// Takes the consecutive changes that begin at `version` out of the map, and returns them in order. Keys of the map are the versions before
+/// the changes.
 fn in_order(mut version: Uuid, changes: &mut HashMap<Uuid, Change>) -> Vec<Change> {
     let mut chain = Vec::new();
     while let Some(change) = changes.remove(&version) {
@@ -313,7 +314,7 @@ fn apply_change(schema: &mut Schema, change: &Change) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Does to a schema what led from it to the last version that was made by that time.
+/// Applies the changes up to the last one that was made by `time_ms`.
 fn apply_until(
     schema: &mut Schema,
     chain: &[Change],
@@ -326,7 +327,7 @@ fn apply_until(
     Ok(())
 }
 
-/// How many of these changes, which are in order, were made by that time.
+/// Returns the number of changes that were made by `time_ms`. The changes are in order.
 fn made_by(chain: &[Change], time_ms: i64, set_back: SetBack) -> usize {
     let is_made = |change: &Change| change.time_ms <= time_ms;
     let first_later = match set_back {
@@ -346,7 +347,7 @@ fn made_by(chain: &[Change], time_ms: i64, set_back: SetBack) -> usize {
     first_later.unwrap_or(chain.len())
 }
 
-/// The changes that backups have, in the order in which they lead from one version to the next.
+/// The changes of the schema in backups, in the order in which they lead from one version to the next.
 pub(in crate::engine) struct ChangesOfBackups {
     chain: Vec<Change>,
     /// True if the changes lead to the version of the last backup.
@@ -354,7 +355,7 @@ pub(in crate::engine) struct ChangesOfBackups {
 }
 
 impl ChangesOfBackups {
-    /// The changes from one version to another.
+    /// Returns the changes from one version to another.
     ///
     /// # Errors
     /// A change is damaged.
@@ -375,7 +376,7 @@ impl ChangesOfBackups {
         };
         let mut changes = changes.map(read).collect::<Result<HashMap<_, _>, CqlError>>()?;
         let mut chain = in_order(from, &mut changes);
-        // Later ones may have been written down while the last backup was written.
+        // Changes after `to` may have been written down while the last backup was written.
         let end = chain.iter().position(|change| change.version == to);
         chain.truncate(end.map_or(chain.len(), |end| end + 1));
         Ok(ChangesOfBackups {
@@ -384,10 +385,10 @@ impl ChangesOfBackups {
         })
     }
 
-    /// Does to the schema of the first version what was done by that time. False if a change may be missing.
+    /// Applies the changes that were made by `time_ms` to the schema of the first version. Returns false if a change may be missing.
     ///
     /// # Errors
-    /// A change is damaged, or a newer binary has written it.
+    /// A change is damaged, or was written by a newer binary.
     pub fn apply_until(self, schema: &mut Schema, time_ms: i64) -> Result<bool, CqlError> {
         let is_known = self.are_complete || self.chain.iter().any(|change| change.time_ms > time_ms);
         apply_until(schema, &self.chain, time_ms, SetBack::Nowhere)?;
@@ -395,10 +396,10 @@ impl ChangesOfBackups {
         Ok(is_known)
     }
 
-    /// Hands each version to `look`, from the first on.
+    /// Calls `look` with each version of the schema, from the first on.
     ///
     /// # Errors
-    /// A change is damaged, or a newer binary has written it.
+    /// A change is damaged, or was written by a newer binary.
     pub fn walk(self, schema: &mut Schema, mut look: impl FnMut(&Schema)) -> Result<(), CqlError> {
         look(schema);
         for change in self.chain {

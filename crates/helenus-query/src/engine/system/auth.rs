@@ -1,4 +1,4 @@
-//! The keyspace `system_auth`: the roles there are, whose members they are, and what they may do.
+//! The keyspace `system_auth`: the roles, their memberships and their permissions.
 
 use helenus_cql::ast::Permission;
 

@@ -1,5 +1,5 @@
-//! The compactions of this node: `system_views.sstable_tasks` and `system.compaction_history`. A compaction joins files of a tablet, which have
-//! rows of all tables; so the keyspace of each is `*`, and its table is the name of the tablet.
+//! The compactions of this node: `system_views.sstable_tasks` and `system.compaction_history`. A compaction merges files of a tablet, which
+//! contain rows of all tables. Therefore its keyspace is shown as `*`, and its table as the name of the tablet.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use super::row::{bigint_saturating, double, int, row, text, text_map, uuid};
 use crate::engine::Engine;
 use crate::schema::Table;
 
-/// All keyspaces.
+/// The name that stands for all keyspaces.
 const KEYSPACE: &str = "*";
 /// Ticks of a `timeuuid` in a millisecond.
 const TICKS_PER_MS: u64 = 10_000;
-/// The version bits of the second half of a `timeuuid`, and the multicast bit, which tells that it has no network address.
+/// Variant bits of the second half of a `timeuuid`, and its multicast bit, which means that the node id is no network address.
 const VARIANT: u64 = 0x8000_0100_0000_0000;
 
 fn tablet_name(tablet: u32) -> String {
     format!("tablet-{tablet}")
 }
 
-/// The same whenever it is asked for, and another one for each compaction.
+/// Returns the id of a compaction, which is always the same for one compaction and different for each.
 fn id(engine: &Engine, compaction: CompactionId) -> Option<Bytes> {
     let ms = i64::try_from(compaction.began_ms).unwrap_or(i64::MAX);
     let within = compaction.number % TICKS_PER_MS;
@@ -32,7 +32,7 @@ fn id(engine: &Engine, compaction: CompactionId) -> Option<Bytes> {
     uuid(uuid::Uuid::from_u128(from_ticks(ticks, node | VARIANT)))
 }
 
-/// Cassandra's `SSTableTasksTable`.
+/// Returns the running compactions (Cassandra's `SSTableTasksTable`).
 pub(crate) fn running(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let shown = |task: &RunningCompaction| {
         let ratio = match task.input_bytes {
@@ -58,8 +58,8 @@ pub(crate) fn running(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     tasks.iter().map(shown).collect()
 }
 
-/// The last compactions since the node began, as Cassandra's `SystemKeyspace.updateCompactionHistory` enters them. How many versions each row
-/// had is not counted.
+/// Returns the last compactions since the node started, as Cassandra's `SystemKeyspace.updateCompactionHistory` records them. The numbers
+/// of merged versions of rows are not counted.
 pub(crate) fn history(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let properties = [("compaction_type".to_owned(), "Compaction".to_owned())].into();
     let shown = |ended: &EndedCompaction| {

@@ -1,4 +1,4 @@
-//! What the system keyspaces and their tables look like: CREATE TABLE statements, read once.
+//! Definitions of the system keyspaces and their tables, parsed once from CREATE TABLE statements.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -16,13 +16,13 @@ use crate::schema::{
 /// A system keyspace.
 pub struct SystemKeyspace {
     pub name: &'static str,
-    /// The class of its replication strategy; empty for the keyspaces that are virtual in Cassandra too.
+    /// Class of the replication strategy. Empty for keyspaces that are virtual in Cassandra too.
     strategy: &'static str,
     replication_factor: &'static str,
     definitions: &'static str,
 }
 
-/// The system keyspaces, those that are virtual in Cassandra last.
+/// The system keyspaces. Those that are virtual in Cassandra come last.
 pub const SYSTEM_KEYSPACES: [SystemKeyspace; 7] = [
     SystemKeyspace {
         name: "system",
@@ -68,10 +68,10 @@ pub const SYSTEM_KEYSPACES: [SystemKeyspace; 7] = [
     },
 ];
 
-/// Tables of these keyspaces that Cassandra does not have: they are about the nodes of a shared store, and are there only then.
+/// Tables of these keyspaces that Cassandra does not have. They are about the nodes of a shared store, and exist only there.
 const SHARED_DEFINITIONS: &str = include_str!("definitions/shared.cql");
 
-/// All system keyspaces with their tables, of a node alone or of one on a shared store.
+/// Returns all system keyspaces with their tables. `is_shared` is true for a node on a shared store.
 pub(crate) fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
     static ALONE: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(""));
     static SHARED: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(SHARED_DEFINITIONS));

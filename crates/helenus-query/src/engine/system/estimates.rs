@@ -1,8 +1,8 @@
-//! How many partitions of what size lie in each of the node's ranges of tokens (`system.size_estimates`, `system.table_estimates`;
-//! Cassandra's `SizeEstimatesRecorder`). Tools part by it what they read.
+//! Estimates of the number and size of partitions in each token range of the node (`system.size_estimates`, `system.table_estimates`;
+//! Cassandra's `SizeEstimatesRecorder`). Tools split their reads according to these.
 //!
-//! Tokens are spread evenly, so the first partitions of a table tell how many there are: as many more as the node's ranges are longer
-//! than the stretch on which those lie.
+//! Tokens are distributed evenly. The number of partitions is therefore extrapolated from the first partitions of a table: it grows in
+//! proportion to the length of the token ranges.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,18 +21,18 @@ use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
 use crate::storage::reads::{keys_of, scan_tablet};
 
-/// What is read of a table at most.
+/// Maximum number of partitions, and of bytes, that are read of a table.
 const SAMPLE_PARTITIONS: u64 = 256;
 const SAMPLE_BYTES: u64 = 4 << 20;
 
-/// The kinds of ranges in `table_estimates`. A partition has one owner, so they are the same.
+/// Kinds of ranges in `table_estimates`. Both have the same rows, because a partition has one owner.
 const RANGE_TYPES: [&str; 2] = ["primary", "local_primary"];
 
 pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system" && matches!(table.name.as_str(), "size_estimates" | "table_estimates")
 }
 
-/// A row for each range of each table, still without the estimates.
+/// Returns a row for each range of each table, without the estimates.
 pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
     let kinds: &[&str] = match table.name.as_str() {
         "table_estimates" => &RANGE_TYPES,
@@ -58,12 +58,12 @@ pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// The token before a range, by which the range is told.
+/// Returns the token before a range, which is the range's exclusive start.
 fn before(tokens: TokenRange) -> String {
     tokens.first.saturating_sub(1).to_string()
 }
 
-/// Puts the estimates into rows.
+/// Sets the estimates in rows.
 pub(crate) async fn complete<'r>(
     engine: &Engine,
     table: &Table,
@@ -93,20 +93,20 @@ pub(crate) async fn complete<'r>(
     Ok(())
 }
 
-/// What a sample tells of a table's partitions.
+/// Estimates of a table's partitions, from a sample.
 #[derive(Clone, Debug, Default)]
 pub struct PartitionEstimate {
-    /// How many there are on this node, about.
+    /// Approximate number of partitions on this node.
     pub partitions: u64,
-    /// The bytes of those that were read, in memory's form, ascending.
+    /// Bytes of the sampled partitions in their form in memory, ascending.
     pub sizes: Vec<u64>,
 }
 
 impl Engine {
-    /// Reads the first partitions of a table, up to 256 of them or 4 MiB.
+    /// Estimates a table's partitions from the first ones, up to 256 partitions or 4 MiB.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// The store can't be read.
     #[boxed]
     pub async fn estimate_partitions(&self, table: &Table) -> Result<PartitionEstimate, CqlError> {
         let tablets = self.context.store.tablets();
@@ -122,16 +122,16 @@ impl Engine {
     }
 }
 
-/// What was read of a table.
+/// The first partitions of a table.
 #[derive(Debug, Default)]
 struct Sample {
-    /// Of tablets that were read to their end: how many partitions each holds.
+    /// Number of partitions in each tablet that was read to its end.
     whole: Vec<u64>,
     partitions: u64,
     bytes: u64,
-    /// The bytes of each partition that was read, the last perhaps in part.
+    /// Bytes of each partition that was read. The last one may have been read only in part.
     sizes: Vec<u64>,
-    /// How many tokens lie on the stretch that was read.
+    /// Number of tokens in the ranges that were read.
     width: f64,
 }
 
@@ -147,13 +147,14 @@ impl Sample {
                 break;
             }
             sample.whole.push(sample.partitions - before);
-            // Others wait for this thread, and there may be many tables.
+            // Other tasks need this thread, and there may be many tables.
             tokio::task::yield_now().await;
         }
         Ok(sample)
     }
 
-    /// Counts a tablet's partitions. The last token that was read, if that was enough.
+    /// Counts a tablet's partitions. Returns the last token that was read if the sample is large enough, and `None` if the tablet was read
+    /// to its end.
     async fn read(
         &mut self,
         table: &Table,
@@ -192,7 +193,7 @@ impl Sample {
         (self.bytes / self.partitions.max(1)) as i64
     }
 
-    /// How many partitions the tablet at that place holds.
+    /// Returns the number of partitions in the tablet with index `place`, counted or extrapolated.
     fn partitions_in(&self, place: usize, tokens: TokenRange) -> i64 {
         match self.whole.get(place) {
             Some(count) => *count as i64,
@@ -201,7 +202,7 @@ impl Sample {
     }
 }
 
-/// How many tokens there are from one to another.
+/// Returns the number of tokens in a range.
 fn width(first: i64, last: i64) -> f64 {
     (i128::from(last) - i128::from(first) + 1) as f64
 }

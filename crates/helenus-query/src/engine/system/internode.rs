@@ -1,5 +1,5 @@
-//! The tables of `system_views` about what nodes ask of each other: `internode_inbound` and `internode_outbound`. Messages are counted, and the
-//! bytes of the statements, keys and rows in them. What is not counted is null.
+//! The tables of `system_views` about requests between nodes: `internode_inbound` and `internode_outbound`. They count messages, and the
+//! bytes of statements, keys and rows in them. Columns that are not counted are null.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::figures::internode::MessageCounter;
 use crate::schema::Table;
 
-/// The columns that say which node a row is about.
+/// Returns the columns that identify the node of a row.
 fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
     [
         ("address", inet(node.native_address.ip())),
@@ -24,7 +24,7 @@ fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
     ]
 }
 
-/// The rows of those nodes that take part.
+/// Returns the rows of the nodes that are in the cluster.
 fn rows<T>(
     engine: &Engine,
     table: &Table,
@@ -40,7 +40,7 @@ fn rows<T>(
     traffic.into_iter().filter_map(of_node).collect()
 }
 
-/// What is left of all when others are taken away.
+/// Returns the messages and bytes that remain of all after the others are subtracted.
 fn left(all: &MessageCounter, gone: [&MessageCounter; 2]) -> (u64, u64) {
     let messages = gone.iter().map(|counter| counter.messages()).sum();
     let bytes = gone.iter().map(|counter| counter.bytes()).sum();
@@ -50,7 +50,7 @@ fn left(all: &MessageCounter, gone: [&MessageCounter; 2]) -> (u64, u64) {
     )
 }
 
-/// Cassandra's `InternodeInboundTable`.
+/// Returns the requests of other nodes to this one (Cassandra's `InternodeInboundTable`).
 pub(crate) fn inbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows(engine, table, engine.figures.inbound.list(), |traffic| {
         let (running, running_bytes) = left(&traffic.received, [&traffic.processed, &traffic.failed]);
@@ -68,7 +68,7 @@ pub(crate) fn inbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     })
 }
 
-/// Cassandra's `InternodeOutboundTable`.
+/// Returns the requests of this node to other nodes (Cassandra's `InternodeOutboundTable`).
 pub(crate) fn outbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let traffic = engine
         .cluster()

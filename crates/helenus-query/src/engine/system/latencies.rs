@@ -1,4 +1,4 @@
-//! The tables of `system_views` about latencies and about what reads meet (Cassandra's `TableMetricTables`).
+//! The tables of `system_views` about latencies, and about rows and tombstones that reads meet (Cassandra's `TableMetricTables`).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::figures::histogram::{Histogram, Snapshot};
 use crate::figures::{StatementKind, TableFigures};
 use crate::schema::{Table, TableKind};
 
-/// What a table is about, and whether it is a latency.
+/// Function that returns the histogram of a table, and true if its values are latencies.
 type Figure = (fn(&TableFigures, bool) -> Snapshot, bool);
 
 fn read(figures: &TableFigures, is_clustered: bool) -> Snapshot {
@@ -41,7 +41,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system_views" && figure(table).is_some()
 }
 
-/// A row for each table that there is, also for those that nobody has asked for anything.
+/// Returns a row for each table, including tables without requests.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let Some((snapshot, is_latency)) = figure(table) else {
         return Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             ("max", "max_ms", snapshot.max()),
         ];
         values.extend(marks.map(|(plain, ms, value)| match is_latency {
-            // Microseconds.
+            // Latencies are recorded in microseconds.
             true => (ms, rounded(value as f64 / 1e3)),
             false => (plain, rounded(value as f64)),
         }));
@@ -75,7 +75,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     tables.map(shown).collect()
 }
 
-/// To three places, as Cassandra has it.
+/// Returns the value rounded to three decimal places, as in Cassandra.
 fn rounded(value: f64) -> Option<Bytes> {
     double((value * 1e3).round() / 1e3)
 }

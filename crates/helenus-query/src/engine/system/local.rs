@@ -1,4 +1,4 @@
-//! The keyspace `system`: the node itself (Cassandra's `SystemKeyspace`).
+//! The keyspace `system`, about the node itself (Cassandra's `SystemKeyspace`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,10 +14,10 @@ use crate::schema::Table;
 use crate::trace;
 
 pub(crate) const PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
-/// The language that drivers are told.
+/// The version of CQL that is reported to drivers.
 const CQL_VERSION: &str = "3.4.7";
 const NATIVE_PROTOCOL_VERSION: &str = "5";
-/// Where Cassandra's nodes talk to each other; told of a node alone, for tools that expect a port.
+/// Port of the internode protocol in Cassandra. Reported for a single node, because tools expect a port.
 const STORAGE_PORT: i32 = 7000;
 
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
@@ -32,7 +32,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     }
 }
 
-/// The tokens at which ranges end, and where their owners talk to other nodes.
+/// Returns the last token of each range, with the owner's address and port for other nodes.
 pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
     let here = engine.node.native_address.ip();
     let Some(cluster) = engine.cluster() else {
@@ -49,7 +49,7 @@ pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
     cluster.nodes().iter().flat_map(of_node).collect()
 }
 
-/// The tokens at which the node's ranges end, as drivers place it on the ring.
+/// Returns the last tokens of the node's ranges, by which drivers place it on the ring.
 pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
     if let Some(cluster) = engine.cluster() {
         let here = cluster.here();
@@ -60,7 +60,7 @@ pub(crate) fn tokens(engine: &Engine) -> Vec<i64> {
     tablets.iter().map(|tablet| tablet.token_range().last).collect()
 }
 
-/// Where this node talks to the others.
+/// Returns this node's port for other nodes.
 pub(crate) fn storage_port(engine: &Engine) -> i32 {
     let port = engine.cluster().and_then(|cluster| {
         let here = cluster.here();
@@ -70,7 +70,7 @@ pub(crate) fn storage_port(engine: &Engine) -> i32 {
     port.unwrap_or(STORAGE_PORT)
 }
 
-/// Where a node talks to others.
+/// Returns a node's port for other nodes.
 pub(crate) fn rpc_port(node: &Node) -> i32 {
     let port = node
         .rpc_address
@@ -110,7 +110,7 @@ fn local(engine: &Arc<Engine>, table: &Table) -> Row {
     )
 }
 
-/// The other nodes that take part.
+/// Returns the other nodes of the cluster that have tokens.
 fn others(engine: &Engine) -> Vec<Node> {
     let Some(cluster) = engine.cluster() else {
         return Vec::new();
@@ -128,7 +128,7 @@ fn token_set(node: &Node) -> Option<Bytes> {
     text_set(tokens)
 }
 
-/// Nodes that share an address show as one here, as in Cassandra; `peers_v2` tells them apart.
+/// Returns the other nodes by address. Nodes that share an address are shown as one, as in Cassandra; `peers_v2` shows each of them.
 fn peers(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let version = engine.schema().version;
     let one = |node: &Node| {
@@ -177,7 +177,7 @@ fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     others(engine).iter().map(one).collect()
 }
 
-/// The indexes that are complete. What the column calls a table is the keyspace, as in Cassandra.
+/// Returns the complete indexes. As in Cassandra, the column `table_name` contains the keyspace.
 fn built_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();
@@ -213,7 +213,8 @@ fn built_views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         .collect()
 }
 
-/// `system_distributed.view_build_status`, by which tools wait for a view: what one node has built, all have.
+/// Returns the rows of `system_distributed.view_build_status`, by which tools wait for a view. All nodes have the same status, because a
+/// view is built once for all of them.
 pub(crate) fn view_build_status(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let hosts = match engine.cluster() {

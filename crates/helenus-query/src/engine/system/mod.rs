@@ -1,5 +1,5 @@
-//! The system keyspaces: tables that are computed when they are read. Their columns, ids and options are those of
-//! Cassandra 5.0.5; what has no meaning here is empty.
+//! The system keyspaces. Their tables are virtual: rows are computed when they are read. Columns, ids and options are those of Cassandra
+//! 5.0.5. Tables and columns that have no meaning here are empty.
 
 pub(crate) mod auth;
 pub(crate) mod compactions;
@@ -31,16 +31,16 @@ pub use definition::SYSTEM_KEYSPACES;
 pub use estimates::PartitionEstimate;
 pub(crate) use local::{ring, storage_port};
 
-/// A value for each of [`Table::columns`].
+/// A row of a virtual table, with a value for each of [`Table::columns`].
 pub use crate::storage::VirtualRow as Row;
 
-/// The system tables as execution reads them.
+/// The system tables, as statements read them.
 pub(crate) struct SystemTables {
     engine: Weak<Engine>,
 }
 
 impl SystemTables {
-    /// The tables of that node.
+    /// Returns the tables of the node with that engine.
     pub fn new(engine: Weak<Engine>) -> SystemTables {
         SystemTables { engine }
     }
@@ -71,8 +71,8 @@ impl VirtualTables for SystemTables {
     }
 }
 
-/// Every row of a virtual table, in the order in which Cassandra reads them: by token (in the keyspaces that are
-/// virtual there too, by the partition key itself), then by the clustering columns.
+/// Returns every row of a virtual table, in the order in which Cassandra reads them. Rows are sorted by token, and then by the clustering
+/// columns. In keyspaces that are virtual in Cassandra too, the partition key itself takes the place of the token.
 pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     let mut rows = match table.keyspace.as_str() {
         "system" if estimates::is_mine(table) => estimates::rows(engine, table),
@@ -93,7 +93,7 @@ pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
     Ok(rows)
 }
 
-/// The keyspaces that are computed, of a node alone or of one on a shared store.
+/// Returns the virtual keyspaces. `is_shared` is true for a node on a shared store.
 pub fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
     definition::keyspaces(is_shared)
 }

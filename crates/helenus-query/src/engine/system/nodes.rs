@@ -1,4 +1,4 @@
-//! Tables of `system_views` about the nodes of a shared store and what they own.
+//! The tables of `system_views` about the nodes of a shared store and their tablets.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, Node, Tablet};
 use crate::engine::Engine;
 use crate::schema::Table;
 
-/// True for a table that is filled here.
+/// Returns true for the tables of this module.
 pub(crate) fn is_mine(table: &Table) -> bool {
     matches!(table.name.as_str(), "cluster_nodes" | "tablets")
 }

@@ -1,4 +1,4 @@
-//! Rows of virtual tables, put together by the names of columns.
+//! Rows of virtual tables, built by column name.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ pub(crate) use crate::rows::cells::*;
 use crate::schema::Table;
 use crate::schema::names::is_virtual_keyspace;
 
-/// A row with these values; columns that are not named are null.
+/// Returns a row with these values. Columns that are not named are null.
 pub(crate) fn row<'a>(table: &Table, values: impl IntoIterator<Item = (&'a str, Option<Bytes>)>) -> Row {
     let mut row = vec![None; table.columns.len()];
     for (name, value) in values {
@@ -23,7 +23,7 @@ pub(crate) fn row<'a>(table: &Table, values: impl IntoIterator<Item = (&'a str, 
     row
 }
 
-/// Puts rows into the order in which Cassandra reads the table.
+/// Sorts rows in the order in which Cassandra reads the table.
 pub(crate) fn sort(table: &Table, rows: &mut [Row]) {
     let by_token =
         table.partition_key_count == 1 && !is_virtual_keyspace(&table.keyspace) && table.name != "IndexInfo";
@@ -64,7 +64,7 @@ pub(crate) fn set(row: &mut Row, table: &Table, name: &str, value: Option<Bytes>
     }
 }
 
-/// The text in a column of a row; empty if it has none.
+/// Returns the text in a column of a row. Empty if the column is null.
 pub(crate) fn get_text<'r>(row: &'r Row, table: &Table, name: &str) -> &'r str {
     let cell = table.column(name).and_then(|(at, _)| row.get(at));
     let bytes = cell.and_then(Option::as_deref).unwrap_or_default();

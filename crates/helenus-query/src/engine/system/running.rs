@@ -1,4 +1,4 @@
-//! The tables of `system_views` about what happens now: `queries`, `thread_pools`, `system_logs`.
+//! The tables of `system_views` about current activity: `queries`, `thread_pools`, `system_logs`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::trace;
 /// The name of the pool that runs requests of clients, as in Cassandra.
 const REQUESTS: &str = "Native-Transport-Requests";
 
-/// The statements of clients that run now (Cassandra's `QueriesTable`). How long each was queued is not known any more.
+/// Returns the running statements of clients (Cassandra's `QueriesTable`). The time for which each was queued is not known.
 pub(crate) fn queries(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let running = engine.context.running.list();
     let shown = running.iter().map(|running| {
@@ -31,7 +31,7 @@ pub(crate) fn queries(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     shown.collect()
 }
 
-/// What a pool of tasks does.
+/// Figures of a pool of tasks.
 struct Pool {
     name: &'static str,
     active: Option<u64>,
@@ -40,7 +40,7 @@ struct Pool {
     completed: Option<u64>,
 }
 
-/// The pools of tasks that there are here (Cassandra's `ThreadPoolsTable`), which share the threads of the node. What is not known is null.
+/// Returns the pools of tasks (Cassandra's `ThreadPoolsTable`), which all share the threads of the node. Unknown values are null.
 pub(crate) fn thread_pools(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let stats = engine.store_stats();
     let running = engine.context.running.list().len() as u64;
@@ -96,7 +96,7 @@ fn small(value: Option<u64>) -> Option<Bytes> {
     int(i32::try_from(value?).unwrap_or(i32::MAX))
 }
 
-/// The last lines of the log (Cassandra's `LogMessagesTable`).
+/// Returns the last lines of the log (Cassandra's `LogMessagesTable`).
 pub(crate) fn system_logs(table: &Table) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut last = (i64::MIN, 0);

@@ -1,4 +1,4 @@
-//! `system_schema` and `system_virtual_schema` (Cassandra's `SchemaKeyspace`, `VirtualSchemaKeyspace`).
+//! The keyspaces `system_schema` and `system_virtual_schema` (Cassandra's `SchemaKeyspace` and `VirtualSchemaKeyspace`).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::schema::{
     Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction,
 };
 
-/// The rows of one of these tables; none for those whose objects do not exist here (triggers).
+/// Returns the rows of one of these tables. Tables about elements that do not exist here, such as triggers, have none.
 pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
     let is_virtual = table.keyspace == "system_virtual_schema";
     let keyspaces = schema
@@ -51,7 +51,7 @@ pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
     keyspaces.flat_map(|keyspace| of_each(table, keyspace)).collect()
 }
 
-/// The tables of a keyspace, or its views.
+/// Returns the tables of a keyspace, or its views.
 fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>> {
     keyspace
         .tables
@@ -59,7 +59,7 @@ fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>>
         .filter(move |table| (table.kind == TableKind::View) == views)
 }
 
-/// What tells ScyllaDB's drivers to find rows by tablets: true of every keyspace whose rows lie in tablets.
+/// Returns the row that makes ScyllaDB's drivers find rows by tablets. `None` for virtual keyspaces, which have no tablets.
 fn scylla_keyspace(table: &Table, keyspace: &Keyspace) -> Option<Row> {
     let values = [
         ("keyspace_name", text(&keyspace.name)),
@@ -108,7 +108,7 @@ fn put(table: &Table, row: &mut Row, column: &str, value: Option<bytes::Bytes>) 
     }
 }
 
-/// The id and the options of a table or view.
+/// Returns a row with the id and the options of a table or view.
 fn with_options(table: &Table, of: &Table) -> Row {
     let of_old = [
         ("id", uuid(of.id)),
@@ -138,7 +138,7 @@ fn columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
         .collect()
 }
 
-/// The kind as `system_schema.columns` tells it.
+/// Returns the name of a kind in `system_schema.columns`.
 fn kind_name(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::PartitionKey => "partition_key",
@@ -304,7 +304,7 @@ fn function_row(table: &Table, of: &UserFunction) -> Row {
 }
 
 fn aggregate_row(table: &Table, of: &UserAggregate) -> Row {
-    // It has been checked when the aggregate was made.
+    // The value was checked when the aggregate was created.
     let literal = |value: &bytes::Bytes| text(to_cql_literal(&of.state_type, value).ok()?);
     row(
         table,

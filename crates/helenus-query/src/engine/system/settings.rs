@@ -1,4 +1,4 @@
-//! `system_views.settings`: the settings of `cassandra.yaml` that mean something here, with what holds here.
+//! The table `system_views.settings`: the settings of `cassandra.yaml` that have a meaning here, with this node's values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::limits::AutoSnapshot;
 use crate::limits::guardrails::{Flag, Guardrails, Threshold, ThresholdKind, Unit, ValueKind};
 use crate::schema::Table;
 
-/// What can be done, and what can't.
+/// Settings that are always true, and settings that are always false.
 const ALLOWED: [&str; 7] = [
     "materialized_views_enabled",
     "start_native_transport",
@@ -32,7 +32,7 @@ const REFUSED: [&str; 9] = [
     "transient_replication_enabled",
     "read_thresholds_enabled",
 ];
-/// Sizes that are not measured: `…_warn_threshold` and `…_fail_threshold`.
+/// Prefixes of the settings about sizes that are not measured: `…_warn_threshold` and `…_fail_threshold`.
 const UNMEASURED: [&str; 3] = ["coordinator_read_size", "local_read_size", "row_index_read_size"];
 const FIXED: [(&str, &str); 4] = [
     ("default_keyspace_rf", "1"),
@@ -71,7 +71,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// The settings of guardrails and their values, as Cassandra shows them.
+/// Returns the settings of guardrails and their values, as Cassandra shows them.
 pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
     let mut settings = Vec::new();
     for kind in ThresholdKind::ALL {
@@ -104,7 +104,7 @@ pub fn of_guardrails(guardrails: &Guardrails) -> Vec<(String, Option<String>)> {
     settings
 }
 
-/// A threshold as Cassandra shows it.
+/// Returns a threshold as Cassandra shows it.
 fn shown_threshold(kind: ThresholdKind, value: Option<i64>) -> Option<String> {
     match (kind.unit(), value) {
         (Unit::Count | Unit::Percentage, value) => Some(value.unwrap_or(-1).to_string()),
@@ -113,7 +113,7 @@ fn shown_threshold(kind: ThresholdKind, value: Option<i64>) -> Option<String> {
     }
 }
 
-/// What holds on this node now.
+/// Returns the settings of this node with their present values.
 fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
     let (node, limits) = (&engine.node, &engine.context.limits());
     let address = node.native_address.ip().to_string();
@@ -152,12 +152,12 @@ fn of_node(engine: &Arc<Engine>) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A time as Cassandra writes it.
+/// Returns a time as Cassandra writes it.
 fn time(time: Duration) -> String {
     format!("{}ms", time.as_millis())
 }
 
-/// The bytes of a rate as Cassandra writes them; 0 is no limit.
+/// Returns the bytes of a rate as Cassandra writes them. 0 means no limit.
 fn rate(bytes: u64) -> String {
     match bytes {
         0 => "0MiB".to_owned(),
@@ -165,7 +165,7 @@ fn rate(bytes: u64) -> String {
     }
 }
 
-/// A size as Cassandra writes it.
+/// Returns a size as Cassandra writes it.
 fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes != 0 && bytes.is_multiple_of(1 << 20) => format!("{}MiB", bytes >> 20),

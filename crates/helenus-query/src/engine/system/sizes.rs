@@ -1,4 +1,5 @@
-//! `system_views.disk_usage`, `max_partition_size` and `max_sstable_size` (Cassandra's `TableMetricTables`): sizes in MiB, rounded up.
+//! The tables `system_views.disk_usage`, `max_partition_size` and `max_sstable_size` (Cassandra's `TableMetricTables`). Sizes are in MiB,
+//! rounded up.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system_views" && size_of(table).is_some()
 }
 
-/// A row for each table, still without its size.
+/// Returns a row for each table, without its size.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let tables = schema.stored_tables().filter(|of| of.kind != TableKind::Index);
@@ -42,7 +43,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     of.collect()
 }
 
-/// Puts the sizes into rows.
+/// Sets the sizes in rows.
 pub(crate) async fn complete<'r>(
     engine: &Engine,
     table: &Table,

@@ -1,5 +1,5 @@
-//! `system_views.snapshots` (Cassandra's `SnapshotsTable`): a row for each table of a snapshot, with what it and its indexes take in the SSTables
-//! of this node, or of a shared store in the tablets that this node owns.
+//! The table `system_views.snapshots` (Cassandra's `SnapshotsTable`). It has a row for each table of a snapshot, with the size of the table
+//! and its indexes in the SSTables of this node. With a shared store, only tablets that this node owns are counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) fn is_mine(table: &Table) -> bool {
     table.keyspace == "system_views" && table.name == "snapshots"
 }
 
-/// The rows, still without sizes.
+/// Returns the rows, without sizes.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();
@@ -40,8 +40,8 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-/// Puts the sizes into rows. What TRUNCATE or DROP has left behind is nobody else's, so its true size is its size; of tables in use, it is what
-/// lies in files that only snapshots have.
+/// Sets the sizes in rows. Rows that TRUNCATE or DROP has left behind belong only to the snapshot, so that the true size is the whole size.
+/// For tables in use, the true size is that of the files that only snapshots contain.
 pub(crate) async fn complete<'r>(
     engine: &Engine,
     table: &Table,
@@ -49,7 +49,7 @@ pub(crate) async fn complete<'r>(
 ) -> Result<(), CqlError> {
     let sizes = engine.table_sizes().await?;
     let schema = engine.schema();
-    // Keyspaces of one snapshot share what is pinned.
+    // All keyspaces of one snapshot share the pinned tablets.
     let mut pinned_sizes: Option<(Arc<[PinnedTablet]>, BTreeMap<TableId, PinnedSize>)> = None;
     for row in rows {
         let name = |column| get_text(row, table, column).to_owned();
@@ -61,7 +61,7 @@ pub(crate) async fn complete<'r>(
             && !pinned_sizes.as_ref().is_some_and(|(known, _)| known == pinned)
         {
             let sizes = engine.pinned_sizes(pinned).await.unwrap_or_else(|error| {
-                // Those of other snapshots are shown all the same.
+                // Sizes of other snapshots are shown all the same.
                 tracing::warn!(snapshot = snapshot.tag, %error, "the size of a snapshot is not known");
                 BTreeMap::new()
             });

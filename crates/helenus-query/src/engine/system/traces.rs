@@ -1,4 +1,4 @@
-//! The keyspace `system_traces`: a session for each traced request, an event for each thing that it did.
+//! The keyspace `system_traces`: a session for each traced request, and an event for each of its steps.
 
 use std::sync::Arc;
 use std::time::Duration;

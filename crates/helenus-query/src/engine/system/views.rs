@@ -1,4 +1,4 @@
-//! The keyspace `system_views`: what operators look at. Tables about what does not exist here stay empty.
+//! The keyspace `system_views`, for operators. Tables about parts of Cassandra that do not exist here stay empty.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     }
 }
 
-/// Cassandra's `ClientsTable`.
+/// Returns the connected clients (Cassandra's `ClientsTable`).
 fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let shown = |client: Arc<Client>| {
         let session = client.session();
@@ -116,7 +116,7 @@ fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         .collect()
 }
 
-/// Cassandra's `BatchMetricsTable`.
+/// Returns figures of batches (Cassandra's `BatchMetricsTable`).
 fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let kinds = [
         ("partitions_per_logged_batch", BatchKind::Logged),
@@ -185,8 +185,8 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
     )
 }
 
-/// Cassandra's caches, without that of chunks, which Cassandra has switched off by default. The row cache is there; caches of counters and of keys
-/// are empty. The rates of the last minutes are not kept.
+/// Returns Cassandra's caches, without the chunk cache, which is off by default in Cassandra. The row cache exists here; the caches of
+/// counters and keys are shown as empty. Rates of the last minutes are not kept.
 fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let stats = engine.store_stats();
     let cache = |name: &str, cached: RowCacheStats, hits: u64, misses: u64| {

@@ -1,5 +1,5 @@
-//! Operations carried out: from bound values to cells (Cassandra's `Constants`, `Lists`, `Sets`, `Maps`, `UserTypes`
-//! and `UpdateParameters`).
+//! Execution of operations: from bound values to cells (Cassandra's `Constants`, `Lists`, `Sets`, `Maps`, `UserTypes` and
+//! `UpdateParameters`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::request::BoundValue;
 use crate::rows::OwnedRow;
 use crate::schema::{Column, Table};
 
-/// What one statement writes with.
+/// The parameters of one statement's writes.
 #[derive(Clone, Copy)]
 pub struct WriteParams<'a> {
     pub table: &'a Arc<Table>,
@@ -48,7 +48,7 @@ impl WriteParams<'_> {
         }
     }
 
-    /// Shadows what is older than an overwrite, which itself has the timestamp.
+    /// Returns the deletion of everything older than an overwrite, which itself has the timestamp.
     fn overwrite_deletion(&self) -> Deletion {
         Deletion {
             timestamp_us: self.timestamp_us.saturating_sub(1),
@@ -76,10 +76,10 @@ impl WriteParams<'_> {
     }
 }
 
-/// Adds what the operation does to the row. `existing` is the row as it is, for operations that read.
+/// Adds the cells of an operation to the row. `existing` is the stored row, for operations that read it.
 ///
 /// # Errors
-/// Cassandra's, for values that make no sense.
+/// Cassandra's, for invalid values.
 pub fn apply(
     operation: &Operation,
     params: &WriteParams<'_>,
@@ -104,7 +104,7 @@ pub fn apply(
             row.cell(id, params.tombstone());
             Ok(())
         }
-        // Counters are added up where the partition is locked.
+        // Counters are computed where the partition is locked.
         Action::Increment { .. } => Ok(()),
         Action::Add(term) => match term.bind(&params.eval)? {
             BoundValue::Set(value) => add_elements(column()?, params, &value, row),
@@ -123,7 +123,7 @@ pub fn apply(
         }
         Action::SetIndex { index, value } => set_index(column()?, params, index, value, existing, row),
         Action::SetKey { key, value } => {
-            // What is wrong with either is told before a key that is null.
+            // Errors in either term are reported before a null key.
             let (key, value) = (key.bind(&params.eval)?, value.bind(&params.eval)?);
             let key = map_key(key)?;
             if let Some(cell) = params.cell_or_tombstone(value) {
@@ -167,7 +167,7 @@ fn elements<'v>(ty: &CqlType, value: &'v [u8]) -> Result<Vec<&'v [u8]>, CqlError
     value::read_elements(ty, value).map_err(CqlError::Invalid)
 }
 
-/// A whole collection or user type, for what the column had.
+/// Replaces a whole collection or user type.
 fn set_elements(
     column: &Column,
     params: &WriteParams<'_>,
@@ -184,8 +184,8 @@ fn set_elements(
     }
 }
 
-/// Adds to the number or text that the column has, or that an earlier operation of the statement has given it; nothing
-/// is added to what is not there.
+/// Adds to the number or text that the column has, or that an earlier operation of the statement has set. Does nothing if there is no
+/// value.
 fn add_value(
     column: &Column,
     params: &WriteParams<'_>,
@@ -218,7 +218,7 @@ fn add_value(
     Ok(())
 }
 
-/// Adds the parts of a serialized collection or user type.
+/// Adds the elements of a serialized collection or the fields of a user type.
 fn add_elements(
     column: &Column,
     params: &WriteParams<'_>,
@@ -279,7 +279,7 @@ fn map_key(key: BoundValue) -> Result<Bytes, CqlError> {
     }
 }
 
-/// The elements of a list as it is after the statement's operations so far: path and value.
+/// Returns the paths and values of a list's elements after the statement's operations so far.
 fn list_elements(
     column: &Column,
     params: &WriteParams<'_>,
@@ -332,7 +332,7 @@ fn discard_values(
     Ok(())
 }
 
-/// The path of the element at an index. `verb` is for the message.
+/// Returns the path of the element at an index. `verb` is used in messages.
 fn path_at(
     elements: impl FnOnce() -> Result<Vec<(Bytes, Bytes)>, CqlError>,
     index: BoundValue,
@@ -371,7 +371,7 @@ fn set_index(
     existing: Option<&OwnedRow>,
     row: &mut RowBuilder,
 ) -> Result<(), CqlError> {
-    // What is wrong with either is told before what is not in the list.
+    // Errors in either term are reported before a missing element.
     let index = index.bind(&params.eval)?;
     let value = value.bind(&params.eval)?;
     let path = path_at(
@@ -405,7 +405,7 @@ fn delete_index(
     Ok(())
 }
 
-/// What an increment adds; `None` if it is unset.
+/// Returns the amount of an increment. `None` if it is unset.
 pub fn counter_delta(
     delta: &Term,
     is_negated: bool,
@@ -431,7 +431,7 @@ pub fn counter_delta(
     })
 }
 
-/// The state of a counter column in a stored row.
+/// Returns the state of a counter column in a stored row.
 pub fn counter_state(
     stored: Option<&crate::rows::StoredRow>,
     id: ColumnId,

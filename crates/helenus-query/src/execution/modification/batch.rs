@@ -1,4 +1,4 @@
-//! BATCH: several modifications that happen together (Cassandra's `BatchStatement`).
+//! Execution of BATCH: several modifications that are applied together (Cassandra's `BatchStatement`).
 
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ pub async fn execute_message(
     run(context, batch.kind, bounds, None, options).await
 }
 
-/// Binds statements in turn. What is wrong with one's partition key is told before what is wrong with the rest of any. With conditions,
-/// one that names another partition than those before it is refused before what is wrong with its rows or with later statements, and
-/// after what is wrong with those before it.
+/// Binds statements in turn. Errors in a statement's partition key are reported before other errors of any statement. In a batch with
+/// conditions, the statements must name one partition. A statement that names another one is refused before errors in its rows or in later
+/// statements, and after errors in earlier ones.
 fn bind_all<'p>(
     statements: impl Iterator<Item = (&'p ModificationPlan, EvalContext<'p>)> + Clone,
 ) -> Result<Vec<BoundModification<'p>>, CqlError> {
@@ -107,7 +107,7 @@ async fn run(
     for bound in bounds {
         bound.plan.refuse_virtual()?;
     }
-    // Locks are not held while other nodes take theirs.
+    // A batch over several tablets takes no locks, because they would be held while other nodes take theirs.
     let is_spread = !is_in_one_tablet(context, bounds);
     let locked = match is_spread {
         true => None,
@@ -130,7 +130,7 @@ async fn run(
     let mut warnings: Vec<String> = no_grace(kind, bounds).into_iter().collect();
     let checked = batch_size::check(&context.limits(), kind, &writes)?;
     warnings.extend(checked.warnings);
-    // In a cluster the coordinator counts, which sees the whole of it.
+    // In a cluster, the coordinator counts batches instead, because it sees the whole batch.
     if context.cluster().is_none() {
         context.figures.batch(kind, checked.partitions);
     }
@@ -146,7 +146,8 @@ async fn run(
     Ok(Response::Void.with(warnings))
 }
 
-/// True if all that is written is one tablet's, or the node is alone, where one log record holds all tablets' writes.
+/// Returns true if all writes are in one tablet. Also true if the node is alone, because one log record then contains the writes of all
+/// tablets.
 fn is_in_one_tablet(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> bool {
     let Some(cluster) = context.cluster() else {
         return true;
@@ -159,7 +160,7 @@ fn is_in_one_tablet(context: &ExecutionContext, bounds: &[BoundModification<'_>]
     tokens.all(|token| tablet.contains(token))
 }
 
-/// Warns of tables whose entries in Cassandra's batch log would expire at once.
+/// Returns a warning about tables whose entries in Cassandra's batch log would expire at once.
 fn no_grace(kind: BatchKind, bounds: &[BoundModification<'_>]) -> Option<String> {
     let tables = bounds.iter().map(|bound| bound.plan.table.as_ref());
     let names = batch_size::table_names(tables.filter(|table| table.options.gc_grace_s == 0));

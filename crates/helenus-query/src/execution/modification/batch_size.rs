@@ -1,4 +1,4 @@
-//! How large Cassandra takes a batch to be, of which it warns (`BatchStatement.verifyBatchSize` and `verifyBatchType`).
+//! The size of a batch as Cassandra computes it, for warnings and refusals (`BatchStatement.verifyBatchSize` and `verifyBatchType`).
 
 use std::collections::HashSet;
 
@@ -15,29 +15,28 @@ use crate::limits::Limits;
 use crate::rows::{corrupt, corrupt_key};
 use crate::schema::Table;
 
-/// Partitions of an unlogged batch beyond which the client is warned
-/// (`unlogged_batch_across_partitions_warn_threshold`).
+/// Number of partitions of an unlogged batch beyond which the client is warned (`unlogged_batch_across_partitions_warn_threshold`).
 const UNLOGGED_PARTITIONS_WARN: usize = 10;
 
 const TIMESTAMP_BYTES: usize = 8;
 const TTL_BYTES: usize = 4;
 const LOCAL_DELETION_BYTES: usize = 8;
-/// `DeletionTime.dataSize`, which counts the local time as the four bytes that it once had.
+/// `DeletionTime.dataSize`. It counts the local time as four bytes, its former size.
 const DELETION_BYTES: usize = 12;
-/// A row's deletion says whether it is one that only views have.
+/// Bytes of a row's deletion, which has a flag for deletions by views.
 const ROW_DELETION_BYTES: usize = DELETION_BYTES + 1;
-/// A counter's increment, as a context of one shard.
+/// Bytes of a counter's increment, as a context of one shard.
 const INCREMENT_BYTES: usize = 36;
 
-/// A batch that is not too large.
+/// A batch that has passed the checks.
 pub(crate) struct CheckedBatch {
     pub warnings: Vec<String>,
-    /// Partitions of keyspaces, as many as Cassandra has mutations of it.
+    /// Number of distinct pairs of keyspace and partition, which is Cassandra's number of mutations.
     pub partitions: usize,
 }
 
-/// Warns of a batch that is large or unlogged and over many partitions, and refuses one that is too large; only batches of several
-/// partitions.
+/// Checks a batch of several partitions. One that is too large is refused. A large one, or an unlogged one over many partitions, gets a
+/// warning.
 pub(crate) fn check(limits: &Limits, kind: BatchKind, writes: &WriteSet) -> Result<CheckedBatch, CqlError> {
     let mut warnings = Vec::new();
     let partitions = writes.partitions();
@@ -81,9 +80,9 @@ pub(crate) fn check(limits: &Limits, kind: BatchKind, writes: &WriteSet) -> Resu
     })
 }
 
-/// The names of tables, none twice, as a `HashSet` of Java gives them out.
+/// Returns the distinct names of tables, in the order of a Java `HashSet`.
 pub(crate) fn table_names<'t>(tables: impl Iterator<Item = &'t Table>) -> Vec<String> {
-    /// Buckets of a new set, which are doubled when three quarters as many names are in it.
+    /// Buckets of a new set. They are doubled when the set is three quarters full.
     const BUCKETS: usize = 16;
     let mut names: Vec<String> = Vec::new();
     for table in tables {
@@ -104,16 +103,16 @@ pub(crate) fn table_names<'t>(tables: impl Iterator<Item = &'t Table>) -> Vec<St
     names
 }
 
-/// `String.hashCode`.
+/// Returns the hash of Java's `String.hashCode`.
 fn string_hash(text: &str) -> u32 {
     text.encode_utf16().fold(0, |hash: u32, unit| {
         hash.wrapping_mul(31).wrapping_add(u32::from(unit))
     })
 }
 
-/// `IMutation.dataSize` of all that is written.
+/// Returns `IMutation.dataSize` of all writes.
 fn data_size(writes: &WriteSet, partitions: usize) -> Result<usize, CqlError> {
-    // Each partition of each table has a deletion's time and a static row, be it an empty one.
+    // Each partition of each table counts with a deletion time and a static row, even if these are empty.
     let mut size = partitions * (TIMESTAMP_BYTES + TIMESTAMP_BYTES + ROW_DELETION_BYTES);
     let mut headers: HashMap<(u32, &Bytes), PartitionHeader> = HashMap::new();
     for write in &writes.headers {
@@ -140,11 +139,11 @@ fn data_size(writes: &WriteSet, partitions: usize) -> Result<usize, CqlError> {
     Ok(size)
 }
 
-/// `RangeTombstoneList.dataSize`; of the bounds what they take as they are encoded here.
+/// Returns `RangeTombstoneList.dataSize`. Bounds count with their encoded size here.
 fn ranges_size(header: &PartitionHeader) -> usize {
-    /// The number of ranges.
+    /// Bytes of the number of ranges.
     const COUNT_BYTES: usize = 4;
-    /// A local time, which these keep in four bytes.
+    /// Bytes of a local deletion time, as range tombstones store it.
     const RANGE_LOCAL_DELETION_BYTES: usize = 4;
     let size = |range: &helenus_row::RangeTombstone| {
         let bounds = range.start.len() + range.end.as_ref().map_or(0, Bytes::len);
@@ -156,7 +155,7 @@ fn ranges_size(header: &PartitionHeader) -> usize {
     }
 }
 
-/// `BTreeRow.dataSize` of what several statements write to one row.
+/// Returns `BTreeRow.dataSize` of one row's writes by several statements.
 fn row_size(writes: &[&RowWrite]) -> Result<usize, CqlError> {
     let Some(first) = writes.first() else { return Ok(0) };
     let written = match writes {
@@ -168,13 +167,13 @@ fn row_size(writes: &[&RowWrite]) -> Result<usize, CqlError> {
     };
     let row = RowRef::parse(written).map_err(corrupt)?;
     let cells = cells_size(&row).map_err(corrupt)?;
-    // Without clustering columns a row is deleted as its partition is.
+    // In a table without clustering columns, the deletion of a row is that of its partition.
     let is_deleted = row.deletion().is_some() && row.liveness().is_none() && cells == 0;
     if is_deleted && first.table.clustering_count == 0 {
         return Ok(0);
     }
     if first.kind == KeyKind::Static {
-        // The row itself is counted with the partition.
+        // The static row itself is counted with the partition.
         return Ok(cells);
     }
     let clustering = first.table.layout.decode_clustering(&first.clustering);

@@ -1,4 +1,4 @@
-//! Lightweight transactions: conditions tested and modifications applied under the partition's lock (Cassandra's
+//! Lightweight transactions: under the partition's lock, conditions are tested and modifications are applied (Cassandra's
 //! `CQL3CasRequest`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,14 +28,14 @@ use crate::storage::read::{ReadView, RowCursor, read_header, read_row, read_stat
 use crate::storage::{Access, ExecutionContext, PartitionGuard};
 use crate::trace;
 
-/// How far the clocks of nodes may be apart.
+/// Maximum difference between the clocks of nodes.
 const CLOCK_SKEW_MAX_US: i64 = 60_000_000;
 
 fn invalid<T>(message: &str) -> Result<T, CqlError> {
     Err(CqlError::invalid(message))
 }
 
-/// What was read of the partition: rows that conditions are on, or the first one if none is.
+/// The rows that were read to test the conditions. If no condition is on a row, the first row of the partition is read.
 pub(crate) struct PreconditionRows {
     /// Live rows, by encoded clustering.
     rows: BTreeMap<Bytes, OwnedRow>,
@@ -55,7 +55,7 @@ impl PreconditionRows {
 /// Runs the statements of a conditional request, all on one partition of one table.
 ///
 /// # Errors
-/// Cassandra's, for statements and conditions that can't go together.
+/// Cassandra's, for statements and conditions that cannot be combined.
 pub(super) async fn execute(
     context: &Arc<ExecutionContext>,
     bounds: &[BoundModification<'_>],
@@ -114,11 +114,11 @@ struct Conditional<'c> {
     request: Request<'c>,
 }
 
-/// What has come of the conditions.
+/// The result of testing the conditions.
 enum Tested {
-    /// What the request writes.
+    /// The conditions hold. Contains the request's writes.
     Holds(WriteSet),
-    /// The answer.
+    /// The conditions do not hold. Contains the answer.
     Failed(Outcome),
 }
 
@@ -151,7 +151,7 @@ impl Conditional<'_> {
         Ok(Tested::Holds(writes))
     }
 
-    /// A timestamp newer than that of the rows in question, which a node with a faster clock may have written.
+    /// Returns a timestamp newer than those of the tested rows, which a node with a faster clock may have written.
     async fn timestamp_us(&self, view: ReadView<'_>) -> Result<i64, CqlError> {
         let mut newest_us = None;
         if self.context.cluster().is_some() {
@@ -165,13 +165,14 @@ impl Conditional<'_> {
     }
 }
 
-/// The answer of a request that was applied.
+/// Returns the answer of a request that was applied.
 fn applied(table: &Table) -> Outcome {
     let met = vec![Some(Bytes::from_static(&[1]))];
     answer(true, vec![applied_spec(table)], [met])
 }
 
-/// The next timestamp; in a cluster one newer than `newest_us`, of what is stored, unless that lies so far ahead that a client has dated it.
+/// Returns the next timestamp. In a cluster, it is newer than `newest_us` of the stored rows. The exception is a `newest_us` so far ahead
+/// that only a client can have chosen it.
 fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
     let now_us = context.next_timestamp_us();
     match newest_us.filter(|_| context.cluster().is_some()) {
@@ -180,7 +181,7 @@ fn timestamp_after(context: &ExecutionContext, newest_us: Option<i64>) -> i64 {
     }
 }
 
-/// Why the first statements of a batch are refused, whatever comes behind them.
+/// Returns the error of a batch's first statements, whatever statements follow. `None` if they are valid.
 pub(crate) fn refusal(bounds: &[BoundModification<'_>]) -> Option<CqlError> {
     (!bounds.is_empty()).then(|| gather(bounds).err()).flatten()
 }
@@ -189,7 +190,7 @@ pub(crate) fn spans_partitions() -> CqlError {
     CqlError::invalid("Batch with conditions cannot span multiple partitions")
 }
 
-/// The partition of all statements, and what they ask together. Statement by statement, as Cassandra finds faults
+/// Returns the partition of all statements, and their combined conditions. Statements are checked one by one, in Cassandra's order
 /// (`BatchStatement.makeCasRequest`).
 fn gather<'b>(
     bounds: &'b [BoundModification<'b>],
@@ -237,7 +238,7 @@ async fn read(
         && let Some((clustering, row)) =
             first_live_row(view, table, partition, request.updates_regular, now_s).await?
     {
-        // A partition that has rows but no static content still exists.
+        // A partition exists if it has rows, even without static content.
         rows.insert(clustering, row);
     }
     let conditioned: Vec<&Arc<Column>> = request
@@ -254,7 +255,7 @@ async fn read(
     if let Some(row) = &statics
         && !request.updates_static
     {
-        // Only what conditions are on is read: a partition that has none of it counts as absent.
+        // Only columns with conditions are read. A partition in which all of these are null counts as absent.
         let live = row.live()?;
         if !conditioned.iter().any(|column| live.column(column.id).is_some()) {
             statics = None;
@@ -263,8 +264,8 @@ async fn read(
     Ok(PreconditionRows { rows, statics })
 }
 
-/// The first row that a read of the request's columns would give: without regular columns, rows live through
-/// their liveness alone.
+/// Returns the first row that a read of the request's columns would return. If it reads no regular columns, a row is live only by its
+/// liveness.
 async fn first_live_row(
     view: ReadView<'_>,
     table: &Table,
@@ -285,7 +286,7 @@ async fn first_live_row(
     Ok(None)
 }
 
-/// Values that make no sense, as null with `<`, are errors only if nothing failed before them.
+/// Returns true if all conditions hold. An invalid value, such as null with `<`, is an error only if all conditions before it hold.
 fn holds(table: &Table, request: &Request<'_>, current: &PreconditionRows) -> Result<bool, CqlError> {
     if let Some(condition) = &request.statics
         && !row_holds(table, condition, current.statics.as_ref())?
@@ -320,7 +321,7 @@ fn row_holds(table: &Table, condition: &RowCondition<'_>, row: Option<&OwnedRow>
     }
 }
 
-/// The serialized value of a static or regular column.
+/// Returns the serialized value of a static or regular column.
 fn cell_value(row: &OwnedRow, column: &Column) -> Result<Option<Bytes>, CqlError> {
     let live = row.live()?;
     Ok(live.column(column.id).map(|found| match found {
@@ -358,7 +359,7 @@ fn answer(
     }
 }
 
-/// The answer of a request that was not applied: the rows that conditions were on, as they are.
+/// Returns the answer of a request that was not applied: the current rows that conditions are on.
 fn failure(
     table: &Table,
     partition: &PartitionKey,
@@ -399,7 +400,7 @@ fn failure(
     Ok(answer(false, specs, lines))
 }
 
-/// Places of the columns that the answer shows.
+/// Returns the indexes of the columns that the answer shows.
 fn result_columns(table: &Table, bounds: &[BoundModification<'_>], is_batch: bool) -> Vec<usize> {
     let on_existence = |bound: &BoundModification<'_>| {
         matches!(bound.plan.conditions, Conditions::Exists | Conditions::NotExists)
@@ -430,8 +431,8 @@ fn result_columns(table: &Table, bounds: &[BoundModification<'_>], is_batch: boo
     places
 }
 
-/// The values of what was read, as the answer shows them. Of regular and static columns Cassandra reads all if the request updates
-/// that kind of row, and else those with conditions; the others show as null.
+/// The values of the read rows that the answer shows. Cassandra reads all regular columns if the request updates regular columns, and all
+/// static ones if it updates static ones. Otherwise it reads only columns with conditions, and the others are shown as null.
 struct FailureView<'v> {
     table: &'v Table,
     key: Vec<Bytes>,

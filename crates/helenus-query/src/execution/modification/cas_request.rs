@@ -1,4 +1,4 @@
-//! What the statements of a conditional request ask together, row by row (Cassandra's `CQL3CasRequest`).
+//! The combined conditions of a request's statements, row by row (Cassandra's `CQL3CasRequest`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use crate::analysis::modification::conditions::{ColumnCondition, Conditions};
 use crate::java_order::{bucket, hash_of_bytes};
 use crate::schema::Table;
 
-/// What is asked of one row.
+/// The conditions on one row.
 pub(crate) enum RowCondition<'b> {
     Exists,
     NotExists,
     Columns(Vec<(&'b ColumnCondition, EvalContext<'b>)>),
 }
 
-/// The conditions of a request: on rows by encoded clustering, and on the static row.
+/// The conditions of a request: those on rows, by encoded clustering, and those on the static row.
 #[derive(Default)]
 pub(crate) struct Request<'b> {
     pub rows: BTreeMap<Bytes, RowCondition<'b>>,
@@ -28,8 +28,8 @@ pub(crate) struct Request<'b> {
     pub updates_static: bool,
 }
 
-/// The conditions on a row in the order in which Cassandra tests them: that of a Java `HashMap` of 16 places by the column's name
-/// and the element's key.
+/// Returns the conditions on a row in the order in which Cassandra tests them. It is the order of a Java `HashMap` with 16 buckets, keyed
+/// by the column's name and the element's key.
 pub(crate) fn in_order_of_tests<'c, 'b>(
     table: &Table,
     conditions: &'c [(&'b ColumnCondition, EvalContext<'b>)],
@@ -59,10 +59,10 @@ impl<'b> Request<'b> {
     /// Adds the conditions of a statement.
     ///
     /// # Errors
-    /// For those that can't stand together, and for values that don't fit.
+    /// The conditions cannot be combined with earlier ones, or a value is invalid.
     pub fn add(&mut self, bound: &'b BoundModification<'b>) -> Result<(), CqlError> {
         self.updates_regular |= bound.updates_regular_rows();
-        // Of static columns only what statements with conditions write is told of when they don't hold.
+        // If the conditions do not hold, the answer shows only static columns that statements with conditions write.
         self.updates_static |= bound.plan.is_conditional() && bound.updates_static_row();
         let table = &bound.plan.table;
         let clustering = match &bound.rows {
@@ -144,14 +144,14 @@ impl<'b> Request<'b> {
                 conditions.push((condition, eval));
                 Ok(())
             }
-            // Cassandra names NOT EXISTS for both.
+            // Cassandra's message names NOT EXISTS in both cases.
             RowCondition::NotExists | RowCondition::Exists => Err(CqlError::invalid(
                 "Cannot mix IF conditions and IF NOT EXISTS for the same row",
             )),
         }
     }
 
-    /// Columns with conditions, by place.
+    /// Returns the indexes of the columns with conditions.
     pub fn condition_columns(&self) -> BTreeSet<usize> {
         let columns = |condition: &RowCondition<'_>| match condition {
             RowCondition::Columns(conditions) => conditions.iter().map(|(one, _)| one.column).collect(),

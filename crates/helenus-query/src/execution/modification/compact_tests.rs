@@ -1,4 +1,4 @@
-//! Rows of compact tables. What Cassandra answers stands in `tests/conformance/cases/compact`.
+//! Tests of rows of compact tables. Cassandra's answers are in `tests/conformance/cases/compact`.
 
 use super::dml_tests::Session;
 
@@ -40,7 +40,7 @@ async fn the_last_clustering_columns_may_have_no_value() {
         "''; null",
     )
     .await;
-    // Rows whose clustering is as short are of different groups.
+    // Rows whose clustering lacks the last values belong to different groups.
     db.expect("SELECT c, count(v) FROM t GROUP BY k, c, d", "1, 1; 1, 1; 2, 1")
         .await;
     db.all(&["DELETE FROM t WHERE k = 1 AND c = 1 AND d >= ''"]).await;

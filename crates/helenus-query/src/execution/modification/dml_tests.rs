@@ -1,4 +1,4 @@
-//! Statements run against an engine with a store of its own. What Cassandra answers to thousands more stands in
+//! Tests of statements against an engine with its own store. Cassandra's answers to thousands of other statements are in
 //! `tests/conformance`.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Session {
         session
     }
 
-    /// The answer as text: rows by `; `, values by `, `, or the error.
+    /// Returns the answer as text: rows separated by `; ` and values by `, `, or the error.
     pub(crate) async fn run(&self, text: &str) -> String {
         match self
             .engine
@@ -62,7 +62,7 @@ impl Session {
         }
     }
 
-    /// Runs statements that must answer with nothing.
+    /// Runs statements whose answers must be empty.
     pub(crate) async fn all(&self, statements: &[&str]) {
         for statement in statements {
             assert_eq!(self.run(statement).await, "", "{statement}");
@@ -138,7 +138,7 @@ async fn a_column_that_comes_back_has_what_was_written_after_it_was_dropped() {
         "ALTER TABLE t DROP (v, l) USING TIMESTAMP 1000",
     ])
     .await;
-    // Nothing is left of rows that have nothing else.
+    // The rows have no other columns, so they are gone.
     db.expect("SELECT * FROM t", "").await;
     db.all(&["ALTER TABLE t ADD (v int, l set<int>)"]).await;
     db.expect("SELECT c, v, l FROM t", "1, null, {2}; 2, 2, {2}")
@@ -221,7 +221,7 @@ async fn counters_add_up() {
     db.expect("SELECT n FROM c WHERE k = 2", "400").await;
 }
 
-/// Runs futures at once; enough for a test.
+/// Runs futures concurrently, in a simple way that suffices for a test.
 async fn futures_of<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) {
     let mut pending: Vec<_> = futures.map(Box::pin).collect();
     std::future::poll_fn(|cx| {

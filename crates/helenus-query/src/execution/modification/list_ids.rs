@@ -1,5 +1,5 @@
-//! The timeuuids that order the elements of a list: later ones for what is appended, earlier ones for what is
-//! put in front (Cassandra's `TimeUUID.Generator` and `Lists.Prepender`).
+//! The timeuuids that order the elements of a list. Appended elements get later ones, prepended elements earlier ones (Cassandra's
+//! `TimeUUID.Generator` and `Lists.Prepender`).
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,18 +9,18 @@ use helenus_cql::value::uuid::from_ticks;
 
 use crate::clock::Clock;
 
-/// 100-nanosecond ticks between 1582-10-15 and 1970-01-01.
+/// Number of 100-nanosecond ticks between 1582-10-15 and 1970-01-01.
 const EPOCH_TICKS: i64 = 122_192_928_000_000_000;
-/// 2010-01-01. What is put in front has the time mirrored at it, so that later ones come before earlier ones.
+/// 2010-01-01. The times of prepended elements are mirrored at this time, so that later elements come before earlier ones.
 const REFERENCE_TICKS: i64 = EPOCH_TICKS + 1_262_304_000_000 * 10_000;
 
 static LAST_APPENDED: AtomicI64 = AtomicI64::new(0);
 static LAST_PREPENDED: AtomicI64 = AtomicI64::new(i64::MAX);
 
-/// Clock sequence and node: the same for all of this process, random between processes.
+/// Clock sequence and node of the timeuuids. They are random, and the same for the whole process.
 static NODE: LazyLock<u64> = LazyLock::new(|| {
     let random: u64 = rand::random();
-    // The variant, and the multicast bit that marks a node that is no network address.
+    // The constant sets the variant, and the multicast bit that marks a node which is not a network address.
     (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0100_0000_0000
 });
 
@@ -32,7 +32,7 @@ fn path(ticks: i64) -> Bytes {
     Bytes::copy_from_slice(&from_ticks(ticks, *NODE).to_be_bytes())
 }
 
-/// Paths for `count` elements at the end of a list, in order.
+/// Returns paths for `count` elements at the end of a list, in order.
 pub fn appended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> {
     let count = count as i64;
     let now = now_ticks(clock);
@@ -46,7 +46,7 @@ pub fn appended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> 
     (first..first + count).map(path)
 }
 
-/// Paths for `count` elements in front of a list, in order.
+/// Returns paths for `count` elements at the beginning of a list, in order.
 pub fn prepended(clock: &dyn Clock, count: usize) -> impl Iterator<Item = Bytes> {
     let count = count as i64;
     let mirrored = REFERENCE_TICKS.saturating_mul(2).saturating_sub(now_ticks(clock));

@@ -1,9 +1,9 @@
 //! Execution of INSERT, UPDATE, DELETE and BATCH.
 //!
-//! Running a plan ([`crate::analysis::modification`]) turns its operations into cells ([`apply`]), row by row ([`write_builder`]), and gathers what is
-//! written ([`crate::execution::writes`]), which becomes one batch of the store together with the index entries ([`crate::index::upkeep`]) and
-//! the rows of views ([`crate::execution::views`]) that follow from it. Writes that need to know what is there (counters, list elements,
-//! conditions, indexes) hold the partition's lock meanwhile; the others are blind.
+//! The execution of a plan ([`crate::analysis::modification`]) turns its operations into cells ([`apply`]), row by row ([`write_builder`]),
+//! and collects the writes ([`crate::execution::writes`]). The writes become one batch of the store, together with the index entries
+//! ([`crate::index::upkeep`]) and the rows of views ([`crate::execution::views`]) that they require. Writes that must read first (counters,
+//! list elements, conditions, indexes) hold the partition's lock meanwhile. All other writes are blind.
 
 pub(crate) mod apply;
 pub(crate) mod batch;
@@ -46,14 +46,14 @@ fn eval_context<'a>(
     }
 }
 
-/// Locks held for statements.
+/// Locks that are held for statements.
 struct LockedPartitions {
     guard: Arc<PartitionGuard>,
-    /// Some of what is written depends on what was there.
+    /// True if some writes depend on existing rows, so that their partitions are locked alone.
     is_alone: bool,
 }
 
-/// Locks the partitions of the statements, each as it needs.
+/// Locks the partitions of the statements, each in the mode that it needs.
 async fn lock(
     context: &ExecutionContext,
     bounds: &[BoundModification<'_>],
@@ -78,10 +78,10 @@ async fn lock(
     Ok(locked)
 }
 
-/// The partitions that a modification names.
+/// Returns the partitions of a modification.
 ///
 /// # Errors
-/// Cassandra's, for keys that make no sense.
+/// Cassandra's, for invalid keys.
 pub(crate) fn partitions(
     context: &ExecutionContext,
     plan: &ModificationPlan,
@@ -91,10 +91,10 @@ pub(crate) fn partitions(
     Ok(BoundModification::new(plan, eval_context(context, values, options))?.partitions)
 }
 
-/// The partitions that each statement of a batch names.
+/// Returns the partitions of each statement of a batch.
 ///
 /// # Errors
-/// Cassandra's, for keys that make no sense.
+/// Cassandra's, for invalid keys.
 pub(crate) fn batch_partitions(
     context: &ExecutionContext,
     plan: &BatchPlan,
@@ -106,10 +106,10 @@ pub(crate) fn batch_partitions(
         .collect()
 }
 
-/// The partitions that each statement of a BATCH message names.
+/// Returns the partitions of each statement of a BATCH message.
 ///
 /// # Errors
-/// Cassandra's, for keys that make no sense.
+/// Cassandra's, for invalid keys.
 pub(crate) fn message_partitions(
     context: &ExecutionContext,
     batch: &PlannedBatch,
@@ -121,7 +121,7 @@ pub(crate) fn message_partitions(
         .collect()
 }
 
-/// In a cluster, what is written under locks must be this node's own.
+/// Checks that this node owns all partitions, because writes that are computed under locks must be its own.
 fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> Result<(), ExecutionError> {
     let Some(cluster) = context.cluster() else {
         return Ok(());
@@ -133,7 +133,7 @@ fn require_own(context: &ExecutionContext, bounds: &[BoundModification<'_>]) -> 
     }
 }
 
-/// Leaves only the partitions that this node is to modify.
+/// Keeps only the partitions that this node must modify.
 fn keep_part(bounds: &mut [BoundModification<'_>], place: &Place) {
     let Place::Part(parts) = place else { return };
     for (bound, keys) in bounds.iter_mut().zip(parts.iter()) {
@@ -171,7 +171,7 @@ pub async fn execute(
     }
     let [bound] = &bounds;
     let locked = lock(context, &bounds).await?;
-    // Dated under the lock: what comes after a condition is newer than what that wrote.
+    // The timestamp is taken under the lock, so that it is newer than those of conditional writes before it.
     let timestamp_us = match bound.timestamp_us.or(options.timestamp_us) {
         Some(timestamp_us) => timestamp_us,
         None => context.next_timestamp_us(),
@@ -193,7 +193,7 @@ pub async fn execute(
     Ok(Response::Void.into())
 }
 
-/// Waits before an error until what it may be about is durable.
+/// Returns the error of `added`, if there is one, once everything that was read under the locks is durable.
 async fn confirm_error(
     context: &ExecutionContext,
     writes: &WriteSet,
@@ -215,7 +215,7 @@ pub async fn execute_batch(
     batch::execute(context, plan, values, options).await
 }
 
-/// Runs a BATCH message of the protocol, whose statements come prepared or as text, each with its own values.
+/// Runs a BATCH message of the protocol. Its statements are prepared or given as text, each with its own values.
 pub async fn run_batch_message(
     context: &Arc<ExecutionContext>,
     batch: &PlannedBatch,

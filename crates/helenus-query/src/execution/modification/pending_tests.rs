@@ -1,4 +1,5 @@
-//! Writes of one partition that read before they write, while the log is held: they share a record's wait, and fail together.
+//! Tests of concurrent read-before-write writes to one partition while the log is held. They share one sync of the log, and they fail
+//! together.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use futures::poll;
 
 use super::dml_tests::Session;
 
-/// Longer than a test takes.
+/// A time that is longer than any test.
 const HELD: Duration = Duration::from_secs(60);
 const WRITES: usize = 40;
 
-/// Runs statements while the log is held, and `check` before it goes on; the answers.
+/// Runs statements while the log is held, and `check` before it is released. Returns the answers.
 async fn run_held<F: Future<Output = ()>>(
     db: &Session,
     statements: Vec<String>,
@@ -21,7 +22,7 @@ async fn run_held<F: Future<Output = ()>>(
     let store = db.engine.store();
     let held = store.hold_moment(HELD, HELD).await.unwrap();
     let mut running = Box::pin(join_all(statements.iter().map(|text| db.run(text))));
-    // All that can be computed is computed.
+    // Afterwards, all writes have been computed as far as possible.
     for _ in 0..20 * statements.len() {
         assert!(poll!(&mut running).is_pending());
         tokio::task::yield_now().await;
@@ -59,7 +60,7 @@ async fn writes_of_each_kind_share_a_group_of_the_log() {
     .await;
     all_written(&db, each(|n| format!("UPDATE ks.c SET n = n + {n} WHERE k = 1"))).await;
     db.expect("SELECT n FROM ks.c", "780").await;
-    // Each of these moves the row to another entry, and another row of the view.
+    // Each write moves the row to another index entry, and to another row of the view.
     all_written(
         &db,
         each(|n| format!("UPDATE ks.t SET v = {n} WHERE k = 1 AND c = 1")),
@@ -135,7 +136,7 @@ async fn what_follows_from_a_failed_record_fails_with_it() {
         "{answers:?}"
     );
     store.simulate_free_disk_bytes(None);
-    // The disk is looked at again after a while.
+    // The store checks the disk again only after a while.
     while !db.run("INSERT INTO ks.t (k, v) VALUES (2, 2)").await.is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,4 +1,4 @@
-//! DELETE from `system_traces`, whose rows lie in memory: by it clients see what they make of incomplete traces.
+//! DELETE from `system_traces`, whose rows are in memory. Drivers' tests use it to simulate incomplete traces.
 
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::trace::Trace;
 
-/// False if it is nothing that these tables take.
+/// Deletes traces or columns of them. Returns false if these tables do not support the statement.
 pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) -> bool {
     let table = bound.table();
     if bound.plan.kind != StatementKind::Delete || table.keyspace != "system_traces" {
@@ -24,7 +24,7 @@ pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) 
         _ if columns.is_empty() => trace.deleted.is_whole = true,
         _ => trace.deleted.columns.extend(columns.iter().cloned()),
     };
-    // Events are deleted together.
+    // Only all events of a trace can be deleted together.
     if table.name == "events" && !(columns.is_empty() && matches!(bound.rows, RowsBound::None)) {
         return false;
     }
@@ -36,7 +36,7 @@ pub(crate) fn delete(context: &ExecutionContext, bound: &BoundModification<'_>) 
     true
 }
 
-/// The columns that are deleted as a whole; none if there are others.
+/// Returns the columns that are deleted as a whole. `None` if there are other operations.
 fn columns(bound: &BoundModification<'_>, table: &Table) -> Option<Vec<String>> {
     let column = |operation: &crate::analysis::modification::operation::Operation| match operation.action {
         Action::Delete => table

@@ -1,4 +1,5 @@
-//! Views against their base tables: whatever is written, in whatever order of timestamps, a view shows what the base table shows.
+//! Tests of views against their base tables: whatever is written, in whatever order of timestamps, a view has the rows that the base table
+//! implies.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ const BY_VALUE: &str = "CREATE MATERIALIZED VIEW by_value AS SELECT p, c, v, w, 
 const BY_ROW: &str = "CREATE MATERIALIZED VIEW by_row AS SELECT p, c, w FROM t \
                       WHERE p IS NOT NULL AND c > 1 PRIMARY KEY (c, p)";
 
-/// A statement on a few rows, with timestamps in any order.
+/// Returns a random statement on a few rows, with a random timestamp.
 fn any_write(random: &mut SmallRng) -> String {
     let (p, c) = (random.random_range(0..3), random.random_range(0..4));
     let (v, w) = (random.random_range(0..3), random.random_range(0..9));

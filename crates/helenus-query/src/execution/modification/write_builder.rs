@@ -1,4 +1,4 @@
-//! What a statement writes: its operations, row by row, as operands.
+//! The writes of a statement: its operations as operands, row by row.
 
 use std::cell::OnceCell;
 
@@ -22,7 +22,7 @@ use crate::rows::{OwnedRow, PartitionKey, StoredRow};
 use crate::storage::ExecutionContext;
 use crate::storage::read::{read_header, read_row, read_static, read_stored_row, read_stored_static};
 
-/// Where a row lies.
+/// The location of a row.
 struct RowLocation<'p> {
     partition: &'p PartitionKey,
     /// `Static` or `Row`.
@@ -30,22 +30,22 @@ struct RowLocation<'p> {
     clustering: &'p Bytes,
 }
 
-/// A statement whose writes are gathered.
+/// A statement whose writes are being collected.
 struct WriteBuilder<'g> {
     context: &'g ExecutionContext,
     bound: &'g BoundModification<'g>,
     params: WriteParams<'g>,
     writes: &'g mut WriteSet,
-    /// What conditions were tested on.
+    /// The rows by which conditions were tested. `None` if the request has no conditions.
     tested: Option<&'g PreconditionRows>,
 }
 
 impl WriteSet {
-    /// Adds what a statement does. Partitions are locked if [`BoundModification::needs_lock`]. `tested` is what a conditional request has read:
-    /// no statement of it sees more of what is there.
+    /// Adds the writes of a statement. The caller has locked the partitions if [`BoundModification::needs_lock`]. `tested` are the rows
+    /// that a conditional request has read. Its statements see no others.
     ///
     /// # Errors
-    /// Cassandra's, for values that make no sense.
+    /// Cassandra's, for invalid values.
     pub(crate) async fn add(
         &mut self,
         context: &ExecutionContext,
@@ -54,7 +54,7 @@ impl WriteSet {
         now_s: i64,
         tested: Option<&PreconditionRows>,
     ) -> Result<(), CqlError> {
-        // Static columns are left alone too, and nothing else is wrong.
+        // In this case, static columns are not written either, and no other errors are reported.
         if bound.names_no_rows() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl WriteSet {
             if !bound.updates_static_row() {
                 continue;
             }
-            // As often as rows are named, as Cassandra does: counters and lists show it.
+            // As in Cassandra, static operations are applied once for each named row. This shows in counters and lists.
             let times = match &bound.rows {
                 RowsBound::Names(names) => names.len(),
                 RowsBound::None | RowsBound::Ranges(_) | RowsBound::Null(_) => 1,
@@ -108,7 +108,7 @@ impl WriteBuilder<'_> {
         if let Some(value) = self.implied_value()? {
             beginning.cell(value, self.params.cell(Bytes::new()));
         }
-        // Rows of compact tables have no life of their own.
+        // Rows of compact tables have no liveness.
         if self.bound.plan.kind == StatementKind::Insert && self.params.table.compact.is_none() {
             beginning.liveness(Liveness {
                 timestamp_us: self.params.timestamp_us,
@@ -118,8 +118,8 @@ impl WriteBuilder<'_> {
         self.rows(partition, names, beginning).await
     }
 
-    /// The column that is written though it was not named: a row of a compact table is there through its value, even if that is
-    /// declared as none.
+    /// Returns the column that is written although the statement does not name it. A row of a compact table exists through its value, even
+    /// if the table was declared without a value column.
     fn implied_value(&self) -> Result<Option<ColumnId>, CqlError> {
         let (table, bound) = (self.params.table, self.bound);
         if !table.is_dense() || bound.plan.json.is_some() || bound.regular_operations().next().is_some() {
@@ -143,7 +143,7 @@ impl WriteBuilder<'_> {
         if !table.is_dense() {
             return Ok(());
         }
-        // A type to which this is no value can't have it.
+        // The encoding fails for types without empty values. A clustering of such a type cannot be empty.
         let empty = table.layout.encode_clustering(&[Bytes::new()]);
         match empty.is_ok_and(|empty| empty.bytes == name.clustering) {
             true => Err(CqlError::invalid(format!(
@@ -184,7 +184,7 @@ impl WriteBuilder<'_> {
         Ok(())
     }
 
-    /// A conditional request's deletion of more than a row is older by a microsecond than what else the request writes
+    /// Returns the deletion of a range or partition. In a conditional request, it is one microsecond older than the other writes
     /// (Cassandra's `PartitionUpdate.Builder.updateAllTimestamp`).
     fn beneath_rows(&self, deletion: Deletion) -> Deletion {
         Deletion {
@@ -193,7 +193,7 @@ impl WriteBuilder<'_> {
         }
     }
 
-    /// What is done to the rows of these names, each of which begins like that.
+    /// Adds the writes to the rows of these names. Each row starts as a copy of `beginning`.
     async fn rows(
         &mut self,
         partition: &PartitionKey,
@@ -247,7 +247,7 @@ impl WriteBuilder<'_> {
         );
     }
 
-    /// `row` with what the operations do to it.
+    /// Returns `row` with the operations applied to it.
     async fn applied(
         &mut self,
         location: &RowLocation<'_>,
@@ -301,9 +301,9 @@ impl WriteBuilder<'_> {
         )
     }
 
-    /// Adds to a counter, or deletes it for good if there is nothing to add. A new total is newer than the old one whatever the clock
-    /// says, so that merges keep it. A tombstone takes precedence over a counter whatever their timestamps (`Cells.resolveCounter`), so
-    /// it is written with one that is old enough for the merge, too.
+    /// Adds to a counter, or deletes it permanently if there is nothing to add. A new total gets a newer timestamp than the old one,
+    /// whatever the clock says, so that merges keep it. In Cassandra, a tombstone takes precedence over a counter, whatever their
+    /// timestamps (`Cells.resolveCounter`). So a tombstone is written with a timestamp by which it wins the merge.
     fn count(
         &mut self,
         location: &RowLocation<'_>,
@@ -338,7 +338,7 @@ impl WriteBuilder<'_> {
         Ok(())
     }
 
-    /// The row as a reader sees it.
+    /// Returns the row as a reader would see it. `None` if it does not exist.
     async fn read_existing(&self, location: &RowLocation<'_>) -> Result<Option<OwnedRow>, CqlError> {
         if let Some(tested) = self.tested {
             let row = match location.kind {
@@ -355,7 +355,7 @@ impl WriteBuilder<'_> {
         }
     }
 
-    /// The stored row or static row, alive or not.
+    /// Returns the stored row or static row, live or dead.
     async fn read_stored(&self, location: &RowLocation<'_>) -> Result<Option<StoredRow>, CqlError> {
         let (view, table) = (self.writes.view(self.context), self.params.table);
         if location.kind == KeyKind::Static {

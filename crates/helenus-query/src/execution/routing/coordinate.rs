@@ -1,4 +1,4 @@
-//! Runs a client's request: here, at the owner of its partitions, or cut into parts.
+//! Coordination of a client's request: it runs on this node, at the owner of its partitions, or divided into parts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
 use crate::trace;
 
-/// What came of one try.
+/// The outcome of one attempt.
 enum AttemptOutcome {
     Done(Result<Outcome, CqlError>),
-    /// Nothing was done; another try may find the owner.
+    /// The owner was not found, and nothing was done. Another attempt may find it.
     Moved,
-    /// It may have been done, and may be done again.
+    /// The write may have been done. It may be repeated.
     Unanswered(WriteType),
 }
 
@@ -43,7 +43,7 @@ impl From<Result<Outcome, ExecutionError>> for AttemptOutcome {
 }
 
 impl Request<'_> {
-    /// The error as this request's client is told it: what failed below did not know who asked.
+    /// Returns the error with the consistency of this client's request, which lower layers do not know.
     fn client_error(&self, error: CqlError) -> CqlError {
         let consistency = self.options.consistency;
         match error {
@@ -58,7 +58,7 @@ impl Request<'_> {
         }
     }
 
-    /// Runs it on this node.
+    /// Runs the request on this node.
     async fn run_here(
         &self,
         context: &Arc<ExecutionContext>,
@@ -85,7 +85,8 @@ impl Request<'_> {
         }
     }
 
-    /// Runs it here, and answers only what is surely not old. A try that has to be repeated counts neither as a statement nor as a read.
+    /// Runs the request on this node. The answer is refused if it may be stale. An attempt that must be repeated counts neither as a
+    /// statement nor as a read.
     pub async fn serve(
         &self,
         context: &Arc<ExecutionContext>,
@@ -115,17 +116,17 @@ impl Request<'_> {
         if !self.work.reads() {
             return self.run_here(context, place).await;
         }
-        // Asked before reading: until then it may have had tablets.
+        // This is read before the request runs, because the node may have had tablets until then.
         let is_guest = cluster.has_left();
         let term = cluster.lease_term();
         let outcome = match self.work.write_type() {
-            // A read may be given up.
+            // A read may be abandoned at its deadline. A write may not.
             None => tokio::time::timeout_at(deadline, self.run_here(context, place))
                 .await
                 .unwrap_or_else(|_| Err(read_timeout(self.options.consistency).into()))?,
             Some(_) => self.run_here(context, place).await?,
         };
-        // The write of a condition that was met would have failed if another owner had written.
+        // A conditional write that was applied is not stale: it would have failed if another owner had written.
         let is_applied = outcome.is_applied == Some(true);
         let has_read = matches!(outcome.response, Response::Rows(_)) && !is_applied;
         if has_read && self.reads_tablets() && !is_guest && !cluster.may_serve_since(term) {
@@ -162,7 +163,7 @@ pub(crate) async fn run(
         .map_err(|error| request.client_error(error))
 }
 
-/// Tries until it is done, has failed, or the time is over.
+/// Repeats attempts until the request is done, has failed, or the deadline has passed.
 fn run_part<'a>(
     context: &'a Arc<ExecutionContext>,
     cluster: &'a dyn Cluster,
@@ -187,7 +188,8 @@ fn run_part<'a>(
                 Route::Owner(target) => {
                     let parts = target.parts.clone();
                     let tried = at_owner(context, cluster, &request, &place, target, deadline).await;
-                    // A key that the statement computes is another one each time, and may be another node's.
+                    // Further attempts keep these keys. A key that the statement computes, such as a random one, would otherwise differ at
+                    // each attempt and could belong to another node.
                     if let (AttemptOutcome::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts)
                     {
                         place = Place::Part(parts);
@@ -275,7 +277,7 @@ async fn forward(
     }
 }
 
-/// Runs the parts of a request side by side.
+/// Runs the parts of a request concurrently.
 async fn run_parts(
     context: &Arc<ExecutionContext>,
     cluster: &dyn Cluster,
@@ -315,7 +317,7 @@ async fn run_parts(
         }
     }
     match failed {
-        // Some of it was done, or may have been.
+        // Parts of the request were done, or may have been.
         Some(error) if begun && says_undone(&error) => Err(write_timeout(
             options.consistency,
             request.work.write_type().unwrap_or(WriteType::Simple),

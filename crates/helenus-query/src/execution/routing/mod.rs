@@ -1,4 +1,4 @@
-//! Which node runs a request, or which part of it.
+//! Routing: the choice of the node for a request, or for each part of it.
 
 pub(crate) mod coordinate;
 pub(crate) mod request;

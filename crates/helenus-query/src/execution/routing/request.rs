@@ -15,7 +15,7 @@ use crate::request::{BoundValue, ClientState, QueryOptions};
 /// A request whose statements have plans.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
-    /// Who runs what is about no rows.
+    /// The executor of statements that concern no rows.
     pub direct: &'a dyn DirectStatements,
     pub client: &'a ClientState,
     /// The keyspace of unqualified names.
@@ -23,11 +23,11 @@ pub(crate) struct Request<'a> {
     pub source: Source<'a>,
     pub work: RequestWork<'a>,
     pub options: &'a QueryOptions,
-    /// The time that it may take by the service level of its role.
+    /// Maximum time by the service level of the client's role. `None` if the level sets none.
     pub timeout: Option<Duration>,
 }
 
-/// What is to be run.
+/// The statement or batch to run.
 #[derive(Clone, Copy)]
 pub(crate) enum RequestWork<'a> {
     Statement {
@@ -39,7 +39,7 @@ pub(crate) enum RequestWork<'a> {
 }
 
 impl RequestWork<'_> {
-    /// What kind of write it is; none if it only reads.
+    /// Returns the kind of write. `None` if the request only reads.
     pub(crate) fn write_type(&self) -> Option<WriteType> {
         match self {
             RequestWork::Statement { planned, .. } => match &planned.plan {
@@ -56,12 +56,12 @@ impl RequestWork<'_> {
         }
     }
 
-    /// True if its answer says what is in the store.
+    /// Returns true if the answer depends on stored rows.
     pub(crate) fn reads(&self) -> bool {
         !self.is_direct() && matches!(self.write_type(), None | Some(WriteType::Cas))
     }
 
-    /// True of what is about no rows, such as a change of the schema: that has deadlines of its own.
+    /// Returns true for statements that concern no rows, such as changes of the schema. They have deadlines of their own.
     pub(crate) fn is_direct(&self) -> bool {
         match self {
             RequestWork::Statement { planned, .. } => matches!(planned.plan, Plan::Direct(_)),
@@ -73,8 +73,8 @@ impl RequestWork<'_> {
         self.write_type() == Some(WriteType::Counter)
     }
 
-    /// True for writes that are the same however often they are made: all of their cells are known, and so is their timestamp, which the
-    /// client has given.
+    /// Returns true for writes that may be repeated without another effect: all of their cells are known, and the client has given their
+    /// timestamp.
     pub(crate) fn is_repeatable(&self, options: &QueryOptions) -> bool {
         let has_time = |one: &ModificationPlan| options.timestamp_us.is_some() || one.has_timestamp();
         let is_repeatable = |one: &ModificationPlan| one.is_repeatable() && has_time(one);

@@ -1,4 +1,4 @@
-//! Which node a request is for.
+//! The node for a request.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -22,26 +22,26 @@ use crate::storage::ExecutionContext;
 /// The node for a request, or for a part of one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Any node may run it: it reads or writes what it must wherever that is.
+    /// Any node may run the request. It reads and writes rows of all owners.
     Anywhere,
     Owner(OwnerPart),
-    /// Parts, each for an owner of its own.
+    /// Parts for several owners.
     Several(Vec<OwnerPart>),
 }
 
-/// What one owner is to do.
+/// The part of a request for one owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OwnerPart {
-    /// A token of its own.
+    /// A token that the owner owns.
     pub token: i64,
-    /// None is the whole request.
+    /// The partitions of the part. `None` if it is the whole request.
     pub parts: Option<Parts>,
 }
 
-/// Where a request belongs, and what was seen on the way to that.
+/// The route of a request, with facts that were found on the way.
 pub(crate) struct Routed {
     pub route: Route,
-    /// Of a batch without conditions, its kind and the partitions of keyspaces that it writes.
+    /// Kind of a batch without conditions, and its number of distinct pairs of keyspace and partition. `None` for other requests.
     pub batch: Option<(BatchKind, usize)>,
 }
 
@@ -51,20 +51,20 @@ impl From<Route> for Routed {
     }
 }
 
-/// The partitions that a request names, for each of its modifications.
+/// The partitions of each modification of a request.
 struct RequestPartitions {
     partitions: Vec<Vec<PartitionKey>>,
-    /// They are counters, which are added to once: a part must be done whole or not at all.
+    /// True if the modifications are of counters. A part of them must be applied exactly once, so it is sent to one tablet as a whole.
     is_counter: bool,
     is_conditional: bool,
-    /// All of it or nothing; none for a single modification.
+    /// The kind of the batch. `None` for a single modification.
     batch: Option<BatchKind>,
 }
 
-/// Says where the request belongs by what is known now.
+/// Returns the route of the request, by the owners that are known now.
 ///
 /// # Errors
-/// Cassandra's, for keys that make no sense.
+/// Cassandra's, for invalid keys.
 pub(crate) fn route(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
@@ -80,7 +80,7 @@ pub(crate) fn route(
                 let tokens = tokens(context, plan, values, options)?;
                 return Ok(by_owner(cluster, &tokens).unwrap_or(Route::Anywhere).into());
             }
-            // Each node has virtual tables of its own.
+            // Each node has its own virtual tables.
             Plan::Modification(plan) if plan.table().kind == TableKind::Virtual => {
                 return Ok(Route::Anywhere.into());
             }
@@ -115,7 +115,7 @@ pub(crate) fn route(
     })
 }
 
-/// Partitions of keyspaces, each once.
+/// Returns the number of distinct pairs of keyspace and partition.
 fn partition_count<'p>(
     modifications: impl Iterator<Item = &'p ModificationPlan>,
     partitions: &[Vec<PartitionKey>],
@@ -131,7 +131,7 @@ fn partition_count<'p>(
     named.len()
 }
 
-/// The owner of all these tokens, if they have one in common.
+/// Returns the route to the common owner of all these tokens. `None` if they have several owners.
 fn by_owner(cluster: &dyn Cluster, tokens: &[i64]) -> Option<Route> {
     let (first, rest) = tokens.split_first()?;
     let owner = cluster.owner(*first);
@@ -156,7 +156,7 @@ impl RequestPartitions {
         }
     }
 
-    /// The kind and the number of partitions of a batch without conditions.
+    /// Returns the kind and the number of partitions of a batch without conditions.
     fn batch_size<'p>(
         &self,
         modifications: impl Iterator<Item = &'p ModificationPlan>,
@@ -165,7 +165,7 @@ impl RequestPartitions {
         Some((kind, partition_count(modifications, &self.partitions)))
     }
 
-    /// What of it is to be done in that place.
+    /// Returns the partitions that must be modified in that place.
     fn within(mut self, place: &Place) -> RequestPartitions {
         if let Place::Part(parts) = place {
             self.partitions = parts
@@ -182,7 +182,7 @@ impl RequestPartitions {
             return Route::Anywhere;
         };
         if self.is_conditional {
-            // Several partitions are refused, by anyone.
+            // A request with conditions on several partitions is invalid, and any node refuses it.
             let is_alone = tokens.iter().all(|token| token == first);
             let whole = Route::Owner(OwnerPart {
                 token: *first,
@@ -193,7 +193,7 @@ impl RequestPartitions {
         match self.batch {
             Some(kind) if !self.is_counter => match (by_owner(cluster, &tokens), kind) {
                 (Some(route), _) => route,
-                // Written down first, at the owner of the first partition.
+                // The owner of the first partition records the batch in its batch log first.
                 (None, BatchKind::Logged) => Route::Owner(OwnerPart {
                     token: *first,
                     parts: None,
@@ -209,7 +209,7 @@ impl RequestPartitions {
         self.partitions.iter().map(keys).collect()
     }
 
-    /// Cut by tablets, each of which takes its part in one write.
+    /// Returns a route with a part for each tablet, so that each tablet receives its part as one write.
     fn by_tablet(&self, cluster: &dyn Cluster, tokens: &[i64]) -> Route {
         let tablets: HashSet<i64> = tokens.iter().map(|token| cluster.tablet(*token).first).collect();
         if let (1, Some(first)) = (tablets.len(), tokens.first()) {

@@ -1,4 +1,4 @@
-//! `count(*)` of a range of tokens: rows are counted where they lie, without being taken apart.
+//! The function `count(*)` over a range of tokens. Rows are counted without decoding them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::read::RangeCursor;
 
-/// Rows between two checkpoints: some ten microseconds.
+/// Rows between two checkpoints, which take some ten microseconds.
 const STEP_ROWS: usize = 128;
 
-/// What to count.
+/// The rows to count.
 #[derive(Clone)]
 pub(crate) struct CountRequest {
     pub table: Arc<Table>,
     pub now_s: i64,
-    /// A partition that has static content and no row counts as one row.
+    /// True if a partition with static content and without rows counts as one row.
     pub counts_static_alone: bool,
-    /// Each [`AGGREGATE_PAGE_ROWS`] have the time of a read of a range.
+    /// True if each [`AGGREGATE_PAGE_ROWS`] rows get the time limit of a range read.
     pub renews_time: bool,
 }
 
-/// What was counted.
+/// The result of counting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// The rows of the answer.
+    /// Number of rows of the answer.
     pub rows: u64,
-    /// The rows that were met.
+    /// Counts of all rows that were read.
     pub met: RowCounts,
 }
 
@@ -74,10 +74,10 @@ impl CountRequest {
     }
 }
 
-/// Counts rows that come in order.
+/// The state of counting rows in order.
 struct RowCounter<'r> {
     request: &'r CountRequest,
-    /// Of the current partition: the bytes that its keys begin with, and its header.
+    /// Key prefix of the current partition, and below its header.
     prefix: Vec<u8>,
     header: Option<PartitionHeader>,
     has_rows: bool,

@@ -35,10 +35,10 @@ use crate::cluster::Origin;
 use crate::index::read::probe::ProbeLimits;
 use crate::storage::ExecutionContext;
 
-/// One execution.
+/// One execution of a SELECT.
 pub(crate) struct SelectExecution<'a> {
     pub context: &'a Arc<ExecutionContext>,
-    /// What `plan` is part of.
+    /// The planned statement that contains `plan`.
     pub planned: &'a Arc<Planned>,
     pub plan: &'a SelectPlan,
     pub ctx: EvalContext<'a>,
@@ -47,9 +47,9 @@ pub(crate) struct SelectExecution<'a> {
     pub is_paged: bool,
     pub consistency: Consistency,
     pub probe: ProbeLimits,
-    /// LIMIT, as far as it is left.
+    /// Remaining rows of LIMIT.
     pub rows_max: u32,
-    /// As which other nodes are sent their parts of it; none if all is read here.
+    /// The request that is sent to other nodes for their parts. `None` if this node reads everything.
     pub origin: Option<Origin<'a>>,
     pub warnings: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! ORDER BY … ANN OF over a store in a temporary folder: what posting lists find of what is nearest.
+//! Tests of ORDER BY … ANN OF over a store in a temporary folder: the share of the nearest rows that posting lists find.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const DIMENSION: usize = 32;
 const GROUPS: usize = 40;
 const K: usize = 10;
 
-/// Vectors around the centres of groups.
+/// Random vectors around the centres of groups.
 struct Mixture {
     random: SmallRng,
     centres: Vec<Vec<f32>>,
@@ -51,7 +51,7 @@ fn vector(random: &mut SmallRng, deviation: f32) -> Vec<f32> {
 }
 
 struct Node {
-    /// None while it is being opened again.
+    /// The engine. `None` while it is being reopened.
     engine: Option<Arc<Engine>>,
     client: ClientState,
     path: PathBuf,
@@ -91,7 +91,7 @@ impl Node {
     async fn reopen(&mut self) {
         if let Some(engine) = self.engine.take() {
             engine.close().await.expect("the store closes");
-            // Entries that stand for nothing may still be looked after.
+            // Stale entries may still be being removed.
             while Arc::strong_count(&engine.context) > 1 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -120,7 +120,7 @@ impl Node {
         schema.table("ks", "t").unwrap().indexes[0].clone()
     }
 
-    /// Splits lists until none is too long.
+    /// Splits lists until none is too long. Returns the number of new lists.
     async fn split_all(&self) -> usize {
         let mut made = 0;
         for _ in 0..20 {
@@ -134,7 +134,7 @@ impl Node {
         made
     }
 
-    /// Begins to split lists, and leaves off before entries are moved.
+    /// Begins to split lists, and stops before entries are moved.
     async fn break_off_a_round(&self) {
         let (context, index) = (self.engine().context.clone(), self.index());
         let is_begun = async || {
@@ -184,7 +184,7 @@ fn bytes(vector: &[f32]) -> Bytes {
     bytes.freeze()
 }
 
-/// The part of what is nearest that the node finds.
+/// Returns the share of the nearest rows that the node finds.
 async fn recall(
     node: &Node,
     measure: SimilarityFunction,
@@ -252,7 +252,7 @@ async fn lists_find_what_is_nearest_through_overwrites_deletions_and_restarts() 
     let filtered = recall(&node, measure, of_one_percent, &vectors, &mut mixture).await;
     assert!(filtered >= 0.9, "{filtered} with a filter");
 
-    // What was written is found at once.
+    // Written rows are found immediately.
     for id in 10_000..10_020 {
         let vector = mixture.vector();
         node.put(id, &vector).await;

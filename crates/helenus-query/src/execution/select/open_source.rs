@@ -1,4 +1,4 @@
-//! Where the rows of a SELECT come from: the source that its restrictions and its index give.
+//! Opening the source of a SELECT's rows, which depends on its restrictions and its index.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use crate::index::read::probe::IndexRead;
 use crate::rows::{PartitionKey, RowsWanted};
 use crate::schema::Index;
 
-/// What a SELECT is about.
+/// The rows that a SELECT must read.
 pub(crate) struct ScanRequest {
-    /// None of a range of keys.
+    /// The partitions. `None` if a range of keys is read.
     keys: Option<Vec<PartitionKey>>,
     /// The rows of each partition.
     wanted: RowsWanted,
 }
 
 impl SelectExecution<'_> {
-    /// What the restrictions leave to be read; none if that is nothing. What is wrong with the partition key is told of first, but
-    /// that it is empty or too long last.
+    /// Returns the rows that the restrictions select. `None` if there can be none. Errors in the partition key are reported first, but an
+    /// empty or too long key is reported last.
     pub(crate) fn asked(&self) -> Result<Option<ScanRequest>, CqlError> {
         let restrictions = &self.plan.restrictions;
         let named = match restrictions.is_key_range {
@@ -57,7 +57,7 @@ impl SelectExecution<'_> {
         Ok(Some(ScanRequest { keys, wanted }))
     }
 
-    /// Where the rows come from; none if nothing can match.
+    /// Returns the source of the rows. `None` if no row can match.
     pub(crate) async fn source(&self, filter: &Filter) -> Result<Option<RowSource>, ExecutionError> {
         let Some(ScanRequest { keys, wanted }) = self.asked()? else {
             return Ok(None);
@@ -102,14 +102,15 @@ impl SelectExecution<'_> {
         ))))
     }
 
-    /// The order by nearness, and the index whose posting lists give it.
+    /// Returns the ordering by nearness, with the index whose posting lists provide it.
     fn posting_lists(&self) -> Option<(&AnnOrdering, &Arc<Index>)> {
         let nearest = self.plan.nearest.as_ref()?;
         let index = nearest.posting_lists(&self.plan.table)?;
         Some((nearest, index))
     }
 
-    /// The nearest rows: by their posting lists, or, where another index finds few rows, all of these.
+    /// Returns a source of the nearest rows from their posting lists. If another index finds few rows, the source returns all of these
+    /// instead.
     async fn source_of_nearest(
         &self,
         nearest: &AnnOrdering,
@@ -136,7 +137,7 @@ impl SelectExecution<'_> {
         Ok(Some(RowSource::Nearest(source)))
     }
 
-    /// The rows in the order of an indexed column.
+    /// Returns a source of rows in the order of an indexed column.
     fn source_in_order(
         &self,
         ordering: &ValueOrdering,
@@ -191,7 +192,7 @@ impl SelectExecution<'_> {
         if resume.is_some_and(|state| !keys.iter().any(|key| key.bytes == state.partition_key)) {
             return Err(paging::invalid().into());
         }
-        // Cassandra's pager reads one partition after another.
+        // With paging, Cassandra reads one partition after another.
         if self.consistency.is_serial() && keys.len() > 1 && !self.is_paged {
             return Err(CqlError::invalid(
                 "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time",
@@ -199,7 +200,7 @@ impl SelectExecution<'_> {
             .into());
         }
         if let [key] = keys.as_slice() {
-            // Of a range of values, other partitions may have any number of entries.
+            // A range of values may have any number of entries of other partitions.
             lookups.retain(|lookup| !lookup.is_range());
             let read = self.index_read(&lookups, BaseRange::Partition(key));
             if let Some(source) = IndexSource::open(self.context, table, &read, wanted.clone()).await? {

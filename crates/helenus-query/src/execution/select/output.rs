@@ -1,4 +1,4 @@
-//! From rows that pass to result rows: limits, groups, sorting, and where a page ends.
+//! Collecting rows that pass the filter into result rows: limits, groups, sorting, and the ends of pages.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
 use crate::response::{RowsBuilder, RowsContent};
 use crate::rows::{PartitionKey, RowView};
 
-/// What to read after a row.
+/// The next thing to read after a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     NextRow,
@@ -28,75 +28,75 @@ pub(crate) enum Step {
     Stop,
 }
 
-/// How large a page may be.
+/// The maximum size of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageLimit {
     pub rows: u32,
     pub bytes: usize,
 }
 
-/// Rows of the result from a part of a read, in their order.
+/// Result rows from a part of a read, in order.
 pub(crate) struct ResultPage {
     pub content: RowsContent,
-    /// The last row.
+    /// Position of the last row. `None` if there are no rows.
     pub last: Option<PagingState>,
-    /// There was no room for the rows that may follow in the part.
+    /// True if there was no room for rows that may follow in the part.
     pub is_cut: bool,
 }
 
-/// A row that passed: what selectors see, and where it is.
+/// A row that passed the filter: its values and its position.
 #[derive(Clone, Copy)]
 pub(crate) struct FilteredRow<'a> {
     pub view: &'a dyn RowView,
     pub partition: &'a PartitionKey,
-    /// Values of the clustering columns; empty for static content alone.
+    /// Values of the clustering columns. Empty if the row stands for static content alone.
     pub clustering: &'a [Bytes],
-    /// Encoded clustering; none for static content alone.
+    /// Encoded clustering. `None` if the row stands for static content alone.
     pub position: Option<&'a Bytes>,
-    /// The index entry that it was found by, if rows come in the order of these.
+    /// The index entry of the row, if rows have the order of entries.
     pub entry: Option<&'a EntryPosition>,
 }
 
-/// A result row and what it is sorted by.
+/// A result row with its sort keys.
 struct SortedRow {
     score: f32,
     keys: Vec<Option<Bytes>>,
     row: RowsContent,
 }
 
-/// Collects the result of one execution.
+/// Collector of the result of one execution.
 pub(crate) struct ResultCollector<'a> {
     plan: &'a SelectPlan,
-    /// None if the result is plain columns.
+    /// The collector of selectors. `None` if the result consists of plain columns.
     collector: Option<Collector<'a>>,
     groups: Option<GroupMaker<'a>>,
     builder: RowsBuilder,
     sorted: Option<Vec<SortedRow>>,
-    /// Bytes of the rows that are to be sorted.
+    /// Bytes of the rows to be sorted.
     sorted_bytes: usize,
     nearest: Option<Vec<f32>>,
-    /// Sort keys of the group under way.
+    /// Sort keys of the current group.
     group_keys: Vec<Option<Bytes>>,
     has_open_group: bool,
     limits: Limits,
     page: Option<PageLimit>,
     memory: &'a Arc<ClientMemory>,
-    /// What the rows take, if that is much.
+    /// Memory that is counted for the rows. `None` as long as they are small.
     charge: Option<Charge>,
     counted: u32,
     counted_in_partition: u32,
     last: Option<PagingState>,
-    /// The last row is noted even if it has not filled the page.
+    /// True if the position of the last row is kept even if the page is not full.
     keeps_last: bool,
     is_page_full: bool,
-    /// No partition follows this one.
+    /// True if no partition follows the current one.
     is_last_partition: bool,
-    /// The row that filled the page was its partition's last.
+    /// True if the row that filled the page was the last of its partition.
     is_partition_done: bool,
 }
 
 impl<'a> ResultCollector<'a> {
-    /// `limits` are those that are left, `page` is none if everything goes into one page.
+    /// Returns a collector. `limits` are the remaining ones. `page` is `None` if all rows go into one page.
     pub fn new(
         plan: &'a SelectPlan,
         ctx: EvalContext<'a>,
@@ -139,14 +139,15 @@ impl<'a> ResultCollector<'a> {
         })
     }
 
-    /// A partition begins; `remaining` is what an earlier page left of PER PARTITION LIMIT, `is_last` tells that no other follows.
+    /// Begins a partition. `remaining` is the part of PER PARTITION LIMIT that an earlier page left. `is_last` is true if no other
+    /// partition follows.
     pub fn begin_partition(&mut self, remaining: Option<u32>, is_last: bool) {
         self.is_last_partition = is_last;
         self.counted_in_partition =
             remaining.map_or(0, |remaining| self.limits.per_partition.saturating_sub(remaining));
     }
 
-    /// Takes a row that passed every filter.
+    /// Adds a row that passed all filters.
     pub fn row(&mut self, row: FilteredRow<'_>) -> Result<Step, CqlError> {
         match &self.plan.aggregation {
             Aggregation::None => self.single(row),
@@ -162,39 +163,39 @@ impl<'a> ResultCollector<'a> {
         }
     }
 
-    /// Bytes of the rows so far.
+    /// Returns the bytes of the rows so far.
     pub fn len_bytes(&self) -> usize {
         self.builder.len_bytes() + self.sorted_bytes
     }
 
-    /// What has been collected for the one result row of an aggregate.
+    /// Returns the group of an aggregate's single result row, as far as it has been collected.
     pub fn into_partial(self) -> Option<PartialGroup> {
         self.collector.map(Collector::into_partial)
     }
 
-    /// Takes what another collector has made of the rows that follow.
+    /// Merges the group of another collector, whose rows follow those of this one.
     pub fn merge(&mut self, partial: Option<PartialGroup>) {
         if let (Some(collector), Some(partial)) = (&mut self.collector, partial) {
             collector.merge(partial);
         }
     }
 
-    /// Takes rows that are nothing but counted.
+    /// Adds rows that were only counted.
     pub fn add_counted(&mut self, rows: u64) {
         if let Some(collector) = &mut self.collector {
             collector.add_counted(rows);
         }
     }
 
-    /// Has the last row noted, whatever the page still has room for.
+    /// Keeps the position of the last row even if the page is not full.
     pub fn keep_last(&mut self) {
         self.keeps_last = true;
     }
 
-    /// The rows of a part of a read.
+    /// Returns the result rows of a part of a read.
     ///
     /// # Errors
-    /// Of the last group's selectors.
+    /// Errors of the last group's selectors.
     pub fn into_page(mut self) -> Result<ResultPage, CqlError> {
         self.finish_group()?;
         Ok(ResultPage {
@@ -204,13 +205,13 @@ impl<'a> ResultCollector<'a> {
         })
     }
 
-    /// The rows for which the page and LIMIT have room.
+    /// Returns the number of further rows that fit into the page and LIMIT.
     pub fn rows_left(&self) -> u32 {
         let page = self.page.map_or(self.limits.rows, |page| page.rows);
         page.min(self.limits.rows).saturating_sub(self.counted)
     }
 
-    /// Takes rows that follow. True if there is room for no other.
+    /// Appends rows that follow. Returns true if no more rows fit.
     pub fn append(&mut self, page: ResultPage) -> bool {
         let rows = page.content.row_count();
         if rows == 0 {
@@ -281,7 +282,7 @@ impl<'a> ResultCollector<'a> {
         })
     }
 
-    /// Ends the group under way; true if there is room for no other.
+    /// Ends the current group. Returns true if no more rows fit.
     fn finish_group(&mut self) -> Result<bool, CqlError> {
         if !self.has_open_group {
             return Ok(false);
@@ -340,7 +341,7 @@ impl<'a> ResultCollector<'a> {
         self.is_page_full || self.counted >= self.limits.rows
     }
 
-    /// Counts what the rows take. True if there is little left.
+    /// Counts the memory of the rows. Returns true if memory is short.
     fn charge(&mut self, len: usize) -> bool {
         let charged = self.charge.as_ref().map_or(0, Charge::bytes);
         if len < charged + CHARGED_STEP {
@@ -364,7 +365,7 @@ impl<'a> ResultCollector<'a> {
     fn sort_in(&mut self, row: FilteredRow<'_>) -> Result<(), CqlError> {
         let mut score = 0.0;
         if let (Some(nearest), Some(wanted)) = (&self.plan.nearest, &self.nearest) {
-            // Rows without a vector are near to nothing.
+            // Rows without a vector are omitted.
             let Some(stored) = row.view.value(nearest.column) else {
                 return Ok(());
             };
@@ -388,7 +389,7 @@ impl<'a> ResultCollector<'a> {
         Ok(())
     }
 
-    /// The result rows, and where the next page starts.
+    /// Returns the result rows, and the paging state of the next page. The latter is `None` if there is no next page.
     pub fn finish(mut self) -> Result<(RowsContent, Option<Bytes>), CqlError> {
         self.finish_group()?;
         if let (Aggregation::Everything, Some(collector)) = (&self.plan.aggregation, &mut self.collector) {
@@ -449,7 +450,7 @@ fn write_row(
     }
 }
 
-/// The order of clustering, read backwards if the statement says so; nulls come first.
+/// Compares rows in clustering order, reversed if the statement says so. Nulls come first.
 fn compare_keys(plan: &SelectPlan, a: &[Option<Bytes>], b: &[Option<Bytes>]) -> Ordering {
     let columns = plan
         .sort_columns

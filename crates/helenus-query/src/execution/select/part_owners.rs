@@ -1,7 +1,7 @@
-//! Parts of a read that other nodes do: each is sent to the owner of its tokens, which answers with what its rows come to.
+//! Parts of a read on other nodes: each part is sent to the owner of its tokens, which answers with the part's result.
 //!
-//! A part that its owner has not read, for whatever reason that another try may not meet, is read here: its rows are fetched. A node that
-//! could not be asked, or does not know the question, is asked no more by the same execution.
+//! If the owner fails to read a part for a temporary reason, this node fetches the rows and reads the part itself. An execution sends no
+//! more parts to a node that it could not reach or that does not support such requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,30 +28,30 @@ use crate::request::{BoundValue, Place, QueryOptions};
 use crate::storage::ExecutionContext;
 use crate::trace;
 
-/// The other nodes, as one execution asks them.
+/// The other nodes that read parts of one execution.
 pub(super) struct PartOwners<'a> {
     context: &'a ExecutionContext,
     cluster: &'a dyn Cluster,
     plan: &'a SelectPlan,
     origin: Origin<'a>,
-    /// Those of the statement for an owner of a part.
+    /// The options of the request to the owner of a part.
     options: QueryOptions,
     nodes: Mutex<HashMap<Uuid, Arc<AskedNode>>>,
 }
 
 /// A node that reads parts.
 struct AskedNode {
-    /// For parts that it reads at a time. It has a bound of its own for those of all requests.
+    /// Permits for concurrent parts on the node. The node also limits the parts of all requests together.
     places: Semaphore,
-    /// It did not answer.
+    /// True if the node did not answer.
     is_silent: AtomicBool,
 }
 
 impl SelectExecution<'_> {
-    /// Who reads the parts of other nodes; none if they are read here, row by row.
+    /// Returns the other nodes for parts. `None` if this node reads their parts, row by row.
     pub(super) fn part_owners(&self) -> Option<PartOwners<'_>> {
         let (cluster, origin) = (self.context.cluster()?, self.origin?);
-        // A trace shows the steps of one task.
+        // A trace only shows the steps of one task.
         if trace::is_recording() {
             return None;
         }
@@ -72,10 +72,10 @@ impl SelectExecution<'_> {
 }
 
 impl PartOwners<'_> {
-    /// What the part comes to, as its owner says; none if it is to be read here.
+    /// Returns the result of a part from its owner. `None` if this node must read the part.
     ///
     /// # Errors
-    /// What another try would meet as well.
+    /// Errors that another attempt would meet too.
     pub async fn ask(&self, part: &Part) -> Result<Option<PartResult>, ExecutionError> {
         let Owner::Peer(id) = self.cluster.owner(part.tokens.first) else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl PartOwners<'_> {
     }
 }
 
-/// True of failures of a node that another try, or another way, may not meet.
+/// Returns true for failures of a node that another attempt, or another way, may not meet.
 fn is_passing(error: &CqlError) -> bool {
     match error {
         CqlError::Server(_)
@@ -140,11 +140,11 @@ fn is_passing(error: &CqlError) -> bool {
     }
 }
 
-/// Reads a part of this node for the node that merges it: of an aggregate once there is a place for it. Rows of the result are read at once,
-/// as they are in pages, for clients wait for each page.
+/// Reads a part of this node for the node that merges it. Parts of aggregates wait for a permit. Parts with result rows are read at once,
+/// like pages, because a client waits for each page.
 ///
 /// # Errors
-/// Of the read; and a passing one if this node does not read the statement in parts.
+/// Errors of the read. A temporary one if this node does not read the statement in parts.
 pub(crate) async fn serve(
     context: &Arc<ExecutionContext>,
     planned: &Arc<Planned>,
@@ -173,7 +173,7 @@ pub(crate) async fn serve(
     Ok(result.into_answer(run.plan).ok_or_else(not_in_parts)?)
 }
 
-/// The part as [`PartOwners::ask_node`] says it; none if it is one of another table.
+/// Returns the part that [`PartOwners::ask_node`] has encoded. `None` if it belongs to another table.
 fn asked_part(options: &QueryOptions, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
     let state = |state: &Bytes| PagingState::decode(state)?.of(&plan.table);
     let rows_max = options.page_size.and_then(|size| u32::try_from(size).ok());

@@ -1,4 +1,4 @@
-//! Reads of which another node owns some rows: a cluster of one store, half of whose tokens seem to be somebody else's.
+//! Tests of reads some of whose rows another node owns. The cluster has one store, and another node seems to own half of the tokens.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
@@ -24,20 +24,20 @@ const HERE: Uuid = Uuid::from_u128(1);
 const PEER: Uuid = Uuid::from_u128(2);
 
 tokio::task_local! {
-    /// Set in what the other node runs.
+    /// Set in tasks of the other node.
     static IS_PEER: ();
 }
 
-/// What the other node says to each part.
+/// The other node's reply to each part.
 type Reply = Box<dyn Fn(Result<PartAnswer, RemoteError>) -> Result<PartAnswer, RemoteError> + Send + Sync>;
 
-/// Another node with the same store, whose tokens are those that are not negative.
+/// Another node with the same store, which owns the tokens from 0 on.
 struct Halves {
     engine: OnceLock<Arc<Engine>>,
     reply: Reply,
     parts: AtomicUsize,
     scans: AtomicUsize,
-    /// How many more times this node has lost its lease when a read ends.
+    /// Number of further reads at whose end this node has lost its lease.
     lost_leases: AtomicUsize,
 }
 
@@ -46,7 +46,7 @@ impl Halves {
         self.engine.get().expect("the engine is there before it asks")
     }
 
-    /// Reads the part as its owner does.
+    /// Reads the part as its owner would.
     async fn read(&self, forwarded: &Forwarded<'_>, tokens: TokenRange) -> Result<PartAnswer, RemoteError> {
         let engine = self.engine();
         let Source::Text(text) = forwarded.source else {
@@ -196,7 +196,7 @@ impl Cluster for Halves {
     }
 }
 
-/// An engine with 200 rows, and 240 in 40 partitions.
+/// Returns an engine with a table of 200 rows, and one of 240 rows in 40 partitions.
 async fn engine_with_rows(concurrency: usize) -> (Arc<Engine>, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = EngineConfig::small(folder.path());
@@ -225,7 +225,7 @@ async fn engine_with_rows(concurrency: usize) -> (Arc<Engine>, tempfile::TempDir
     (engine, folder)
 }
 
-/// Such an engine in a cluster whose other node replies so.
+/// An engine with rows in a cluster whose other node gives a fixed reply.
 struct Joined {
     engine: Arc<Engine>,
     cluster: Arc<Halves>,
@@ -264,14 +264,14 @@ impl Joined {
         }
     }
 
-    /// The parts that the other node was asked for since the last look, and the scans.
+    /// Returns the numbers of parts and of scans that the other node has received since the last call.
     fn asked(&self) -> (usize, usize) {
         let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
         (taken(&self.cluster.parts), taken(&self.cluster.scans))
     }
 }
 
-/// The numbers in the only row, each a bigint.
+/// Returns the numbers in the only row, all of them bigints.
 async fn run(engine: &Arc<Engine>, text: &str) -> Result<Vec<i64>, CqlError> {
     let outcome = engine
         .query(&ClientState::default(), text, &QueryOptions::default())
@@ -294,7 +294,7 @@ async fn an_owner_reads_its_parts_and_sends_no_rows() {
     }
 }
 
-/// Statements that give rows from parts, and what they give of an engine alone.
+/// Returns statements whose rows come from parts, each with the rows that an engine without a cluster returns.
 async fn row_statements() -> Vec<(&'static str, Vec<Vec<Option<Bytes>>>)> {
     let (engine, _folder) = engine_with_rows(1).await;
     let mut statements = Vec::new();
@@ -319,7 +319,7 @@ async fn row_statements() -> Vec<(&'static str, Vec<Vec<Option<Bytes>>>)> {
     statements
 }
 
-/// The rows of all pages.
+/// Returns the rows of all pages.
 async fn in_pages(engine: &Arc<Engine>, text: &str, page_size: Option<i32>) -> Vec<Vec<Option<Bytes>>> {
     let mut options = QueryOptions {
         page_size,
@@ -448,7 +448,7 @@ fn only_what_may_pass_is_tried_in_another_way() {
 #[tokio::test]
 async fn a_read_that_is_repeated_counts_its_rows_once() {
     let joined = Joined::with(1, Box::new(|answer| answer)).await;
-    // A key of this node's half.
+    // The key belongs to this node's half.
     let key = (0..200_i32).find(|key| helenus_row::murmur3_token(&key.to_be_bytes()) < 0);
     let text = format!("SELECT w FROM ks.t WHERE k = {}", key.expect("a key"));
     joined.cluster.lost_leases.store(3, Ordering::Relaxed);

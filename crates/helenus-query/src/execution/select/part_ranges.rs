@@ -1,4 +1,4 @@
-//! How a range of tokens is cut into parts.
+//! Division of a range of tokens into parts.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -8,13 +8,13 @@ use helenus_tablet::TokenRange;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::storage::ExecutionContext;
 
-/// How the tokens are cut among tablets and nodes.
+/// The division of the tokens among tablets and nodes.
 pub(super) struct Ring {
-    /// In the order of tokens.
+    /// The tablets, in the order of tokens.
     tablets: Vec<TokenRange>,
-    /// Those that have tablets.
+    /// Number of nodes with tablets.
     pub nodes: usize,
-    /// Other nodes have some.
+    /// True if other nodes have tablets.
     pub has_peers: bool,
 }
 
@@ -37,7 +37,7 @@ impl Ring {
         }
     }
 
-    /// The ranges of tokens within the bounds, in order: as the tablets are cut, and each of these into several if there are few.
+    /// Divides the tokens within the bounds, in order. Parts end where tablets end. If there are few tablets, each is divided further.
     pub fn cut(&self, bounds: TokenBounds, parts_min: usize) -> Vec<TokenRange> {
         cut_at(bounds, &self.tablets, parts_min)
     }
@@ -60,7 +60,7 @@ fn cut_at(bounds: TokenBounds, tablets: &[TokenRange], parts_min: usize) -> Vec<
     let each = parts_min.div_ceil(tablets.len().max(1)).max(1) as i128;
     let mut parts = Vec::new();
     let mut next = Some(first);
-    // What lies behind the last tablet, or between two, is some tablet's by the time it is read.
+    // Tokens between two tablets or after the last one will belong to some tablet by the time they are read.
     for end in tablets.iter().map(|tablet| tablet.last).chain([i64::MAX]) {
         let end = end.min(last);
         let Some(start) = next.filter(|start| *start <= end) else {
@@ -87,7 +87,7 @@ mod tests {
         TokenBounds { start, end }
     }
 
-    /// The parts cover the tokens of the bounds, in order and without a gap.
+    /// Checks that the parts cover the tokens of the bounds, in order and without a gap.
     fn check(parts: &[TokenRange], first: i64, last: i64) {
         assert_eq!(parts.first().unwrap().first, first);
         assert_eq!(parts.last().unwrap().last, last);

@@ -1,4 +1,4 @@
-//! What is read of each part of a range of tokens, and what comes of it.
+//! The work on each part of a range of tokens, and its result.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -32,20 +32,20 @@ use crate::request::BoundValue;
 use crate::rows::{RowCounts, RowsWanted};
 use crate::storage::ExecutionContext;
 
-/// The largest page of a part, in bytes: a message between nodes, and what is held of each part that is read beside others.
+/// Maximum bytes of a part's page. It limits the messages between nodes, and the memory of parts that are read concurrently.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A part of a range of tokens.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub tokens: TokenRange,
-    /// The rows of the result for which there is room, where it gives any.
+    /// Maximum number of result rows, if the part gives any.
     pub rows_max: u32,
-    /// Where the result's rows begin; none at the first.
+    /// Position after which the result rows begin. `None` if they begin at the first row.
     pub resume: Option<PagingState>,
 }
 
-/// What a part comes to.
+/// The result of a part.
 pub(super) enum PartResult {
     Counted(Counted),
     Collected(Option<PartialGroup>, RowCounts),
@@ -53,7 +53,7 @@ pub(super) enum PartResult {
 }
 
 impl Part {
-    /// All of the tokens' rows.
+    /// Returns a part with all rows of the tokens.
     pub fn whole(tokens: TokenRange) -> Part {
         Part {
             tokens,
@@ -64,7 +64,7 @@ impl Part {
 }
 
 impl PartResult {
-    /// The result for another node; none if it can't be told.
+    /// Returns the result for another node. `None` if it cannot be encoded.
     pub fn into_answer(self, plan: &SelectPlan) -> Option<PartAnswer> {
         Some(match self {
             PartResult::Counted(counted) => PartAnswer {
@@ -87,7 +87,7 @@ impl PartResult {
         })
     }
 
-    /// The result that another node has told; none if it is that of another statement.
+    /// Returns the result that another node has sent. `None` if it belongs to another statement.
     pub fn of_answer(answer: PartAnswer, plan: &SelectPlan) -> Option<PartResult> {
         let PartAnswer { rows, met } = answer;
         match rows {
@@ -105,7 +105,7 @@ impl PartResult {
 }
 
 impl ResultPage {
-    /// The rows that another node has sent; none if they are those of another statement.
+    /// Returns the rows that another node has sent. `None` if they belong to another statement.
     fn of_answer(page: PartPage, plan: &SelectPlan) -> Option<ResultPage> {
         let state = |state: Bytes| PagingState::decode(&state)?.of(&plan.table);
         let last = page.last.map(state).transpose().ok()?;
@@ -121,17 +121,17 @@ impl ResultPage {
     }
 }
 
-/// What is read of each part.
+/// The work on each part.
 #[derive(Clone)]
 pub(super) enum PartWork {
     Count(CountRequest),
-    /// Rows are collected into one group.
+    /// Collects rows into one group.
     Collect(Arc<CollectRequest>),
-    /// Rows are filtered, or grouped within partitions, and give rows of the result.
+    /// Filters rows, or groups them within partitions, and gives result rows.
     Rows(Arc<CollectRequest>),
 }
 
-/// A SELECT that collects rows, as it is run in another task.
+/// A SELECT that collects rows, in the form for another task.
 pub(super) struct CollectRequest {
     planned: Arc<Planned>,
     values: Vec<BoundValue>,
@@ -141,7 +141,7 @@ pub(super) struct CollectRequest {
 }
 
 impl<'a> SelectExecution<'a> {
-    /// What reads a part for another task or another node, neither of which tells a client of it.
+    /// Returns the execution of a part for another task or another node. It has no access to the client.
     pub(super) fn of_part(
         context: &'a Arc<ExecutionContext>,
         planned: &'a Arc<Planned>,
@@ -167,7 +167,7 @@ impl<'a> SelectExecution<'a> {
         })
     }
 
-    /// How parts are read, if they may be.
+    /// Returns the work on each part. `None` if the statement cannot be read in parts.
     pub(super) fn part_work(&self, wanted: &RowsWanted, filter: &Filter) -> Option<PartWork> {
         let plan = self.plan;
         if plan.nearest.is_some() {
@@ -211,17 +211,17 @@ impl<'a> SelectExecution<'a> {
 }
 
 impl PartWork {
-    /// True if rows are counted where they lie.
+    /// Returns true if rows are counted without decoding them.
     pub fn only_counts(&self) -> bool {
         matches!(self, PartWork::Count(_))
     }
 
-    /// True if a part comes to rows of the result.
+    /// Returns true if a part gives result rows.
     pub fn gives_rows(&self) -> bool {
         matches!(self, PartWork::Rows(_))
     }
 
-    /// Reads the part's rows, wherever they are.
+    /// Reads the part's rows, on whichever node they are.
     pub fn run<'a>(
         &'a self,
         context: &'a Arc<ExecutionContext>,
@@ -246,7 +246,7 @@ impl PartWork {
         })
     }
 
-    /// The same in a task of its own, once there is a place for it. The task ends with what is returned.
+    /// Reads the part in a task of its own, once there is a permit. The task is aborted if the future is dropped.
     pub async fn spawn(
         &self,
         context: &Arc<ExecutionContext>,
@@ -265,7 +265,7 @@ impl PartWork {
     }
 }
 
-/// A part that is read by another task, until nobody waits for it.
+/// A task that reads a part. It is aborted when this is dropped.
 struct PartTask(JoinHandle<Result<PartResult, ExecutionError>>);
 
 impl Drop for PartTask {
@@ -275,7 +275,7 @@ impl Drop for PartTask {
 }
 
 impl CollectRequest {
-    /// What the rows of a part come to in an aggregate.
+    /// Collects the rows of a part into the group of an aggregate.
     async fn collect(
         &self,
         context: &Arc<ExecutionContext>,
@@ -291,7 +291,7 @@ impl CollectRequest {
         Ok(PartResult::Collected(output.into_partial(), met))
     }
 
-    /// The rows of the result from a part, as far as there is room.
+    /// Returns the result rows of a part, up to the page's limits.
     async fn read_rows(
         &self,
         context: &Arc<ExecutionContext>,
@@ -324,7 +324,7 @@ impl CollectRequest {
         Ok(SelectExecution { resume, ..run })
     }
 
-    /// Reads the rows with these tokens; the rows that were met.
+    /// Reads the rows with these tokens. Returns the counts of the rows that were read.
     async fn read(
         &self,
         run: &SelectExecution<'_>,

@@ -1,4 +1,4 @@
-//! Reading one partition of a SELECT: its static row, its rows, and what of them passes the filter.
+//! Reading one partition of a SELECT: its static row, and its rows that pass the filter.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -19,10 +19,10 @@ use crate::failure::ExecutionError;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::rows::{PartitionKey, RowAt, StoredRow, corrupt_key};
 
-/// Rows of a page that Cassandra reads for an aggregate, each in a time of its own (`PageSize` of `SelectStatement`).
+/// Rows of a page that Cassandra reads for an aggregate. Each page has a time limit of its own (`PageSize` of `SelectStatement`).
 pub(super) const AGGREGATE_PAGE_ROWS: usize = 10_000;
 
-/// Reads one partition.
+/// The reader of one partition.
 pub(super) struct PartitionReader<'r, 'a> {
     pub run: &'r SelectExecution<'a>,
     pub filter: &'r Filter,
@@ -156,7 +156,7 @@ impl PartitionReader<'_, '_> {
         Ok(self.static_alone(key, statics.as_ref(), entry.as_ref(), output)?)
     }
 
-    /// Before a row that was read is looked at.
+    /// Yields if necessary, before a row that was read is processed.
     async fn checkpoint(&self, found: &RowAt, tombstones: &TombstoneCount) -> Result<(), CqlError> {
         if found.row.packed.bytes().len() > LONG_ROW_BYTES {
             scope::step_aside().await;
@@ -172,7 +172,7 @@ impl PartitionReader<'_, '_> {
         scope::checkpoint().await
     }
 
-    /// A partition without rows, whose static content counts as one.
+    /// Adds a partition without rows to the output, if it has static content, which counts as one row.
     fn static_alone(
         &self,
         key: &[Bytes],

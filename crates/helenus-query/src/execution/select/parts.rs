@@ -1,10 +1,11 @@
-//! Reads of ranges of tokens in parts: cut where tablets end, read one after the other until that takes long, then side by side, and put
-//! together in the order of tokens. So are read
+//! Reads of ranges of tokens in parts, which end where tablets end. The parts are read one after another at first, and concurrently if that
+//! takes long. The results are combined in the order of tokens. This applies to
 //!
-//! - aggregates of everything that are merged without a difference ([`crate::analysis::selection::Selection::is_mergeable`]), here;
-//! - rows that are filtered, and groups, which never span partitions ([`super::row_parts`]).
+//! - aggregates over everything whose partial results can be merged exactly ([`crate::analysis::selection::Selection::is_mergeable`]), in
+//!   this module;
+//! - filtered rows, and groups, which never span partitions ([`super::row_parts`]).
 //!
-//! A part of another node's tablet is read there ([`PartOwners`]), and here if that fails.
+//! Parts of another node's tablets are read on that node ([`PartOwners`]), or on this one if that fails.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,15 +29,16 @@ use crate::rows::RowsWanted;
 use crate::storage::ExecutionContext;
 use crate::trace;
 
-/// How long parts are read one after the other: what takes no longer is not worth other tasks.
+/// Time for which parts are read one after another. Shorter reads are not worth the cost of other tasks.
 pub(super) const ALONE: Duration = Duration::from_millis(2);
-/// Parts for each that are read at a time, so that all end at about the same time.
+/// Number of parts for each concurrent reader, so that all readers end at about the same time.
 const PARTS_EACH: usize = 4;
-/// Parts that are under way or wait for their turn, where several nodes read them: neighbours may be the same node's.
+/// Maximum number of parts that are being read or wait, if several nodes read them. It is large because neighbouring parts may belong to
+/// the same node.
 const UNDER_WAY_MAX: usize = 64;
 
 impl SelectExecution<'_> {
-    /// Reads the rows of a range of tokens in parts. False if they must be read one after the other.
+    /// Reads the rows of a range of tokens in parts. Returns false if the range must be read as a whole.
     pub(super) async fn read_parts(
         &self,
         bounds: TokenBounds,
@@ -52,7 +54,7 @@ impl SelectExecution<'_> {
         let ring = Ring::of(context);
         let at_a_time = context.limits().scan_concurrency;
         let owners = self.part_owners().filter(|_| ring.has_peers);
-        // A trace shows the steps of one task.
+        // A trace only shows the steps of one task.
         let is_alone = owners.is_none() && (at_a_time < 2 || trace::is_recording());
         if is_alone && !work.only_counts() {
             return Ok(false);
@@ -98,7 +100,7 @@ impl SelectExecution<'_> {
         Ok(true)
     }
 
-    /// What comes next of an aggregate has a time of its own.
+    /// Restarts the time limit for the following rows of an aggregate.
     pub(super) fn renew_time(&self) {
         if self.plan.timeout().is_none() {
             scope::renew_time(self.context.limits().timeouts.range_request_timeout);
@@ -126,20 +128,20 @@ impl SelectExecution<'_> {
     }
 }
 
-/// Parts come to something else than what was asked of them.
+/// Returns the error for a part whose result is of the wrong kind.
 pub(super) fn not_expected() -> CqlError {
     CqlError::Server("a part of the read has come to something else than was asked".to_owned())
 }
 
-/// Reads parts of one execution.
+/// The reader of one execution's parts.
 pub(super) struct PartReader<'r> {
     context: &'r Arc<ExecutionContext>,
     work: &'r PartWork,
-    /// Who reads those of other nodes.
+    /// The other nodes. `None` if this node reads all parts.
     owners: Option<&'r PartOwners<'r>>,
-    /// For parts that are read here.
+    /// Permits for parts that this node reads.
     places: Semaphore,
-    /// Parts that may be under way or wait for their turn.
+    /// Maximum number of parts that are being read or wait.
     pub under_way: usize,
 }
 
@@ -151,7 +153,7 @@ impl PartReader<'_> {
         }
     }
 
-    /// Reads a part, in this task if it is read here.
+    /// Reads a part. If this node reads it, it does so in the current task.
     pub async fn read(&self, part: Part) -> Result<PartResult, ExecutionError> {
         match self.ask(&part).await? {
             Some(result) => Ok(result),
@@ -159,7 +161,7 @@ impl PartReader<'_> {
         }
     }
 
-    /// Reads a part beside others.
+    /// Reads a part concurrently with others.
     pub fn read_aside(&self, part: Part) -> BoxFuture<'_, Result<PartResult, ExecutionError>> {
         Box::pin(async move {
             if let Some(result) = self.ask(&part).await? {

@@ -1,5 +1,5 @@
-//! The commonest read: one row by its whole primary key, plain columns of it. What it needs is laid out when the
-//! statement is planned, so that a read is: bind, one look-up, write.
+//! The most frequent read: plain columns of one row by its whole primary key. Planning prepares everything for it, so that the read only
+//! binds, looks up once, and writes.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ fn write(
     let is_clustering = |place: &usize| {
         (table.partition_key_count..table.partition_key_count + table.clustering_count).contains(place)
     };
-    // As the writer gave them, which may differ from the bytes that were asked for.
+    // The clustering values are shown as they were written. Their bytes may differ from those in the request.
     let clustering = match columns.iter().any(is_clustering) {
         true => clustering_values(table, found)?,
         false => Vec::new(),

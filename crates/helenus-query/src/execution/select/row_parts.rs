@@ -1,8 +1,8 @@
-//! Rows of the result from ranges of tokens that are read in parts: filtered, or grouped.
+//! Result rows from ranges of tokens that are read in parts: filtered or grouped rows.
 //!
-//! The rows of a page come in order, so a part that is read beside those before it may be read for nothing. How many are read at a time
-//! follows what those before gave: one, if a page is likely to be full after it, and all, if nothing was found so far (Cassandra's
-//! `RangeCommandIterator.computeConcurrencyFactor`).
+//! The rows of a page are in order. So a part that is read concurrently with earlier ones may be read in vain. The number of concurrent
+//! parts depends on the rows of the earlier parts: one if the page is likely to be full after it, and all if no rows were found so far
+//! (Cassandra's `RangeCommandIterator.computeConcurrencyFactor`).
 
 use std::ops::Bound;
 use std::time::Instant;
@@ -24,11 +24,11 @@ use crate::failure::ExecutionError;
 use crate::limits::scope;
 use crate::rows::RowCounts;
 
-/// A part, and the rows that came of it.
+/// A part with its result rows.
 type PartRead = Result<(Part, ResultPage, RowCounts), ExecutionError>;
 
 impl SelectExecution<'_> {
-    /// The tokens that are left to be read.
+    /// Returns the bounds of the tokens that remain to be read.
     pub(super) fn begin_at_resume(&self, bounds: TokenBounds) -> TokenBounds {
         match &self.resume {
             Some(state) => TokenBounds {
@@ -39,7 +39,7 @@ impl SelectExecution<'_> {
         }
     }
 
-    /// Reads rows of the result from the parts, which are in the order of tokens, until there is room for no other.
+    /// Reads result rows from the parts, which are in the order of tokens, until no more rows fit.
     pub(super) async fn read_row_parts(
         &self,
         reader: &PartReader<'_>,
@@ -77,7 +77,7 @@ impl SelectExecution<'_> {
             };
             let (part, page, met) = result?;
             if page.content.row_count() > rows_max as usize {
-                // Those before it have taken the room that it was read for.
+                // The parts before it have used the room for which this one was read.
                 under_way.push_front(read(reader, Part { rows_max, ..part }, false));
                 continue;
             }
@@ -107,7 +107,7 @@ impl SelectExecution<'_> {
     }
 }
 
-/// Reads a part, in a task of its own if it is read beside others.
+/// Reads a part. If it is read concurrently with others, it gets a task of its own.
 fn read<'r>(reader: &'r PartReader<'_>, part: Part, is_aside: bool) -> BoxFuture<'r, PartRead> {
     Box::pin(async move {
         let result = match is_aside {
@@ -121,11 +121,11 @@ fn read<'r>(reader: &'r PartReader<'_>, part: Part, is_aside: bool) -> BoxFuture
     })
 }
 
-/// What the parts gave so far.
+/// Rows and parts so far.
 #[derive(Default)]
 struct Pace {
     rows: u64,
-    /// Those that were read to their ends.
+    /// Number of parts that were read to the end.
     parts: u64,
 }
 
@@ -135,7 +135,7 @@ impl Pace {
         self.parts += u64::from(!page.is_cut);
     }
 
-    /// The parts in which so many rows seem to lie.
+    /// Returns the number of parts that probably contain that many rows.
     fn parts_at_a_time(&self, rows: u32, parts_max: usize) -> usize {
         if self.parts == 0 {
             return 1;

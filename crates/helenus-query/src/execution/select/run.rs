@@ -1,4 +1,4 @@
-//! Running a SELECT (Cassandra's `SelectStatement.execute`).
+//! Execution of SELECT (Cassandra's `SelectStatement.execute`).
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ use crate::rows::RowsWanted;
 use crate::schema::{ColumnKind, Table, TableKind};
 use crate::storage::ExecutionContext;
 
-/// Reads may be about a time that lies so far back, and see what has expired since.
+/// Seconds by which the time of a read may lie before the current time. Such a read may still see cells that have expired since.
 const SETTLED_S: i64 = 10;
 
-/// Runs a SELECT, the plan of which is that of `planned`.
+/// Runs a SELECT. `plan` is the plan within `planned`.
 pub async fn execute(
     context: &Arc<ExecutionContext>,
     planned: &Arc<Planned>,
@@ -86,7 +86,7 @@ pub async fn execute(
     }
 }
 
-/// The rows of one page.
+/// Returns the rows of one page.
 async fn read(
     run: &mut SelectExecution<'_>,
     limits: Limits,
@@ -123,11 +123,11 @@ async fn read(
     })
 }
 
-/// The tokens by which a read is passed on to their owner: those of the partitions that it names, or of the index entries that it begins
-/// with. None if it is about a range.
+/// Returns the tokens by which a read is routed to their owner: those of its partitions, or those of the index entries that it reads first.
+/// Empty if a range is read.
 ///
 /// # Errors
-/// Cassandra's, for keys that make no sense.
+/// Cassandra's, for invalid keys.
 pub(crate) fn tokens(
     context: &ExecutionContext,
     plan: &SelectPlan,
@@ -166,7 +166,7 @@ pub(crate) fn tokens(
 }
 
 impl SelectExecution<'_> {
-    /// The size of a page, if the result is given in pages.
+    /// Returns the size of a page. `None` if the result is not paged.
     fn page_limit(&mut self, limits: Limits, options: &QueryOptions) -> Result<Option<PageLimit>, CqlError> {
         let plan = self.plan;
         let page_size = options
@@ -195,7 +195,7 @@ impl SelectExecution<'_> {
             return Ok(None);
         };
         if sorts {
-            // What is wrong with the values is told of first.
+            // Errors in the values are reported first.
             plan.restrictions.filter(&self.ctx)?;
             if self.asked()?.is_some() || is_aggregate {
                 self.warn_aggregate();
@@ -213,7 +213,7 @@ impl SelectExecution<'_> {
         }))
     }
 
-    /// How far to read into indexes before one is chosen.
+    /// Returns the limits for reading entries of several indexes before one is chosen.
     fn probe_limits(&self, limits: Limits) -> ProbeLimits {
         let plan = self.plan;
         let needs_all = !matches!(plan.aggregation, Aggregation::None)
@@ -227,7 +227,7 @@ impl SelectExecution<'_> {
         }
     }
 
-    /// Warns of aggregates of more than one partition, once all that is asked for is known to make sense.
+    /// Warns of aggregates over more than one partition. Called once the request is known to be valid.
     fn warn_aggregate(&mut self) {
         let restrictions = &self.plan.restrictions;
         if matches!(self.plan.aggregation, Aggregation::None) {
@@ -242,13 +242,14 @@ impl SelectExecution<'_> {
         }
     }
 
-    /// What has expired by then has expired for all reads from now on; requests may be about another time than now.
+    /// Returns a time such that everything that has expired by then is expired for all future reads too. Requests may be about another time
+    /// than the current one.
     pub(super) fn settled_s(&self) -> i64 {
         let now_s = self.context.clock.now_us().div_euclid(1_000_000);
         self.now_s.min(now_s).saturating_sub(SETTLED_S)
     }
 
-    /// The rows of each partition that are read.
+    /// Returns the rows of each partition to be read.
     pub fn rows_wanted(&self) -> Result<RowsWanted, CqlError> {
         match self.plan.is_distinct {
             true => Ok(RowsWanted::all()),
@@ -279,7 +280,7 @@ impl SelectExecution<'_> {
         Ok(())
     }
 
-    /// True if anything looks at the values of clustering columns.
+    /// Returns true if the values of clustering columns are needed.
     pub(super) fn needs_clustering(&self, filter: &Filter) -> bool {
         let plan = self.plan;
         let is_clustering = |place: usize| {
@@ -299,7 +300,7 @@ impl SelectExecution<'_> {
     }
 }
 
-/// Reads the partitions of a source one after the other.
+/// Reads the partitions of a source one after another.
 pub(super) async fn read_partitions(
     run: &SelectExecution<'_>,
     filter: &Filter,
@@ -334,7 +335,7 @@ pub(super) async fn read_partitions(
         let before = tombstones.met();
         let step = reader.read(source, output, tombstones, size).await;
         let after = tombstones.met();
-        // Of a read that met too many, too.
+        // A read that fails because of too many tombstones is recorded too.
         sampled.end(
             &partition,
             (after.live - before.live) as u64,
@@ -362,7 +363,7 @@ pub(super) async fn read_partitions(
     Ok(())
 }
 
-/// Of so many dead rows those that a compaction can purge: none of a table that has an origin.
+/// Returns the number of dead rows that a compaction can purge. It is 0 if the table has an origin.
 pub(super) fn purgeable(table: &Table, dead: u64) -> u64 {
     match table.origin {
         None => dead,

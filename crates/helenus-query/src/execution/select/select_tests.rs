@@ -1,4 +1,4 @@
-//! SELECT over a store in a temporary folder.
+//! Tests of SELECT over a store in a temporary folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Node {
             .unwrap_or_else(|error| panic!("{text}: {error}"));
     }
 
-    /// The rows as text, through pages of that size.
+    /// Returns the rows of all pages as text. `size` is the size of a page.
     pub(super) async fn select(&self, text: &str, size: Option<i32>) -> Vec<String> {
         let mut lines = Vec::new();
         let mut state = None;
@@ -107,7 +107,8 @@ fn show(page: &Rows, row: &[Option<Bytes>]) -> String {
     cells.collect::<Vec<_>>().join(" ")
 }
 
-/// Partitions with rows, with static content alone, with deleted rows, ranges and whole partitions deleted.
+/// Returns a node with partitions of all kinds: with rows, with static content alone, with deleted rows, and with deleted ranges. Some
+/// partitions are deleted as a whole.
 async fn filled(name: &str) -> Node {
     let node = Node::open(name).await;
     node.run("CREATE TABLE t (p int, c int, d text, v int, s int static, PRIMARY KEY (p, c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC)").await;

@@ -1,16 +1,16 @@
-//! How large an answer becomes: what it takes is reserved, and one that is too large is refused.
+//! The size of an answer: its memory is reserved, and an answer that is too large is refused.
 
 use helenus_cql::error::{Consistency, CqlError, Failure};
 
 use crate::limits::scope;
 use crate::storage::ExecutionContext;
 
-/// `RequestFailureReason.READ_SIZE`
+/// The code of `RequestFailureReason.READ_SIZE`.
 const READ_SIZE: u16 = 4;
-/// Memory is reserved in steps of this, and an answer smaller than one takes none.
+/// Bytes by which memory is reserved. A smaller answer reserves none.
 const STEP_BYTES: usize = 256 << 10;
 
-/// The size of an answer that is being made.
+/// The size of an answer in progress.
 pub(crate) struct ResultSize<'e> {
     context: &'e ExecutionContext,
     reserved: usize,
@@ -21,10 +21,10 @@ impl<'e> ResultSize<'e> {
         ResultSize { context, reserved: 0 }
     }
 
-    /// Reserves the memory of an answer that has grown to `bytes`.
+    /// Reserves memory for an answer that has grown to `bytes`.
     ///
     /// # Errors
-    /// A read failure if it is larger than an answer may be; when there is no memory for it, or the request shall end.
+    /// The answer is too large (a read failure), there is no memory for it, or the request must end.
     pub async fn reserve(&mut self, bytes: usize) -> Result<(), CqlError> {
         if bytes < self.reserved + STEP_BYTES {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Where the rows of a SELECT come from, partition by partition: given keys, a range of tokens, an index, the nearest ones.
+//! Sources of the rows of a SELECT, partition by partition: given keys, a range of tokens, an index, or the nearest rows.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::storage::read::{RangeCursor, RowCursor, read_header, read_stored_stat
 use crate::storage::reads::get_many;
 use crate::trace;
 
-/// A stored table's rows, as a SELECT wants them.
+/// A source of a stored table's rows.
 #[allow(clippy::large_enum_variant, reason = "one for a whole read")]
 pub(crate) enum RowSource {
     Keys(KeySource),
@@ -29,7 +29,7 @@ pub(crate) enum RowSource {
 }
 
 impl RowSource {
-    /// The next partition; what is left of the current one is skipped.
+    /// Returns the next partition. The rest of the current one is skipped.
     pub async fn next_partition(
         &mut self,
         context: &ExecutionContext,
@@ -43,7 +43,7 @@ impl RowSource {
         }
     }
 
-    /// True if the current partition is the last of those that are named.
+    /// Returns true if the current partition is the last of the named ones.
     pub fn is_at_last_key(&self) -> bool {
         match self {
             RowSource::Keys(source) => source.keys.len() == 0,
@@ -51,17 +51,17 @@ impl RowSource {
         }
     }
 
-    /// True if the statement names each partition by its key, and no index is read.
+    /// Returns true if the statement names each partition by its key and no index is read.
     pub fn is_of_named_keys(&self) -> bool {
         matches!(self, RowSource::Keys(_))
     }
 
-    /// True if each partition is asked for by its key, and not as one of a range.
+    /// Returns true if partitions are read by their keys, and not as a range.
     pub fn is_of_keys(&self) -> bool {
         !matches!(self, RowSource::Range(_))
     }
 
-    /// The static row of the current partition.
+    /// Returns the static row of the current partition.
     pub async fn static_row(
         &mut self,
         context: &ExecutionContext,
@@ -75,7 +75,7 @@ impl RowSource {
         }
     }
 
-    /// The index entry of the row that was given last, if rows come in the order of entries.
+    /// Returns the index entry of the last returned row. `None` unless rows have the order of entries.
     pub fn entry_position(&self) -> Option<EntryPosition> {
         match self {
             RowSource::Index(source) => source.position(),
@@ -83,7 +83,7 @@ impl RowSource {
         }
     }
 
-    /// The next row of the current partition, alive or not.
+    /// Returns the next row of the current partition, live or dead.
     pub async fn next_row(
         &mut self,
         context: &ExecutionContext,
@@ -100,7 +100,7 @@ impl RowSource {
         }
     }
 
-    /// False if it means nothing that the row that was given last is dead.
+    /// Returns true as long as [`RowSource::mark_dead`] has an effect.
     pub fn is_at_dead_front(&self) -> bool {
         match self {
             RowSource::Keys(source) => source.rows.as_ref().is_some_and(RowCursor::is_at_dead_front),
@@ -108,7 +108,7 @@ impl RowSource {
         }
     }
 
-    /// The row that was given last is not alive.
+    /// Records that the last returned row is dead, so that its index entry is stale.
     pub fn row_is_dead(&mut self) {
         match self {
             RowSource::Index(source) => source.row_is_dead(),
@@ -117,7 +117,7 @@ impl RowSource {
         }
     }
 
-    /// Has index entries removed that seem to stand for nothing.
+    /// Has stale index entries removed.
     pub fn report(&mut self, context: &Arc<ExecutionContext>) {
         match self {
             RowSource::Index(source) => source.report(context),
@@ -126,7 +126,7 @@ impl RowSource {
         }
     }
 
-    /// The row that was given last is dead, whatever the time.
+    /// Marks the last returned row as dead, whatever the time.
     pub fn mark_dead(&mut self) {
         match self {
             RowSource::Keys(source) => {
@@ -139,7 +139,7 @@ impl RowSource {
     }
 }
 
-/// Partitions of given keys, in the order given.
+/// A source of partitions by key, in the given order.
 pub(crate) struct KeySource {
     keys: std::vec::IntoIter<PartitionKey>,
     wanted: RowsWanted,
@@ -147,16 +147,18 @@ pub(crate) struct KeySource {
     resume: Option<PagingState>,
     current: Option<PartitionKey>,
     rows: Option<RowCursor>,
-    /// In a cluster, rows of the next partitions, how many of these they are of, and how many are read at once next time.
+    /// Rows of the next partitions that were read ahead in a cluster. Below are the number of these partitions, and the number to read
+    /// ahead next time.
     known: Option<Arc<KnownRows>>,
     known_partitions: usize,
     read_ahead: usize,
 }
 
-/// Partitions of which the rows are read at once in a cluster: first and at most. Who wants few rows takes few.
+/// Number of partitions whose rows are read together in a cluster: at first, and in the next constant at most. It starts small, because a
+/// statement may need few rows.
 const READ_AHEAD_MIN: usize = 4;
 const READ_AHEAD_MAX: usize = 128;
-/// Rows that are read at once, at most.
+/// Maximum number of rows that are read together.
 const ROWS_AHEAD_MAX: usize = 512;
 
 impl KeySource {
@@ -187,7 +189,7 @@ impl KeySource {
         }
     }
 
-    /// In a cluster, reads the rows of the next partitions side by side: `key` is the first.
+    /// Reads the rows of the next partitions together, in a cluster. `key` is the first partition.
     async fn read_ahead(&mut self, context: &ExecutionContext, table: &Table, key: &PartitionKey) {
         if let Some(left) = self.known_partitions.checked_sub(1) {
             self.known_partitions = left;
@@ -246,7 +248,7 @@ impl KeySource {
     }
 }
 
-/// Partitions of a range of tokens.
+/// A source of the partitions of a range of tokens.
 pub(crate) struct RangeSource {
     bounds: TokenBounds,
     wanted: RowsWanted,
@@ -278,7 +280,7 @@ impl RangeSource {
         }
     }
 
-    /// The tokens and the rows of each partition that it is about.
+    /// Returns the tokens, and the rows of each partition, that this source returns.
     pub fn asked(&self) -> (TokenBounds, &RowsWanted) {
         (self.bounds, &self.wanted)
     }

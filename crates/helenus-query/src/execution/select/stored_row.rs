@@ -1,4 +1,4 @@
-//! A row as it is read, as [`RowView`] shows it.
+//! Rows during a read, as [`RowView`] shows them.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -9,7 +9,7 @@ use crate::response::RowsBuilder;
 use crate::rows::{CellView, RowAt, RowView, corrupt, corrupt_key};
 use crate::schema::{Column, ColumnKind, Table};
 
-/// What is alive of a stored row, and the row that it borrows from.
+/// The live part of a stored row, and the row from which it borrows.
 #[derive(Clone, Copy)]
 pub struct Live<'a> {
     pub packed: &'a RowRef,
@@ -28,7 +28,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Writes the value as it goes over the wire, without a copy in between.
+    /// Writes the value as it is sent, without an intermediate copy.
     fn write(&self, column: &Column, out: &mut RowsBuilder) {
         match self.column(column) {
             None => out.push(None),
@@ -64,7 +64,7 @@ pub struct View<'a> {
     pub table: &'a Table,
     /// Values of the partition key columns.
     pub key: &'a [Bytes],
-    /// Values of the clustering columns; empty for the partition's static content alone.
+    /// Values of the clustering columns. Empty if the row stands for the partition's static content alone.
     pub clustering: &'a [Bytes],
     pub row: Option<Live<'a>>,
     pub statics: Option<Live<'a>>,
@@ -119,7 +119,7 @@ impl RowView for View<'_> {
     }
 }
 
-/// A row of a virtual table: values in the order of [`Table::columns`].
+/// A row of a virtual table, with its values in the order of [`Table::columns`].
 #[derive(Clone, Copy)]
 pub struct VirtualView<'a> {
     pub table: &'a Table,
@@ -148,7 +148,7 @@ impl RowView for VirtualView<'_> {
     }
 }
 
-/// The elements of a serialized collection, as if each had a cell of its own.
+/// Returns the elements of a serialized collection as cells.
 fn whole_as_cells(column: &Column, whole: &Bytes) -> Vec<CellView> {
     use helenus_cql::types::CqlType;
     let cell = |path: Option<&[u8]>, value: &[u8]| CellView {
@@ -180,7 +180,7 @@ fn whole_as_cells(column: &Column, whole: &Bytes) -> Vec<CellView> {
     }
 }
 
-/// The clustering values of a stored row, as they were written.
+/// Returns the clustering values of a stored row, as they were written.
 pub(crate) fn clustering_values(table: &Table, found: &RowAt) -> Result<Vec<Bytes>, CqlError> {
     match found.row.packed.exact_clustering().map_err(corrupt)? {
         Some(exact) => Ok(exact.components),

@@ -1,4 +1,4 @@
-//! Counting what a read had to step over (Cassandra's tombstone_warn_threshold and tombstone_failure_threshold).
+//! Counting the tombstones of a read (Cassandra's tombstone_warn_threshold and tombstone_failure_threshold).
 
 use helenus_cql::error::{Consistency, CqlError, Failure};
 
@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::rows::{PartitionKey, RowCounts};
 use crate::trace;
 
-/// `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`
+/// The code of `RequestFailureReason.READ_TOO_MANY_TOMBSTONES`.
 const READ_TOO_MANY_TOMBSTONES: u16 = 1;
 
 /// Dead and live rows of one read.
@@ -26,20 +26,20 @@ impl TombstoneCount {
         }
     }
 
-    /// The live and the dead rows so far.
+    /// Returns the live and the dead rows so far.
     pub fn counts(&self) -> (usize, usize) {
         (self.met.live, self.met.dead)
     }
 
-    /// What the read has met.
+    /// Returns the counts so far.
     pub fn met(&self) -> RowCounts {
         self.met
     }
 
-    /// Adds what a part of the read has met, which comes after what was met so far.
+    /// Adds the counts of the next part of the read.
     ///
     /// # Errors
-    /// A read failure when there are too many tombstones.
+    /// A read failure if there are too many tombstones.
     pub fn add(&mut self, plan: &SelectPlan, met: RowCounts) -> Result<(), CqlError> {
         self.met.live += met.live;
         self.met.dead += met.dead;
@@ -48,7 +48,7 @@ impl TombstoneCount {
         self.check_at(plan, self.met.last_token.unwrap_or_default())
     }
 
-    /// A row that is there and not alive.
+    /// Counts a dead row, with its number of tombstones.
     pub fn dead(
         &mut self,
         plan: &SelectPlan,
@@ -60,7 +60,7 @@ impl TombstoneCount {
         self.check(plan, partition)
     }
 
-    /// A row that is alive, with so many dead cells.
+    /// Counts a live row, with its number of dead cells.
     pub fn live(
         &mut self,
         plan: &SelectPlan,
@@ -72,8 +72,10 @@ impl TombstoneCount {
         self.check(plan, partition)
     }
 
+    /// Checks the number of tombstones so far.
+    ///
     /// # Errors
-    /// A read failure when there are too many.
+    /// A read failure if there are too many.
     pub fn check(&mut self, plan: &SelectPlan, partition: &PartitionKey) -> Result<(), CqlError> {
         self.met.last_token = Some(partition.token);
         self.check_at(plan, partition.token)
@@ -111,7 +113,7 @@ impl TombstoneCount {
         })
     }
 
-    /// Ends the count; gives the warning that the client gets, if there were many.
+    /// Ends the count. Returns a warning for the client if there were many tombstones.
     pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
         trace::read(self.met.live, self.met.tombstones);
         (self.met.tombstones > self.warn_threshold).then(|| {

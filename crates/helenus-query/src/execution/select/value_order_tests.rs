@@ -1,4 +1,4 @@
-//! ORDER BY a column by its index, over a store in a temporary folder.
+//! Tests of ORDER BY an indexed column, over a store in a temporary folder.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const SAI: &str = "'sai'";
 const SASI: &str = "'org.apache.cassandra.index.sasi.SASIIndex'";
 const PAGES: [Option<i32>; 4] = [None, Some(1), Some(3), Some(50)];
 
-/// A type of values: how they are written, by a number that has their order.
+/// A type of values, with a function that writes values in the order of numbers.
 struct Values {
     ty: &'static str,
     using: &'static str,
@@ -20,7 +20,7 @@ struct Values {
     number: fn(&mut SmallRng) -> i64,
 }
 
-/// Numbers of any magnitude, many of them alike.
+/// Returns a random number of any magnitude. Many numbers repeat.
 fn any_number(random: &mut SmallRng) -> i64 {
     let number = random.random::<u64>() >> random.random_range(2..64);
     match random.random_range(0..3) {
@@ -53,7 +53,7 @@ const TYPES: [Values; 6] = [
         ty: "double",
         using: SAI,
         literal: |number| format!("{number}.5"),
-        // No two of them have the same double.
+        // The numbers are small enough that no two of them are the same double.
         number: |random| (any_number(random) >> 20).abs(),
     },
     Values {
@@ -65,16 +65,16 @@ const TYPES: [Values; 6] = [
     Values {
         ty: "text",
         using: SASI,
-        // Of the same length, so that the text has the order of the number.
+        // All texts have the same length, so that they have the order of the numbers.
         literal: |number| format!("'{number:08}'"),
         number: |random| random.random_range(0..90),
     },
 ];
 
-/// What the table should hold: the number of each row's value, by `k` and `c`.
+/// The expected content of the table: the number of each row's value, by `k` and `c`.
 type Model = BTreeMap<(i32, i32), Option<i64>>;
 
-/// Writes, updates and deletes rows of few keys.
+/// Writes, updates and deletes rows with few different keys.
 async fn change(node: &Node, model: &mut Model, values: &Values, random: &mut SmallRng, count: usize) {
     for _ in 0..count {
         let (k, c) = (random.random_range(0..12), random.random_range(0..5));
@@ -120,7 +120,7 @@ async fn change(node: &Node, model: &mut Model, values: &Values, random: &mut Sm
     }
 }
 
-/// Checks a query against the rows of the model that `passes` keeps.
+/// Checks a query against the rows of the model that pass `passes`.
 async fn check(
     node: &Node,
     model: &Model,
@@ -150,7 +150,7 @@ async fn check(
                 let numbers: Vec<String> = wanted.iter().map(|(value, _)| shown(*value)).collect();
                 assert_eq!(found, numbers, "{}: {query}", values.ty);
             }
-            // Each row once, with its value.
+            // Each row appears once, with its value.
             let mut keys: Vec<(i64, (i32, i32))> = whole.iter().map(|row| of_model(model, row)).collect();
             let ordered: Vec<i64> = keys.iter().map(|(value, _)| *value).collect();
             let wanted_values: Vec<i64> = wanted.iter().map(|(value, _)| *value).collect();
@@ -173,7 +173,7 @@ async fn check(
     }
 }
 
-/// A row of the result as the model has it.
+/// Returns a row of the result in the form of the model.
 fn of_model(model: &Model, row: &str) -> (i64, (i32, i32)) {
     let mut from_behind = row.rsplit(' ').map(|part| part.parse().unwrap_or(-1));
     let (c, k) = (from_behind.next().unwrap_or(-1), from_behind.next().unwrap_or(-1));
@@ -310,7 +310,7 @@ async fn static_content_alone_has_no_place_among_the_values_of_rows() {
     node.run("INSERT INTO t (k, c, v) VALUES (2, 1, 20)").await;
     node.run("INSERT INTO t (k, s) VALUES (1, 1)").await;
     node.run("INSERT INTO t (k, s) VALUES (3, 1)").await;
-    // The entry outlives the rows that a range takes.
+    // The index entries outlive the rows that a range deletion deletes.
     node.run("DELETE FROM t WHERE k = 1 AND c >= 0").await;
     for direction in ["ASC", "DESC"] {
         let query = format!("SELECT k, c, s FROM t ORDER BY v {direction} LIMIT 9");
@@ -340,7 +340,7 @@ async fn static_columns_and_keys_give_an_order_too() {
         node.run(&format!("UPDATE t SET s = {} WHERE a = {a} AND b = 0", -a))
             .await;
     }
-    // An entry that outlives its partition is followed by the one that stands for it.
+    // An entry that outlives its partition precedes the current one.
     node.run("INSERT INTO t (a, b, s) VALUES (9, 0, -101)").await;
     node.run("DELETE FROM t WHERE a = 9 AND b = 0").await;
     node.run("INSERT INTO t (a, b, s) VALUES (9, 0, -100)").await;
@@ -378,7 +378,7 @@ async fn static_columns_and_keys_give_an_order_too() {
         &["9 -100", "4 -4", "4 -4", "4 -4"],
     )
     .await;
-    // Within partitions the order is that of clustering, as ever.
+    // Within a partition, rows have the order of clustering, as usual.
     check(
         "SELECT c FROM t WHERE a = 1 AND b = 0 ORDER BY c DESC",
         &["21", "11", "1"],

@@ -1,4 +1,4 @@
-//! Reading tables whose rows are computed ([`crate::storage::VirtualTables`]): the same restrictions, order and pages.
+//! Reads of tables whose rows are computed ([`crate::storage::VirtualTables`]). They support the same restrictions, order and pages.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::schema::names::is_virtual_keyspace;
 
-/// A computed row and where it would lie.
+/// A computed row, with the position that it would have if it were stored.
 struct VirtualRow {
     partition: PartitionKey,
     clustering: Bytes,
@@ -57,7 +57,7 @@ fn place(table: &Table, values: Vec<Option<Bytes>>) -> Result<VirtualRow, CqlErr
     })
 }
 
-/// Cassandra keeps partitions of virtual tables by value, of the other tables by token.
+/// Compares partitions as Cassandra orders them: by value in virtual tables, and by token in tables that are stored in Cassandra.
 fn compare_partitions(table: &Table, a: &VirtualRow, b: &VirtualRow) -> Ordering {
     if is_virtual_keyspace(&table.keyspace) {
         return compare_keys(table, &a.key(table), &b.key(table));
@@ -72,13 +72,13 @@ impl SelectExecution<'_> {
         let table = self.plan.table.clone();
         let filter = self.plan.restrictions.filter(&self.ctx)?;
         if table.keyspace == "system_schema" {
-            // There may be many tables.
+            // The schema may have many tables, so that this takes long.
             scope::step_aside().await;
         }
         let mut rows = self.virtual_rows(&table)?;
         let mut values: Vec<_> = rows.iter_mut().map(|row| &mut row.values).collect();
         self.context.virtual_tables.complete(&table, &mut values).await?;
-        // What is computed here and stored in Cassandra has replicas there.
+        // A table that is computed here but stored in Cassandra has replicas there.
         if !is_virtual_keyspace(&table.keyspace) {
             consistency::require_replicas(&self.context.schema.load(), &table, self.consistency)?;
         }
@@ -128,7 +128,7 @@ impl SelectExecution<'_> {
         Ok(())
     }
 
-    /// The rows that the restrictions leave, in order, behind those of earlier pages.
+    /// Returns the rows that the restrictions select, in order, after those of earlier pages.
     fn virtual_rows(&self, table: &Table) -> Result<Vec<VirtualRow>, CqlError> {
         let restrictions = &self.plan.restrictions;
         let wanted = self.rows_wanted()?;
@@ -146,7 +146,7 @@ impl SelectExecution<'_> {
             });
         } else {
             let keys = restrictions.partition_keys(&self.ctx)?;
-            // Of a key that is named twice the first place counts.
+            // The first position counts if a key is named twice.
             let ranks: HashMap<&Bytes, usize> = keys
                 .iter()
                 .enumerate()
@@ -177,7 +177,7 @@ impl SelectExecution<'_> {
                     .as_ref()
                     .is_none_or(|clustering| row.clustering == *clustering)
         };
-        // A row that has gone meanwhile: its partition is taken for done.
+        // If the last row is gone, its partition counts as done.
         let last = rows.iter().rposition(is_last);
         let last = last.or_else(|| {
             rows.iter()

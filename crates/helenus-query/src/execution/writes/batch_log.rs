@@ -1,9 +1,9 @@
-//! Logged batches over several tablets, and what rows are to become in views: written down before they are applied, and applied to the
-//! end whatever happens.
+//! The batch log: logged batches over several tablets, and rows of views in other tablets, are recorded before they are applied. Once
+//! recorded, they are applied eventually, even if a node dies.
 //!
-//! An entry is a row of a hidden table in the tablet of the batch's first row, so it is as durable as any row and moves with the tablet:
-//! whoever opens the tablet applies the entries that it finds. Applying a batch twice is applying it once, for its operands have their
-//! timestamps.
+//! An entry is a row of a hidden table in the tablet of the batch's first row. So it is as durable as any row, and moves with the tablet. A
+//! node that opens the tablet applies the entries that it finds. Applying a batch twice has the same result as applying it once, because
+//! its operands have their timestamps.
 
 use std::sync::Arc;
 
@@ -21,25 +21,25 @@ use crate::rows::{StoredRow, corrupt};
 use crate::storage::ExecutionContext;
 use crate::storage::writes::write_ops;
 
-/// The hidden table's number; schemas count theirs from 1.
+/// Number of the hidden table. Numbers of a schema's tables start at 1.
 pub(crate) const TABLE: TableId = TableId(0xFFFF_FFF0);
 const CONTENT: ColumnId = ColumnId(0);
 
-/// A batch that is written down.
+/// A batch in the log.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) token: i64,
     pub(crate) key: Bytes,
-    /// What writes it down, while it is not known whether that was done.
+    /// The operand that records the batch. `None` once it is known to be written.
     pub(crate) unwritten: Option<Op>,
 }
 
 impl Entry {
-    /// Writes the batch down, durably.
+    /// Records the batch durably.
     ///
     /// # Errors
-    /// It could not be written down in the request's time. If it may have been, that, and all of the batch, is tried further in the
-    /// background: an entry that nobody knows of would be applied when its tablet is opened next, long after.
+    /// The batch could not be recorded in the request's time. If it may have been recorded, both the record and the batch are retried in
+    /// the background. Otherwise the entry could be found and applied much later, when its tablet is opened next.
     pub async fn write(
         context: &Arc<ExecutionContext>,
         cluster: &Arc<dyn Cluster>,
@@ -62,7 +62,7 @@ impl Entry {
         }
     }
 
-    /// An entry in the tablet of `token`, and the operand that writes it down.
+    /// Returns an entry in the tablet of `token`, with the operand that records it.
     pub fn new(context: &ExecutionContext, token: i64, ops: &[Op]) -> (Entry, Op) {
         let id = Uuid::new_v4();
         let entry = Entry {
@@ -89,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// Removes the entry of a batch that is applied. Nobody waits for it.
+    /// Removes the entry of an applied batch, in the background.
     pub fn clear_later(self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>) {
         let (context, cluster) = (context.clone(), cluster.clone());
         tokio::spawn(async move {
@@ -115,7 +115,7 @@ impl Entry {
     }
 }
 
-/// The operands of an entry; none if it was removed.
+/// Returns the operands of an entry. `None` if it was removed.
 pub(crate) fn content(packed: Bytes, now_s: i64) -> Result<Option<Vec<Op>>, CqlError> {
     let row = StoredRow::parse(packed, None, &CellRules::default())?;
     if row.live(now_s)?.is_none() {
@@ -127,7 +127,7 @@ pub(crate) fn content(packed: Bytes, now_s: i64) -> Result<Option<Vec<Op>>, CqlE
     }
 }
 
-/// `count u32`, then of each `token i64 | key length u32 | key | operand length u32 | operand` (big-endian).
+/// Encodes operands as `count u32`, and for each operand `token i64 | key length u32 | key | operand length u32 | operand` (big-endian).
 fn encode(ops: &[Op]) -> Bytes {
     let len = |bytes: &Bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let size: usize = ops.iter().map(|op| 16 + op.key.len() + op.operand.len()).sum();

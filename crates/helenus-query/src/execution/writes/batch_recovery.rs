@@ -1,5 +1,5 @@
-//! Applies batches of the batch log to the end: those that could not be applied in their client's time, and those that are found in the log
-//! of a tablet that is opened.
+//! Completion of batches of the batch log: those that could not be applied in their client's time, and those in the log of a tablet that is
+//! opened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::rows::corrupt_key;
 use crate::storage::writes::write_ops;
 use crate::storage::{ExecutionContext, reads};
 
-/// How long a batch that could not be applied is tried in the background. Then it is left to whoever opens the tablet next.
+/// Time for which a batch is retried in the background. After that, it is left to the next node that opens the tablet.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long it waits between tries, first and at most.
+/// Pause between two attempts: at first, and in the next constant at most.
 const FINISH_PAUSE_MIN: Duration = Duration::from_millis(100);
 const FINISH_PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl Entry {
-    /// Applies the operands that are written down.
+    /// Applies the recorded operands.
     ///
     /// # Errors
-    /// They could not be applied in the request's time; they are tried further in the background.
+    /// They could not be applied in the request's time. They are retried in the background.
     pub async fn carry_out(
         self,
         context: &Arc<ExecutionContext>,
@@ -45,12 +45,12 @@ impl Entry {
         applied
     }
 
-    /// Goes on with a batch that could not be applied in its client's time.
+    /// Continues in the background with a batch that could not be applied in its client's time.
     pub fn finish_later(self, context: &Arc<ExecutionContext>, cluster: &Arc<dyn Cluster>, ops: Vec<Op>) {
         tokio::spawn(self.finish(context.clone(), cluster.clone(), ops));
     }
 
-    /// Tries to apply a batch until it is done.
+    /// Retries a batch until it is applied, or [`FINISH_TIMEOUT`] is over.
     pub fn finish(
         self,
         context: Arc<ExecutionContext>,
@@ -72,7 +72,7 @@ impl Entry {
         Box::pin(finish)
     }
 
-    /// Each try sees what the tables' indexes and views are by then.
+    /// Applies a batch with the current indexes and views of its tables.
     async fn try_to_finish(
         &self,
         context: &Arc<ExecutionContext>,
@@ -89,10 +89,10 @@ impl Entry {
     }
 }
 
-/// What the batches come to that were under way at the moment of pinned tablets, to which it is added too.
+/// Returns the operands of batches that were being applied at the cut of the pinned tablets, and adds them to these tablets.
 ///
 /// # Errors
-/// The log, or what indexes and views follow from, can't be read.
+/// The log cannot be read, or the rows from which index entries and views are computed.
 pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlError> {
     let now_s = past.clock.now_us().div_euclid(1_000_000);
     let mut found = Vec::new();
@@ -113,10 +113,10 @@ pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlErr
     Ok(found)
 }
 
-/// Applies what stands in the log of a tablet that was opened here.
+/// Applies the entries in the log of a tablet that was opened on this node. Returns their number.
 ///
 /// # Errors
-/// The log can't be read. Batches that can't be applied are tried further in the background.
+/// The log cannot be read. Batches that cannot be applied are retried in the background.
 pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange) -> Result<usize, CqlError> {
     let Some(cluster) = context.cluster().cloned() else {
         return Ok(0);

@@ -1,7 +1,7 @@
-//! Writes that belong to several tablets, or to another node's.
+//! Writes to several tablets, or to tablets of other nodes.
 //!
-//! Operands have their timestamps, so that the same ones may be written twice: a write of operands is tried until it is known to be done.
-//! What was computed under a partition's lock is another matter: it is written where the lock was held, or not at all.
+//! Operands have their timestamps, so they may be written twice. Writes of operands are repeated until they are known to be done. Writes
+//! that were computed under a partition's lock are different: they are written where the lock is held, or not at all.
 
 use std::sync::Arc;
 
@@ -17,21 +17,22 @@ use crate::failure::ExecutionError;
 use crate::storage::ExecutionContext;
 use crate::storage::writes::{begun, failed, remote, unknown, write_ops};
 
-/// How a request's writes hang together.
+/// Atomicity of a request's writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteAtomicity {
-    /// All of them in the end, whatever happens.
+    /// True if the writes are logged: all of them take effect eventually, even if a node dies.
     pub is_logged: bool,
-    /// They were computed under the locks of their partitions, which are still held.
+    /// True if the writes were computed under exclusive locks of their partitions, which are still held.
     pub is_locked: bool,
-    /// They are of partitions in several tablets, whatever came of each, and no lock is held.
+    /// True if the request's partitions are in several tablets, so that no lock is held. This includes requests of which only one tablet's
+    /// part produces writes.
     pub is_spread: bool,
 }
 
-/// Writes all of it.
+/// Writes everything.
 ///
 /// # Errors
-/// [`ExecutionError::NotOwned`] if it has to be computed anew by another node; nothing was written.
+/// [`ExecutionError::NotOwned`] if another node has to compute the writes again. Nothing was written.
 pub(crate) async fn commit(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
@@ -48,11 +49,12 @@ pub(crate) async fn commit(
     let tablet = cluster.tablet(*first);
     if tokens.iter().all(|token| tablet.contains(*token)) {
         if together.is_spread {
-            // Nothing came of the other tablets' part.
+            // The parts of the other tablets produced no writes.
             let part = apply(context, cluster, *first, writes, true, context.deadline());
             return Ok(Box::pin(part).await?);
         }
-        // Another owner dates it anew: with the timestamps that it has, it would be hidden by conditions tested there without it.
+        // The new owner must assign a new timestamp. With the old one, the write could be older than a conditional write that did not see
+        // it.
         return match cluster.owner(*first) {
             Owner::Here => apply_here(context, cluster, writes).await,
             Owner::Peer(_) | Owner::Nobody => Err(ExecutionError::NotOwned),
@@ -61,7 +63,7 @@ pub(crate) async fn commit(
     Ok(Box::pin(commit_parts(context, cluster, *first, writes, together)).await?)
 }
 
-/// Writes what is several tablets': written down in the tablet of `first` before, if it is logged.
+/// Writes the parts of several tablets. A logged batch is first recorded in the batch log, in the tablet of token `first`.
 async fn commit_parts(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
@@ -71,7 +73,7 @@ async fn commit_parts(
 ) -> Result<(), CqlError> {
     writes.check_indexed(context)?;
     if let Some(guard) = &writes.guard {
-        // The parts are written side by side, in no order with what they follow from.
+        // The parts are written concurrently, without any order to the writes from which they follow. So those must be durable first.
         guard
             .confirm(&context.store)
             .await
@@ -97,7 +99,7 @@ async fn commit_parts(
     applied.map_err(begun)
 }
 
-/// Writes the parts of several tablets side by side.
+/// Writes the parts of several tablets concurrently.
 pub(crate) async fn apply_all(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
@@ -112,7 +114,7 @@ pub(crate) async fn apply_all(
     join_all(parts).await.into_iter().collect()
 }
 
-/// Writes what belongs to one tablet, wherever that is.
+/// Writes the part of one tablet, on whichever node the tablet is.
 async fn apply(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
@@ -159,11 +161,12 @@ async fn apply(
     }
 }
 
-/// Writes rows of one tablet of this node, and the index entries that follow: new ones first, wherever they are, then the rows, then
-/// what the rows no longer deserve. So whatever is cut short, no row is without its entry. The rows of views that are another tablet's are
-/// written down together with the rows, and then written.
+/// Writes rows of one of this node's tablets, with their index entries. New entries are written first, on whichever node they are, then the
+/// rows. Obsolete entries are removed last. So no row lacks its entry, whatever fails. Rows of views in other tablets are recorded together
+/// with the rows, and then written.
 ///
-/// Others lock the partitions once the rows are queued in the log, or while entries are written to other tablets ([`crate::storage::pending`]).
+/// The locks of the partitions are released once the rows are queued in the log, or while entries are written to other tablets
+/// ([`crate::storage::pending`]).
 pub(crate) async fn apply_here(
     context: &Arc<ExecutionContext>,
     cluster: &Arc<dyn Cluster>,
@@ -192,7 +195,7 @@ pub(crate) async fn apply_here(
     let (views_near, views_far): (Vec<Op>, Vec<Op>) =
         views.into_iter().partition(|op| tablet.contains(op.token));
     rows.extend(views_near);
-    // Written down with the rows, so that the views get them whatever happens.
+    // The rows of views are recorded together with the rows, so that they are written even if this node dies.
     let entry = (!views_far.is_empty()).then(|| Entry::new(context, first, &views_far));
     let entry = entry.map(|(entry, op)| {
         rows.push(op);
@@ -228,7 +231,7 @@ pub(crate) async fn apply_here(
         Box::pin(carried_out).await.map_err(begun)?;
     }
     if !gone_far.is_empty() {
-        // Readers check each entry against its row: nobody need wait for these.
+        // Readers check each entry against its row, so these removals need not be awaited.
         let (context, cluster) = (context.clone(), cluster.clone());
         tokio::spawn(async move {
             let deadline = context.deadline();

@@ -1,25 +1,25 @@
-//! What a request has made of counters.
+//! Counters that a request has changed.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use helenus_row::{ColumnId, KeyKind};
 
-/// Table, partition, kind, clustering and column of a counter.
+/// The table, partition, kind of row, clustering and column of a counter.
 pub(crate) type CounterKey = (u32, Bytes, KeyKind, Bytes, ColumnId);
 
-/// What a request has made of counters.
+/// The states of the counters that a request has changed.
 pub(crate) type Counters = HashMap<CounterKey, CounterState>;
 
-/// What there is of a counter.
+/// The state of a counter.
 #[derive(Clone, Copy)]
 pub enum CounterState {
-    /// It was never there, or went with its row.
+    /// The counter never existed, or was deleted with its row.
     Absent,
     Total {
         total: i64,
         timestamp_us: i64,
     },
-    /// A counter that was deleted by itself can't be used again.
+    /// The counter was deleted by itself. Such a counter cannot be used again.
     Deleted,
 }

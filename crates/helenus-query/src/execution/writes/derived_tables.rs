@@ -1,4 +1,4 @@
-//! What follows from writes for the indexes and the views of their tables.
+//! The writes to indexes and views that follow from writes to their tables.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::schema::{Table, views_of};
 use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
 use crate::storage::{Access, ExecutionContext};
 
-/// Table, partition, kind and clustering.
+/// The table, partition, kind and clustering of a row.
 type RowKey<'w> = (u32, &'w Bytes, KeyKind, &'w Bytes);
 
-/// The operands of rows, and of what follows from them.
+/// Operands of rows, and of the index entries and views that follow from them.
 pub struct IndexedOps {
     pub rows: Vec<Op>,
-    /// Index entries.
+    /// New index entries.
     pub added: Vec<Op>,
-    /// Index entries.
+    /// Removals of index entries.
     pub removed: Vec<Op>,
     /// Rows of views.
     pub views: Vec<Op>,
 }
 
 impl IndexedOps {
-    /// All of them, for one tablet or one record.
+    /// Returns all operands, for one tablet or one log record.
     pub fn into_ops(self) -> Vec<Op> {
         let mut ops = self.added;
         ops.extend(self.removed);
@@ -47,7 +47,7 @@ impl IndexedOps {
 }
 
 impl RowWrite {
-    /// None for a static row.
+    /// Returns the clustering values. Empty for a static row.
     fn clustering_values(&self) -> Result<Vec<Bytes>, CqlError> {
         match self.kind {
             KeyKind::Static => Ok(Vec::new()),
@@ -60,7 +60,7 @@ impl RowWrite {
 }
 
 impl WriteSet {
-    /// Refuses values that an index does not take, before any of the parts that are written one by one.
+    /// Refuses values that an index cannot hold, before any of the separate parts is written.
     pub(crate) fn check_indexed(&self, context: &ExecutionContext) -> Result<(), CqlError> {
         for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
             let write = upkeep::RowWrite {
@@ -78,7 +78,7 @@ impl WriteSet {
         Ok(())
     }
 
-    /// Locks the partitions whose indexes and views follow.
+    /// Locks the partitions whose indexes and views must be maintained.
     pub(crate) async fn lock_indexed(&mut self, context: &ExecutionContext) -> Result<(), CqlError> {
         let mut partitions = Vec::new();
         for write in self.rows.iter().filter(|write| write.table.has_derived_tables()) {
@@ -93,7 +93,8 @@ impl WriteSet {
         Ok(())
     }
 
-    /// The operands, with the index entries and the rows of views that follow from them. The partitions of tables that have any are locked.
+    /// Returns the operands, with the index entries and rows of views that follow from them. The caller has locked the partitions of tables
+    /// with indexes or views.
     pub(crate) async fn indexed_ops(self, context: &ExecutionContext) -> Result<IndexedOps, ExecutionError> {
         if self.has_derived_tables() {
             return Box::pin(self.derived_ops(context)).await;
@@ -182,7 +183,7 @@ impl WriteSet {
         })
     }
 
-    /// Puts what arrives late under the tombstones that shadow it, so that nothing follows from what is deleted.
+    /// Applies the archived tombstones to late writes, so that deleted cells have no effect on indexes and views.
     async fn put_under_archived(&mut self, context: &ExecutionContext) -> Result<(), ExecutionError> {
         let followed = |row: &&mut RowWrite| row.table.has_derived_tables();
         let mut ops: Vec<Op> = self
@@ -191,7 +192,7 @@ impl WriteSet {
             .filter(followed)
             .map(|row| row.op())
             .collect();
-        // The write itself waits for compactions.
+        // The later write itself waits for compactions, so the guard is not needed here.
         let _late = context.store.apply_archived_tombstones(&mut ops).await?;
         for (row, op) in self.rows.iter_mut().filter(followed).zip(ops) {
             row.operand = op.operand;
@@ -199,7 +200,7 @@ impl WriteSet {
         Ok(())
     }
 
-    /// A header for each partition of a table with views.
+    /// Returns one header write for each partition of tables with views.
     fn first_headers_of_viewed(&self) -> impl Iterator<Item = &HeaderWrite> {
         let mut seen = HashSet::new();
         self.headers
@@ -208,7 +209,7 @@ impl WriteSet {
             .filter(move |write| seen.insert((write.table.number.0, &write.partition.bytes)))
     }
 
-    /// What becomes of the views of the rows that a partition's headers delete, but for those that are written as well.
+    /// Returns the writes to views for rows that a partition's headers delete, except for rows that are also written.
     async fn views_of_deleted(
         &self,
         context: &ExecutionContext,
@@ -245,7 +246,7 @@ impl WriteSet {
         Ok(ops)
     }
 
-    /// A partition's header with what is written to it.
+    /// Returns a partition's header after the writes.
     fn header_after(
         &self,
         before: PartitionHeader,
@@ -259,7 +260,7 @@ impl WriteSet {
     }
 }
 
-/// The views on a table, as they are in today's schema.
+/// Returns the views of a table in the current schema.
 fn views_now(context: &ExecutionContext, table: &Table) -> Vec<Arc<Table>> {
     views_of(&context.schema(), table).cloned().collect()
 }

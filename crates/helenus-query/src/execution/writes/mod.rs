@@ -1,5 +1,5 @@
-//! What statements write, gathered: rows and partition headers. All of it, and what follows from it, becomes one batch of the store, so that
-//! it happens as a whole or not at all.
+//! The collected writes of statements: rows and partition headers. They become one batch of the store, with everything that follows from
+//! them, so that all of it takes effect or nothing.
 
 pub(crate) mod batch_log;
 pub(crate) mod batch_recovery;
@@ -38,15 +38,15 @@ async fn publish(
     let Some(guard) = guard.filter(|guard| guard.is_alone()) else {
         return Ok(None);
     };
-    // A late write is published as it will be stored.
+    // A late write is published in the form in which it will be stored.
     let _late = context.store.apply_archived_tombstones(rows).await?;
     Ok(guard.publish(rows)?)
 }
 
-/// Waits until what was read under locks is durable, for a request that writes nothing.
+/// Waits until everything that was read under the locks is durable, for a request that writes nothing.
 ///
 /// # Errors
-/// Some of it is not, or may not be.
+/// Some of it is not durable, or may not be.
 pub(crate) async fn confirm(
     context: &ExecutionContext,
     guard: Option<&Arc<PartitionGuard>>,
@@ -58,7 +58,7 @@ pub(crate) async fn confirm(
     guard.confirm(&context.store).await
 }
 
-/// What is written to one row.
+/// A write to one row.
 #[derive(Clone)]
 pub struct RowWrite {
     pub table: Arc<Table>,
@@ -70,7 +70,7 @@ pub struct RowWrite {
 }
 
 impl RowWrite {
-    /// The merge operand, and where it is to be merged.
+    /// Returns the merge operand with its key.
     pub(crate) fn op(&self) -> Op {
         let (table, partition) = (self.table.number, &self.partition);
         let key = match self.kind {
@@ -93,19 +93,19 @@ pub struct HeaderWrite {
     pub header: PartitionHeader,
 }
 
-/// Everything that one request writes.
+/// All writes of one request.
 #[derive(Clone, Default)]
 pub struct WriteSet {
     pub rows: Vec<RowWrite>,
     pub headers: Vec<HeaderWrite>,
-    /// What this request has already made of counters, for those that it changes more than once.
+    /// States of counters that this request has already changed, in case it changes them again.
     pub(crate) counters: Counters,
-    /// The locks under which it is computed. Those that are shared are held until the outcome of the write is known.
+    /// The locks under which the writes are computed. Shared locks are held until the outcome of the write is known.
     pub(crate) guard: Option<Arc<PartitionGuard>>,
 }
 
 impl WriteSet {
-    /// What is written under these locks.
+    /// Returns an empty set of writes under these locks.
     pub fn under(guard: Option<Arc<PartitionGuard>>) -> WriteSet {
         WriteSet {
             guard,
@@ -151,7 +151,7 @@ impl WriteSet {
         self.rows.is_empty() && self.headers.is_empty()
     }
 
-    /// The partitions that are written, by the number of their table, which comes with them.
+    /// Returns the partitions that are written, with their tables. The number in the key is that of the table.
     pub fn partitions(&self) -> HashMap<(u32, &Bytes), &Table> {
         let rows = self.rows.iter().map(|row| (&row.table, &row.partition));
         let headers = self.headers.iter().map(|write| (&write.table, &write.partition));
@@ -160,7 +160,7 @@ impl WriteSet {
             .collect()
     }
 
-    /// Writes everything, and the index entries that follow.
+    /// Writes everything, with the index entries and views that follow.
     pub async fn commit(
         self,
         context: &Arc<ExecutionContext>,
@@ -187,12 +187,12 @@ impl WriteSet {
         Ok(context.store.write(batch, durable).await?)
     }
 
-    /// What it is computed from: the store, and what is pending of the partitions that are locked.
+    /// Returns the source of reads for these writes: the store with the pending writes of the locked partitions.
     pub(crate) fn view<'v>(&'v self, context: &'v ExecutionContext) -> ReadView<'v> {
         ReadView::under(context, self.guard.as_ref())
     }
 
-    /// Makes known that partitions of these tables may have headers, before the first one is written.
+    /// Adds the tables of header writes to the tables with partition headers, before the first header is written.
     pub(crate) async fn note_headers(&self, context: &ExecutionContext) -> Result<(), CqlError> {
         for write in &self.headers {
             add_header_table(context, write.table.number).await?;
@@ -200,7 +200,7 @@ impl WriteSet {
         Ok(())
     }
 
-    /// True if any of it is in a keyspace with durable writes.
+    /// Returns true if any write is in a keyspace with durable writes.
     pub(crate) fn is_durable(&self, schema: &Schema) -> bool {
         let is_durable = |table: &Table| {
             schema
@@ -211,14 +211,14 @@ impl WriteSet {
             || self.headers.iter().any(|write| is_durable(&write.table))
     }
 
-    /// The tokens of what is written.
+    /// Returns the tokens of all writes.
     pub(crate) fn tokens(&self) -> Vec<i64> {
         let rows = self.rows.iter().map(|write| write.partition.token);
         rows.chain(self.headers.iter().map(|write| write.partition.token))
             .collect()
     }
 
-    /// The parts of it by what `tablet` gives for their tokens, each with a token of its own.
+    /// Returns the writes divided by the tablets that `tablet` returns for their tokens, each part with one of its tokens.
     pub(crate) fn by_tablet(self, tablet: impl Fn(i64) -> i64) -> Vec<(i64, WriteSet)> {
         let mut parts: BTreeMap<i64, (i64, WriteSet)> = BTreeMap::new();
         for write in self.headers {
@@ -238,7 +238,7 @@ impl WriteSet {
         parts.into_values().collect()
     }
 
-    /// The merge operands of the headers and the rows.
+    /// Returns the merge operands of the headers and the rows.
     pub(crate) fn into_ops(self) -> Vec<Op> {
         let mut batch = WriteBatch::new();
         for write in &self.headers {
@@ -249,10 +249,10 @@ impl WriteSet {
         batch.ops
     }
 
-    /// What [`WriteSet::into_ops`] was made of. What belongs to a table that is gone is left out.
+    /// Returns the writes from which [`WriteSet::into_ops`] made these operands. Operands of tables that do not exist any more are omitted.
     ///
     /// # Errors
-    /// For keys and headers that are none.
+    /// A key or header is damaged.
     pub(crate) fn from_ops(schema: &Schema, ops: Vec<Op>) -> Result<WriteSet, CqlError> {
         let mut writes = WriteSet::default();
         let mut known: Option<Arc<Table>> = None;

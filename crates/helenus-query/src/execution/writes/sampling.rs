@@ -1,4 +1,4 @@
-//! Enters which partitions are written, and how much, into the samples ([`crate::figures::sampling`]).
+//! Samples of writes: the written partitions and their bytes ([`crate::figures::sampling`]).
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::WriteSet;
 use crate::figures::sampling::{PartitionSampling, SamplerKind};
 
 impl WriteSet {
-    /// Enters what this node writes now.
+    /// Records the writes of this node.
     pub(super) fn sample(&self, sampling: &PartitionSampling) {
         let interest = sampling.interest([SamplerKind::Writes, SamplerKind::WriteSize]);
         if interest.is_none() {

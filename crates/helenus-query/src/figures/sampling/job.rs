@@ -1,4 +1,4 @@
-//! One sampling: what somebody wants to know for a while.
+//! One sampling job, which runs until the operator ends it.
 
 use std::collections::HashSet;
 
@@ -17,11 +17,11 @@ pub enum SampledTables {
     These(HashSet<Uuid>),
 }
 
-/// What is sampled, and how closely.
+/// Settings of a sampling job.
 #[derive(Clone, Debug)]
 pub struct SamplingPlan {
     pub tables: SampledTables,
-    /// Keys that each sampler counts at a time.
+    /// Maximum number of keys that each sampler counts at a time.
     pub capacity: usize,
     pub kinds: Vec<SamplerKind>,
 }

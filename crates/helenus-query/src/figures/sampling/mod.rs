@@ -1,7 +1,7 @@
-//! Samples of what partitions are asked for (Cassandra's `org.apache.cassandra.metrics.Sampler`): which are read and written the most while somebody
-//! samples, and, of one request in so many, in the last minutes.
+//! Samples of the reads and writes of partitions (Cassandra's `org.apache.cassandra.metrics.Sampler`). Sampling jobs find the most active
+//! partitions while they run. A list of the last minutes is always kept, from one request in so many.
 //!
-//! What reads and writes partitions asks [`PartitionSampling::interest`] first, which is one relaxed load while nothing is sampled.
+//! Reads and writes call [`PartitionSampling::interest`] first, which is one relaxed load while nothing is sampled.
 
 mod job;
 pub mod recent;
@@ -21,7 +21,7 @@ use self::top::Top;
 
 pub use self::job::{SampledTables, Samples, SamplingPlan};
 
-/// What is sampled, by Cassandra's names.
+/// Kind of a sampler, with Cassandra's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplerKind {
     Reads,
@@ -29,14 +29,14 @@ pub enum SamplerKind {
     LocalReadTime,
     ReadRowCount,
     ReadTombstoneCount,
-    /// Nothing is known of it: all tables share the files of a tablet.
+    /// SSTables per read. This sampler stays empty, because all tables share the files of a tablet.
     ReadSstableCount,
     WriteSize,
     CasContentions,
 }
 
 impl SamplerKind {
-    /// All of them, in Cassandra's order.
+    /// All kinds, in Cassandra's order.
     pub const ALL: [SamplerKind; 8] = [
         SamplerKind::Reads,
         SamplerKind::Writes,
@@ -61,12 +61,12 @@ impl SamplerKind {
         }
     }
 
-    /// The sampler of that name.
+    /// Returns the sampler of that name. `None` if there is none.
     pub fn named(name: &str) -> Option<SamplerKind> {
         SamplerKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// True of what is added up; of the others the greatest value counts.
+    /// Returns true if the values of a key are added up. Otherwise the greatest value of the key counts.
     fn is_sum(self) -> bool {
         matches!(
             self,
@@ -79,11 +79,11 @@ impl SamplerKind {
     }
 }
 
-/// Samplers that something is of interest to.
+/// The set of samplers that an event is recorded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest(u32);
 
-/// The bit of the list of the last minutes.
+/// The bit of the list of the last minutes, [`RecentPartitions`].
 const RECENT: u32 = 1 << 31;
 
 impl Interest {
@@ -91,30 +91,30 @@ impl Interest {
         self.0 == 0
     }
 
-    /// True if that sampler wants to know.
+    /// Returns true if the event is recorded for that sampler.
     pub fn has(self, kind: SamplerKind) -> bool {
         self.0 & kind.bit() != 0
     }
 }
 
-/// Jobs that sample at a time.
+/// Maximum number of sampling jobs at a time.
 pub const JOBS_MAX: usize = 8;
-/// Longer keys are left out, so that the memory of a sampler is bounded by its capacity.
+/// Maximum length of a sampled key in bytes. Longer keys are left out, so that the memory of a sampler is bounded by its capacity.
 pub const KEY_LEN_MAX: usize = 1024;
 
-/// What is sampled on a node.
+/// The sampling of a node.
 #[derive(Debug, Default)]
 pub struct PartitionSampling {
-    /// The bits of all that is wanted.
+    /// Bits of the samplers that any job uses, and of the list of the last minutes.
     wanted: AtomicU32,
     jobs: ArcSwap<Vec<Arc<Job>>>,
-    /// Held while jobs begin and end.
+    /// Held while a job begins or ends.
     changing: Mutex<()>,
     pub recent: RecentPartitions,
 }
 
 impl PartitionSampling {
-    /// Which of these samplers want to know of something that happens now.
+    /// Returns those of `kinds` that record an event that happens now.
     pub(crate) fn interest<const N: usize>(&self, kinds: [SamplerKind; N]) -> Interest {
         let wanted = self.wanted.load(Ordering::Relaxed);
         if wanted == 0 {
@@ -127,7 +127,7 @@ impl PartitionSampling {
         Interest(wanted & kinds | if is_listed { RECENT } else { 0 })
     }
 
-    /// Enters what has happened, if the sampler wants to know.
+    /// Records an event, if the sampler is among those of `interest`.
     pub(crate) fn record(&self, interest: Interest, kind: SamplerKind, table: Uuid, item: &[u8], value: u64) {
         let is_activity = matches!(kind, SamplerKind::Reads | SamplerKind::Writes);
         let is_listed = is_activity && interest.0 & RECENT != 0;
@@ -145,10 +145,10 @@ impl PartitionSampling {
         }
     }
 
-    /// Begins to sample; what is returned ends it.
+    /// Begins a sampling job. The returned guard ends it.
     ///
     /// # Errors
-    /// In words: as many sample already as may.
+    /// A message if [`JOBS_MAX`] jobs are running.
     pub fn begin(self: &Arc<Self>, plan: SamplingPlan) -> Result<RunningSampling, String> {
         let _changing = self.changing.lock();
         let mut jobs = Vec::clone(&self.jobs.load());
@@ -166,7 +166,7 @@ impl PartitionSampling {
         })
     }
 
-    /// From now on, one read or write in so many is entered in the list of the last minutes; none with 0.
+    /// Sets the interval of the list of the last minutes: one read or write in `interval` is entered. 0 turns the list off.
     pub fn set_recent_interval(&self, interval: u32) {
         let _changing = self.changing.lock();
         self.recent.set_interval(interval);
@@ -181,7 +181,7 @@ impl PartitionSampling {
     }
 }
 
-/// A sampling that runs until this is dropped.
+/// A running sampling job, which ends when this is dropped.
 #[derive(Debug)]
 pub struct RunningSampling {
     sampling: Arc<PartitionSampling>,
@@ -189,7 +189,7 @@ pub struct RunningSampling {
 }
 
 impl RunningSampling {
-    /// Ends it; the greatest of each sampler, at most `most`.
+    /// Ends the job. Returns the greatest values of each sampler, at most `most`.
     pub fn finish(self, most: usize) -> Vec<(SamplerKind, Samples)> {
         self.job.greatest(most)
     }
@@ -204,7 +204,7 @@ impl Drop for RunningSampling {
     }
 }
 
-/// One of the greatest: its table, the key of a partition or the text of a statement, the count, and how much too great that may be.
+/// One of the greatest values: its table, the key of a partition or the text of a statement, the count, and the count's maximum error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub table: Uuid,
@@ -213,7 +213,7 @@ pub struct Sample {
     pub error: u64,
 }
 
-/// The table and the key of a partition in one.
+/// Returns the key of a sample: the table's id followed by the item.
 fn sample_key(table: Uuid, item: &[u8]) -> SmallVec<[u8; 128]> {
     let mut key = SmallVec::from_slice(table.as_bytes());
     key.extend_from_slice(item);

@@ -1,6 +1,6 @@
-//! The most active partitions of the last minutes, estimated from one request in so many, which is cheap enough to be always on.
+//! The most active partitions of the last minutes. They are estimated from one request in so many, which is cheap enough to be always on.
 //!
-//! Each minute has counts of its own, the oldest of which are forgotten: a partition that was active an hour ago is not in the list.
+//! Each minute has its own counts, and the oldest are dropped. A partition that was active only an hour ago is not in the list.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -12,21 +12,21 @@ use parking_lot::Mutex;
 
 use super::{Sample, SamplerKind, Top, split_sample_key};
 
-/// Partitions that are counted at a time, of reads and of writes each.
+/// Maximum number of partitions counted at a time, for reads and for writes each.
 const CAPACITY: usize = 128;
-/// What is counted together, and how many of these are kept beside the current one.
+/// Length of a window, and the number of windows kept beside the current one.
 const WINDOW: Duration = Duration::from_secs(60);
 const WINDOWS_KEPT: usize = 4;
 
-/// The list of a node.
+/// The list of recently active partitions of a node.
 #[derive(Debug, Default)]
 pub struct RecentPartitions {
-    /// One request in so many is counted; none with 0.
+    /// Sampling interval: one request in so many is counted. 0 if the list is off.
     interval: AtomicU32,
     windows: Mutex<VecDeque<Window>>,
 }
 
-/// What was counted in one minute.
+/// The counts of one window.
 #[derive(Debug)]
 struct Window {
     began: Instant,
@@ -40,32 +40,33 @@ struct Counts {
     total: u64,
 }
 
-/// The most active partitions, with the estimated number of requests about them.
+/// The most active partitions, each with its estimated number of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecentActivity {
     pub top: Vec<Sample>,
-    /// The estimated number of requests about all partitions.
+    /// The estimated number of requests for all partitions.
     pub total: u64,
 }
 
-/// What the last minutes were like.
+/// Activity in the last minutes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecentReport {
-    /// One request in so many was counted; none with 0.
+    /// Sampling interval: one request in so many was counted. 0 if the list is off.
     pub interval: u32,
-    /// The time that the numbers are about.
+    /// Time that the numbers cover.
     pub span: Duration,
     pub reads: RecentActivity,
     pub writes: RecentActivity,
 }
 
 thread_local! {
-    /// How many requests of this thread are still passed over, and the state of the generator that says so.
+    /// Number of requests of this thread that are still skipped, and the state of the generator of such numbers.
     static PASSED_OVER: Cell<u32> = const { Cell::new(0) };
     static RANDOM: Cell<u32> = const { Cell::new(0x9e37_79b9) };
 }
 
-/// The next number of a small generator (xorshift): requests that come in turns must not be counted in step.
+/// Returns the next number of a small generator (xorshift). Skipping a fixed number of requests would always count the same ones if they
+/// come in a cycle.
 fn next_random() -> u32 {
     RANDOM.with(|state| {
         let mut x = state.get();
@@ -94,7 +95,7 @@ impl Window {
 impl RecentPartitions {
     pub(super) fn set_interval(&self, interval: u32) {
         if self.interval.swap(interval, Ordering::Relaxed) != interval {
-            // Numbers of another interval can't be added to those that follow.
+            // Counts that were taken with different intervals cannot be added up.
             self.windows.lock().clear();
         }
     }
@@ -103,7 +104,7 @@ impl RecentPartitions {
         self.interval.load(Ordering::Relaxed) > 0
     }
 
-    /// True of one request in so many of this thread, on average.
+    /// Returns true for one request in `interval` of this thread, on average.
     pub(super) fn is_due(&self) -> bool {
         PASSED_OVER.with(|left| match left.get().checked_sub(1) {
             Some(less) => {
@@ -112,7 +113,7 @@ impl RecentPartitions {
             }
             None => {
                 let interval = self.interval.load(Ordering::Relaxed).max(1);
-                // The mean of 0 and this is what is passed over between two.
+                // Number of requests skipped is random between 0 and `most`, so that its mean is `interval - 1`.
                 let most = interval.saturating_sub(1).saturating_mul(2);
                 left.set(next_random() % most.saturating_add(1));
                 true
@@ -120,14 +121,14 @@ impl RecentPartitions {
         })
     }
 
-    /// Counts a read or a write of a partition. Nobody waits for another: who finds the list in use leaves it.
+    /// Counts a read or a write of a partition. Never waits: the request is not counted if the list is locked.
     pub(super) fn record(&self, kind: SamplerKind, key: &[u8]) {
         if let Some(mut windows) = self.windows.try_lock() {
             record(&mut windows, Instant::now(), kind, key);
         }
     }
 
-    /// The most active partitions, at most `most` of each.
+    /// Returns the most active partitions, at most `most` each for reads and writes.
     pub fn report(&self, most: usize) -> RecentReport {
         let interval = self.interval.load(Ordering::Relaxed);
         let mut windows = self.windows.lock();
@@ -144,7 +145,7 @@ impl RecentPartitions {
     }
 }
 
-/// Forgets what is too long ago. The current window is the first.
+/// Drops the windows that are too old. The current window is the first.
 fn forget(windows: &mut VecDeque<Window>, now: Instant) {
     let oldest = WINDOW * (WINDOWS_KEPT as u32 + 1);
     while windows

@@ -14,7 +14,7 @@ fn one_request_in_so_many_is_counted_on_average() {
     let due = (0..64_000).filter(|_| recent.is_due()).count();
     assert!((800..1200).contains(&due), "{due}");
     recent.set_interval(1);
-    // What was to be passed over before is.
+    // Requests that were to be skipped under the old interval are still skipped.
     let first = (0..200).position(|_| recent.is_due());
     assert!(first.is_some());
     assert!((0..100).all(|_| recent.is_due()));

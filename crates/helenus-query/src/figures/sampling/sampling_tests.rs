@@ -61,7 +61,7 @@ fn samplings_side_by_side_have_the_tables_that_they_ask_for() {
     assert_eq!((samples[0].table, samples[0].count), (one, 2));
     let found = all.finish(1);
     assert_eq!(found[0].1[0].count, 3);
-    // The greatest, not the sum.
+    // Rows of a read are not added up: the greatest value counts.
     assert_eq!((found[1].0, found[1].1[0].count), (SamplerKind::ReadRowCount, 4));
 }
 
@@ -79,7 +79,7 @@ fn samplings_are_limited() {
 fn the_list_of_the_last_minutes_needs_no_sampling() {
     let sampling = Arc::new(PartitionSampling::default());
     sampling.set_recent_interval(1);
-    // Whatever this thread was to pass over before.
+    // Requests that this thread still has to skip come first.
     while sampling.interest([SamplerKind::Reads]).is_none() {}
     for _ in 0..5 {
         read(&sampling, Uuid::nil(), "hot");

@@ -1,17 +1,18 @@
-//! The greatest of many, in bounded memory: how often keys come (space-saving, Metwally and others 2005, as in Cassandra's `StreamSummary`), or the
-//! greatest value of each key.
+//! The greatest of many keys, in bounded memory, by count or by the greatest value of each key. Counts use the space-saving algorithm
+//! (Metwally and others 2005), as in Cassandra's `StreamSummary`.
 //!
-//! When all places are taken, a new key takes that of the least. Of a sum it inherits the count, by which it is too great at most: its error.
+//! When all places are taken, a new key displaces the key with the least count. Its count begins with the displaced count, which is
+//! therefore the maximum error.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// One of the greatest.
+/// One of the greatest keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     pub key: Arc<[u8]>,
     pub count: u64,
-    /// How much too great the count may be.
+    /// Maximum error: the true count may be lower by this much.
     pub error: u64,
 }
 
@@ -20,14 +21,14 @@ pub struct Counted {
 pub(crate) struct Top {
     capacity: usize,
     entries: Vec<Counted>,
-    /// The place of each key among the entries.
+    /// Index of each key in `entries`.
     places: HashMap<Arc<[u8]>, usize>,
-    /// Counts with the places that have them, the least first.
+    /// Counts with the indexes of their entries, the least first.
     by_count: BTreeSet<(u64, usize)>,
 }
 
 impl Top {
-    /// Keeps at most so many keys, one at least.
+    /// Creates a set of at most `capacity` keys, but at least one.
     pub fn new(capacity: usize) -> Top {
         Top {
             capacity: capacity.max(1),
@@ -48,7 +49,7 @@ impl Top {
         self.set(place, count.saturating_add(more));
     }
 
-    /// Keeps the greatest value of a key.
+    /// Raises the value of a key to `value` if that is greater.
     pub fn raise(&mut self, key: &[u8], value: u64) {
         match self.places.get(key).copied() {
             Some(place) if self.entries.get(place).is_some_and(|entry| entry.count < value) => {
@@ -60,7 +61,7 @@ impl Top {
         }
     }
 
-    /// The count that a new key displaces.
+    /// Returns the count that a new key displaces. `None` if there is room for it.
     fn least_if_full(&self) -> Option<u64> {
         let is_full = self.entries.len() >= self.capacity;
         self.by_count.first().filter(|_| is_full).map(|(count, _)| *count)
@@ -101,12 +102,12 @@ impl Top {
         self.by_count.insert((count, place));
     }
 
-    /// The keys, in no order.
+    /// Returns the keys, in no particular order.
     pub fn entries(&self) -> &[Counted] {
         &self.entries
     }
 
-    /// The greatest, in order.
+    /// Returns the greatest keys, at most `most`, in descending order.
     pub fn greatest(&self, most: usize) -> Vec<Counted> {
         let places = self.by_count.iter().rev().take(most);
         places

@@ -1,4 +1,4 @@
-//! What CREATE INDEX may declare: the target, the kind and the options.
+//! Checks of CREATE INDEX: the target, the kind and the options.
 
 pub(crate) mod sai;
 pub(crate) mod sasi;
@@ -15,14 +15,14 @@ use crate::properties;
 use crate::schema::names::{NAME_LEN_MAX, is_valid_name};
 use crate::schema::{Column, ColumnKind, IndexKind, IndexTarget, IndexTargetKind, Keyspace, Table};
 
-/// What stands for the index of a stock CREATE INDEX in a USING clause.
+/// The class in a USING clause that stands for the index of a CREATE INDEX without USING.
 pub(crate) const LEGACY_CLASS: &str = "legacy_local_table";
 
 pub(crate) fn is_legacy(class: &str) -> bool {
     class.eq_ignore_ascii_case(LEGACY_CLASS)
 }
 
-/// What can be said of the WITH clause by itself.
+/// Checks the WITH clause, as far as possible without the table.
 pub(crate) fn check_options(statement: &ast::CreateIndex) -> Result<(), CqlError> {
     properties::check_known(&statement.properties, &["options"])?;
     let Some(declared) = properties::map(&statement.properties, "options")? else {
@@ -42,7 +42,7 @@ pub(crate) fn check_options(statement: &ast::CreateIndex) -> Result<(), CqlError
     }
 }
 
-/// The one thing that is indexed.
+/// Returns the target of the index, which must be one.
 pub(crate) fn target(table: &Table, statement: &ast::CreateIndex) -> Result<IndexTarget, CqlError> {
     let is_sai = statement.using.as_deref().is_some_and(sai::is_sai);
     let is_using_sasi = statement.using.as_deref().is_some_and(is_sasi);
@@ -93,7 +93,7 @@ pub(crate) fn target(table: &Table, statement: &ast::CreateIndex) -> Result<Inde
     Err(CqlError::invalid(message))
 }
 
-/// The kind of an index by its USING clause, and its options.
+/// Returns the kind of index that the USING clause names, with its options.
 pub(crate) fn index_kind(
     statement: &ast::CreateIndex,
 ) -> Result<(IndexKind, BTreeMap<String, String>), CqlError> {
@@ -115,7 +115,7 @@ pub(crate) fn no_class(statement: &ast::CreateIndex) -> CqlError {
     CqlError::Config(format!("Unable to find custom indexer class '{class}'"))
 }
 
-/// The column that a target names.
+/// Returns the column that a target names.
 pub(crate) fn existing<'t>(table: &'t Table, target: &ast::IndexTarget) -> Result<&'t Column, CqlError> {
     let name = target.column.as_str();
     let column = table.visible_column(name).map(|(_, column)| column.as_ref());
@@ -128,7 +128,7 @@ pub(crate) fn existing<'t>(table: &'t Table, target: &ast::IndexTarget) -> Resul
     })
 }
 
-/// What of which column is indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
+/// Returns the column and the part of it to be indexed, with the checks of `CreateIndexStatement.validateIndexTarget`.
 pub(crate) fn check_target(
     table: &Table,
     target: &ast::IndexTarget,
@@ -169,7 +169,7 @@ pub(crate) fn check_target(
     }
     let is_frozen_collection = ty.is_collection() && !ty.is_multicell();
     let kind = match target.kind {
-        // A bare collection column means its values.
+        // The name of a collection column alone means its values.
         ast::IndexTargetKind::Simple if ty.is_collection() && !column.is_reversed() => {
             ast::IndexTargetKind::Values
         }
@@ -226,7 +226,7 @@ pub(crate) fn check_target(
     })
 }
 
-/// The `target` option: the column, in its modifier if it has one.
+/// Returns the `target` option: the column, within its modifier if it has one.
 pub(crate) fn target_option(target: &IndexTarget) -> String {
     let column = quote_identifier(&target.column);
     match target.kind.name() {
@@ -235,7 +235,7 @@ pub(crate) fn target_option(target: &IndexTarget) -> String {
     }
 }
 
-/// `table_column_idx`, with a number if that is taken.
+/// Returns `table_column_idx`, with a number if that name is taken.
 pub(crate) fn default_name(keyspace: &Keyspace, table: &Table, column: &str) -> String {
     let word = |text: &str| -> String {
         text.chars()

@@ -1,4 +1,4 @@
-//! Storage-attached indexes: what Cassandra checks of their options (`StorageAttachedIndex.validateOptions`) and says of them.
+//! Storage-attached indexes: Cassandra's checks of their options (`StorageAttachedIndex.validateOptions`), and its warnings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use crate::index::kinds::sai::is_storage_attached;
 use crate::schema::{Index, IndexTarget, Table, is_text};
 
-/// What Cassandra says when a vector is indexed.
+/// Cassandra's warning about indexes on vectors.
 const VECTOR_WARNING: &str = "\
 SAI ANN indexes on vector columns are experimental and are not recommended for production use.
 They don't yet support SELECT queries with:
@@ -21,9 +21,9 @@ They don't yet support SELECT queries with:
  * Aggregation functions.
  * Filters on columns without a SAI index.";
 
-/// Options of how text is compared.
+/// Options for the comparison of text.
 const ANALYSIS: [&str; 3] = ["ascii", "case_sensitive", "normalize"];
-/// Options of how vectors are.
+/// Options for the comparison of vectors.
 const VECTOR: [&str; 4] = [
     "construction_beam_width",
     "maximum_node_connections",
@@ -31,11 +31,11 @@ const VECTOR: [&str; 4] = [
     "similarity_function",
 ];
 
-/// The class that CREATE INDEX names. Its short names are taken in any case.
+/// The class in CREATE INDEX. The case of its short names does not matter.
 const CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
 const SHORT_CLASSES: [&str; 2] = ["sai", "StorageAttachedIndex"];
 
-/// True for a class that is a storage-attached index.
+/// Returns true if the class is that of a storage-attached index.
 pub fn is_sai(class: &str) -> bool {
     class == CLASS
         || SHORT_CLASSES
@@ -43,7 +43,8 @@ pub fn is_sai(class: &str) -> bool {
             .any(|short| class.eq_ignore_ascii_case(short))
 }
 
-/// What is said of each such index on a vector, whichever of the table's indexes changes; of the first so many of them.
+/// Returns a warning for each storage-attached index on vectors among the table's first `count` indexes. Cassandra repeats the warnings
+/// when any index of the table changes.
 pub fn warnings(table: &Table, count: usize) -> Vec<String> {
     let is_on_vector = |index: &Arc<Index>| {
         let indexed = table.column(&index.target.column);
@@ -55,13 +56,13 @@ pub fn warnings(table: &Table, count: usize) -> Vec<String> {
     vectors.map(|_| VECTOR_WARNING.to_owned()).collect()
 }
 
-/// Which of the table's indexes is of the same kind on the same.
+/// Returns the position of the table's storage-attached index on the same target. `None` if there is none.
 pub fn twin(table: &Table, target: &IndexTarget) -> Option<usize> {
     let is_twin = |index: &Arc<Index>| is_storage_attached(index) && index.target == *target;
     table.indexes.iter().position(is_twin)
 }
 
-/// Refuses what such an index can't be on, and options that it doesn't take.
+/// Refuses targets and options that a storage-attached index does not support.
 pub fn check(
     table: &Table,
     target: &IndexTarget,
@@ -108,7 +109,7 @@ pub fn check(
     }
 }
 
-/// The cosine is what vectors are measured by where nothing is said.
+/// Returns true if the measure is cosine, which is the default.
 fn measures_cosine(options: &BTreeMap<String, String>) -> bool {
     options
         .get("similarity_function")
@@ -122,7 +123,7 @@ fn is_supported(ty: NativeType) -> bool {
     )
 }
 
-/// Key columns are compared as they are.
+/// Refuses options for text on key columns, which are compared as they are.
 fn refuse_analysis(options: &BTreeMap<String, String>) -> Result<(), CqlError> {
     let given: Vec<String> = options
         .iter()

@@ -1,4 +1,4 @@
-//! SASI indexes: what Cassandra checks of their options (`SASIIndex.validateOptions`) and says of them.
+//! SASI indexes: Cassandra's checks of their options (`SASIIndex.validateOptions`), and its warning.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::index::kinds::sasi::{SasiMode, is_literal};
 use crate::java_order;
 use crate::schema::{ColumnKind, IndexTarget, Table, is_text};
 
-/// What is said when one is made.
+/// The warning when an SASI index is created.
 pub const USAGE_WARNING: &str = "SASI indexes are experimental and are not recommended for production use.";
 
 const PACKAGE: &str = "org.apache.cassandra.index.sasi.analyzer.";
@@ -20,7 +20,7 @@ const ANALYZERS: [&str; 4] = [
 ];
 const TEXT_ONLY: [&str; 3] = ["DelimiterAnalyzer", "NonTokenizingAnalyzer", "StandardAnalyzer"];
 
-/// Refuses what such an index can't be on, and options that it doesn't take.
+/// Refuses targets and options that an SASI index does not support.
 pub fn check(
     table: &Table,
     target: &IndexTarget,
@@ -90,7 +90,7 @@ pub fn check(
     }
 }
 
-/// Options as Java shows a map of them.
+/// Returns options as Java shows a map of them.
 fn shown(target: &IndexTarget, options: &BTreeMap<String, String>) -> String {
     let mut entries: Vec<(&str, &str)> = options
         .iter()

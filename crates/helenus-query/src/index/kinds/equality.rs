@@ -1,11 +1,11 @@
-//! Indexes of a stock CREATE INDEX (Cassandra's `CassandraIndex`).
+//! Ordinary indexes, from CREATE INDEX without USING (Cassandra's `CassandraIndex`).
 
 use helenus_cql::ast::Operator;
 
 use super::{Kind, is_equality};
 use crate::schema::{Column, Index};
 
-/// Finds values that are equal.
+/// An index that finds equal values.
 pub struct Equality;
 
 impl Kind for Equality {

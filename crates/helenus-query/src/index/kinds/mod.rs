@@ -1,4 +1,4 @@
-//! What each kind of index answers and holds in its own way.
+//! Kinds of indexes: the restrictions that each answers, and the values that it holds.
 
 pub(crate) mod equality;
 pub(crate) mod sai;
@@ -14,46 +14,46 @@ use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table
 
 /// A kind of index.
 pub trait Kind: Sync {
-    /// Whether an index on the column answers `column operator value`.
+    /// Returns true if an index on the column answers `column operator value`.
     fn supports(&self, index: &Index, column: &Column, operator: Operator) -> bool;
 
-    /// Whether it answers LIKE with such a pattern.
+    /// Returns true if the index answers LIKE with such a pattern.
     fn supports_like(&self, _index: &Index, _pattern: LikeKind) -> bool {
         false
     }
 
-    /// Whether its entries lie in the order of the values, since it answers bounds or beginnings of them.
+    /// Returns true if the entries are in the order of the values, so that the index answers bounds or prefixes.
     fn is_in_value_order(&self, _index: &Index, _column: &Column) -> bool {
         false
     }
 
-    /// How it compares text, if not as it is.
+    /// Returns the analyzer of the index. `None` if text is compared as it is.
     fn analysis(&self, _index: &Index) -> Option<Analyzer> {
         None
     }
 
-    /// Whether it compares the text of clustering columns like that too.
+    /// Returns true if the text of clustering columns is analyzed too.
     fn analyzes_clustering(&self) -> bool {
         false
     }
 
-    /// Whether it leaves out what is empty, even of types to which that is a value.
+    /// Returns true if the index omits empty values, even of types that allow them.
     fn skips_empty(&self, _index: &Index, _column: &Column) -> bool {
         false
     }
 
-    /// Whether it holds such a value. Rows are not found by what it does not hold.
+    /// Returns true if the index holds such a value. It does not find rows by values that it does not hold.
     fn holds(&self, _index: &Index, _column: &Column, _value: &[u8]) -> bool {
         true
     }
 
-    /// Whether it holds a map's entry, of which key and value are held together.
+    /// Returns true if the index holds a map's entry, as a composite of key and value.
     fn holds_entry(&self, _key: &[u8], _value: &[u8]) -> bool {
         true
     }
 }
 
-/// The kind of an index.
+/// Returns the kind of an index.
 pub fn of(index: &Index) -> &'static dyn Kind {
     match index.kind {
         IndexKind::Custom if index.is_sasi() => &sasi::Sasi,
@@ -63,18 +63,18 @@ pub fn of(index: &Index) -> &'static dyn Kind {
 }
 
 impl Index {
-    /// How it compares text, if not as it is.
+    /// Returns the analyzer of the index. `None` if text is compared as it is.
     pub fn analysis(&self) -> Option<Analyzer> {
         of(self).analysis(self)
     }
 
-    /// Whether it leaves out what is empty, even of types to which that is a value.
+    /// Returns true if the index omits empty values, even of types that allow them.
     pub fn skips_empty(&self, column: &Column) -> bool {
         of(self).skips_empty(self, column)
     }
 }
 
-/// The type in whose order the entries of a new index on the table lie, if they do.
+/// Returns the type by whose order a new index on the table places its entries. `None` if they are placed by hash.
 pub(crate) fn value_order(index: &Index, table: &Table) -> Option<CqlType> {
     let (_, column) = table.column(&index.target.column)?;
     let is_ordered = index.target.kind == IndexTargetKind::Simple
@@ -83,7 +83,7 @@ pub(crate) fn value_order(index: &Index, table: &Table) -> Option<CqlType> {
     is_ordered.then(|| column.ty.clone())
 }
 
-/// Whether a new index on the table holds its entries in posting lists: one on the vectors of rows.
+/// Returns true if a new index on the table has posting lists. Only indexes on vectors of rows have them.
 pub(crate) fn has_posting_lists(index: &Index, table: &Table) -> bool {
     let column = table.column(&index.target.column).map(|(_, column)| column);
     column.is_some_and(|column| {
@@ -93,12 +93,12 @@ pub(crate) fn has_posting_lists(index: &Index, table: &Table) -> bool {
     })
 }
 
-/// True if the index answers `column operator value`.
+/// Returns true if the index answers `column operator value`.
 pub fn supports(index: &Index, column: &Column, operator: Operator) -> bool {
     index.target.column == column.name && of(index).supports(index, column, operator)
 }
 
-/// Whether what an index holds of a column is found by such an operator, if it is found by equality alone.
+/// Returns true if the operator means equality with the part of the column that the index holds.
 fn is_equality(index: &Index, column: &Column, operator: Operator) -> bool {
     let is_set = matches!(column.ty, CqlType::Set { .. });
     match index.target.kind {

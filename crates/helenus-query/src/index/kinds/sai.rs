@@ -7,10 +7,10 @@ use super::{Kind, is_equality};
 use crate::index::analyzer::Analyzer;
 use crate::schema::{Column, Index, IndexKind, IndexTargetKind, is_text};
 
-/// Longest value that a storage-attached index holds: rows are not found by what is longer (`sai_string_term_size_fail_threshold`).
+/// Maximum bytes of a value in a storage-attached index. Rows are not found by longer values (`sai_string_term_size_fail_threshold`).
 const VALUE_LEN_MAX: usize = 8_192;
 
-/// Finds values that are equal or within bounds, and text as an analyzer has it.
+/// An index that finds equal values, values within bounds, and analyzed text.
 pub struct StorageAttached;
 
 impl Kind for StorageAttached {
@@ -27,8 +27,8 @@ impl Kind for StorageAttached {
         Analyzer::of(&index.options)
     }
 
-    /// It holds what is empty of text, booleans and what is frozen (Cassandra's `IndexTermType.skipsEmptyValue`), but not if the column is in
-    /// descending order.
+    /// Returns false for text, booleans and frozen values (Cassandra's `IndexTermType.skipsEmptyValue`), and true for all others. Always
+    /// true if the column is in descending order.
     fn skips_empty(&self, index: &Index, column: &Column) -> bool {
         let holds_empty = match index.target.kind.indexed_type(&column.ty) {
             CqlType::Native(NativeType::Boolean) => true,
@@ -47,7 +47,7 @@ impl Kind for StorageAttached {
     }
 }
 
-/// True if the index was declared as a storage-attached one.
+/// Returns true if the index was declared as a storage-attached index.
 pub fn is_storage_attached(index: &Index) -> bool {
     index.kind == IndexKind::Custom
         && index.options.get("class_name").is_some_and(|class| {
@@ -56,7 +56,7 @@ pub fn is_storage_attached(index: &Index) -> bool {
         })
 }
 
-/// Types whose storage-attached indexes know equality only.
+/// Returns true for types whose storage-attached indexes support only equality.
 pub(crate) fn is_literal(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => {

@@ -1,4 +1,4 @@
-//! SASI indexes: what one answers by its options (Cassandra's `IndexMode` and `ColumnIndex.supports`).
+//! SASI indexes: the restrictions that an index answers, depending on its options (Cassandra's `IndexMode` and `ColumnIndex.supports`).
 
 use helenus_cql::ast::Operator;
 use helenus_cql::types::CqlType;
@@ -9,16 +9,16 @@ use crate::index::analyzer::Analyzer;
 use crate::index::pattern::{LikeKind, TERM_LEN_END};
 use crate::schema::{Column, Index, IndexKind, is_text};
 
-/// The class that CREATE INDEX names. Its short name is taken in any case.
+/// The class in CREATE INDEX. The case of its short name does not matter.
 const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 const SASI_SHORT_CLASS: &str = "SASIIndex";
 
-/// True for a class that is an SASI index.
+/// Returns true if the class is that of an SASI index.
 pub fn is_sasi(class: &str) -> bool {
     class == SASI_CLASS || class.eq_ignore_ascii_case(SASI_SHORT_CLASS)
 }
 
-/// Which terms are looked for.
+/// The terms that an index finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SasiMode {
     Prefix,
@@ -27,7 +27,7 @@ pub enum SasiMode {
 }
 
 impl SasiMode {
-    /// The mode of that name, in any case.
+    /// Returns the mode of that name, whatever its case.
     pub fn named(name: &str) -> Option<SasiMode> {
         Some(match name.to_ascii_uppercase().as_str() {
             "PREFIX" => SasiMode::Prefix,
@@ -38,7 +38,7 @@ impl SasiMode {
     }
 }
 
-/// Finds text by patterns, and other values within bounds.
+/// An index that finds text by patterns, and other values within bounds.
 pub struct Sasi;
 
 impl Kind for Sasi {
@@ -64,7 +64,7 @@ impl Kind for Sasi {
     }
 
     fn analysis(&self, index: &Index) -> Option<Analyzer> {
-        // Without a class only text is analyzed.
+        // Only text is analyzed if no class is declared.
         let is_analyzed = index.is_on_text || index.options.contains_key("analyzer_class");
         is_analyzed.then(|| Analyzer::of_sasi(&index.options)).flatten()
     }
@@ -90,7 +90,7 @@ impl Kind for Sasi {
 }
 
 impl Index {
-    /// Whether it is an SASI index.
+    /// Returns true if this is an SASI index.
     pub fn is_sasi(&self) -> bool {
         self.kind == IndexKind::Custom && self.options.get("class_name").is_some_and(|class| is_sasi(class))
     }
@@ -105,7 +105,8 @@ fn is_tokenizing(index: &Index) -> bool {
     index.analysis().is_some_and(|analysis| analysis.is_tokenizing())
 }
 
-/// Whether values are compared as text: those of text in ascending order, or as the option `is_literal` says.
+/// Returns true if values are compared as text. The option `is_literal` decides. Without it, text in ascending order is compared in this
+/// way.
 pub fn is_literal(column: &Column, option: Option<&str>) -> bool {
     match option {
         Some(option) => option.eq_ignore_ascii_case("true"),

@@ -1,30 +1,30 @@
-//! Entries that were read and not followed yet. Thousands are read for each that is followed, so one costs no allocation and no reference count: it
-//! is a part of the bytes of its list.
+//! Entries that were read but not yet followed to their rows. Thousands are read for each one that is followed. So an entry costs no
+//! allocation and no reference count: it is a slice of the bytes of its list.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// An entry that may be followed.
+/// An entry that can be followed to its row.
 pub(crate) struct Candidate {
     pub distance: f32,
     pub list: i64,
-    /// Encoded, in the hidden table.
+    /// The entry's encoded clustering in the hidden table.
     pub entry: Bytes,
     pub written_us: i64,
 }
 
-/// An entry by its place. The nearest is the greatest; of what is equally near, what a scan gives first.
+/// The place of an entry. The nearest entry is the greatest. Among equally near entries, it is the one that a scan returns first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// [`ordered`], and the place: the number of the piece and the offset in it.
+    /// The distance as [`ordered`] bits, the number of the piece, and the offset in the piece.
     order: Reverse<(u32, u32, u32)>,
     len: u32,
     written_us: i64,
 }
 
-/// The bits of a distance, in the order of `f32::total_cmp`.
+/// Returns a distance as bits that have the order of `f32::total_cmp`.
 fn ordered(distance: f32) -> u32 {
     let bits = distance.to_bits();
     match distance.is_sign_negative() {
@@ -33,7 +33,7 @@ fn ordered(distance: f32) -> u32 {
     }
 }
 
-/// The distance again.
+/// Returns the distance from [`ordered`] bits.
 fn distance_of(ordered: u32) -> f32 {
     f32::from_bits(match ordered & SIGN {
         0 => !ordered,
@@ -47,11 +47,11 @@ const SIGN: u32 = 1 << 31;
 pub(crate) struct ListCandidates {
     list: i64,
     bytes: Bytes,
-    /// Without the number of the piece.
+    /// Places of the entries. The number of the piece is 0.
     places: Vec<Place>,
 }
 
-/// What comes before an entry where candidates are encoded: its distance, timestamp and length.
+/// Bytes of an encoded candidate before the entry: its distance, timestamp and length.
 const ENCODED_HEAD_LEN: usize = 16;
 
 impl ListCandidates {
@@ -59,7 +59,7 @@ impl ListCandidates {
         self.places.len()
     }
 
-    /// The entries as another node is told of them.
+    /// Encodes the entries for another node.
     pub fn encode(&self) -> Bytes {
         let entries_len: usize = self.places.iter().map(|place| place.len as usize).sum();
         let mut encoded = BytesMut::with_capacity(entries_len + self.places.len() * ENCODED_HEAD_LEN);
@@ -76,7 +76,7 @@ impl ListCandidates {
         encoded.freeze()
     }
 
-    /// The entries of a list as [`ListCandidates::encode`] gave them; none if they are damaged.
+    /// Decodes the entries of a list from [`ListCandidates::encode`]. `None` if they are damaged.
     pub fn decode(list: i64, encoded: Bytes) -> Option<ListCandidates> {
         let mut collector = ListCollector::new(list, Some(encoded.clone()));
         let mut rest = encoded.as_ref();
@@ -89,10 +89,10 @@ impl ListCandidates {
     }
 }
 
-/// Takes the entries of one list.
+/// Collects the entries of one list.
 pub(crate) struct ListCollector {
     list: i64,
-    /// The bytes of which the entries are parts; otherwise they are copied.
+    /// The bytes that contain all entries. `None` if the entries are copied.
     shared: Option<Bytes>,
     copied: BytesMut,
     places: Vec<Place>,
@@ -108,7 +108,7 @@ impl ListCollector {
         }
     }
 
-    /// Takes an entry. `entry` is a part of the shared bytes, if there are any.
+    /// Adds an entry. `entry` is a slice of the shared bytes, if there are any.
     pub fn add(&mut self, distance: f32, entry: &[u8], written_us: i64) {
         let at = match &self.shared {
             Some(shared) => (entry.as_ptr() as usize).wrapping_sub(shared.as_ptr() as usize),
@@ -117,7 +117,7 @@ impl ListCollector {
                 self.copied.len() - entry.len()
             }
         };
-        // A list whose entries do not lie in 4 GiB is read by parts of rows, and split long before.
+        // Larger offsets do not occur. A list beyond 4 GiB is read row by row, and is split long before.
         if let (Ok(at), Ok(len)) = (u32::try_from(at), u32::try_from(entry.len())) {
             self.places.push(Place {
                 order: Reverse((ordered(distance), 0, at)),
@@ -136,16 +136,16 @@ impl ListCollector {
     }
 }
 
-/// Of the lists that are read first, the distance of the so-manieth nearest entry tells the near ones from the far ones.
+/// Number of entries of the first list by which near and far entries are divided: the distance of this nearest one is the limit.
 const NEAR: usize = 64;
 
-/// Entries of lists, the nearest first. Few of them are ever asked for: only those that are near are kept in order, until all of them are taken.
+/// Entries of lists, the nearest first. Few of them are ever taken. So only the near ones are kept in order, until all of them are taken.
 #[derive(Default)]
 pub(crate) struct Candidates {
     pieces: Vec<(i64, Bytes)>,
     near: BinaryHeap<Place>,
     far: Vec<Place>,
-    /// [`ordered`]: what is as near is among the near ones.
+    /// Maximum distance of near entries, as [`ordered`] bits.
     near_max: u32,
 }
 
@@ -169,7 +169,7 @@ impl Candidates {
         }
     }
 
-    /// Takes the nearest one.
+    /// Takes the nearest entry.
     pub fn pop(&mut self) -> Option<Candidate> {
         if self.near.is_empty() {
             self.near = std::mem::take(&mut self.far).into();

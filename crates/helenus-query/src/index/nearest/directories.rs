@@ -1,4 +1,4 @@
-//! The directories of posting lists, as they are stored and as the node knows them.
+//! Directories of posting lists: the stored ones and the node's copies.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use crate::storage::ExecutionContext;
 use crate::storage::read::{RowCursor, read_stored_row_under};
 use crate::storage::writes::write_anywhere;
 
-/// Writers look for a newer directory so often. Entries are moved only when all of them know where they are moved to.
+/// Maximum age of a writer's copy of a directory. Entries are moved only once all writers know where they are moved to.
 pub(crate) const WRITERS_KNOW: Duration = Duration::from_secs(1);
 
-/// Sees to it that the directories of the table's indexes are known, for a write.
+/// Loads the directories of the table's indexes before a write, unless they are recent.
 pub(crate) async fn prepare(context: &ExecutionContext, table: &Table) -> Result<(), ExecutionError> {
     for index in table.indexes.iter().filter(|index| index.has_posting_lists) {
         let known = context.posting_lists.known(index);
@@ -33,7 +33,7 @@ pub(crate) async fn prepare(context: &ExecutionContext, table: &Table) -> Result
     Ok(())
 }
 
-/// The directory as it is stored now.
+/// Returns the directory as it is stored now.
 pub(crate) async fn current(
     context: &ExecutionContext,
     index: &Index,
@@ -46,7 +46,7 @@ pub(crate) async fn current(
     };
     let mut directory = known();
     if directory.is_none() && version != 0 {
-        // One request reads it for all that wait for it.
+        // The lock makes one request read the directory for all that wait for it.
         let _loading = context.posting_lists.loading.lock().await;
         directory = known();
         if directory.is_none() {
@@ -93,7 +93,7 @@ async fn read(context: &ExecutionContext, index: &Index) -> Result<Directory, Ex
     Ok(Directory::new(version, lists))
 }
 
-/// Writes down lists that have changed since a directory, and a new version. Versions grow, whatever the clocks of nodes say.
+/// Writes the lists that differ from the directory `since`, and a new version. Versions grow even if the clocks of nodes differ.
 pub(crate) async fn publish(
     context: &ExecutionContext,
     index: &Index,
@@ -114,7 +114,7 @@ pub(crate) async fn publish(
     write(context, ops).await
 }
 
-/// Writes operands of the hidden table, wherever they belong.
+/// Writes operands of the hidden table to their owners.
 pub(crate) async fn write(context: &ExecutionContext, ops: Vec<Op>) -> Result<(), CqlError> {
     write_anywhere(context, ops, context.deadline()).await
 }

@@ -1,4 +1,4 @@
-//! The entries of posting lists.
+//! Reading the entries of posting lists.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -15,26 +15,27 @@ use crate::storage::read::{RowCursor, kept_partition};
 /// Entries between two checkpoints.
 const CHECKPOINT_ENTRIES: usize = 64;
 
-/// An entry of a list that is alive.
+/// A live entry of a list.
 pub(crate) struct ListEntry<'r> {
-    /// Encoded, in the hidden table.
+    /// The encoded clustering in the hidden table.
     pub clustering: &'r [u8],
     /// The packed vector.
     pub packed: &'r [u8],
     pub written_us: i64,
 }
 
-/// The entries of a list that are in memory in one piece.
+/// The entries of a list that are in memory as one piece.
 pub(crate) struct ListAtHand {
     rows: helenus_tablet::KeptRows,
     prefix_len: usize,
 }
 
 impl ListAtHand {
-    /// None if the list is to be read with [`ListReader`]: it is another node's, or long.
+    /// Returns the entries of a list. `None` if another node owns the list or it is too long to be kept as one piece. It must then be read
+    /// with [`ListReader`].
     ///
     /// # Errors
-    /// If the store fails.
+    /// The store fails.
     pub async fn of(
         context: &ExecutionContext,
         index: &Index,
@@ -47,15 +48,15 @@ impl ListAtHand {
         Ok(rows.map(|rows| ListAtHand { rows, prefix_len }))
     }
 
-    /// The bytes that entries are parts of.
+    /// Returns the bytes that contain all entries.
     pub fn bytes(&self) -> &Bytes {
         self.rows.bytes()
     }
 
-    /// Gives the entries that are alive to `use_it`.
+    /// Passes the live entries to `use_it`.
     ///
     /// # Errors
-    /// If an entry is damaged.
+    /// An entry is damaged.
     pub fn visit<'r>(&'r self, mut use_it: impl FnMut(ListEntry<'r>)) -> Result<(), CqlError> {
         for (key, row) in self.rows.iter() {
             let in_partition = key.get(self.prefix_len..).and_then(<[u8]>::split_first);
@@ -74,7 +75,7 @@ impl ListAtHand {
     }
 }
 
-/// Goes over the entries of a list that are alive.
+/// A cursor over the live entries of a list.
 pub(crate) struct ListReader {
     rows: RowCursor,
     count: usize,
@@ -89,7 +90,7 @@ impl ListReader {
         }
     }
 
-    /// Gives the next entry to `use_it`; false if there is none.
+    /// Passes the next entry to `use_it`. Returns false if there is none.
     pub async fn next(
         &mut self,
         context: &ExecutionContext,

@@ -1,4 +1,4 @@
-//! Searches posting lists where they are: those of other nodes by their owners, so that the vectors in them stay there.
+//! Searches of posting lists. Lists of other nodes are searched by their owners, so that their vectors need not be sent.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::limits::scope;
 use crate::schema::Index;
 use crate::storage::ExecutionContext;
 
-/// What is looked for in the posting lists of an index.
+/// The query of a search in an index's posting lists.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub index: &'a Index,
@@ -26,7 +26,7 @@ pub(super) struct Wanted<'a> {
     pub vector: &'a [f32],
 }
 
-/// Searches families of lists, side by side. A family's lists are read one after another, in their order.
+/// Searches families of lists concurrently. The lists of a family are read one after another, in their order.
 pub(super) async fn search(
     context: &ExecutionContext,
     wanted: Wanted<'_>,
@@ -53,7 +53,7 @@ pub(super) async fn search(
     Ok(try_join_all(searches).await?.into_iter().flatten().collect())
 }
 
-/// The other node that has all of these lists.
+/// Returns the other node that owns all of these lists. `None` if there is no such node.
 fn peer_of(cluster: &dyn Cluster, family: &[i64]) -> Option<Uuid> {
     let mut owners = family
         .iter()
@@ -64,7 +64,7 @@ fn peer_of(cluster: &dyn Cluster, family: &[i64]) -> Option<Uuid> {
     }
 }
 
-/// Asks another node. If that has no answer, for whatever reason, the lists are read row by row, wherever they are by then.
+/// Has another node search its lists. If that fails for any reason, this node reads the lists row by row from their owners at that time.
 async fn search_at(
     context: &ExecutionContext,
     wanted: Wanted<'_>,
@@ -87,7 +87,7 @@ async fn search_at(
     Ok(found)
 }
 
-/// Searches the lists of a family that are not all another node's: those next to each other that have one owner at once.
+/// Searches a family of lists that do not all belong to another node. Neighbouring lists with the same owner are searched together.
 async fn search_runs(
     context: &ExecutionContext,
     wanted: Wanted<'_>,
@@ -134,7 +134,7 @@ async fn search_family(
     Ok(found)
 }
 
-/// Reads a list: in one piece if it is in memory here, row by row otherwise.
+/// Reads a list: as one piece if it is in this node's memory, row by row otherwise.
 async fn search_list(
     context: &ExecutionContext,
     wanted: Wanted<'_>,
@@ -163,15 +163,15 @@ async fn search_list(
     }
 }
 
-/// The tokens of the lists of a search.
+/// Returns the tokens of the lists of a search.
 pub(crate) fn tokens(search: &ListSearch) -> impl Iterator<Item = i64> + Clone {
     search.lists.iter().map(|list| list_partition(*list).token)
 }
 
-/// Searches lists for another node; the encoded entries of each.
+/// Searches lists for another node. Returns the encoded entries of each list.
 ///
 /// # Errors
-/// [`ExecutionError::NotOwned`] if there is no such index any more.
+/// [`ExecutionError::NotOwned`] if the index does not exist any more.
 pub(crate) async fn serve(
     context: &ExecutionContext,
     search: &ListSearch,

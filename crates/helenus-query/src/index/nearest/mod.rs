@@ -1,8 +1,9 @@
-//! The rows whose vectors are nearest to one that is looked for, by way of posting lists.
+//! Nearest-neighbour search: finds the rows whose vectors are nearest to a query vector, by means of posting lists.
 //!
-//! The lists are read in the order of their centroids' distances. The entries that are nearest, by their packed vectors, lead to rows, which the
-//! statement filters and ranks by their own vectors. When enough rows have passed, the search ends; when a part of the entries that were read has
-//! been followed and too few have, more lists are read, twice as many each time: so a filter that keeps few rows widens the search.
+//! The lists are read in the order of their centroids' distances. The entries with the nearest packed vectors are followed to their rows,
+//! which the statement filters and ranks by the rows' own vectors. The search ends when enough rows have passed. If one in
+//! [`ENTRIES_TO_A_ROW`] entries has been followed and too few rows have passed, as many lists are read as before. So a filter that keeps
+//! few rows widens the search.
 
 mod candidates;
 pub(crate) mod directories;
@@ -37,57 +38,58 @@ use crate::storage::read::{read_header, read_stored_row_under, read_stored_stati
 use crate::storage::{ExecutionContext, reads};
 use crate::trace;
 
-/// Lists that are read at first.
+/// Number of lists that are read first.
 const LISTS_FIRST: usize = 16;
-/// Lists that are read side by side; in a cluster more of them, since each other node is asked once for all of its lists.
+/// Number of lists that are read concurrently. In a cluster there are more, because each other node receives one request for all of its
+/// lists.
 const LISTS_AT_ONCE: usize = 8;
 const LISTS_AT_ONCE_IN_CLUSTER: usize = 32;
-/// Of the entries that were read, one in so many is followed to its row before more lists are read.
+/// Entries read for each one that is followed to its row, before more lists are read.
 const ENTRIES_TO_A_ROW: usize = 12;
-/// So many entries are kept at most; then all of them are followed before more lists are read.
+/// Maximum number of entries in memory. Beyond it, entries are followed before more lists are read.
 const ENTRIES_MAX: usize = 200_000;
-/// Rows beyond those asked for that must pass, since packed vectors order them nearly.
+/// Additional rows that must pass, because packed vectors give only an approximate order.
 const SPARE_ROWS: usize = 4;
-/// Rows that are read at once in a cluster.
+/// Number of rows that are read together in a cluster.
 const AHEAD: usize = 32;
 
-/// An entry that is followed to its row.
+/// An entry that is being followed to its row.
 struct Followed {
     candidate: Candidate,
     base: PartitionKey,
     clustering: Bytes,
 }
 
-/// What is looked for.
+/// The query of a search.
 pub(crate) struct NearestSearch {
     pub index: Arc<Index>,
     pub vector: Vec<f32>,
-    /// Rows that are asked for.
+    /// Number of rows that the statement needs.
     pub limit: usize,
     pub bounds: TokenBounds,
-    /// The rows of each partition.
+    /// The rows of each partition that the statement selects.
     pub wanted: RowsWanted,
 }
 
-/// Base rows, nearly in the order of their distances.
+/// A source of base rows, approximately in the order of their distances.
 pub(crate) struct NearestSource {
     search: NearestSearch,
     measure: SimilarityFunction,
-    /// The lists that are to be read, in order; those that belong together are read one after another.
+    /// The lists that are still to be read, in order. Those of a family are read one after another.
     lists: SearchOrder,
     lists_read: usize,
-    /// Entries that were read and not followed.
+    /// Entries that were read but not followed.
     candidates: Candidates,
     entries_read: usize,
     followed: usize,
-    /// Rows that have passed.
+    /// Number of rows that have passed the filter.
     passed: usize,
     seen: HashSet<(Bytes, Bytes)>,
-    /// Entries whose rows were read ahead.
+    /// Entries whose rows have been read ahead.
     ahead: VecDeque<Followed>,
     rows_ahead: KnownRows,
     current: Option<Followed>,
-    /// Whether the row of the current entry was given.
+    /// True if the row of the current entry has been returned.
     is_given: bool,
     stale: HashMap<i64, Vec<StaleEntry>>,
 }
@@ -121,7 +123,7 @@ impl NearestSource {
         })
     }
 
-    /// A row that was given has passed.
+    /// Counts a returned row that has passed the filter.
     pub fn row_passed(&mut self) {
         self.passed += 1;
     }
@@ -131,7 +133,7 @@ impl NearestSource {
         self.passed >= limit + limit / 4 + SPARE_ROWS
     }
 
-    /// The partition of the next entry that is followed.
+    /// Returns the partition of the next entry to follow. `None` if the search is over.
     pub async fn next_partition(
         &mut self,
         context: &ExecutionContext,
@@ -148,7 +150,7 @@ impl NearestSource {
         Ok(self.current.as_ref().map(|followed| followed.base.clone()))
     }
 
-    /// Takes the nearest entries that were not followed; in a cluster several, with their rows.
+    /// Takes the nearest entries that were not followed yet. In a cluster, it takes several and reads their rows together.
     async fn look_ahead(&mut self, context: &ExecutionContext, table: &Table) -> Result<(), ExecutionError> {
         let cluster = context.cluster();
         let count = cluster.map_or(1, |_| AHEAD);
@@ -184,7 +186,7 @@ impl NearestSource {
         Ok(())
     }
 
-    /// Reads more lists: as many as were read before.
+    /// Reads more lists, as many as were read before.
     async fn read_lists(&mut self, context: &ExecutionContext) -> Result<(), ExecutionError> {
         let mut left = self.lists_read.max(LISTS_FIRST);
         let at_once = context
@@ -220,7 +222,7 @@ impl NearestSource {
         read_stored_static(context, table, &followed.base, header.as_ref()).await
     }
 
-    /// The row of the current entry.
+    /// Returns the row of the current entry, once. `None` if the row does not exist.
     pub async fn next_row(
         &mut self,
         context: &ExecutionContext,
@@ -250,7 +252,7 @@ impl NearestSource {
         Ok(row.map(|row| RowAt { clustering, row }))
     }
 
-    /// Whether the entry that is followed stands for the row: the row has its vector. Such a row is given once.
+    /// Returns true if the row has the vector of the current entry, and was not returned before.
     pub fn stands_for(&mut self, table: &Table, row: &LiveRow<'_>) -> bool {
         let Some(followed) = &self.current else {
             return false;
@@ -272,7 +274,7 @@ impl NearestSource {
         }
     }
 
-    /// The entry that is followed stands for no row.
+    /// Records that the current entry is stale.
     pub fn note_stale(&mut self) {
         let count: usize = self.stale.values().map(Vec::len).sum();
         if let Some(followed) = &self.current
@@ -289,7 +291,7 @@ impl NearestSource {
         }
     }
 
-    /// Has entries removed that seem to stand for nothing.
+    /// Has the owners of the rows remove the stale entries.
     pub fn report(&mut self, context: &Arc<ExecutionContext>) {
         for (list, entries) in self.stale.drain() {
             stale_entries::report(

@@ -1,23 +1,23 @@
-//! Sums over the components of vectors, in lanes, so that the compiler uses the vector instructions that the machine has.
+//! Sums over the components of vectors, computed in lanes so that the compiler uses the machine's vector instructions.
 
 use multiversion::multiversion;
 
-/// Sums that are kept side by side.
+/// Number of sums that are computed in parallel.
 const LANES: usize = 16;
 
-/// The dot product, as far as the shorter one goes.
+/// Returns the dot product, up to the length of the shorter vector.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| x * y)
 }
 
-/// The square of the Euclidean distance.
+/// Returns the square of the Euclidean distance.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn distance_squared(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| (x - y) * (x - y))
 }
 
-/// The dot product with small whole numbers.
+/// Returns the dot product with a vector of signed bytes.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn dot_bytes(a: &[f32], b: &[u8]) -> f32 {
     sum(a, b, |x, byte| x * f32::from(byte.cast_signed()))

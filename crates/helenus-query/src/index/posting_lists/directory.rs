@@ -1,4 +1,4 @@
-//! The posting lists of an index on vectors, each with its centroid: where a vector is put, and where it is looked for.
+//! The directory of an index's posting lists and their centroids. It determines the list of a new vector and the lists that a search reads.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -6,40 +6,40 @@ use std::collections::{BinaryHeap, HashMap};
 use super::arithmetic::{distance_squared, dot};
 use crate::index::similarity::SimilarityFunction;
 
-/// The list that is there from the beginning, and alone until it is split.
+/// The first list. It is the only one until it is split.
 pub const ROOT: i64 = 0;
-/// With more lists, a vector's nearest centroid is sought in the groups whose leaders are nearest.
+/// Maximum number of lists without groups. With more lists, the nearest centroid is searched for in the groups with the nearest leaders.
 const UNGROUPED_MAX: usize = 1_024;
-/// Groups that are looked into.
+/// Number of groups that are searched.
 const GROUPS_SOUGHT: usize = 6;
 
 /// A posting list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
     pub id: i64,
-    /// The list whose entries are being moved into this one, where it was split off.
+    /// The list whose entries are being moved into this one, after a split. `None` if no entries are being moved.
     pub moving_from: Option<i64>,
     pub centroid: Vec<f32>,
 }
 
-/// Centroids that are near that of a leader.
+/// Lists whose centroids are near that of the leader.
 #[derive(Debug)]
 struct Group {
     leader: usize,
     members: Vec<usize>,
 }
 
-/// The lists as of some time.
+/// The lists of an index at some time.
 #[derive(Debug, Default)]
 pub struct Directory {
-    /// Changes with every change of the lists.
+    /// Version, which changes with every change of the lists.
     pub version: i64,
     lists: Vec<List>,
     groups: Vec<Group>,
 }
 
 impl Directory {
-    /// Without any, all is in [`ROOT`].
+    /// Returns a directory. If `lists` is empty, all entries are in [`ROOT`].
     pub fn new(version: i64, lists: Vec<List>) -> Directory {
         let mut directory = Directory {
             version,
@@ -84,12 +84,12 @@ impl Directory {
             .map_or(f32::INFINITY, |list| distance_squared(&list.centroid, vector))
     }
 
-    /// The list that a [prepared](super::prepared) vector is put into.
+    /// Returns the list for a [prepared](super::prepared) vector.
     pub fn list_of(&self, vector: &[f32]) -> i64 {
         self.nearest(vector).map_or(ROOT, |list| list.id)
     }
 
-    /// The lists in which the entry of a vector may lie: the one that it is put into, and the one that is being moved from there.
+    /// Returns the lists that may contain the entry of a vector: its list, and the list from which entries are being moved into that one.
     pub fn lists_of(&self, vector: &[f32]) -> impl Iterator<Item = i64> {
         let nearest = self.nearest(vector);
         let from = nearest.and_then(|list| list.moving_from);
@@ -120,7 +120,7 @@ impl Directory {
         found.and_then(|(_, place)| self.lists.get(place))
     }
 
-    /// The lists in the order in which what is near to a vector is looked for.
+    /// Returns the lists in the order in which a search for vectors near `wanted` reads them.
     pub(crate) fn search_order(&self, measure: SimilarityFunction, wanted: &[f32]) -> SearchOrder {
         let distance = |list: &List| match measure {
             SimilarityFunction::DotProduct => -dot(&list.centroid, wanted),
@@ -151,16 +151,17 @@ impl Directory {
     }
 }
 
-/// Lists in the order of their distances. Those between which entries are being moved come together, the one that they are moved from first.
+/// Lists in the order of their distances. Lists between which entries are being moved form a family and come together. The list from which
+/// entries are moved comes first.
 #[derive(Debug)]
 pub struct SearchOrder {
     rest: BinaryHeap<FarList>,
-    /// Those that come together, by the one that entries are moved from, unless they were given.
+    /// Families that were not returned yet, by the list from which entries are moved.
     families: HashMap<i64, Vec<i64>>,
 }
 
 impl SearchOrder {
-    /// True if no list is left.
+    /// Returns true if no list is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -179,7 +180,7 @@ impl Iterator for SearchOrder {
     }
 }
 
-/// A list by its distance; the nearest is the greatest.
+/// A list with its distance. The nearest list is the greatest.
 #[derive(Clone, Copy, Debug)]
 struct FarList {
     distance: f32,

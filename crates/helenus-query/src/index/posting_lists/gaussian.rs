@@ -1,8 +1,8 @@
-//! Numbers for tests.
+//! Random numbers for tests.
 
 use rand::Rng;
 
-/// Nearly a standard normal number: the sum of twelve uniform ones.
+/// Returns an approximately standard normal number: the sum of twelve uniform ones.
 pub fn gaussian(random: &mut impl Rng) -> f32 {
     (0..12).map(|_| random.random::<f32>()).sum::<f32>() - 6.0
 }

@@ -1,12 +1,12 @@
-//! The rows of the hidden table of an index with posting lists.
+//! Rows of the hidden table of an index with posting lists.
 //!
-//! Partition key: one byte that says what the partition holds, and the number of a list.
-//! - `0`, the directory: a row for each list and one for the version, which have [`VERSION_ROW`] in place of the list's number.
+//! The partition key is one byte for the kind of partition, and possibly the number of a list.
+//! - `0`, the directory: a row for each list, and one for the version with [`VERSION_ROW`] in place of the list's number.
 //! - `1`, the marks: a row for each list that may have grown too long.
-//! - `2` and a list's number: the entries of the list, a row for each base row.
+//! - `2` and a list's number: the entries of the list, one for each base row.
 //!
-//! An entry has the clustering of any index entry, and a cell with the packed vector. Rows of directory and marks have the list's number in the
-//! place of the token, and an empty key.
+//! An entry has the clustering of any index entry, and a cell with the packed vector. Rows of the directory and the marks have the list's
+//! number in place of the token, and an empty key.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use helenus_cql::error::CqlError;
@@ -22,9 +22,9 @@ use crate::index::similarity::floats;
 use crate::rows::{PartitionKey, corrupt};
 use crate::schema::{Index, Table};
 
-/// The place of the version among the rows of the directory.
+/// Number of the directory's row with the version.
 pub const VERSION_ROW: i64 = i64::MIN;
-/// The cell of all these rows.
+/// The only column of all these rows.
 const CELL: ColumnId = ColumnId(65_535);
 
 const DIRECTORY: u8 = 0;
@@ -34,17 +34,17 @@ const LIST: u8 = 2;
 const SETTLED: u8 = 0;
 const MOVING: u8 = 1;
 
-/// The partition of the directory.
+/// Returns the partition of the directory.
 pub fn directory_partition() -> PartitionKey {
     PartitionKey::new(Bytes::from_static(&[DIRECTORY]))
 }
 
-/// The partition of the marks.
+/// Returns the partition of the marks.
 pub fn marks_partition() -> PartitionKey {
     PartitionKey::new(Bytes::from_static(&[MARKS]))
 }
 
-/// The partition of a list's entries.
+/// Returns the partition of a list's entries.
 pub fn list_partition(list: i64) -> PartitionKey {
     let mut bytes = BytesMut::with_capacity(9);
     bytes.put_u8(LIST);
@@ -52,13 +52,13 @@ pub fn list_partition(list: i64) -> PartitionKey {
     PartitionKey::new(bytes.freeze())
 }
 
-/// What becomes of a row, as of a time.
+/// A change of a row, with its timestamp.
 pub enum Change {
     Written { cell: Bytes, timestamp_us: i64 },
     Removed { timestamp_us: i64 },
 }
 
-/// The operation on a row of an encoded clustering.
+/// Returns the operation that changes the row of an encoded clustering.
 pub fn row_op(index: &Index, partition: &PartitionKey, clustering: &[u8], change: Change) -> Op {
     let mut row = RowBuilder::new();
     match change {
@@ -83,12 +83,12 @@ pub fn row_op(index: &Index, partition: &PartitionKey, clustering: &[u8], change
     }
 }
 
-/// The encoded clustering of the entry for a row of the base table.
+/// Returns the encoded clustering of the entry for a row of the base table.
 pub fn entry_row(index: &Index, base: &PartitionKey, clustering: &[Bytes]) -> Result<Bytes, CqlError> {
     encoded(index, &entry_clustering(base, clustering, false))
 }
 
-/// The encoded clustering of a list's row in the directory or among the marks.
+/// Returns the encoded clustering of a list's row in the directory or the marks.
 pub fn list_row(index: &Index, list: i64) -> Result<Bytes, CqlError> {
     encoded(
         index,
@@ -102,14 +102,14 @@ fn encoded(index: &Index, values: &[Bytes]) -> Result<Bytes, CqlError> {
     Ok(encoded.bytes)
 }
 
-/// The list of a row in the directory or among the marks.
+/// Returns the list of a row in the directory or the marks. `None` if the row is damaged.
 pub fn decode_list_row(index: &Index, clustering: &[u8]) -> Option<i64> {
     let (values, _) = index.table.layout.decode_leading(clustering, 1).ok()?;
     let list = values.first()?;
     Some(i64::from_be_bytes(list.as_ref().try_into().ok()?))
 }
 
-/// The cell of a row.
+/// Returns the row's cell. `None` if it has none.
 pub fn cell<'r>(row: &LiveRow<'r>) -> Option<&'r [u8]> {
     match row.column(CELL)? {
         LiveColumn::Simple(cell) => Some(cell.value),
@@ -117,17 +117,17 @@ pub fn cell<'r>(row: &LiveRow<'r>) -> Option<&'r [u8]> {
     }
 }
 
-/// The cell of a packed row as it is stored, and its timestamp, in µs; none of a row that is not alive.
+/// Returns the cell of a packed row, with its timestamp in microseconds. `None` if the cell is deleted or missing.
 ///
 /// # Errors
-/// If the row is damaged.
+/// The row is damaged.
 pub fn stored_cell(row: &[u8]) -> Result<Option<(&[u8], i64)>, CqlError> {
     let cell = simple_cell(row, CELL).map_err(corrupt)?;
     let live = cell.filter(|cell| !cell.is_tombstone());
     Ok(live.map(|cell| (cell.value, cell.timestamp_us)))
 }
 
-/// A list's row in the directory: whether entries are being moved into it and from which list, and the centroid.
+/// Encodes a list's row in the directory: whether entries are being moved into it, from which list, and the centroid.
 pub fn encode_list(list: &List) -> Bytes {
     let mut cell = BytesMut::with_capacity(9 + list.centroid.len() * 4);
     match list.moving_from {
@@ -143,7 +143,7 @@ pub fn encode_list(list: &List) -> Bytes {
     cell.freeze()
 }
 
-/// The list again; none if it is damaged.
+/// Decodes a list's row in the directory. `None` if it is damaged.
 pub fn decode_list(id: i64, cell: &[u8]) -> Option<List> {
     let (kind, rest) = cell.split_first()?;
     let (moving_from, rest) = match *kind {
@@ -161,7 +161,7 @@ pub fn decode_list(id: i64, cell: &[u8]) -> Option<List> {
     })
 }
 
-/// The base column's vector in a live row; none if it has none that the index holds.
+/// Returns the indexed vector of a live row. `None` if the row has no vector that the index holds.
 pub fn vector(table: &Table, index: &Index, row: Option<&LiveRow<'_>>) -> Option<Vec<f32>> {
     let (_, column) = table.column(&index.target.column)?;
     let LiveColumn::Simple(cell) = row?.column(column.id)? else {

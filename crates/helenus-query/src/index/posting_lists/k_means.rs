@@ -1,4 +1,4 @@
-//! Centroids for a list that has grown too long: k-means, begun at points of the list that lie apart.
+//! Centroids for a list that has grown too long: k-means, which starts at distant points of the list.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -7,7 +7,8 @@ use super::arithmetic::distance_squared;
 
 const ITERATIONS: usize = 8;
 
-/// At most `count` centroids that are each nearest to some of the points; fewer if the points do not tell so many apart.
+/// Returns at most `count` centroids, each of which is the nearest one of some points. There are fewer if the points have fewer distinct
+/// values.
 pub fn k_means(points: &[Vec<f32>], count: usize, random: &mut SmallRng) -> Vec<Vec<f32>> {
     let mut centroids = seeds(points, count, random);
     for _ in 0..ITERATIONS {
@@ -31,14 +32,15 @@ pub fn k_means(points: &[Vec<f32>], count: usize, random: &mut SmallRng) -> Vec<
     centroids
 }
 
-/// The place of the nearest centroid.
+/// Returns the index of the nearest centroid.
 pub fn nearest(point: &[f32], centroids: &[Vec<f32>]) -> usize {
     let distances = centroids.iter().map(|centroid| distance_squared(point, centroid));
     let least = distances.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
     least.map_or(0, |(place, _)| place)
 }
 
-/// Points to begin with, each drawn with a probability that grows with the square of its distance from those before (k-means++).
+/// Returns points to start with. Each is drawn with a probability proportional to the square of its distance from the earlier ones
+/// (k-means++).
 fn seeds(points: &[Vec<f32>], count: usize, random: &mut SmallRng) -> Vec<Vec<f32>> {
     let Some(first) = points.get(random.random_range(0..points.len().max(1))) else {
         return Vec::new();

@@ -1,14 +1,14 @@
-//! Posting lists of vectors that are near to each other: what an index on vectors is made of (an inverted file, as that of SPANN).
+//! Posting lists: lists of vectors that are near to each other, which make up an index on vectors (an inverted file, as in SPANN).
 //!
-//! The vectors are divided among lists, each with a centroid, and each vector is an entry of the list whose centroid is nearest. A search reads the
-//! lists whose centroids are nearest to what is looked for. There is one list at first. One that has grown too long is split: centroids are found
-//! for its vectors, the list keeps one of them, new lists get the others, and entries are moved to them in the background
-//! ([`super::splitting`]). No list is ever given up, so that an entry that was written by who did not know of a split yet is in a list that is read,
-//! if not in the nearest.
+//! The vectors are divided among lists, each with a centroid. Each vector is an entry of the list with the nearest centroid. A search reads
+//! the lists whose centroids are nearest to the query vector. There is one list at first. A list that has grown too long is split:
+//! centroids are computed for its vectors, the list keeps one of them, and new lists get the others. Entries are moved to the new lists in
+//! the background ([`super::splitting`]). Lists are never removed. So an entry that was written without knowledge of a split is still in a
+//! list that searches read, even if it is not the nearest one.
 //!
-//! An entry is a hint. Searches read its row and score that, and an entry whose row has another vector stands for nothing, as one whose row is
-//! gone. So an entry too many does no harm; that there is one for each row, the timestamps see to: an entry is moved with the next timestamp after
-//! its own, which is older than that of whatever its row's next writer does, and that writer's removals are older than what it adds.
+//! An entry is a hint. A search reads its row and scores the row's vector. An entry whose row is gone or has another vector is stale, so a
+//! superfluous entry does no harm. Timestamps ensure that each row has an entry. An entry is moved with its own timestamp plus one, which
+//! is older than any timestamp of the row's next writer. That writer's removals are older than its additions.
 
 pub(crate) mod arithmetic;
 pub(crate) mod directory;
@@ -37,16 +37,16 @@ use super::similarity::{SimilarityFunction, floats};
 use crate::rows::PartitionKey;
 use crate::schema::Index;
 
-/// A node that has put so many entries into a list marks it, for its length to be looked at.
+/// Number of entries after which a node marks a list, so that its length is checked.
 const ENTRIES_TO_MARK: u32 = 64;
 
-/// The directories of indexes that the node knows, by the number of the index's table.
+/// The node's copies of the directories of indexes, by the number of the index's table.
 #[derive(Debug, Default)]
 pub struct PostingLists {
     known: Mutex<HashMap<TableId, KnownDirectory>>,
-    /// Entries that were put into a list since it was marked.
+    /// Number of entries added to each list since it was last marked.
     added: Mutex<HashMap<(TableId, i64), u32>>,
-    /// Held while a directory is read.
+    /// A lock that is held while a directory is read.
     pub loading: tokio::sync::Mutex<()>,
 }
 
@@ -57,14 +57,14 @@ struct KnownDirectory {
 }
 
 impl PostingLists {
-    /// The directory of an index as it was known, and when.
+    /// Returns the node's copy of an index's directory, with the time of its last check. `None` if there is none.
     pub fn known(&self, index: &Index) -> Option<(Arc<Directory>, Instant)> {
         let known = self.known.lock();
         let known = known.get(&index.table.number)?;
         Some((known.directory.clone(), known.checked))
     }
 
-    /// Takes note of a directory, unless a newer one is known.
+    /// Stores a copy of a directory, unless a newer one is known.
     pub fn set(&self, index: &Index, directory: Arc<Directory>, checked: Instant) {
         let mut known = self.known.lock();
         let is_older = |known: &KnownDirectory| known.directory.version > directory.version;
@@ -73,13 +73,13 @@ impl PostingLists {
         }
     }
 
-    /// Forgets what is known of indexes that are gone.
+    /// Drops the data of indexes that do not exist any more.
     pub fn retain(&self, is_there: impl Fn(TableId) -> bool) {
         self.known.lock().retain(|number, _| is_there(*number));
         self.added.lock().retain(|(number, _), _| is_there(*number));
     }
 
-    /// An entry was put into the list: true once in a while.
+    /// Counts an entry that was added to the list. Returns true if the list must be marked now.
     fn wants_mark(&self, index: &Index, list: i64) -> bool {
         let mut added = self.added.lock();
         let count = added.entry((index.table.number, list)).or_default();
@@ -98,7 +98,7 @@ impl PostingLists {
     }
 }
 
-/// A vector as it is compared: where the direction alone counts, of length 1.
+/// Returns a vector in the form in which it is compared: for cosine, where only the direction counts, it is scaled to length 1.
 pub fn prepared(measure: SimilarityFunction, mut vector: Vec<f32>) -> Vec<f32> {
     if measure == SimilarityFunction::Cosine {
         let length = dot(&vector, &vector).sqrt();
@@ -109,7 +109,7 @@ pub fn prepared(measure: SimilarityFunction, mut vector: Vec<f32>) -> Vec<f32> {
     vector
 }
 
-/// A stored vector, prepared; none if the index does not hold such a one.
+/// Returns a stored vector in its prepared form. `None` if the index does not hold such vectors.
 pub fn indexed_vector(index: &Index, ty: &CqlType, value: &[u8]) -> Option<Vec<f32>> {
     let CqlType::Vector { dimension, .. } = ty else {
         return None;
@@ -120,7 +120,8 @@ pub fn indexed_vector(index: &Index, ty: &CqlType, value: &[u8]) -> Option<Vec<f
     is_held.then(|| prepared(measure, vector))
 }
 
-/// The vectors of a row, prepared: before a write, after it, and what will be left of the one before when all that expires has expired.
+/// The prepared vectors of a row: before a write, after it, and in `to_stay` the earlier one that remains once everything that expires has
+/// expired.
 pub struct VectorChange {
     pub before: Option<Vec<f32>>,
     pub to_stay: Option<Vec<f32>>,
@@ -134,10 +135,10 @@ pub struct ListOps {
     pub removed: Vec<Op>,
 }
 
-/// The changes of entries that follow from a row's change.
+/// Returns the changes of entries that a row's change requires.
 ///
 /// # Errors
-/// If the row's key is not of the layout.
+/// The row's key does not fit the layout.
 pub fn list_ops(
     lists: &PostingLists,
     index: &Index,
@@ -154,7 +155,7 @@ pub fn list_ops(
     let row = entry_row(index, base, clustering)?;
     let new_list = change.after.as_ref().map(|vector| directory.list_of(vector));
     if let Some(vector) = change.before.as_ref().filter(|_| change.before != change.after) {
-        // Removed as of before the addition, so that one that is moved meanwhile stays.
+        // The removal has an older timestamp than the addition, so that an entry that is moved meanwhile stays.
         let timestamp_us = next_timestamp_us();
         let old = directory.lists_of(vector).filter(|list| Some(*list) != new_list);
         ops.removed.extend(old.map(|list| {

@@ -1,7 +1,7 @@
-//! Vectors as entries hold them: short ones as they are, others with a byte for a component.
+//! Packed vectors of entries: short vectors are stored as they are, others with one byte per component.
 //!
-//! `0`, then the components as `f32`; or `1`, the scale and the squared length as `f32`, then a signed byte for each component, which times the
-//! scale is the component, to half of the scale. All big-endian.
+//! The format is `0` and the components as `f32`. Or it is `1`, the scale and the squared length as `f32`, and a signed byte for each
+//! component. The byte times the scale is the component, with an error of at most half the scale. All numbers are big-endian.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -10,7 +10,8 @@ use crate::index::similarity::{SimilarityFunction, floats};
 
 const WHOLE: u8 = 0;
 const SCALED: u8 = 1;
-/// Vectors of so many components at most are held as they are: bytes would save little, and are coarse where little tells vectors apart.
+/// Maximum number of components of vectors that are stored as they are. Bytes would save little there, and are too coarse to distinguish
+/// such vectors.
 const WHOLE_DIMENSION_MAX: usize = 16;
 const BYTE_MAX: f32 = 127.0;
 
@@ -44,8 +45,8 @@ pub fn pack(vector: &[f32]) -> Bytes {
     packed.freeze()
 }
 
-/// How far a packed vector is from `wanted`, by a measure that orders as the similarity does; less is nearer. Both are
-/// [prepared](super::prepared). None if it is damaged or of another dimension.
+/// Returns the distance of a packed vector from `wanted`, in the reverse order of the similarity: less is nearer. Both are
+/// [prepared](super::prepared). `None` if the packed vector is damaged or has another dimension.
 pub fn distance(measure: SimilarityFunction, wanted: &[f32], packed: &[u8]) -> Option<f32> {
     let (kind, body) = packed.split_first()?;
     let is_euclidean = measure == SimilarityFunction::Euclidean;
@@ -73,7 +74,7 @@ pub fn distance(measure: SimilarityFunction, wanted: &[f32], packed: &[u8]) -> O
     }
 }
 
-/// The vector again, as near as the packed form has it.
+/// Unpacks a vector. The components are approximate.
 pub fn unpack(packed: &[u8]) -> Option<Vec<f32>> {
     let (kind, body) = packed.split_first()?;
     match *kind {

@@ -1,4 +1,4 @@
-//! The live entries of one value or of a range of values.
+//! Cursors over the live entries of one value or of a range of values.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The base row, ordered as a scan of the base table is.
+    /// Returns the base row in a form that has the order of a scan of the base table.
     pub(super) fn row(&self) -> (i64, &Bytes, &Bytes) {
         (self.base.token, &self.base.bytes, &self.clustering)
     }
 
-    /// Bytes of its parts.
+    /// Returns the bytes of the value and of the row's key.
     pub(super) fn len(&self) -> usize {
         self.value.len() + self.base.bytes.len() + self.clustering.len()
     }
@@ -43,17 +43,18 @@ enum Source {
     Reversed(ReversedRangeCursor),
 }
 
-/// Goes over entries: of a value in the order of their rows, of a range in the order of values, and of their rows for each.
+/// A cursor over entries. Those of a value have the order of their rows. Those of a range have the order of values, and for each value the
+/// order of their rows.
 pub(super) struct EntryCursor {
     index: Arc<Index>,
     source: Source,
-    /// The value of the entries that are read now.
+    /// The value of the current entries. `None` before the first value of a range.
     value: Option<Bytes>,
     now_s: i64,
 }
 
 impl EntryCursor {
-    /// The wanted ones of a value's entries.
+    /// Returns a cursor over the wanted entries of a value.
     pub fn of_value(index: Arc<Index>, value: Bytes, wanted: RowsWanted, now_s: i64) -> EntryCursor {
         let partition = entry_key(&index, value.clone());
         let rows = RowCursor::new(&index.table, partition, None, wanted, false);
@@ -65,7 +66,7 @@ impl EntryCursor {
         }
     }
 
-    /// The entries with keys in the range, of an index in the order of values.
+    /// Returns a cursor over the entries with keys in the range, for an index in the order of values.
     pub fn of_range(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
         let cursor = RangeCursor::within(&index.table, keys, RowsWanted::all());
         EntryCursor {
@@ -76,7 +77,7 @@ impl EntryCursor {
         }
     }
 
-    /// The same from the last to the first.
+    /// Returns a cursor over the entries with keys in the range, from the last to the first.
     pub fn of_range_reversed(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
         let cursor = ReversedRangeCursor::within(&index.table, keys);
         EntryCursor {
@@ -133,20 +134,20 @@ impl EntryCursor {
     }
 }
 
-/// Entries that were read already, then the others.
+/// A stream of entries that were already read, and then of those of a cursor.
 pub(super) struct EntryStream {
     read: std::vec::IntoIter<Entry>,
     rest: Option<EntryCursor>,
-    /// The base partitions whose entries are given.
+    /// The base partitions whose entries are returned. It does not apply to entries that were already read.
     bases: Bases,
 }
 
-/// Base partitions of which entries are given.
+/// Base partitions whose entries are returned.
 #[derive(Clone, Debug)]
 pub(crate) enum Bases {
     All,
     Tokens(TokenBounds),
-    /// By their serialized keys.
+    /// The partitions with these serialized keys.
     Keys(HashSet<Bytes>),
 }
 
@@ -169,7 +170,7 @@ impl EntryStream {
         }
     }
 
-    /// The entries of those base partitions.
+    /// Returns a stream of the cursor's entries for the given base partitions.
     pub fn within(cursor: EntryCursor, bases: Bases) -> EntryStream {
         EntryStream {
             read: Vec::new().into_iter(),

@@ -1,4 +1,4 @@
-//! Reading an index from one of its ends, so that rows come in the order of its values.
+//! Reads of an index from one of its ends, which return rows in the order of the indexed values.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::index::value_range::ValueRange;
 use crate::rows::RowsWanted;
 use crate::schema::{Index, Table};
 
-/// A read of an index in the order of its values. The rows of one value come in the order of the table, or its reverse.
+/// A read of an index in the order of its values. The rows of one value have the order of the table, or its reverse.
 pub(crate) struct OrderedRead<'a> {
     pub index: &'a Arc<Index>,
     pub range: ValueRange,
@@ -27,10 +27,10 @@ pub(crate) struct OrderedRead<'a> {
 }
 
 impl IndexSource {
-    /// The rows of the read.
+    /// Returns a source of the rows.
     ///
     /// # Errors
-    /// `Invalid value for the paging state`, if it is another statement's.
+    /// `Invalid value for the paging state`, if it belongs to another statement.
     pub fn in_order(
         table: &Table,
         read: OrderedRead<'_>,
@@ -55,7 +55,7 @@ impl IndexSource {
 }
 
 impl OrderedRead<'_> {
-    /// The keys of the entries that are left to be read.
+    /// Returns the keys of the entries that remain to be read.
     fn keys(&self, table: &Table) -> Result<ByteRange, CqlError> {
         let Some(state) = self.resume else {
             return Ok(self.range.keys(self.index));
@@ -70,7 +70,7 @@ impl OrderedRead<'_> {
         }
     }
 
-    /// The keys of the range before the entry of the last row.
+    /// Returns the keys of the range before the entry of the last page's last row.
     fn keys_before(&self, table: &Table, state: &PagingState, value: &Bytes) -> Result<ByteRange, CqlError> {
         let (index, number) = (self.index, self.index.table.number);
         let of_value = entry_key(index, value.clone());

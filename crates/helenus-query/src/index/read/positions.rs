@@ -1,4 +1,4 @@
-//! Where in a hidden table the entries of base rows lie, and those behind the row that a page ended with.
+//! Positions in a hidden table: the entries of base rows, and the entries after the row with which a page ended.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::rows::wanted::rest_range;
 use crate::rows::{PartitionKey, RowsWanted};
 use crate::schema::{Index, Table};
 
-/// Which base rows an index read may give.
+/// The base rows that an index read may return.
 #[derive(Clone, Copy)]
 pub(crate) enum BaseRange<'a> {
     Tokens(TokenBounds),
     Partition(&'a PartitionKey),
 }
 
-/// The entries of a value for base rows within the range.
+/// Returns the clusterings of a value's entries for base rows within the range.
 pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
     let layout = &index.table.layout;
     let ranges = match range {
@@ -57,7 +57,7 @@ fn token_bound(bound: &Bound<i64>) -> Option<TupleBound> {
     })
 }
 
-/// Those of a value's entries that are for rows behind the one that the last page ended with.
+/// Returns the clusterings of a value's entries for rows after the last row of the last page.
 pub(super) fn rest_of_entries(
     table: &Table,
     index: &Index,
@@ -71,7 +71,8 @@ pub(super) fn rest_of_entries(
     }
 }
 
-/// The least clustering of a value's entries behind that row; none if there are none. The entry of a partition that is not done counts as behind.
+/// Returns the least clustering of a value's entries after the last row. `None` if there are no such entries. If the last partition has
+/// rows left, its entry counts as after the row.
 pub(super) fn rest_start(
     table: &Table,
     index: &Index,
@@ -85,8 +86,8 @@ pub(super) fn rest_start(
     })
 }
 
-/// The clustering at which a value's entries before that row end; none if all of them are before it. The entry of a partition that is not done
-/// counts as before.
+/// Returns the end of the clusterings of a value's entries before the last row. `None` if all entries are before it. If the last partition
+/// has rows left, its entry counts as before the row.
 pub(super) fn rest_end(
     table: &Table,
     index: &Index,
@@ -100,13 +101,13 @@ pub(super) fn rest_end(
     })
 }
 
-/// Where the last page ended among the entries of a value.
+/// The end of the last page among the entries of a value.
 enum LastEntry {
-    /// The encoded clustering of its row's entry.
+    /// The encoded clustering of the last row's entry.
     Row(Bytes),
-    /// The entries of its partition, of which rows are left.
+    /// The entries of the last partition, which has rows left.
     Partition(ClusteringRange),
-    /// The same where none is left.
+    /// The entries of the last partition, which has no rows left.
     DonePartition(ClusteringRange),
 }
 

@@ -1,12 +1,12 @@
-//! Which of several indexes a read goes by, and in which order it gives rows.
+//! Choice among several indexes for a read, and the order of its rows.
 //!
-//! The entries of each are read side by side; the first whose entries end finds the fewest rows, and what was read of it is used. The other
-//! restrictions are left to the filter.
+//! The entries of all usable indexes are read concurrently. The index whose entries end first finds the fewest rows. It is chosen, and its
+//! entries are used. The filter checks the other restrictions.
 //!
-//! A scan gives rows in the order of the table, and so do the entries of one value. The entries of a range of values come in the order of values.
-//! Where they are few they are sorted by the rows that they are for, and the result is that of a scan, page by page. Where they are many, rows
-//! are given in the order of values, and the paging state holds the entry that the page ended with; unless the statement needs the order of the
-//! table: then the table is scanned.
+//! A scan returns rows in the order of the table, and so do the entries of one value. The entries of a range of values have the order of
+//! the values. If they are few, they are sorted by their rows, and the result is the same as that of a scan, page by page. If they are
+//! many, rows are returned in the order of the values, and the paging state contains the last entry of the page. But if the statement needs
+//! the order of the table, the table is scanned.
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -26,25 +26,26 @@ use crate::rows::PartitionKey;
 use crate::schema::{Index, Table};
 use crate::storage::ExecutionContext;
 
-/// Entries of each index that are read before one is chosen: as many as the LIMIT says, but at least and at most so many. The size of pages has no
-/// influence, so that the result is the same for all.
+/// Minimum and maximum number of entries of each index that are read before one is chosen. In between, the number is the LIMIT. The page
+/// size has no influence, so that the result does not depend on it.
 const PROBED_MIN: usize = 128;
 const PROBED_MAX: usize = 2_048;
-/// The same where rows must come in the order of the table, which would otherwise be scanned.
+/// Number of entries that are read before a choice if rows must have the order of the table. Otherwise the table would be scanned.
 const PROBED_IN_TABLE_ORDER: usize = 10_000;
-/// The same for the pages behind the first: they have the order that the first one had, whatever was written meanwhile.
+/// Number of entries that are read before a choice for later pages. It is larger, so that they keep the order of the first page, whatever
+/// was written meanwhile.
 const PROBED_RESUMED: usize = 2 * PROBED_IN_TABLE_ORDER;
-/// Bytes of the entries that are read before one is chosen.
+/// Maximum bytes of the entries that are read before a choice.
 const PROBED_BYTES_MAX: usize = 4 << 20;
 /// Entries between two checkpoints.
 const CHECKPOINT_ENTRIES: usize = 64;
 
-/// What the statement says of how far to read ahead.
+/// Properties of the statement that determine how many entries are read before a choice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeLimits {
-    /// Rows that are needed at most, on all pages.
+    /// Maximum number of rows of all pages.
     pub rows_max: u32,
-    /// Whether rows must come in the order of the table.
+    /// True if rows must have the order of the table.
     pub needs_table_order: bool,
 }
 
@@ -57,9 +58,9 @@ impl Default for ProbeLimits {
     }
 }
 
-/// A read by index.
+/// A read by one of several indexes.
 pub(crate) struct IndexRead<'a> {
-    /// What may be looked up, single values first.
+    /// The possible lookups. Those of single values come first.
     pub lookups: &'a [IndexLookup],
     pub range: BaseRange<'a>,
     pub now_s: i64,
@@ -67,21 +68,21 @@ pub(crate) struct IndexRead<'a> {
     pub limits: ProbeLimits,
 }
 
-/// In which order an index read gives rows.
+/// The order in which an index read returns rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowOrder {
     Table,
     Values,
 }
 
-/// The index that was chosen, and its entries.
+/// The chosen index and its entries.
 pub(super) struct Chosen<'a> {
     pub lookup: &'a IndexLookup,
     pub entries: EntryStream,
     pub order: RowOrder,
 }
 
-/// An index whose entries are being read.
+/// An index whose entries are being read before the choice.
 struct Probe<'a> {
     lookup: &'a IndexLookup,
     cursor: EntryCursor,
@@ -99,7 +100,7 @@ impl<'a> Probe<'a> {
 }
 
 impl<'a> IndexRead<'a> {
-    /// The index to go by; none if the table is to be scanned.
+    /// Returns the chosen index. `None` if the table must be scanned.
     pub(super) async fn choose(
         &self,
         context: &ExecutionContext,
@@ -121,7 +122,7 @@ impl<'a> IndexRead<'a> {
         if let Some(least) = self.first_to_end(context, &mut probes, count_max).await? {
             return Ok(Some(self.ended(table, probes.swap_remove(least))));
         }
-        // Values come first.
+        // Lookups of single values are preferred, and come first.
         let first = probes.into_iter().next();
         Ok(first.and_then(|probe| match probe.lookup.is_range() {
             false => Some(probe.chosen(RowOrder::Table)),
@@ -129,7 +130,7 @@ impl<'a> IndexRead<'a> {
         }))
     }
 
-    /// The index whose entries are the fewest, if these are few.
+    /// Returns the index with the fewest entries. `None` if all have many.
     pub(super) async fn choose_few(
         &self,
         context: &ExecutionContext,
@@ -141,7 +142,7 @@ impl<'a> IndexRead<'a> {
         Ok(least.map(|least| self.ended(table, probes.swap_remove(least))))
     }
 
-    /// An index of which all entries were read.
+    /// Returns the choice of an index all of whose entries have been read.
     fn ended(&self, table: &Table, mut probe: Probe<'a>) -> Chosen<'a> {
         if probe.lookup.is_range() {
             self.sort(table, &mut probe);
@@ -189,7 +190,8 @@ impl<'a> IndexRead<'a> {
         })
     }
 
-    /// Reads the entries of all side by side, and gives the place of those that end first, if any do before there are too many.
+    /// Reads the entries of all indexes concurrently. Returns the position of the index whose entries end first. `None` if there are too
+    /// many entries.
     async fn first_to_end(
         &self,
         context: &ExecutionContext,
@@ -218,7 +220,7 @@ impl<'a> IndexRead<'a> {
         Ok(None)
     }
 
-    /// Leaves one entry for each row of the base range behind the last page, in the order of the table.
+    /// Keeps one entry for each row of the base range after the last page, in the order of the table.
     fn sort(&self, table: &Table, probe: &mut Probe<'_>) {
         if let BaseRange::Tokens(bounds) = self.range {
             probe.read.retain(|entry| bounds.contains(entry.base.token));
@@ -235,7 +237,7 @@ impl<'a> IndexRead<'a> {
                 }
             });
         }
-        // Of a row that has changed its value meanwhile the newest entry stands for it.
+        // The newest entry of a row is kept if the row has changed its value meanwhile.
         let newest_first = |entry: &Entry| std::cmp::Reverse(entry.written_us);
         probe.read.sort_by(|a, b| {
             a.row()
@@ -245,7 +247,7 @@ impl<'a> IndexRead<'a> {
         probe.read.dedup_by(|next, kept| next.row() == kept.row());
     }
 
-    /// The entries behind the one that the last page ended with.
+    /// Continues in the order of values, after the entry with which the last page ended.
     fn go_on(
         &self,
         table: &Table,
@@ -272,7 +274,7 @@ impl<'a> IndexRead<'a> {
     }
 }
 
-/// The keys of a range behind the entry of the last row.
+/// Returns the keys of a range after the entry of the last page's last row.
 pub(super) fn rest_of_range(
     table: &Table,
     index: &Index,

@@ -1,4 +1,4 @@
-//! Entries that a read comes across and that stand for nothing.
+//! Detection of stale entries during reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::schema::{ColumnKind, Table};
 use crate::storage::ExecutionContext;
 
 impl IndexSource {
-    /// The row that was given last, or the partition if entries are by partition, does not have the value, as it seems.
+    /// Records the last entry as stale: its row does not seem to have the value. If entries are by partition, this applies to its
+    /// partition.
     pub(crate) fn note_stale(&mut self) {
         if let Some(entry) = self.given.take()
             && self.stale.len() < STALE_MAX
@@ -31,14 +32,14 @@ impl IndexSource {
         }
     }
 
-    /// The row that was given last is not alive.
+    /// Records that the last returned row is dead, so that its entry is stale.
     pub fn row_is_dead(&mut self) {
         if !self.is_by_partition {
             self.note_stale();
         }
     }
 
-    /// The row that was given last does not fit: perhaps it does not have the value.
+    /// Records that the last returned row did not pass the filter. Its entry is stale if the row does not have the value.
     pub fn row_does_not_fit(&mut self, table: &Table, row: &LiveRow<'_>) -> Result<(), CqlError> {
         if !self.is_by_partition && !self.stands_for(table, KeyKind::Row, Some(row))? {
             self.note_stale();
@@ -46,8 +47,8 @@ impl IndexSource {
         Ok(())
     }
 
-    /// Whether the row that was given last, or the static row of the partition, has another value than its entry says: where rows come in the
-    /// order of values, it has another place there, or none.
+    /// Returns true if the last returned row, or the partition's static row, does not have the value of its entry. In a read in the order
+    /// of values, such a row belongs elsewhere, or nowhere.
     pub fn has_moved(
         &mut self,
         table: &Table,
@@ -61,7 +62,7 @@ impl IndexSource {
         Ok(true)
     }
 
-    /// Whether the entry that was given last is right about the row, as far as one of that kind holds its value.
+    /// Returns true if the row has the value of the last entry. Also true if a row of that kind does not contain the indexed column.
     fn stands_for(&self, table: &Table, kind: KeyKind, row: Option<&LiveRow<'_>>) -> Result<bool, CqlError> {
         let Some(entry) = &self.given else {
             return Ok(true);
@@ -82,20 +83,20 @@ impl IndexSource {
         Ok(values(table, &self.index, column, place, row)?.contains(&entry.value))
     }
 
-    /// True if the index is on a static column.
+    /// Returns true if the index is on a static column.
     pub fn is_by_static(&self, table: &Table) -> bool {
         let column = table.column(&self.index.target.column);
         column.is_some_and(|(_, column)| column.is_static())
     }
 
-    /// Nothing of the partition was alive, or its static row does not fit.
+    /// Records that the partition is dead, or that its static row did not pass the filter.
     pub fn partition_is_dead(&mut self) {
         if self.is_by_partition {
             self.note_stale();
         }
     }
 
-    /// Has entries removed that seem to stand for nothing.
+    /// Has the owners of the rows remove the stale entries.
     pub fn report(&mut self, context: &Arc<ExecutionContext>) {
         let mut by_value: BTreeMap<Bytes, Vec<StaleEntry>> = BTreeMap::new();
         for (value, entry) in self.stale.drain(..) {

@@ -1,6 +1,6 @@
-//! Guardrails that allow something or not (Cassandra's `EnableFlag`).
+//! Guardrails that allow or forbid a feature (Cassandra's `EnableFlag`).
 
-/// What can be disabled.
+/// The features that can be disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
     AllowFiltering,
@@ -36,10 +36,10 @@ impl Flag {
         Flag::VectorType,
         Flag::ZeroTtlOnTwcs,
     ];
-    /// Those of which clients may be warned while they are enabled.
+    /// The flags that can warn clients while the feature is enabled.
     pub const WARNED: [Flag; 1] = [Flag::ZeroTtlOnTwcs];
 
-    /// The guardrail's name in messages.
+    /// Returns the guardrail's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Flag::AllowFiltering => "allow_filtering",
@@ -59,12 +59,12 @@ impl Flag {
         }
     }
 
-    /// The setting, as in `cassandra.yaml`.
+    /// Returns the setting, as in `cassandra.yaml`.
     pub fn setting(self) -> String {
         format!("{}_enabled", self.base_name())
     }
 
-    /// The setting by which clients are warned, of those in [`Flag::WARNED`].
+    /// Returns the name of the setting that enables warnings. Only the flags in [`Flag::WARNED`] have it.
     pub fn warning_setting(self) -> String {
         format!("{}_warned", self.base_name())
     }
@@ -74,7 +74,7 @@ impl Flag {
         name.strip_suffix("_enabled").unwrap_or(name)
     }
 
-    /// What it stands for, in messages.
+    /// Returns the feature's name in messages.
     pub(super) fn feature(self) -> &'static str {
         match self {
             Flag::AllowFiltering => "Querying with ALLOW FILTERING",

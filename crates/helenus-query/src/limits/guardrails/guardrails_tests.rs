@@ -123,7 +123,7 @@ fn a_warning_comes_before_a_failure() {
     assert_eq!(order(ThresholdKind::MinimumReplicationFactor, 3, 2), Ok(()));
     let refused = order(ThresholdKind::MinimumReplicationFactor, 2, 3).expect_err("fails before it warns");
     assert!(refused.contains("should be greater than"), "{refused}");
-    // Both are times before now, and the warning is for the shorter one.
+    // Both are distances before the current time. The warning has the shorter one.
     assert_eq!(order(ThresholdKind::MinimumTimestamp, 10, 20), Ok(()));
 }
 

@@ -1,4 +1,4 @@
-//! Guardrails: limits on what clients may ask for and define, with the names, defaults and messages of Cassandra 5.0
+//! Guardrails: limits on what clients may request and define, with the names, defaults and messages of Cassandra 5.0
 //! (`org.apache.cassandra.db.guardrails`).
 //!
 //! A guardrail warns the client or refuses its request as invalid. All are off by default. [`Guardrails`] holds those that are set, and
@@ -26,7 +26,7 @@ pub struct Guardrails {
 }
 
 impl Guardrails {
-    /// True if nothing is guarded.
+    /// Returns true if no guardrail is set.
     pub fn is_empty(&self) -> bool {
         self.thresholds.is_empty()
             && self.disabled.is_empty()
@@ -34,21 +34,21 @@ impl Guardrails {
             && self.values.is_empty()
     }
 
-    /// Refuses thresholds of warning that lie beyond those of failure.
+    /// Checks that no warning threshold lies beyond its failure threshold.
     ///
     /// # Errors
-    /// Cassandra's message for the first of them.
+    /// Cassandra's message for the first wrong pair.
     pub fn check_order(&self) -> Result<(), String> {
         let mut thresholds = self.thresholds.iter();
         thresholds.try_for_each(|(kind, threshold)| kind.check_order(*threshold))
     }
 
-    /// True if a kind has a threshold.
+    /// Returns true if a kind has a threshold.
     pub fn guards(&self, kind: ThresholdKind) -> bool {
         self.thresholds.iter().any(|(known, _)| *known == kind)
     }
 
-    /// The thresholds of a kind.
+    /// Returns the thresholds of a kind.
     pub fn threshold(&self, kind: ThresholdKind) -> Threshold {
         let found = self.thresholds.iter().find(|(known, _)| *known == kind);
         found.map_or(Threshold::default(), |(_, threshold)| *threshold)
@@ -62,12 +62,12 @@ impl Guardrails {
         }
     }
 
-    /// True if what the flag stands for is allowed.
+    /// Returns true if the flag's feature is allowed.
     pub fn is_enabled(&self, flag: Flag) -> bool {
         !self.disabled.contains(&flag)
     }
 
-    /// Allows what the flag stands for, or not.
+    /// Allows or forbids the flag's feature.
     pub fn set_enabled(&mut self, flag: Flag, is_enabled: bool) {
         self.disabled.retain(|known| *known != flag);
         if !is_enabled {
@@ -75,12 +75,12 @@ impl Guardrails {
         }
     }
 
-    /// True if a client that uses what the flag stands for is warned.
+    /// Returns true if clients that use the flag's feature are warned.
     pub fn is_warned(&self, flag: Flag) -> bool {
         self.warned.contains(&flag)
     }
 
-    /// Warns clients that use what the flag stands for, or not.
+    /// Turns warnings about the flag's feature on or off.
     pub fn set_warned(&mut self, flag: Flag, is_warned: bool) {
         self.warned.retain(|known| *known != flag);
         if is_warned {
@@ -88,14 +88,14 @@ impl Guardrails {
         }
     }
 
-    /// The values that are warned of, ignored or disallowed.
+    /// Returns the values for which `act` happens.
     pub fn values(&self, kind: ValueKind, act: ValueAct) -> &[String] {
         let mut all = self.values.iter();
         let found = all.find(|(known, known_act, _)| (*known, *known_act) == (kind, act));
         found.map_or(&[], |(_, _, values)| values)
     }
 
-    /// Sets the values that are warned of, ignored or disallowed.
+    /// Sets the values for which `act` happens.
     pub fn set_values(&mut self, kind: ValueKind, act: ValueAct, values: Vec<String>) {
         self.values
             .retain(|(known, known_act, _)| (*known, *known_act) != (kind, act));
@@ -105,7 +105,7 @@ impl Guardrails {
     }
 }
 
-/// The checks of one request or statement, and what its client is warned of.
+/// The checks of one request or statement, and the warnings for its client.
 #[derive(Debug)]
 pub struct Guard {
     pub guardrails: Arc<Guardrails>,
@@ -113,7 +113,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that has checked nothing yet.
+    /// Returns a guard without warnings.
     pub fn new(guardrails: &Arc<Guardrails>) -> Guard {
         Guard {
             guardrails: guardrails.clone(),
@@ -121,18 +121,18 @@ impl Guard {
         }
     }
 
-    /// Refuses what a flag disables (`EnableFlag.ensureEnabled`), or warns of it.
+    /// Refuses the flag's feature if it is disabled (`EnableFlag.ensureEnabled`), or warns of it.
     ///
     /// # Errors
-    /// It is disabled.
+    /// The feature is disabled.
     pub fn require(&mut self, flag: Flag) -> Result<(), CqlError> {
         self.require_named(flag, flag.feature())
     }
 
-    /// The same, where messages name what the flag stands for by other words.
+    /// Does the same as [`Guard::require`], with another name for the feature in messages.
     ///
     /// # Errors
-    /// It is disabled.
+    /// The feature is disabled.
     pub fn require_named(&mut self, flag: Flag, feature: &str) -> Result<(), CqlError> {
         if !self.guardrails.is_enabled(flag) {
             let message = format!("{feature} is not allowed");
@@ -145,18 +145,18 @@ impl Guard {
         Ok(())
     }
 
-    /// Checks a figure of `what` (`Threshold.guard`).
+    /// Checks the value of `what` against its thresholds (`Threshold.guard`).
     ///
     /// # Errors
-    /// It is beyond the threshold of failure.
+    /// The value is beyond the failure threshold.
     pub fn check(&mut self, kind: ThresholdKind, what: &str, value: i64) -> Result<(), CqlError> {
         self.check_against(kind, self.guardrails.threshold(kind), what, value)
     }
 
-    /// Checks a figure of `what` against thresholds that were made of those that are set.
+    /// Checks the value of `what` against the given thresholds. The caller derived them from the configured ones.
     ///
     /// # Errors
-    /// It is beyond the threshold of failure.
+    /// The value is beyond the failure threshold.
     pub fn check_against(
         &mut self,
         kind: ThresholdKind,
@@ -177,10 +177,10 @@ impl Guard {
         Ok(())
     }
 
-    /// Checks values against those that are disallowed, ignored and warned of; the answer is those to be ignored (`Values.guard`).
+    /// Checks values against the disallowed, ignored and warned ones (`Values.guard`). Returns the values to be ignored.
     ///
     /// # Errors
-    /// One of them is disallowed.
+    /// A value is disallowed.
     pub fn check_values(&mut self, kind: ValueKind, given: &[&str]) -> Result<Vec<String>, CqlError> {
         let guardrails = self.guardrails.clone();
         let met = |act| {
@@ -228,14 +228,14 @@ impl Guard {
         Ok(ignored)
     }
 
-    /// Cassandra warns of a thing once a request.
+    /// Adds a warning. As in Cassandra, a request has each warning only once.
     fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
     }
 
-    /// The error of a request that is refused. Its message is a warning too, as in Cassandra.
+    /// Returns the error of a refused request. As in Cassandra, its message is also a warning.
     fn refusal(&mut self, message: String) -> CqlError {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.push(message.clone());
@@ -243,7 +243,7 @@ impl Guard {
     }
 }
 
-/// `Guardrail.decorateMessage`
+/// Returns the message with the guardrail's name and reason (`Guardrail.decorateMessage`).
 fn decorated(name: &str, message: &str, reason: Option<&str>) -> String {
     let end = if message.ends_with('.') { " " } else { ". " };
     match reason {

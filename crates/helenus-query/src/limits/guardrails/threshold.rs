@@ -1,30 +1,30 @@
-//! Guardrails with a threshold of warning and one of failure (Cassandra's `MaxThreshold` and `MinThreshold`).
+//! Guardrails with a warning threshold and a failure threshold (Cassandra's `MaxThreshold` and `MinThreshold`).
 
-/// Where a client is warned, and where it is refused. None: nowhere.
+/// The values beyond which a client is warned or its request is refused. `None` if the threshold is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threshold {
     pub warn: Option<i64>,
     pub fail: Option<i64>,
 }
 
-/// What a threshold is given in.
+/// The unit of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Count,
     Bytes,
-    /// From 1 to 100.
+    /// A percentage from 1 to 100.
     Percentage,
-    /// Microseconds from now, into the future or the past.
+    /// The distance from the current time, before or after it.
     Microseconds,
 }
 
-/// What has thresholds.
+/// The values that have thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdKind {
     CollectionSize,
     ColumnValueSize,
     ColumnsPerTable,
-    /// The used part of the disk that has the data.
+    /// The used percentage of the disk with the data.
     DataDiskUsage,
     FieldsPerUdt,
     InSelectCartesianProduct,
@@ -76,7 +76,7 @@ impl ThresholdKind {
         VectorDimensions,
     ];
 
-    /// The beginning of its settings' names.
+    /// Returns the prefix of the settings' names.
     pub fn name(self) -> &'static str {
         match self {
             CollectionSize => "collection_size",
@@ -105,7 +105,7 @@ impl ThresholdKind {
         }
     }
 
-    /// The guardrail's name in messages.
+    /// Returns the guardrail's name in messages.
     pub(super) fn guardrail(self) -> &'static str {
         match self {
             DataDiskUsage => "replica_disk_usage",
@@ -113,7 +113,7 @@ impl ThresholdKind {
         }
     }
 
-    /// What its thresholds are given in.
+    /// Returns the unit of the thresholds.
     pub fn unit(self) -> Unit {
         match self {
             CollectionSize | ColumnValueSize | PartitionSize => Unit::Bytes,
@@ -124,7 +124,7 @@ impl ThresholdKind {
         }
     }
 
-    /// True of a value that its threshold does not allow.
+    /// Returns true if the threshold does not allow the value.
     pub(super) fn is_beyond(self, value: i64, threshold: i64) -> bool {
         match self {
             MinimumReplicationFactor | MinimumTimestamp => value < threshold,
@@ -132,12 +132,12 @@ impl ThresholdKind {
         }
     }
 
-    /// Why both thresholds can't hold, if the one of warning lies beyond the one of failure.
+    /// Checks that the warning threshold does not lie beyond the failure threshold.
     pub(super) fn check_order(self, Threshold { warn, fail }: Threshold) -> Result<(), String> {
         let (Some(warn), Some(fail)) = (warn, fail) else {
             return Ok(());
         };
-        // Those of the least timestamp are times before now.
+        // The thresholds of `MinimumTimestamp` are distances before the current time, so they have the usual order.
         let (is_beyond, order) = match self {
             MinimumReplicationFactor => (warn < fail, "greater"),
             _ => (warn > fail, "lower"),
@@ -167,7 +167,7 @@ impl ThresholdKind {
         }
     }
 
-    /// Cassandra's message for `what`.
+    /// Returns Cassandra's message for `what`.
     pub(super) fn message(self, is_warning: bool, what: &str, value: i64, threshold: i64) -> String {
         let which = if is_warning { "warning" } else { "failure" };
         match (self, is_warning) {

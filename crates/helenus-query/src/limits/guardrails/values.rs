@@ -1,6 +1,6 @@
-//! Guardrails on values out of a list (Cassandra's `Values`).
+//! Guardrails with lists of values (Cassandra's `Values`).
 
-/// What values are of.
+/// The settings and properties whose values can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     ReadConsistencyLevels,
@@ -8,17 +8,17 @@ pub enum ValueKind {
     WriteConsistencyLevels,
 }
 
-/// What happens to a value in the list.
+/// The treatment of a listed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueAct {
     Warned,
-    /// The client is warned, and the statement does as if the value were not there. Only of table properties.
+    /// The client is warned and the statement runs without the value. Only for table properties.
     Ignored,
     Disallowed,
 }
 
 impl ValueAct {
-    /// The ending of the setting's name.
+    /// Returns the suffix of the setting's name.
     pub fn suffix(self) -> &'static str {
         match self {
             ValueAct::Warned => "warned",
@@ -35,7 +35,7 @@ impl ValueKind {
         ValueKind::WriteConsistencyLevels,
     ];
 
-    /// The guardrail's name in messages, and the beginning of its settings' names.
+    /// Returns the guardrail's name in messages, which is also the prefix of the settings' names.
     pub fn name(self) -> &'static str {
         match self {
             ValueKind::ReadConsistencyLevels => "read_consistency_levels",
@@ -44,7 +44,7 @@ impl ValueKind {
         }
     }
 
-    /// What can happen to its values.
+    /// Returns the treatments that this kind allows.
     pub fn acts(self) -> &'static [ValueAct] {
         match self {
             ValueKind::TableProperties => &[ValueAct::Warned, ValueAct::Ignored, ValueAct::Disallowed],

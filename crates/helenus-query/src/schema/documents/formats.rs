@@ -1,17 +1,17 @@
-//! The formats of the schema document and of its bases. A schema is written in the lowest format that knows all that is in it, so that
-//! older binaries read what they understand, and refuse the rest.
+//! Formats of the schema document and of its bases. A schema is written in the lowest format that supports all of its features. Older
+//! binaries can then read schemas whose features they know, and refuse all others.
 
 use crate::schema::Schema;
 
-/// The newest format of the document `schema`; raised when an older binary could not understand it.
+/// The newest format of the document `schema`. It is raised with each change that older binaries could not understand.
 pub(crate) const JOURNAL: u32 = 14;
-/// The format of a document with none of the [`FEATURES`]. Older ones are a base alone.
+/// The format of a document with none of the [`FEATURES`]. Documents in older formats consist of a base alone.
 pub(crate) const JOURNAL_LEAST: u32 = 3;
 /// The newest format of a base.
 pub(crate) const BASE: u32 = 12;
 const BASE_LEAST: u32 = 1;
 
-/// A part of a schema that not every format knows.
+/// A feature of schemas, with the first formats that support it.
 struct Feature {
     is_used: fn(&Schema) -> bool,
     journal: u32,
@@ -28,7 +28,7 @@ const FEATURES: &[Feature] = &[
     Feature { is_used: Schema::has_posting_lists, journal: 8, base: 6 },
     Feature { is_used: Schema::has_masks, journal: 9, base: 7 },
     Feature { is_used: |schema| !schema.access.service_levels.is_empty(), journal: 10, base: 8 },
-    // What is in a snapshot is not looked at: the newest format has it.
+    // The features within a snapshot need no check, because the newest format supports them all.
     Feature { is_used: |schema| !schema.snapshots.is_empty(), journal: 11, base: 9 },
     Feature { is_used: |schema| schema.snapshots.values().any(|snapshot| snapshot.pinned.is_some()), journal: 12, base: 10 },
     Feature { is_used: Schema::has_origins, journal: 13, base: 11 },
@@ -40,17 +40,17 @@ fn used(schema: &Schema) -> impl Iterator<Item = &'static Feature> {
     FEATURES.iter().filter(|feature| (feature.is_used)(schema))
 }
 
-/// The format in which a document with this schema is written.
+/// Returns the format for a document with this schema.
 pub(crate) fn of_journal(schema: &Schema) -> u32 {
     used(schema).fold(JOURNAL_LEAST, |format, feature| format.max(feature.journal))
 }
 
-/// The format in which a base with this schema is written.
+/// Returns the format for a base with this schema.
 pub(crate) fn of_base(schema: &Schema) -> u32 {
     used(schema).fold(BASE_LEAST, |format, feature| format.max(feature.base))
 }
 
-/// What a line of the journal begins with that formats before this one do not know.
+/// Beginnings of journal lines, each with the first format that supports such lines.
 const LINES: [(&str, u32); 5] = [
     (r#"{"service_levels":"#, 10),
     (r#"{"snapshot":"#, 11),
@@ -59,10 +59,10 @@ const LINES: [(&str, u32); 5] = [
     (r#"{"drop_pinned_snapshot":"#, 12),
 ];
 
-/// What a line may hold anywhere that formats before this one do not know.
+/// Text anywhere in journal lines, with the first format that supports such lines.
 const WITHIN_LINES: [(&str, u32); 1] = [(r#""wide_vector":"#, 14)];
 
-/// The first format whose binaries can read a line of the journal. What the line speaks of may be gone.
+/// Returns the first format that supports a line of the journal. The schema may no longer contain the object of the line.
 pub(crate) fn of_line(line: &str) -> u32 {
     let by_begin = LINES.iter().filter(|(begin, _)| line.starts_with(begin));
     let by_part = WITHIN_LINES.iter().filter(|(part, _)| line.contains(part));

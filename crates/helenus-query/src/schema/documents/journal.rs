@@ -1,8 +1,9 @@
-//! The schema document: a *base*, which is the whole schema at some time, and the changes made to it since. A statement adds a few lines to
-//! what there is, whatever the number of tables; when the lines have become many, a new base is written beside them.
+//! The schema document. It consists of a *base*, which is the whole schema as of some time, and the changes since. A statement adds a few
+//! lines, however many tables there are. When there are many lines, a new base is written.
 //!
-//! The document `schema` has a line of JSON each: first its [`Head`], then one for each [`Line`]. It is changed by compare-and-set. Bases are
-//! documents of their own, of names that are used once (see [`crate::schema::documents`] for what is in them). Up to format 2 there was the base alone.
+//! The document `schema` has a line of JSON each: first its [`Head`], then one for each [`Line`]. It is changed by compare-and-set. Bases
+//! are documents of their own, and their names are never reused (see [`crate::schema::documents`] for their content). Up to format 2 there
+//! was only the base.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +18,10 @@ use crate::schema::roles::{Role, Roles};
 use crate::schema::{EntryTable, Keyspace, Schema, Snapshots, Table, documents};
 
 pub(crate) const NAME: &str = "schema";
-/// Bytes of lines after which a new base is written, if the base is not large.
+/// Bytes of lines after which a new base is written, if the base is small.
 const LINES_BYTES: usize = 64 << 10;
-/// Of a large one, this part of its size: so the two cost about the same.
+/// A large base is replaced after lines of its size divided by this number. Reading the lines and writing the base then cost about the
+/// same.
 const BASE_PART: usize = 64;
 
 #[derive(Serialize, Deserialize)]
@@ -33,17 +35,18 @@ pub(crate) struct Head {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Base {
     pub(crate) name: String,
-    /// What it holds: the base before it and the lines that stood beside that one. Who knows those need not read this one.
+    /// The preceding base, and below the number of lines beside it. This base contains both, so a node that has read both need not read
+    /// this base.
     pub(crate) of: Option<String>,
     pub(crate) lines: usize,
     pub(crate) bytes: usize,
 }
 
-/// A change.
+/// A change of the schema.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// A keyspace with its types, functions and aggregates. Its tables stay as they are.
+    /// A keyspace with its types, functions and aggregates. Its tables do not change.
     Keyspace(KeyspaceDoc),
     DropKeyspace(String),
     Table {
@@ -56,14 +59,14 @@ pub(crate) enum Line {
     },
     Role(RoleDoc),
     DropRole(String),
-    /// Whom each identity stands for.
+    /// The role of each certificate identity.
     Identities(BTreeMap<String, String>),
-    /// All there are.
+    /// All service levels.
     ServiceLevels(Vec<ServiceLevelDoc>),
-    /// A new one, or what is left of one.
+    /// A new snapshot that TRUNCATE, DROP or a restore has left, or one that has lost some of its tables.
     Snapshot(Box<SnapshotDoc>),
     DropSnapshot(String),
-    /// A new one of tables in use.
+    /// A new snapshot of tables in use.
     PinnedSnapshot(Box<SnapshotDoc>),
     DropPinnedSnapshot {
         tag: String,
@@ -71,12 +74,12 @@ pub(crate) enum Line {
     },
 }
 
-/// How a schema is written down.
+/// The stored form of a schema.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     pub(crate) base: Option<Base>,
     pub(crate) lines: Vec<Arc<str>>,
-    /// It was read in a format before this one.
+    /// True if the schema was read from an older format without a journal.
     pub(crate) is_old: bool,
 }
 
@@ -85,7 +88,7 @@ impl Journal {
         self.lines.iter().map(|line| line.len()).sum()
     }
 
-    /// True if a new base is due before that many bytes of lines are added.
+    /// Returns true if a new base must be written before `more` bytes of lines are added.
     pub(crate) fn is_full(&self, more: usize) -> bool {
         let base_bytes = self.base.as_ref().map_or(0, |base| base.bytes);
         self.is_old || self.bytes() + more > LINES_BYTES.max(base_bytes / BASE_PART)
@@ -100,7 +103,7 @@ pub(crate) fn damaged(why: impl std::fmt::Display) -> CqlError {
     CqlError::Server(format!("the schema document is damaged: {why}"))
 }
 
-/// The lines that lead from one schema to the next.
+/// Returns the lines that change one schema into the other.
 pub(crate) fn difference(before: &Schema, after: &Schema) -> Vec<Line> {
     let stored = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual;
     let mut lines = Vec::new();
@@ -202,7 +205,7 @@ fn within(before: &Keyspace, after: &Keyspace, lines: &mut Vec<Line>) {
     }
 }
 
-/// Does to the schema what a line says.
+/// Applies a line to the schema.
 pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) -> Result<(), CqlError> {
     match serde_json::from_str(text).map_err(damaged)? {
         Line::Keyspace(head) => {
@@ -251,14 +254,14 @@ pub(crate) fn apply(schema: &mut Schema, text: &str, entry_table: EntryTable) ->
     Ok(())
 }
 
-/// The keyspace, to be changed: copied once, if others see it too.
+/// Returns the keyspace for a change. It is copied first if other schemas share it.
 fn changed<'s>(schema: &'s mut Schema, name: &str) -> Result<&'s mut Keyspace, CqlError> {
     let keyspace = schema.keyspaces.get_mut(name);
     let keyspace = keyspace.ok_or_else(|| damaged(format!("there is no keyspace {name}")))?;
     Ok(Arc::make_mut(keyspace))
 }
 
-/// How many of the lines the known schema has already; none if it stands on something else.
+/// Returns the number of lines that the known schema already contains. `None` if it has another base, so that everything must be read.
 pub(crate) fn kept(known: &Schema, head: &Head, lines: &[Arc<str>]) -> Option<usize> {
     let journal = &known.journal;
     if known.document_version == 0 || journal.is_old {

@@ -1,4 +1,4 @@
-//! How a schema is written down whole, as JSON, and read again. [`journal`] says when.
+//! The whole schema as JSON: writing and reading. [`journal`] decides when a whole schema is written.
 
 pub(crate) mod formats;
 pub(crate) mod journal;
@@ -70,7 +70,7 @@ struct AggregateDoc {
     state_type: TypeDoc,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     final_function: Option<String>,
-    /// The value's bytes.
+    /// The serialized value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     initial: Option<Vec<u8>>,
     returns: TypeDoc,
@@ -90,12 +90,12 @@ enum TypeDoc {
     Set(Box<TypeDoc>, bool),
     Map(Box<TypeDoc>, Box<TypeDoc>, bool),
     Tuple(Vec<TypeDoc>),
-    /// By name, in the keyspace of the document.
+    /// The name of a user type in the document's keyspace, and whether it is frozen.
     UserType(String, bool),
     Vector(Box<TypeDoc>, u16),
-    /// One of more dimensions.
+    /// A vector with more dimensions than `Vector` can hold.
     WideVector(Box<TypeDoc>, u32),
-    /// By the name of its class.
+    /// The name of the type's class.
     Custom(String),
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct TableDoc {
     compact: Option<CompactDoc>,
     next_column_id: u32,
     columns: Vec<ColumnDoc>,
-    /// Left out where they are all Cassandra 5.0's defaults, since they would be most of the document.
+    /// The table's options. `None` if all are Cassandra 5.0's defaults, which would otherwise be most of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     options: Option<TableOptions>,
     #[serde(default)]
@@ -119,10 +119,10 @@ pub(crate) struct TableDoc {
     indexes: Vec<IndexDoc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     view: Option<ViewDoc>,
-    /// Where the rows lie with which a branch begins.
+    /// The places of the rows with which a branch begins. Empty if the table is not a branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     origins: Vec<OriginDoc>,
-    /// Whether it is on the way to have all of these rows itself.
+    /// True if these rows are being copied into the table itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     adopts_origin: bool,
 }
@@ -160,7 +160,7 @@ struct ColumnDoc {
 struct MaskDoc {
     keyspace: String,
     name: String,
-    /// Types and values' bytes.
+    /// Types and serialized values.
     arguments: Vec<(TypeDoc, Option<Vec<u8>>)>,
 }
 
@@ -195,16 +195,16 @@ struct IndexDoc {
     table_id: Uuid,
     number: u32,
     is_complete: bool,
-    /// Whether its entries lie in the order of the values.
+    /// True if the entries are in the order of the values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_ordered: bool,
-    /// Whether its entries lie in posting lists, with the vectors.
+    /// True if the entries are in posting lists, with the vectors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_posting_lists: bool,
-    /// Whether its entries leave out the nulls that tuples and user types end with. Entries of older binaries do not.
+    /// True if the entries omit trailing nulls of tuples and user types. Entries of older binaries contain them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     omits_trailing_nulls: bool,
-    /// Of its entries, in the origins of the table.
+    /// Table numbers of the entries in the origins of the table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     origin_numbers: Vec<u32>,
 }
@@ -290,7 +290,7 @@ pub(super) fn keyspace_doc(keyspace: &Keyspace) -> KeyspaceDoc {
     }
 }
 
-/// A keyspace with its types, functions and aggregates, without its tables.
+/// Returns the document of a keyspace with its types, functions and aggregates, but without its tables.
 pub(crate) fn keyspace_head(keyspace: &Keyspace) -> KeyspaceDoc {
     let user_type = |ty: &Arc<UserType>| UserTypeDoc {
         name: ty.name.clone(),
@@ -405,7 +405,7 @@ pub(crate) fn table_doc(table: &Table) -> TableDoc {
     }
 }
 
-/// The schema as bytes; what is computed (system keyspaces) stays out.
+/// Encodes the schema without computed keyspaces (the system keyspaces).
 pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
     let service_levels = schema.access.service_levels.values();
     let snapshots = schema
@@ -435,7 +435,7 @@ pub fn encode(schema: &Schema) -> Result<Vec<u8>, CqlError> {
         .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))
 }
 
-/// The format that a document says it is in; its first line is enough.
+/// Returns the format that a document declares. The first line of the document suffices.
 pub(crate) fn format(line: &str) -> Result<u32, serde_json::Error> {
     #[derive(Deserialize)]
     struct Format {
@@ -444,7 +444,7 @@ pub(crate) fn format(line: &str) -> Result<u32, serde_json::Error> {
     serde_json::from_str(line).map(|found: Format| found.format)
 }
 
-/// Reads a schema that was written down whole. Views and their base tables do not know each other yet.
+/// Reads a whole schema. Views and their base tables are not linked yet.
 pub(crate) fn read(bytes: &[u8], schema: &mut Schema, entry_table: EntryTable) -> Result<(), CqlError> {
     let damaged = |error: String| CqlError::Server(format!("the schema document is damaged: {error}"));
     let document: SchemaDoc = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;

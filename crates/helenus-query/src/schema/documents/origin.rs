@@ -1,6 +1,7 @@
-//! How the origins of a table and of its indexes are written down: the nearest first, each with the tablets that have its rows.
+//! Documents for the origins of a table and its indexes: the nearest origin first, each with the tablets that have its rows.
 //!
-//! An index that came along has its rows in the same tablets as its table, under numbers of its own; one that was made later begins without.
+//! The rows of an index that was branched with its table are in the same tablets, under numbers of their own. An index that was created
+//! later has no origin.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pinned::PinnedDoc;
 
-/// Where the rows lie with which a table begins, or with which its origin did.
+/// The place of the rows with which a table begins, or with which its origin began.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OriginDoc {
     number: u32,
@@ -20,7 +21,7 @@ fn levels(origin: Option<&Arc<TableOrigin>>) -> impl Iterator<Item = &TableOrigi
     origin.into_iter().flat_map(|origin| origin.levels())
 }
 
-/// The origins of a table.
+/// Returns the documents for the origins of a table.
 pub(super) fn origin_docs(origin: Option<&Arc<TableOrigin>>) -> Vec<OriginDoc> {
     let document = |origin: &TableOrigin| OriginDoc {
         number: origin.table,
@@ -29,12 +30,12 @@ pub(super) fn origin_docs(origin: Option<&Arc<TableOrigin>>) -> Vec<OriginDoc> {
     levels(origin).map(document).collect()
 }
 
-/// The numbers of an index in the tablets of its table's origins.
+/// Returns the table numbers of an index in the tablets of its table's origins.
 pub(super) fn index_numbers(origin: Option<&Arc<TableOrigin>>) -> Vec<u32> {
     levels(origin).map(|origin| origin.table).collect()
 }
 
-/// The origin of a table, of which so many are wanted by these numbers: those of the table itself, or of one of its indexes.
+/// Reads as many origins as there are numbers. The numbers are those of the table in its origins, or those of one of its indexes.
 fn read(documents: &[OriginDoc], numbers: impl DoubleEndedIterator<Item = u32>) -> Option<Arc<TableOrigin>> {
     let numbered: Vec<(&OriginDoc, u32)> = documents.iter().zip(numbers).collect();
     numbered.into_iter().rev().fold(None, |below, (document, table)| {
@@ -47,12 +48,12 @@ fn read(documents: &[OriginDoc], numbers: impl DoubleEndedIterator<Item = u32>) 
     })
 }
 
-/// The origin of a table.
+/// Reads the origin of a table.
 pub(super) fn read_origin(documents: &[OriginDoc]) -> Option<Arc<TableOrigin>> {
     read(documents, documents.iter().map(|document| document.number))
 }
 
-/// The origin of an index with these numbers, whose table has these origins.
+/// Reads the origin of an index. `documents` are the origins of its table, and `numbers` those of the index there.
 pub(super) fn read_index_origin(documents: &[OriginDoc], numbers: &[u32]) -> Option<Arc<TableOrigin>> {
     read(documents, numbers.iter().copied())
 }

@@ -1,10 +1,10 @@
-//! How pinned tablets are written down.
+//! Documents for pinned tablets.
 
 use helenus_tablet::{PinnedTablet, TokenRange};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A tablet as it was.
+/// A tablet as of the time when it was pinned.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct PinnedDoc {
     tablet: u32,

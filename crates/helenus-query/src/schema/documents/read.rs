@@ -1,4 +1,4 @@
-//! What a document says, read again.
+//! Reading of schema documents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::schema::{
     Keyspace, Replication, Table, TableBuilder, TableKind, UserAggregate, UserFunction, View,
 };
 
-/// User types that have been read, and those that still are documents.
+/// The user types of a keyspace: documents that are still to be read, and types that have been read.
 struct TypeReader<'a> {
     keyspace: &'a str,
     documents: BTreeMap<&'a str, &'a UserTypeDoc>,
@@ -121,7 +121,7 @@ pub(crate) fn read_keyspace(document: KeyspaceDoc, entry_table: EntryTable) -> R
     })
 }
 
-/// Its body is read when it is called.
+/// Reads a function. Its body is compiled at the first call.
 fn read_function(
     keyspace: &str,
     document: &FunctionDoc,
@@ -159,7 +159,7 @@ fn read_aggregate(
     })
 }
 
-/// A table of a keyspace whose types are known.
+/// Reads a table of a keyspace whose types are known.
 pub(crate) fn read_table_into(
     keyspace: &Keyspace,
     document: &TableDoc,
@@ -230,7 +230,7 @@ fn read_table(
         dropped_columns,
         indexes: Vec::new(),
         views: Vec::new(),
-        // The filter waits for the base table, which may not have been read yet.
+        // The filter is added later, because the base table may not have been read yet.
         view: document.view.as_ref().map(|view| {
             Arc::new(View {
                 base_table: view.base_table.clone(),

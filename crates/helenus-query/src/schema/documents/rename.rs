@@ -1,13 +1,13 @@
-//! Keyspaces under another name: what they hold belongs to that.
+//! Renaming of keyspaces with everything in them.
 
 use super::{keyspace_doc, read_keyspace};
 use crate::schema::{EntryTable, Keyspace};
 
-/// A keyspace under another name. Its types, functions and masks are of that keyspace; all else is as it was. Views and their base tables do not
-/// know each other yet.
+/// Returns a copy of a keyspace under another name. Its types, functions and masks refer to the new name. Views and their base tables are
+/// not linked yet.
 ///
 /// # Errors
-/// In words: something of it cannot be understood.
+/// A text that names the part of the keyspace that cannot be read.
 pub(crate) fn renamed(keyspace: &Keyspace, name: &str, entry_table: EntryTable) -> Result<Keyspace, String> {
     let mut document = keyspace_doc(keyspace);
     let columns = document.tables.iter_mut().flat_map(|table| &mut table.columns);

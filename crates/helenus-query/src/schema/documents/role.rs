@@ -1,4 +1,4 @@
-//! How a role is written down.
+//! Documents for roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How a service level is written down.
+//! Documents for service levels.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl From<ServiceLevelDoc> for ServiceLevel {
     }
 }
 
-/// The levels by name.
+/// Returns the levels, keyed by name.
 pub(crate) fn by_name(levels: Vec<ServiceLevelDoc>) -> std::collections::BTreeMap<String, ServiceLevel> {
     levels
         .into_iter()

@@ -1,4 +1,4 @@
-//! How a snapshot is written down.
+//! Documents for snapshots.
 
 use helenus_tablet::PinnedTablet;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub(crate) struct SnapshotDoc {
     expires_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pinned: Option<Vec<PinnedDoc>>,
-    /// With the tables that the snapshot has.
+    /// The keyspace, with the snapshot's tables.
     keyspace: KeyspaceDoc,
 }
 

@@ -1,4 +1,4 @@
-//! Roles, and what they are granted.
+//! Roles and their permissions.
 
 pub(crate) mod permission_set;
 pub(crate) mod resource;
@@ -14,11 +14,11 @@ pub use service_level::{EffectiveLevel, ServiceLevel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The roles there are.
+/// All roles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
     pub roles: BTreeMap<String, Arc<Role>>,
-    /// Whom a certificate's identity stands for.
+    /// The role of each certificate identity.
     pub identities: BTreeMap<String, String>,
     pub service_levels: BTreeMap<String, ServiceLevel>,
 }
@@ -32,7 +32,7 @@ impl Roles {
         self.roles.get(name)
     }
 
-    /// A role and all that it is a member of, however far up. Empty if there is no such role.
+    /// Returns a role and all roles that it is directly or indirectly a member of. Empty if there is no such role.
     pub fn all_of(&self, name: &str) -> Vec<&Arc<Role>> {
         let mut found: Vec<&Arc<Role>> = Vec::new();
         let mut seen = BTreeSet::from([name]);
@@ -46,17 +46,18 @@ impl Roles {
         found
     }
 
-    /// True if the role or one that it is a member of is a superuser.
+    /// Returns true if the role, or one that it is a member of, is a superuser.
     pub fn is_superuser(&self, name: &str) -> bool {
         self.all_of(name).iter().any(|role| role.is_superuser)
     }
 
-    /// What a role may do with a thing, by itself or as a member of others. Not what follows from what the thing is a part of.
+    /// Returns the permissions of a role on a resource, including those of roles that it is a member of. Permissions on the resource's
+    /// parents are not included.
     pub fn permissions(&self, name: &str, on: &Resource) -> PermissionSet {
         together(&self.all_of(name), on)
     }
 
-    /// Whether a role has a permission on a thing or on something that it is a part of.
+    /// Returns true if a role has a permission on a resource or on one of its parents.
     pub fn may(&self, name: &str, permission: helenus_cql::ast::Permission, on: &Resource) -> bool {
         let (roles, is_system) = (self.all_of(name), on.is_system_data());
         on.chain()
@@ -64,7 +65,7 @@ impl Roles {
             .any(|resource| together(&roles, &resource).contains(permission))
     }
 
-    /// This with a role put in place of the one of its name.
+    /// Returns a copy in which the role is added, or replaces that of the same name.
     #[must_use]
     pub(crate) fn with_role(&self, role: Role) -> Roles {
         let mut access = self.clone();
@@ -72,7 +73,7 @@ impl Roles {
         access
     }
 
-    /// This with each role changed that is to be changed.
+    /// Returns a copy in which the roles are replaced for which `change` returns a new one.
     #[must_use]
     pub(crate) fn with_each(&self, change: impl Fn(&Role) -> Option<Role>) -> Roles {
         let mut access = self.clone();
@@ -85,7 +86,7 @@ impl Roles {
     }
 }
 
-/// What roles may do with a thing together.
+/// Returns the permissions on a resource that the roles have together.
 pub(crate) fn together(roles: &[&Arc<Role>], on: &Resource) -> PermissionSet {
     if roles.iter().any(|role| role.is_superuser) {
         return on.applicable();

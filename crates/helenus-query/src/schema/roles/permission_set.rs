@@ -1,4 +1,4 @@
-//! Permissions that are granted together.
+//! Sets of permissions.
 
 use helenus_cql::ast::Permission;
 
@@ -19,13 +19,13 @@ impl PermissionSet {
         self.0 == 0
     }
 
-    /// Those of both.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn with(self, other: PermissionSet) -> PermissionSet {
         PermissionSet(self.0 | other.0)
     }
 
-    /// Those that the other has not.
+    /// Returns this set without the permissions of the other.
     #[must_use]
     pub fn without(self, other: PermissionSet) -> PermissionSet {
         PermissionSet(self.0 & !other.0)

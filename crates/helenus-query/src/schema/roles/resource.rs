@@ -1,4 +1,4 @@
-//! What permissions are granted on (Cassandra's `IResource` and its classes).
+//! Resources of permissions (Cassandra's `IResource` and its classes).
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::PermissionSet;
 use crate::schema::Schema;
 use crate::schema::names::is_system_name;
 
-/// A thing, or all things of a kind. Shown as messages show it.
+/// A resource, or all resources of a kind. `Display` shows it as messages do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     AllKeyspaces,
@@ -27,18 +27,18 @@ pub enum Resource {
     AllFunctionsIn(String),
     Function(FunctionResource),
     AllMBeans,
-    /// A name of an object, or a pattern of names.
+    /// An object name, or a pattern of names.
     MBean(String),
 }
 
-/// A function or an aggregate of a user.
+/// A user-defined function or aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionResource {
     pub keyspace: String,
     pub name: String,
-    /// Their Java classes, by which Cassandra writes a function down.
+    /// Java classes of the argument types, by which Cassandra stores a function's resource.
     pub classes: Vec<String>,
-    /// Their names in CQL.
+    /// Names of the argument types in CQL.
     pub types: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl Resource {
         })
     }
 
-    /// As it stands in `system_auth.role_permissions`.
+    /// Returns the name in `system_auth.role_permissions`.
     pub fn name(&self) -> String {
         match self {
             Resource::AllKeyspaces => "data".to_owned(),
@@ -86,7 +86,7 @@ impl Resource {
         }
     }
 
-    /// What it is a part of: who has a permission on that has it on this as well.
+    /// Returns the resource that contains this one. A permission on it applies to this one too. `None` for the topmost resources.
     pub fn parent(&self) -> Option<Resource> {
         match self {
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMBeans => {
@@ -102,12 +102,12 @@ impl Resource {
         }
     }
 
-    /// It and all that it is a part of, the nearest first.
+    /// Returns the resource and all that contain it, the nearest first.
     pub fn chain(&self) -> impl Iterator<Item = Resource> {
         std::iter::successors(Some(self.clone()), Resource::parent)
     }
 
-    /// True for the server's own functions, which everybody may call.
+    /// Returns true for the server's own functions, which every role may call.
     pub fn is_built_in(&self) -> bool {
         match self {
             Resource::AllFunctionsIn(keyspace) | Resource::Function(FunctionResource { keyspace, .. }) => {
@@ -117,7 +117,7 @@ impl Resource {
         }
     }
 
-    /// True for a keyspace of the server and what lies in it: what is granted on all keyspaces does not hold there.
+    /// Returns true for a keyspace of the server and its tables. Permissions on all keyspaces do not apply to them.
     pub fn is_system_data(&self) -> bool {
         match self {
             Resource::Keyspace(keyspace)
@@ -127,7 +127,7 @@ impl Resource {
         }
     }
 
-    /// The permissions that can be granted on it.
+    /// Returns the permissions that can be granted on the resource.
     pub fn applicable(&self) -> PermissionSet {
         let permissions = match self {
             Resource::AllKeyspaces | Resource::Keyspace(_) | Resource::AllTables(_) => applicable::KEYSPACE,
@@ -141,7 +141,7 @@ impl Resource {
         permissions.iter().collect()
     }
 
-    /// True if the thing of that name is the same in both schemas: not one that was created after the other was dropped.
+    /// Returns true if both schemas have the same object under this name, and not one that was created after the other was dropped.
     pub fn is_same(&self, before: &Schema, after: &Schema) -> bool {
         let is_same_keyspace = |name: &str| {
             let id = before.keyspace(name).map(|keyspace| keyspace.id);
@@ -170,7 +170,7 @@ impl Resource {
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMBeans => {
                 true
             }
-            // There is no JMX.
+            // Helenus has no JMX.
             Resource::MBean(_) => false,
             Resource::Keyspace(keyspace)
             | Resource::AllTables(keyspace)

@@ -6,21 +6,21 @@ use helenus_cql::ast::Statement;
 
 use super::{PermissionSet, Resource};
 
-/// A role: somebody who may log in, or a group of them.
+/// A role: a user who may log in, or a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Role {
     pub name: String,
     pub can_login: bool,
     pub is_superuser: bool,
-    /// A hash of its password, as bcrypt writes it.
+    /// The bcrypt hash of the password. `None` if the role has no password.
     pub salted_hash: Option<String>,
     pub member_of: BTreeSet<String>,
     pub permissions: BTreeMap<Resource, PermissionSet>,
-    /// The name of the level that is attached to it.
+    /// The name of the attached service level. `None` if there is none.
     pub service_level: Option<String>,
 }
 
-/// True for a statement about roles, users, permissions, identities and service levels.
+/// Returns true for statements about roles, users, permissions, identities and service levels.
 pub(crate) fn is_about_roles(statement: &Statement) -> bool {
     matches!(
         statement,

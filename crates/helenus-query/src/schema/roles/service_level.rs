@@ -1,31 +1,31 @@
-//! Service levels: limits for the requests of the roles that they are attached to.
+//! Service levels: limits for the requests of roles.
 
 use std::time::Duration;
 
 use super::Roles;
 
-/// The option that bounds the rate of a role's requests.
+/// The option that limits the rate of a role's requests.
 pub(crate) const RATE_OPTION: &str = "max_requests_per_second";
-/// The option that bounds the time of a role's requests.
+/// The option that limits the time of a role's requests.
 pub(crate) const TIMEOUT_OPTION: &str = "timeout";
 
-/// A service level. What is none is not limited.
+/// A service level. A limit that is `None` does not apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceLevel {
     pub name: String,
-    /// Of each role, at each node.
+    /// Maximum rate of each role at each node.
     pub max_requests_per_second: Option<u32>,
     pub timeout: Option<Duration>,
 }
 
-/// A limit, and the level that it comes from.
+/// A limit, and the name of the level that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelLimit<T> {
     pub limit: T,
     pub level: String,
 }
 
-/// What holds for a role: of its own level and those of the roles that it is a member of, the least of each limit.
+/// The limits that apply to a role: the lowest among its own level and the levels of the roles that it is a member of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectiveLevel {
     pub max_requests_per_second: Option<LevelLimit<u32>>,
@@ -43,7 +43,7 @@ impl EffectiveLevel {
     }
 }
 
-/// Puts a limit in the place of a greater one.
+/// Replaces a limit by a lower one.
 fn lower<T: Ord>(least: &mut Option<LevelLimit<T>>, limit: Option<T>, level: &str) {
     let Some(limit) = limit else { return };
     if least.as_ref().is_none_or(|least| limit < least.limit) {
@@ -55,7 +55,7 @@ fn lower<T: Ord>(least: &mut Option<LevelLimit<T>>, limit: Option<T>, level: &st
 }
 
 impl Roles {
-    /// What holds for a role.
+    /// Returns the limits that apply to a role.
     pub fn effective_level(&self, role: &str) -> EffectiveLevel {
         let mut effective = EffectiveLevel::default();
         for role in self.all_of(role) {

@@ -34,7 +34,7 @@ fn roles(roles: Vec<Role>, levels: Vec<ServiceLevel>) -> Roles {
     }
 }
 
-/// The rate and the timeout in milliseconds, each with its level.
+/// Returns the rate and the timeout in milliseconds, each with its level.
 fn limits(roles: &Roles, role: &str) -> (Option<(u32, String)>, Option<(u128, String)>) {
     let effective = roles.effective_level(role);
     let rate = effective.max_requests_per_second;

@@ -1,12 +1,12 @@
-//! The `caching` option (`CachingParams`). With neither keys nor rows, a table stays out of the row cache ([`super::TableOptions::is_cached`]);
-//! other values do nothing.
+//! The `caching` option (`CachingParams`). If it caches neither keys nor rows, the table's rows do not enter the row cache
+//! ([`super::TableOptions::is_cached`]). Other values have no effect.
 
 use helenus_cql::error::CqlError;
 
 use super::values::config;
 use crate::properties::Options;
 
-/// The option in full, in capitals.
+/// Returns the complete option, in upper case.
 pub fn caching(declared: Options) -> Result<Options, CqlError> {
     let keys = declared.get("keys").map_or("NONE", String::as_str);
     if !["ALL", "NONE"]

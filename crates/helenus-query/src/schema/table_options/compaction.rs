@@ -1,5 +1,5 @@
-//! The `compaction` option, validated as Cassandra's strategies do (`CompactionParams`, `AbstractCompactionStrategy`,
-//! `SizeTieredCompactionStrategyOptions`, `TimeWindowCompactionStrategyOptions`, `Controller`). Nothing here acts on it.
+//! The `compaction` option, validated like Cassandra's strategies do (`CompactionParams`, `AbstractCompactionStrategy`,
+//! `SizeTieredCompactionStrategyOptions`, `TimeWindowCompactionStrategyOptions`, `Controller`). The option has no effect here.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::properties::Options;
 
 const PACKAGE: &str = "org.apache.cassandra.db.compaction";
 
-/// Options that every strategy takes.
+/// Options of all strategies.
 const COMMON: [&str; 8] = [
     "class",
     "enabled",
@@ -23,7 +23,7 @@ const COMMON: [&str; 8] = [
     "unchecked_tombstone_compaction",
 ];
 
-/// A strategy: its name, what it takes besides [`COMMON`], and its own checks.
+/// A strategy: its name, its options besides [`COMMON`], and its own checks.
 struct Strategy {
     name: &'static str,
     options: &'static [&'static str],
@@ -90,7 +90,7 @@ const STRATEGIES: [Strategy; 4] = [
     },
 ];
 
-/// The option in full: the class with its package, and the thresholds of strategies that have them.
+/// Returns the complete option: the class with its package, and the thresholds if the strategy has them.
 pub fn compaction(mut declared: Options) -> Result<Options, CqlError> {
     let Some(class) = declared.get("class") else {
         return config("Missing sub-option 'class' for the 'compaction' option".to_owned());
@@ -225,7 +225,7 @@ fn check_levels(declared: &Options) -> Result<(), CqlError> {
     let file_size = declared.get("sstable_size_in_mb").map_or("1", String::as_str);
     for name in ["sstable_size_in_mb", "fanout_size"] {
         let size: Option<i32> = number(declared, name, "int (base10)")
-            // It blames the other option's value for either.
+            // Cassandra's message shows the value of `sstable_size_in_mb` for both options.
             .map_err(|_| {
                 CqlError::Config(format!("{file_size} is not a parsable int (base10) for {name}"))
             })?;
@@ -271,7 +271,7 @@ fn refuse_unsafe_expiration(declared: &Options) -> Result<(), CqlError> {
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// The size of files that the unified strategy aims at by default.
+/// Default size of files of the unified strategy, in bytes.
 const TARGET_SIZE_DEFAULT: f64 = 1024.0 * MIB;
 
 fn check_unified(declared: &Options) -> Result<(), CqlError> {
@@ -319,7 +319,7 @@ fn check_unified(declared: &Options) -> Result<(), CqlError> {
     }
 }
 
-/// `N`, `L` or `T` with a fan factor, or a number.
+/// Checks a scaling parameter: `N`, `L` or `T` with a fan factor, or a number.
 fn check_scaling(text: &str) -> Result<(), CqlError> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let factor = text.strip_prefix(['L', 'T']);
@@ -336,7 +336,7 @@ fn check_scaling(text: &str) -> Result<(), CqlError> {
     }
 }
 
-/// A number, or a hundredth of one before `%`.
+/// Parses a number, or a percentage that ends with `%`.
 fn percent(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {
         Some(number) => parse_double(number).map(|number| number / 100.0),
@@ -344,7 +344,7 @@ fn percent(text: &str) -> Option<f64> {
     }
 }
 
-/// A size of at least a MiB.
+/// Returns a size in bytes, which must be at least one MiB. `None` if it is not declared.
 fn size(declared: &Options, name: &str) -> Result<Option<f64>, CqlError> {
     let Some(text) = declared.get(name) else {
         return Ok(None);
@@ -380,7 +380,7 @@ fn check_least_size(declared: &Options, target: f64) -> Result<(), CqlError> {
     }
 }
 
-/// Bytes from `10MiB`, `10 MB`, `10B`.
+/// Parses a size such as `10MiB`, `10 MB` or `10B`.
 fn bytes(text: &str) -> Option<f64> {
     let amount = text.strip_suffix('B')?;
     let (amount, base) = match amount.strip_suffix('i') {
@@ -398,7 +398,7 @@ fn bytes(text: &str) -> Option<f64> {
     Some(amount * base.powi(power))
 }
 
-/// Bytes as Cassandra shows them.
+/// Returns a size as Cassandra's messages show it.
 fn shown(mut bytes: f64) -> String {
     let mut units = ["", "Ki", "Mi", "Gi"].into_iter().peekable();
     while let Some(unit) = units.next() {
@@ -422,12 +422,12 @@ where
     }
 }
 
-/// A number; `kind` is what the message calls it.
+/// Returns an option that is a number. Messages call its type `kind`.
 fn number<T: FromStr>(declared: &Options, name: &str, kind: &str) -> Result<Option<T>, CqlError> {
     parsed(declared, name, kind, |text| text.parse().ok())
 }
 
-/// The same for a double, in the forms that Java reads.
+/// Returns an option that is a double, in the forms that Java reads. Messages call its type `kind`.
 fn double(declared: &Options, name: &str, kind: &str) -> Result<Option<f64>, CqlError> {
     parsed(declared, name, kind, parse_double)
 }
@@ -447,7 +447,7 @@ fn parsed<T>(
     }
 }
 
-/// The option's text, if it is neither true nor false.
+/// Returns the option's text if it is neither true nor false.
 fn not_boolean<'a>(declared: &'a Options, name: &str) -> Option<&'a str> {
     let text = declared.get(name)?.as_str();
     let is_boolean = ["true", "false"]

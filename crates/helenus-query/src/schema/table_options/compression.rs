@@ -1,4 +1,4 @@
-//! The `compression` option, validated as Cassandra does (`CompressionParams` and the compressors). Nothing here acts on it.
+//! The `compression` option, validated like Cassandra does (`CompressionParams` and the compressors). The option has no effect here.
 
 use helenus_cql::error::CqlError;
 use helenus_cql::value::java::parse_double;
@@ -8,7 +8,7 @@ use crate::properties::Options;
 
 const PACKAGE: &str = "org.apache.cassandra.io.compress";
 
-/// The compressors, with what each takes besides [`COMMON`].
+/// The compressors, each with its options besides [`COMMON`].
 const COMPRESSORS: [(&str, &[&str]); 5] = [
     (
         "LZ4Compressor",
@@ -30,7 +30,7 @@ fn uncompressed() -> Options {
     Options::from([("enabled".to_owned(), "false".to_owned())])
 }
 
-/// The option in full: the class with its package, and the length of chunks.
+/// Returns the complete option: the class with its package, and the length of chunks.
 pub fn compression(mut declared: Options) -> Result<Options, CqlError> {
     if declared.is_empty() {
         return Ok(uncompressed());
@@ -101,7 +101,7 @@ fn ratio(declared: &Options) -> Result<Option<f64>, CqlError> {
     parse_double(text).map(Some).ok_or_else(invalid)
 }
 
-/// What compressors say of their own options.
+/// Checks the options of single compressors.
 fn check_compressor(declared: &Options) -> Result<(), CqlError> {
     if let Some(text) = declared.get("lz4_compressor_type")
         && !["fast", "high"].contains(&text.as_str())

@@ -1,4 +1,4 @@
-//! From a WITH clause to [`TableOptions`], validated as Cassandra does (`TableAttributes`, `TableParams.validate`).
+//! [`TableOptions`] from a WITH clause, validated like Cassandra does (`TableAttributes`, `TableParams.validate`).
 
 use helenus_cql::ast::{Properties, PropertyValue};
 use helenus_cql::error::CqlError;
@@ -7,12 +7,12 @@ use super::TableOptions;
 use super::registry::{Declared, REGISTRY};
 use crate::properties;
 
-/// A chance of false positives that stands for the one that suits the compaction.
+/// Chance of false positives if none is declared: it is replaced by the default of the compaction strategy.
 const FP_CHANCE_UNSET: f64 = -1.0;
-/// The one that suits compaction by levels.
+/// Default chance of false positives with leveled compaction.
 pub(super) const FP_CHANCE_LEVELED: f64 = 0.1;
 
-/// The options of what is created with a WITH clause.
+/// Returns the options of a new table or view.
 pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
     let unset = TableOptions {
         bloom_filter_fp_chance: FP_CHANCE_UNSET,
@@ -21,7 +21,7 @@ pub fn of_new(properties: &Properties) -> Result<TableOptions, CqlError> {
     apply(properties, unset)
 }
 
-/// The options that result from a WITH clause on top of those that were there.
+/// Applies a WITH clause to existing options, with all checks.
 pub fn apply(properties: &Properties, options: TableOptions) -> Result<TableOptions, CqlError> {
     let mut known: Vec<&str> = REGISTRY.iter().map(|option| option.name).collect();
     known.push("id");
@@ -31,11 +31,11 @@ pub fn apply(properties: &Properties, options: TableOptions) -> Result<TableOpti
     Ok(options)
 }
 
-/// Refuses what does not read as an option's value, before anything else of a statement is looked at.
+/// Refuses values that cannot be parsed, before any other check of a statement.
 pub fn check_form(properties: &Properties) -> Result<(), CqlError> {
     let mut properties = properties.clone();
     for (name, value) in &mut properties.0 {
-        // The strategies look at their own options later.
+        // The compaction strategies check their own options later.
         if let (true, PropertyValue::Map(entries)) = (name == "compaction", value) {
             entries.retain(|(option, _)| option == "class");
         }
@@ -43,8 +43,7 @@ pub fn check_form(properties: &Properties) -> Result<(), CqlError> {
     read(&properties, TableOptions::default()).map(drop)
 }
 
-/// The options as declared on top of those that were there; what does not read as an option's value is refused, whether the options make
-/// sense together is not asked.
+/// Applies a WITH clause to existing options. Values that cannot be parsed are refused. Ranges, and the options together, are not checked.
 pub fn read(properties: &Properties, mut options: TableOptions) -> Result<TableOptions, CqlError> {
     for option in &REGISTRY {
         let name = option.name;

@@ -1,5 +1,4 @@
-//! Table options, as Cassandra 5's `TableParams`: stored, validated and shown; COMPAT.md lists those
-//! that have no effect here.
+//! Table options, as in Cassandra 5's `TableParams`: stored, validated and shown. COMPAT.md lists those without an effect here.
 
 mod caching;
 mod compaction;
@@ -21,8 +20,8 @@ pub use partition_rate_limit::PartitionRateLimit;
 use registry::REGISTRY;
 pub(crate) use without_effect::warning;
 
-/// The options of a table, with Cassandra 5's defaults. Maps keep the strings that were declared. Stored as it is in the documents of a schema:
-/// an option that a document lacks has its default.
+/// The options of a table, with Cassandra 5's defaults. Maps keep the declared strings. Schema documents contain this structure as it is,
+/// and an option that a document lacks has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TableOptions {
@@ -40,11 +39,11 @@ pub struct TableOptions {
     pub gc_grace_s: i32,
     pub incremental_backups: bool,
     pub max_index_interval: i32,
-    /// Name of a memtable configuration; `default` unless declared.
+    /// Name of a memtable configuration. `default` if none is declared.
     pub memtable: String,
     pub memtable_flush_period_ms: i32,
     pub min_index_interval: i32,
-    /// ScyllaDB's; Cassandra has no such option.
+    /// ScyllaDB's rate limit, which Cassandra does not have. `None` if there is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_partition_rate_limit: Option<PartitionRateLimit>,
     pub read_repair: String,
@@ -96,25 +95,25 @@ impl Default for TableOptions {
 }
 
 impl TableOptions {
-    /// False if `compression` is switched off, which is stored and has no effect.
+    /// Returns false if `compression` is switched off. This is stored, but has no effect.
     pub(crate) fn is_compressed(&self) -> bool {
         self.compression
             .get("enabled")
             .is_none_or(|enabled| enabled != "false")
     }
 
-    /// False if `caching` keeps both keys and rows out of caches: the table's rows then do not enter the row cache.
+    /// Returns false if `caching` excludes both keys and rows. The table's rows then do not enter the row cache.
     pub(crate) fn is_cached(&self) -> bool {
         let mut parts = ["keys", "rows_per_partition"].into_iter();
         !parts.all(|part| self.caching.get(part).is_some_and(|value| value == "NONE"))
     }
 
-    /// True if `compaction` names compaction by levels, which has another default for `bloom_filter_fp_chance`.
+    /// Returns true if `compaction` names leveled compaction, which has another default for `bloom_filter_fp_chance`.
     fn is_leveled(&self) -> bool {
         self.is_compacted_by(".LeveledCompactionStrategy")
     }
 
-    /// True if `compaction` names compaction by windows of time.
+    /// Returns true if `compaction` names compaction by time windows.
     pub(crate) fn is_compacted_by_windows(&self) -> bool {
         self.is_compacted_by(".TimeWindowCompactionStrategy")
     }
@@ -125,8 +124,8 @@ impl TableOptions {
     }
 }
 
-/// The options as DESCRIBE shows them, `name = value` each. A view has no TTL, and Cassandra no limit of rates: one is shown where it is
-/// set.
+/// Returns the options as DESCRIBE shows them, as `name = value`. A view has no TTL. The rate limit is shown only if it is set, because
+/// Cassandra does not have it.
 pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
     let is_shown = |name: &str| match name {
         "default_time_to_live" => !is_view,
@@ -140,7 +139,7 @@ pub(crate) fn describe(options: &TableOptions, is_view: bool) -> Vec<String> {
         .collect()
 }
 
-/// The options as columns of `system_schema.tables` and `system_schema.views`, but for those that are null there.
+/// Returns the options that are not null in `system_schema.tables` and `system_schema.views`, as columns of these tables.
 pub(crate) fn cells(options: &TableOptions) -> impl Iterator<Item = (&'static str, Bytes)> {
     REGISTRY
         .iter()

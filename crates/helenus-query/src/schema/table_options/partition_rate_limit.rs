@@ -1,4 +1,4 @@
-//! The option `per_partition_rate_limit`, ScyllaDB's: how often a partition of the table may be read and written.
+//! ScyllaDB's option `per_partition_rate_limit`, which limits the rates of reads and writes of each partition.
 
 use helenus_cql::error::CqlError;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub(crate) const NAME: &str = "per_partition_rate_limit";
 const READS: &str = "max_reads_per_second";
 const WRITES: &str = "max_writes_per_second";
 
-/// The rates that a partition is not asked for more often than. None is no limit, and 0 refuses every request.
+/// Maximum rates of a partition's requests. `None` if there is no limit. 0 refuses every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionRateLimit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,7 +20,7 @@ pub struct PartitionRateLimit {
     pub writes_per_second: Option<u32>,
 }
 
-/// The declared limit; none for an empty map.
+/// Returns the declared limit. `None` if the map is empty.
 pub(super) fn partition_rate_limit(declared: &Options) -> Result<Option<PartitionRateLimit>, CqlError> {
     if let Some(unknown) = declared
         .keys()
@@ -51,7 +51,7 @@ fn rate(declared: &Options, name: &str) -> Result<Option<u32>, CqlError> {
 }
 
 impl PartitionRateLimit {
-    /// As a WITH clause has it: `{'max_reads_per_second': 10}`.
+    /// Returns the limit as in a WITH clause: `{'max_reads_per_second': 10}`.
     pub(crate) fn literal(&self) -> String {
         let rates = [(READS, self.reads_per_second), (WRITES, self.writes_per_second)];
         let entries: Vec<String> = rates

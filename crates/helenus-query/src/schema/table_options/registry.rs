@@ -1,4 +1,4 @@
-//! The registry of table options: how each is read from a WITH clause, checked, shown by DESCRIBE, and told to drivers.
+//! The registry of table options: how each is read from a WITH clause, checked, shown by DESCRIBE, and reported to drivers.
 
 use bytes::Bytes;
 use helenus_cql::ast::Properties;
@@ -15,25 +15,25 @@ use super::values::{at_least, blob_map_literal, config, java, map_literal, memta
 use crate::properties::{self, Options};
 use crate::rows::cells::{boolean, double, int, text, text_map};
 
-/// Longest TTL: 20 years (`Attributes.MAX_TTL`).
+/// Maximum TTL: 20 years (`Attributes.MAX_TTL`).
 const TTL_MAX_S: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// One option of a table.
 pub(super) struct TableOption {
-    /// In the WITH clause, and as a column of `system_schema.tables` and `system_schema.views`.
+    /// The name in the WITH clause, and of the column in `system_schema.tables` and `system_schema.views`.
     pub name: &'static str,
-    /// Takes the declared value over, if there is one.
+    /// Replaces the option by the declared value, if there is one.
     pub read: fn(Declared<'_>, &mut TableOptions) -> Result<(), CqlError>,
-    /// Refuses values that read well and are out of range.
+    /// Refuses values out of range.
     pub check: fn(&TableOptions) -> Result<(), CqlError>,
     /// The value as DESCRIBE shows it.
     pub literal: fn(&TableOptions) -> String,
-    /// The value in the tables that drivers read. Options younger than Cassandra 4.0 are null there unless they differ from their default, and
-    /// `cdc` is null where change data capture is not switched on.
+    /// The value in the tables that drivers read. `None` for options younger than Cassandra 4.0 that have their default. `cdc` is always
+    /// null, as in Cassandra without change data capture.
     pub cell: fn(&TableOptions) -> Option<Bytes>,
 }
 
-/// A WITH clause, and the name of the option that is read from it. Each method replaces an option by its declared value, if there is one.
+/// A WITH clause, and the name of the option to read from it. Each method replaces an option by its declared value, if there is one.
 #[derive(Clone, Copy)]
 pub(super) struct Declared<'a> {
     pub properties: &'a Properties,
@@ -228,7 +228,7 @@ pub(super) static REGISTRY: [TableOption; 20] = [
             let limit = options.per_partition_rate_limit.as_ref();
             limit.map_or_else(|| "{}".to_owned(), PartitionRateLimit::literal)
         },
-        // Among the extensions, as in ScyllaDB: Cassandra's table has no such column.
+        // The value is among the extensions, as in ScyllaDB, because Cassandra's table has no such column.
         cell: |_| None,
     },
     TableOption {
@@ -247,7 +247,7 @@ pub(super) static REGISTRY: [TableOption; 20] = [
     },
 ];
 
-/// The extensions, with the options that Cassandra does not have.
+/// Returns the extensions, together with options that Cassandra does not have.
 fn extensions(options: &TableOptions) -> Option<Bytes> {
     let mut extensions = options.extensions.clone();
     if let Some(limit) = &options.per_partition_rate_limit {
@@ -296,7 +296,7 @@ fn check_time_to_live(options: &TableOptions) -> Result<(), CqlError> {
     }
 }
 
-/// Of `min_index_interval` too.
+/// Checks `max_index_interval` and `min_index_interval`.
 fn check_index_intervals(options: &TableOptions) -> Result<(), CqlError> {
     at_least("min_index_interval", options.min_index_interval, 1)?;
     match options.max_index_interval >= options.min_index_interval {

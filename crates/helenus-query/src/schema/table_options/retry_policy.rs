@@ -1,10 +1,10 @@
-//! The options `speculative_retry` and `additional_write_policy` (`SpeculativeRetryPolicy`). Nothing here acts on them.
+//! The options `speculative_retry` and `additional_write_policy` (`SpeculativeRetryPolicy`). They have no effect here.
 
 use helenus_cql::error::CqlError;
 
 use super::values::config;
 
-/// A retry policy in the form in which Cassandra shows it back: `99p`, `50ms`, `ALWAYS`, `NEVER`, `MIN(99p,50ms)`.
+/// Returns a retry policy in the form in which Cassandra shows it: `99p`, `50ms`, `ALWAYS`, `NEVER`, `MIN(99p,50ms)`.
 pub fn retry_policy(text: String) -> Result<String, CqlError> {
     let invalid = || CqlError::Config(format!("Invalid value {text} for option 'speculative_retry'"));
     let upper = text.to_ascii_uppercase();
@@ -67,7 +67,7 @@ fn simple_retry_policy(upper: &str, whole: &str) -> Result<String, CqlError> {
     Ok(format!("{}p", plain(percentile)))
 }
 
-/// A number without a fraction of zero.
+/// Returns a number without a fraction of zero.
 fn plain(number: f64) -> String {
     number.to_string()
 }

@@ -1,4 +1,4 @@
-//! Values of table options, and what is told of those that can't be.
+//! Values of table options, and the errors for invalid ones.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use helenus_cql::error::CqlError;
 use helenus_cql::identifier::quote_text;
 use helenus_cql::value::hex;
 
-/// Options of which messages speak as ConfigurationException.
+/// Returns an error that messages call ConfigurationException.
 pub(crate) fn config<T>(message: String) -> Result<T, CqlError> {
     Err(CqlError::Config(message))
 }
 
-/// A double as Java prints it in messages.
+/// Returns a double as Java prints it in messages.
 pub fn java(value: f64) -> String {
     helenus_cql::value::java::double_to_string(value)
 }
 
-/// `class` with its package, if it has none.
+/// Returns the class with the package, unless it names one.
 pub(crate) fn qualify(class: &str, package: &str) -> String {
     if class.contains('.') {
         class.to_owned()
@@ -35,7 +35,7 @@ pub(super) fn at_least(name: &str, value: i32, least: i32) -> Result<(), CqlErro
     }
 }
 
-/// The name of a memtable configuration: those of a stock `cassandra.yaml`.
+/// Checks the name of a memtable configuration. Those of a stock `cassandra.yaml` are allowed.
 pub(super) fn memtable(name: String) -> Result<String, CqlError> {
     match name.as_str() {
         "default" | "skiplist" | "trie" => Ok(name),
@@ -43,7 +43,7 @@ pub(super) fn memtable(name: String) -> Result<String, CqlError> {
     }
 }
 
-/// `NONE` or `BLOCKING`.
+/// Returns `NONE` or `BLOCKING`, and refuses all other values.
 pub(super) fn read_repair(text: String) -> Result<String, CqlError> {
     let text = text.to_ascii_uppercase();
     match text.as_str() {
@@ -54,7 +54,7 @@ pub(super) fn read_repair(text: String) -> Result<String, CqlError> {
     }
 }
 
-/// `{'key': 'value', ...}`
+/// Returns a map as CQL: `{'key': 'value', ...}`.
 pub(crate) fn map_literal(entries: &BTreeMap<String, String>) -> String {
     let entries: Vec<String> = entries
         .iter()
@@ -63,7 +63,7 @@ pub(crate) fn map_literal(entries: &BTreeMap<String, String>) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-/// `{'key': 0x00, ...}`
+/// Returns a map of blobs as CQL: `{'key': 0x00, ...}`.
 pub(super) fn blob_map_literal(entries: &BTreeMap<String, Vec<u8>>) -> String {
     let entries: Vec<String> = entries
         .iter()

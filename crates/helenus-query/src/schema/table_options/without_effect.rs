@@ -1,12 +1,12 @@
-//! The warning for options that are stored and shown, and whose effect users would miss. Most options have no effect without any loss: storage is
-//! shared by all tables of a tablet, so its settings are the node's, and there are no replicas to repair or to ask twice. Every application's
-//! schema sets some of these, so they get no warning.
+//! The warning for options that are stored and shown, but whose missing effect users would notice. Most options without an effect lose
+//! nothing. Storage is shared by all tables of a tablet, so its settings are the node's. There are no replicas to repair or to read
+//! speculatively. Every application's schema sets some of these options, so they get no warning.
 
 use helenus_cql::ast::Properties;
 
 use super::TableOptions;
 
-/// An option whose effect is missed.
+/// An option whose effect is missing.
 struct MissedOption {
     name: &'static str,
     is_wanted: fn(&TableOptions) -> bool,
@@ -19,7 +19,7 @@ const MISSED: [MissedOption; 1] = [MissedOption {
     loss: "changes of the table are not captured",
 }];
 
-/// Returns the warning for a WITH clause that asks for an effect which is missing here.
+/// Returns the warning for a WITH clause with an option whose effect is missing here. `None` if there is none.
 pub fn warning(table: &str, properties: &Properties, options: &TableOptions) -> Option<String> {
     let mut missed = MISSED.iter();
     let missed =

@@ -4,7 +4,7 @@ use helenus_cql::parser::parse_statement;
 use super::super::{TableOptions, of_new};
 use super::warning;
 
-/// The warning for a table that is made with these options.
+/// Returns the warning for a table with these options.
 fn warning_for(with: &str) -> Option<String> {
     let text = format!("ALTER TABLE t WITH {with}");
     let statement = parse_statement(&text).expect("a statement").statement;

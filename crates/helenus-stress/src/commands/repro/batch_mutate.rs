@@ -1,4 +1,4 @@
-//! C: ten thousand rows in a call (Cassandra, seen by a tracer).
+//! C: batches of ten thousand rows (Cassandra, seen by a tracer).
 
 use super::figures::{figure, server, time};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -11,7 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Batches that the rows of the report fill once.
+/// Batches that write the rows of the report once.
 const BATCHES_A_ROUND: f64 = 15.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {

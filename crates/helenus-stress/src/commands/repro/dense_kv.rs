@@ -1,4 +1,4 @@
-//! B: more data than memory by far (YugabyteDB).
+//! B: far more data than memory (YugabyteDB).
 
 use super::figures::{bytes, figure, gauge, growth, rate_and_mean, server};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -11,7 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Where the report gives no duration.
+/// Seconds of each phase. The report gives no duration.
 const PHASE_S: f64 = 6000.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {

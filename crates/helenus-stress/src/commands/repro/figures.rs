@@ -1,9 +1,9 @@
-//! Figures as they are printed beside published ones.
+//! Measured figures, formatted for printing beside published ones.
 
 use super::{Done, Run};
 use crate::results::{OperationResult, PublishedFigure};
 
-/// A figure beside a published one.
+/// Returns a measured figure with its published value.
 pub fn figure(name: impl Into<String>, published: &str, measured: impl Into<String>) -> PublishedFigure {
     PublishedFigure {
         name: name.into(),
@@ -13,39 +13,39 @@ pub fn figure(name: impl Into<String>, published: &str, measured: impl Into<Stri
     }
 }
 
-/// The step of that name.
+/// Returns the run of the step with this name.
 pub fn step<'a>(done: &'a [Done], name: &str) -> Option<&'a Run> {
     done.iter().find(|done| done.name == name).map(|done| &done.run)
 }
 
-/// An operation's figures; none when there was no such operation.
+/// Returns an operation's figures. `None` if there was no such operation.
 pub fn operation<'a>(run: &'a Run, name: &str) -> Option<&'a OperationResult> {
     run.result.operation(name)
 }
 
-/// One of the server's figures.
+/// Returns one of the server's figures.
 pub fn server(run: &Run, name: &str) -> Option<f64> {
     let figure = run.result.server.iter().find(|figure| figure.name == name)?;
     Some(figure.value)
 }
 
-/// A gauge of the server's metrics at the end.
+/// Returns a gauge of the server's metrics at the end of the run.
 pub fn gauge(run: &Run, name: &str) -> Option<f64> {
     run.pages.as_ref()?.1.gauges.get(name).copied()
 }
 
-/// How much a counter of the server's metrics grew.
+/// Returns the growth of a counter of the server's metrics over the run.
 pub fn growth(run: &Run, name: &str) -> Option<f64> {
     let (first, last) = run.pages.as_ref()?;
     Some(last.gauges.get(name)? - first.gauges.get(name)?)
 }
 
-/// `19,000/s at 1.30 ms`.
+/// Formats an operation's rate and mean: `19,000/s at 1.30 ms`.
 pub fn rate_and_mean(of: &OperationResult) -> String {
     format!("{:.0}/s at {}", of.rate_per_s, time(of.response.mean_us))
 }
 
-/// `1.30 ms`, `2.1 s`.
+/// Formats microseconds: `1.30 ms`, `2.1 s`.
 pub fn time(micros: f64) -> String {
     match micros {
         ..1e6 => format!("{:.2} ms", micros / 1e3),
@@ -53,7 +53,7 @@ pub fn time(micros: f64) -> String {
     }
 }
 
-/// `9.2 KB`, `1.3 GB`.
+/// Formats bytes: `9.2 KB`, `1.3 GB`.
 pub fn bytes(bytes: f64) -> String {
     match bytes {
         ..1e6 => format!("{:.1} KB", bytes / 1e3),
@@ -62,7 +62,7 @@ pub fn bytes(bytes: f64) -> String {
     }
 }
 
-/// `48.2M`, `7.1k`.
+/// Formats a count: `48.2M`, `7.1k`.
 pub fn count(number: f64) -> String {
     match number {
         ..1e4 => format!("{number:.0}"),

@@ -1,4 +1,4 @@
-//! A: the more tables, the slower (The Last Pickle, 2020).
+//! A: throughput falls with the number of tables (The Last Pickle, 2020).
 
 use super::figures::{bytes, count, figure, server, step, time};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -11,7 +11,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Numbers of tables, each with its keyspace, and the writes in 30 minutes that were published.
+/// Numbers of tables with their keyspaces, and the published number of writes in 30 minutes.
 const TABLES: [(u64, &str, Option<f64>); 4] = [
     (10, "t10", Some(68e6)),
     (100, "t100", None),
@@ -19,7 +19,7 @@ const TABLES: [(u64, &str, Option<f64>); 4] = [
     (1000, "t1000", Some(48e6)),
 ];
 const MINUTES_30_S: f64 = 1800.0;
-/// Ten tables once more at the end, to separate the effect of running for a while from that of the tables.
+/// A repetition of ten tables at the end, which shows the drift over the whole run.
 const AGAIN: &str = "tables-10-again";
 
 fn steps(scale: &Scale) -> Vec<Step> {
@@ -41,7 +41,7 @@ fn name(tables: u64) -> String {
     format!("tables-{tables}")
 }
 
-/// Writes that half an hour at the run's rate makes.
+/// Returns the number of writes in half an hour at the run's rate.
 fn writes(run: &Run) -> Option<f64> {
     run.result
         .operation("write")
@@ -107,7 +107,7 @@ fn of_step(tables: u64, published: Option<f64>, run: &Run) -> Vec<PublishedFigur
     figures
 }
 
-/// Each number of tables against ten, as they were before and after.
+/// Compares each number of tables with ten. Ten tables were measured before and after the others; their mean is used.
 fn against_ten(done: &[Done], again: &Run) -> Vec<PublishedFigure> {
     let before = step(done, &name(10)).and_then(writes);
     let Some(ten) = before

@@ -1,4 +1,4 @@
-//! `repro`: published experiments at a scale, the published figures beside the measured ones.
+//! `repro`: repeats published experiments at a scale, and prints the published figures beside the measured ones.
 
 mod batch_mutate;
 mod dense_kv;
@@ -28,11 +28,11 @@ use crate::results::{PublishedFigure, RunKind};
 
 /// An experiment: a published one, or one of the project's own.
 struct Experiment {
-    /// The letter that the project's documents know it by.
+    /// The experiment's letter in the project's documents.
     letter: &'static str,
     name: &'static str,
     steps: fn(&Scale) -> Vec<Step>,
-    /// Published figures for a step, from the steps before it, its name and its run.
+    /// Returns the figures of a step with their published values. Its arguments are the steps before, the step's name and its run.
     figures: fn(&[Done], &str, &Run) -> Vec<PublishedFigure>,
 }
 
@@ -46,21 +46,21 @@ static ALL: [Experiment; 7] = [
     table_count::EXPERIMENT,
 ];
 
-/// A part of an experiment: a load of its own.
+/// A part of an experiment, with its own load.
 struct Step {
-    /// Letters, digits and hyphens; also the name of its folder.
+    /// Letters, digits and hyphens. The step's folder has this name too.
     name: String,
-    /// Steps of the same keyspace see each other's data; it is dropped with the last of them.
+    /// Steps with the same keyspace share its data. The keyspace is dropped after the last of them.
     keyspace: &'static str,
     kind: RunKind,
     /// The command's arguments.
     line: String,
-    /// Its rate, where that depends on earlier steps.
+    /// The step's rate, if it depends on an earlier step.
     rate: Option<Rate>,
-    /// It goes on with the connections, the statements and the memory of the keyspace's step before, which has the same workload
-    /// and keys.
+    /// True if the step reuses the connections, statements and state of the keyspace's previous step. Both must have the same workload and
+    /// keys.
     goes_on: bool,
-    /// The rate is above the server's capacity: OVERLOADED and a missed rate are no failures.
+    /// True if the rate exceeds the server's capacity. OVERLOADED and a missed rate are no failures then.
     sheds: bool,
 }
 
@@ -72,7 +72,7 @@ struct Rate {
 }
 
 impl Step {
-    /// A step of its own, at full speed.
+    /// Returns a step without a rate limit, which reuses nothing.
     fn new(name: impl Into<String>, keyspace: &'static str, kind: RunKind, line: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -85,7 +85,7 @@ impl Step {
         }
     }
 
-    /// The command's arguments, with the rate.
+    /// Returns the command's arguments, with the rate if there is one.
     fn arguments(&self, done: &[Done]) -> Result<String> {
         let Some(Rate { of, factor }) = self.rate else {
             return Ok(self.line.clone());
@@ -98,7 +98,7 @@ impl Step {
         Ok(format!("{} --rate {:.0}", self.line, per_s * factor))
     }
 
-    /// The exit status of a step, which depends on its purpose.
+    /// Returns the exit status of a step. A step that exceeds the server's capacity may miss its rate.
     fn exit_status(&self, run: &Run) -> Ended {
         let mut errors = run.result.operations.iter().flat_map(|of| &of.errors);
         match run.ended {
@@ -112,17 +112,17 @@ impl Step {
     }
 }
 
-/// The protocol's code of an answer that says so.
+/// The protocol's error code of an overloaded server.
 const OVERLOADED: u32 = 0x1001;
 
-/// A step that has ended.
+/// A completed step.
 struct Done {
     name: String,
     run: Run,
     ended: Ended,
 }
 
-/// How large an experiment is to be.
+/// Size of an experiment.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     factor: f64,
@@ -130,12 +130,12 @@ struct Scale {
 }
 
 impl Scale {
-    /// A number of the report at this scale, but no less than `least`.
+    /// Scales a number of the report. The result is at least `least`.
     fn count(self, full: f64, least: u64) -> u64 {
         ((full * self.factor).round() as u64).max(least)
     }
 
-    /// How many seconds a step takes that took `full` in the report, 5 at least; unless the command line says it.
+    /// Returns the seconds of a step that took `full` seconds in the report, at least 5. A duration on the command line takes precedence.
     fn seconds(self, full: f64) -> f64 {
         self.duration
             .map_or_else(|| (full * self.factor).max(5.0), |told| told.as_secs_f64())
@@ -208,7 +208,7 @@ fn find(name: &str) -> Result<&'static Experiment> {
         })
 }
 
-/// The step's own arguments, with the connection, schema and server of the command line.
+/// Returns the step's arguments, with the connection, schema and server of the command line.
 fn step_args(args: &ReproArgs, step: &Step, line: &str, directory: &Path) -> Result<LoadArgs> {
     let mut load = cli::run_arguments(line.split_whitespace().map(OsString::from))?;
     let level = load.connect.cl;

@@ -1,4 +1,4 @@
-//! F: ten times the sustainable rate. No published report: the project's own test of overload.
+//! F: ten times the sustainable rate. There is no published report; this is the project's own test of overload.
 
 use super::figures::{bytes, figure, server, step, time};
 use super::{Done, Experiment, Rate, Run, Scale, Step};
@@ -13,16 +13,16 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Seconds of each phase at full size.
+/// Seconds of each phase at scale 1.
 const PHASE_S: f64 = 60.0;
-/// The fraction of the sustainable rate before and after the surge.
+/// Fraction of the sustainable rate before and after the surge.
 const EASY: f64 = 0.5;
 const SURGE: f64 = 10.0;
-/// How many times the latency before counts as "back".
+/// Maximum multiple of the earlier latency that counts as recovered.
 const BACK: f64 = 2.0;
-/// Seconds after the surge in which latency shall be back.
+/// Seconds after the surge within which the latency should recover.
 const BACK_WITHIN_S: f64 = 5.0;
-/// Seconds for which it is to be back: a single slow one later on is not the surge's.
+/// Consecutive seconds below the limit that count as recovered. A single slow second later has other causes.
 const BACK_IN_A_ROW: usize = 3;
 
 fn steps(scale: &Scale) -> Vec<Step> {
@@ -133,7 +133,7 @@ fn surge(run: &Run) -> Vec<PublishedFigure> {
     figures
 }
 
-/// Counted from sending: lateness of the loader is not the server's.
+/// Formats percentiles of service times. They count from sending, so that delays in the loader are left out.
 fn percentiles_of_service(of: &OperationResult) -> String {
     let at = |micros: u64| time(micros as f64);
     format!(
@@ -165,7 +165,8 @@ fn after(done: &[Done], run: &Run) -> Vec<PublishedFigure> {
     ]
 }
 
-/// After how many seconds the median of slices is under the limit for [`BACK_IN_A_ROW`] of them, or for as many as are left.
+/// Returns the seconds until the median of slices is below the limit for [`BACK_IN_A_ROW`] intervals. Near the end, the remaining intervals
+/// are enough. `None` if the latency does not recover.
 fn back_after_s(intervals: &[Interval], limit_us: f64) -> Option<f64> {
     let is_under = |interval: &Interval| {
         let slices = interval.operations.get("slice");
@@ -173,7 +174,7 @@ fn back_after_s(intervals: &[Interval], limit_us: f64) -> Option<f64> {
     };
     let is_back = |from: &usize| intervals.iter().skip(*from).take(BACK_IN_A_ROW).all(is_under);
     let from = (0..intervals.len()).find(is_back)?;
-    // An interval's figures belong to the time before its end.
+    // The time of an interval is its end.
     intervals.get(from).map(|interval| interval.elapsed_s)
 }
 

@@ -1,4 +1,4 @@
-//! G: the same load on 10, 1,000 and 10,000 tables in turns, so that drift is not taken for an effect of the tables.
+//! G: the same load on 10, 1,000 and 10,000 tables in turn, so that drift is not mistaken for an effect of the tables.
 
 use super::figures::{bytes, figure, server, time};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -11,20 +11,21 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Numbers of tables with their keyspaces, and the part of the throughput that they may cost.
+/// Numbers of tables with their keyspaces, and the loss of throughput that is allowed.
 const TABLES: [(u64, &str, &str); 3] = [
     (10, "tables10", "-"),
     (1000, "tables1000", "within 2%"),
     (10_000, "tables10000", "within 5%"),
 ];
-/// Even, so that the last one has the order of the first.
+/// Number of measured rounds. An even number gives the last round the order of the first.
 const ROUNDS: u32 = 8;
-/// Seconds of each run at full size.
+/// Seconds of each run at scale 1.
 const RUN_S: f64 = 60.0;
 
 fn steps(scale: &Scale) -> Vec<Step> {
     let seconds = scale.seconds(RUN_S);
-    // The first round warms up. Every other one goes backwards: what a run leaves to be flushed and compacted is paid for by the next.
+    // The first round is a warm-up. Every other round is in reverse order, because each run pays for the flushes and compactions of the run
+    // before.
     let in_turn = |round: u32| {
         let mut turns = TABLES.each_ref();
         if round % 2 == 1 {
@@ -64,7 +65,7 @@ fn figures(done: &[Done], step_name: &str, run: &Run) -> Vec<PublishedFigure> {
     figures
 }
 
-/// The cost of creating the tables.
+/// Returns figures of the first run: the cost of creating the tables.
 fn of_first(tables: u64, run: &Run) -> Vec<PublishedFigure> {
     let mut figures = Vec::new();
     let mut add = |what: &str, wanted: &str, measured: Option<String>| {
@@ -97,7 +98,7 @@ fn of_first(tables: u64, run: &Run) -> Vec<PublishedFigure> {
     figures
 }
 
-/// Medians over the rounds, and those against ten tables.
+/// Returns the medians over all rounds, and their ratios to ten tables.
 fn of_all(done: &[Done], tables: u64, wanted: &str, last: &Run) -> Vec<PublishedFigure> {
     let medians = |tables: u64, last: Option<&Run>| {
         let rounds: Vec<&Run> = (1..=ROUNDS)

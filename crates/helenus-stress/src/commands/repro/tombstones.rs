@@ -1,4 +1,4 @@
-//! E: rows that come and go (Target).
+//! E: rows that are inserted and soon deleted (Target).
 
 use super::figures::{bytes, figure, gauge, growth, operation, rate_and_mean, server, step, time};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -11,9 +11,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// 200 GB of rows of about 190 B, 13 to a product.
+/// Number of products in 200 GB: 13 rows of about 190 B per product.
 const PRODUCTS: f64 = 200e9 / (13.0 * 190.0);
-/// Where the report gives none.
+/// Seconds of each phase. The report gives no duration.
 const PHASE_S: f64 = 6000.0;
 /// Bytes of a live row: key, location, quantity and 150 letters, without a store's overhead.
 const ROW_BYTES: f64 = 11.0 + 4.0 + 4.0 + 150.0;
@@ -30,7 +30,7 @@ fn steps(scale: &Scale) -> Vec<Step> {
         step("load", "deleted", RunKind::Populate, "-t 8 -c 8"),
         step("deleting", "deleted", RunKind::Run, &for_seconds("-r 0.2")),
         step("after-deleting", "deleted", RunKind::Run, &for_seconds("-r 1")),
-        // One thread takes the products in order: so the rows that it reads are the rows that live.
+        // One thread reads each product once, so the number of rows read is the number of live rows.
         step(
             "live-rows",
             "deleted",

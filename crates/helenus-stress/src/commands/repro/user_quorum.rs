@@ -1,4 +1,4 @@
-//! D: reads by index fall when nodes are added (Cassandra, 3 and 5 nodes).
+//! D: throughput of reads by index falls when nodes are added (Cassandra, 3 and 5 nodes).
 
 use super::figures::{figure, rate_and_mean, server};
 use super::{Done, Experiment, Run, Scale, Step};
@@ -11,11 +11,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     figures,
 };
 
-/// Where the report gives none.
+/// Number of users, and seconds of each phase. The report gives neither.
 const USERS: f64 = 10e6;
 const PHASE_S: f64 = 1500.0;
 
-/// Each test: its operation, and the published figures for 3 nodes and for 5.
+/// Operation of each test, and its published figures for 3 and 5 nodes.
 const TESTS: [(&str, &str); 4] = [
     ("write_read", "8,098/s, 11,430/s"),
     ("read_index", "7,848/s 124 ms, 894/s 1.1 s"),

@@ -15,12 +15,13 @@ use crate::bucket::metered_object_store::{MeteredObjectStore, Requests};
 
 const MIB: u64 = 1 << 20;
 
-/// A folder on a file system with free space: the cache leaves a share of its disk free, and that of the other tests may be full.
+/// Returns a folder on a file system with free space. The cache leaves a share of its disk free, and the disk of the other tests may be
+/// full.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
-/// A bucket and a node's cache of it.
+/// A bucket and a node's disk cache of it.
 struct Rig {
     folder: tempfile::TempDir,
     bucket: Arc<dyn ObjectStore>,
@@ -46,7 +47,7 @@ impl Rig {
             bytes: Some(bytes),
         };
         let cache = DiskCache::start(&config, self.identity).await?;
-        // The tests check at times of their own.
+        // Periodic checks are stopped, because the tests run their own checks.
         if let Some(checks) = cache.checks.lock().as_ref() {
             checks.abort();
         }
@@ -82,7 +83,7 @@ async fn check_range(store: &dyn ObjectStore, path: &Path, content: &Bytes, rang
     assert!(read == content.slice(there), "{path} {range:?}");
 }
 
-/// Reads an SSTable in pieces of 4 KiB and compares it.
+/// Reads an SSTable in pieces of 4 KiB and checks the content.
 async fn check_all(store: &dyn ObjectStore, path: &Path, content: &Bytes) {
     let len = content.len() as u64;
     for start in (0..len).step_by(4096) {
@@ -140,7 +141,7 @@ async fn any_range_reads_as_from_the_bucket() {
             };
             check_range(reader.as_ref(), &path, &content, start..end).await;
         }
-        // A range may end behind the object, as in the bucket.
+        // A range may extend beyond the end of the object, as in the bucket.
         let tail = len.saturating_sub(3)..len + 2 * PART_BYTES;
         if len % PART_BYTES != 0 {
             check_range(store.as_ref(), &path, &content, tail).await;
@@ -179,7 +180,7 @@ async fn what_is_uploaded_needs_no_get_even_after_a_restart() {
     }
 }
 
-/// Waits until no process has the cache.
+/// Waits until no process holds the lock of the cache folder.
 async fn wait_until_free(rig: &Rig) {
     for _ in 0..100 {
         if CacheFolder::lock(rig.folder.path()).is_ok() {
@@ -206,7 +207,7 @@ async fn a_part_is_fetched_once_and_compactions_insert_nothing() {
     assert_eq!((rig.gets(), read_bytes()), (2, 500_000 - 5 + PART_BYTES));
     check_range(store.as_ref(), &path, &content, 33_000..34_000).await;
     assert_eq!(rig.gets(), 2);
-    // The parts on both sides of the one that is there.
+    // Fetches the parts on both sides of the cached one.
     check_range(store.as_ref(), &path, &content, 0..4 * PART_BYTES).await;
     assert_eq!(rig.gets(), 4);
     check_range(store.as_ref(), &path, &content, 0..4 * PART_BYTES).await;
@@ -246,7 +247,7 @@ async fn damaged_parts_are_fetched_anew() {
     let store = rig.behind(&cache);
     check_all(store.as_ref(), &path, &content).await;
     assert!(rig.gets() > while_running + 100, "{} {while_running}", rig.gets());
-    // What comes faster than the disk takes it is fetched once more.
+    // Parts that arrive faster than the disk can write are dropped, so a part may be fetched more than once.
     for _ in 0..5 {
         let before = rig.gets();
         check_all(store.as_ref(), &path, &content).await;
@@ -303,7 +304,7 @@ async fn the_cache_stays_within_its_size_and_keeps_what_is_read() {
         "{}",
         cache.folder.used_bytes()
     );
-    // It was fetched again now and then at most.
+    // The hot SSTable was fetched again only occasionally.
     assert!(rig.gets() < 200, "{}", rig.gets());
     let before = rig.gets();
     check_all(store.as_ref(), &sstable(58), &random_bytes(58, MIB)).await;
@@ -370,7 +371,7 @@ async fn a_cache_gives_way_to_others_on_its_disk_and_comes_back() {
     for (number, content) in (0..).zip(&contents) {
         check_range(store.as_ref(), &sstable(number), content, 0..MIB).await;
     }
-    // What is left of it is warm.
+    // The parts that remain in the smaller cache are still readable.
     assert!(
         (1..=30).contains(&(rig.gets() - before)),
         "{}",
@@ -393,7 +394,7 @@ async fn a_cache_gives_way_to_others_on_its_disk_and_comes_back() {
     cache.close().await;
 }
 
-/// A small file system of its own.
+/// A small, separate file system.
 struct Mount(tempfile::TempDir);
 
 impl Mount {
@@ -417,7 +418,7 @@ impl Drop for Mount {
     }
 }
 
-/// Checks the cache, as often as it would be within half a minute, until its capacity in bytes is as expected.
+/// Runs the checks of half a minute at once, until the cache's capacity in bytes is as expected.
 async fn check_until(cache: &DiskCache, is_expected: impl Fn(u64) -> bool) {
     for _ in 0..6 {
         cache.check().await;
@@ -448,7 +449,7 @@ async fn a_disk_that_is_full_fails_no_read() {
     for (number, content) in (0..).zip(&contents) {
         check_range(store.as_ref(), &sstable(number), content, 0..MIB).await;
     }
-    // It fails, and is closed; a minute later it would be opened and fitted.
+    // The cache fails and is closed. A minute later it is opened again and fitted to the disk.
     check_until(&cache, |capacity| capacity == 0).await;
     cache.state.lock().await.failed = Some(Instant::now() - RETRY_AFTER);
     check_until(&cache, |capacity| (10 * MIB..22 * MIB).contains(&capacity)).await;

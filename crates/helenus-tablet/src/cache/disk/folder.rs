@@ -18,12 +18,12 @@ use uuid::Uuid;
 use super::space;
 use super::space::DiskSpace;
 
-/// The layout of the parts and of their keys. A cache of another version is emptied.
+/// Version of the layout of parts and keys. A cache of another version is emptied.
 const VERSION: u32 = 1;
-/// What the names of foyer's files begin with; a number follows.
+/// Beginning of the names of foyer's files. The number of the block follows.
 const BLOCK_PREFIX: &str = "foyer-storage-direct-fs-";
 
-/// The folder, for one process.
+/// The folder of the cache, locked for this process.
 #[derive(Debug, Clone)]
 pub(super) struct CacheFolder {
     path: PathBuf,
@@ -31,10 +31,10 @@ pub(super) struct CacheFolder {
 }
 
 impl CacheFolder {
-    /// Makes the folder and takes its lock.
+    /// Creates the folder and takes its lock.
     ///
     /// # Errors
-    /// Another process has it.
+    /// Another process holds the lock.
     pub fn lock(path: &Path) -> io::Result<CacheFolder> {
         std::fs::create_dir_all(path)?;
         let lock = OpenOptions::new()
@@ -54,9 +54,9 @@ impl CacheFolder {
         }
     }
 
-    /// Lets another process, or this one, have the folder.
+    /// Releases the lock of the folder.
     pub fn unlock(&self) {
-        // Failing that, it is unlocked when the file is closed.
+        // If this fails, the lock is released when the file is closed.
         let _ = self.lock.unlock();
     }
 
@@ -64,7 +64,8 @@ impl CacheFolder {
         self.path.join("blocks")
     }
 
-    /// Empties a cache of another store or layout, or with blocks that are not of use for one of `wanted` bytes; the size of its blocks.
+    /// Prepares the folder for a cache of `wanted` bytes. The cache is emptied if it belongs to another store or layout, or if the size of
+    /// its blocks does not suit. Returns the size of its blocks.
     pub fn prepare(&self, identity: Uuid, wanted: u64) -> io::Result<u64> {
         let path = self.path.join("CACHE");
         let owner = format!("helenus disk cache {VERSION} store {identity} block ");
@@ -84,7 +85,7 @@ impl CacheFolder {
         Ok(block_bytes)
     }
 
-    /// Where the blocks lie, of which those from the number `count` on are deleted.
+    /// Deletes the blocks from number `count` on. Returns the folder of the blocks.
     pub fn keep_blocks(&self, count: u64) -> io::Result<PathBuf> {
         let folder = self.blocks();
         std::fs::create_dir_all(&folder)?;
@@ -98,14 +99,14 @@ impl CacheFolder {
             {
                 continue;
             }
-            // Whoever still has the file open keeps no space with it.
+            // The file is truncated first. Otherwise a process that still has the file open would keep its space allocated.
             File::options().write(true).open(entry.path())?.set_len(0)?;
             std::fs::remove_file(entry.path())?;
         }
         Ok(folder)
     }
 
-    /// The space that the blocks take on disk.
+    /// Returns the bytes that the blocks take on disk.
     pub fn used_bytes(&self) -> u64 {
         let entries = std::fs::read_dir(self.blocks()).into_iter().flatten().flatten();
         let on_disk = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512));

@@ -1,18 +1,19 @@
-//! Parts that were read since they were written get a second chance: when their block is reused, they are written once more.
+//! Second chance for parts: a part that was read since it was written is written again when its block is reused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use foyer::{Statistics, StorageFilterCondition, StorageFilterResult};
 
-/// Not even a cache of hot parts alone may write all of them again: there would be no room for new ones.
+/// Limit of the lead of dropped parts over spared ones. With this limit, a cache with only hot parts cannot write all of them again, which
+/// would leave no room for new parts.
 const SPARED_AHEAD_MAX: i64 = 1024;
 
-/// A bit for each part that was read, by its hash. Parts that share a bit are spared together.
+/// A bit for each part that was read, chosen by its hash. Parts that share a bit are spared together.
 #[derive(Debug)]
 pub(super) struct HotParts {
     bits: Box<[AtomicU64]>,
-    /// How many more parts were dropped than spared: at most one in two is spared.
+    /// Number of dropped parts minus number of spared parts. At most every second part is spared.
     dropped_ahead: AtomicI64,
 }
 
@@ -37,7 +38,7 @@ impl HotParts {
         }
     }
 
-    /// True if a part of a block that is reused shall be written again.
+    /// Decides whether a part in a block that is reused is written again.
     pub fn spare(&self, hash: u64) -> bool {
         let (word, bit) = self.bit(hash);
         let is_hot = word.fetch_and(!bit, Ordering::Relaxed) & bit != 0;
@@ -53,7 +54,7 @@ impl HotParts {
     }
 }
 
-/// Asks [`HotParts`] for `foyer`.
+/// Adapter of [`HotParts`] for `foyer`.
 #[derive(Debug)]
 pub(super) struct SecondChance(pub Arc<HotParts>);
 

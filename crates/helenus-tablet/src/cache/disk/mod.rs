@@ -1,15 +1,15 @@
-//! The disk cache: parts of SSTables of a bucket on the node's local disk, so that a node serves data many times its memory without asking
-//! the bucket.
+//! The disk cache: parts of SSTables of a bucket on the node's local disk. With it, a node serves data many times its memory without
+//! requests to the bucket.
 //!
-//! SSTables never change, so they are cached in parts of a fixed size under their path ([`part`]). [`object_store`] stands between a tablet
-//! and the bucket: a read takes the parts that are on disk and fetches the others, with one request for neighbours; an upload inserts the
-//! parts as they are written. Nothing else is cached: manifests, logs and documents change.
+//! SSTables never change, so they are cached under their path, in parts of a fixed size ([`part`]). [`object_store`] stands between a
+//! tablet and the bucket. A read takes the cached parts from disk and fetches the others, with one request for neighbouring parts. An
+//! upload inserts the parts as they are written. Manifests, logs and documents are not cached, because they change.
 //!
-//! The parts are kept by `foyer` ([`parts`]): files of equal size that are filled and reused in turn, with an index in memory, which is read
-//! back from the files when the cache is opened. Each part has a checksum, and one that does not fit is as good as missing. The disk is never
-//! needed: whatever fails there is read from the bucket.
+//! The parts are stored by `foyer` ([`parts`]) in files of equal size, which are filled and reused in turn. The index is in memory and is
+//! rebuilt from the files when the cache is opened. Each part has a checksum; a part that does not match counts as missing. The disk is
+//! never required: after any failure, the data is read from the bucket.
 //!
-//! [`DiskCache`] opens the parts, closes them after failures, and makes them fewer when the disk fills up ([`space`]).
+//! [`DiskCache`] opens the parts, closes them after failures, and shrinks the cache when the disk fills up ([`space`]).
 
 mod folder;
 mod hot_parts;
@@ -35,28 +35,28 @@ use self::part::PartKey;
 use self::parts::Parts;
 use self::space::DiskSpace;
 
-/// How often the cache is checked for failures, and its disk for space.
+/// Interval of the checks of the cache for failures and of its disk for space.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long opening a store waits for the cache; a large one is read in while the store is already served. Tests wait for the whole opening,
-/// whose check must not come between theirs on a slow machine.
+/// Maximum time that the opening of a store waits for the cache. A large cache is read in while the store already serves requests. Tests
+/// wait for the whole opening, so that its check does not interfere with theirs on a slow machine.
 const OPEN_WAIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
-/// After so many failed reads between two checks the cache is closed.
+/// Number of failed reads between two checks after which the cache is closed.
 const ERRORS_MAX: u64 = 8;
-/// The time after which a cache that has failed is opened again.
+/// Time after which a failed cache is opened again.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
-/// The time between a change of size and the next growth.
+/// Minimum time between a change of size and the next growth.
 const GROW_AFTER: Duration = Duration::from_secs(60);
 
-/// Where the disk cache lies, and its size.
+/// Folder and size of the disk cache.
 #[derive(Debug, Clone)]
 pub(crate) struct DiskCacheConfig {
     pub folder: PathBuf,
-    /// By the free space of the disk if `None`.
+    /// Size in bytes. `None` to derive the size from the free space of the disk.
     pub bytes: Option<u64>,
 }
 
 impl DiskCacheConfig {
-    /// The folder, the size of the cache and that of its blocks; `None` if there is no space.
+    /// Returns the folder, the size of the cache and the size of its blocks. `None` if there is not enough space.
     fn prepare(&self, identity: Uuid) -> std::io::Result<Option<(CacheFolder, u64, u64)>> {
         let folder = CacheFolder::lock(&self.folder)?;
         let space = folder.space()?;
@@ -74,16 +74,16 @@ impl DiskCacheConfig {
 /// Counters and size of the disk cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskCacheStats {
-    /// Parts that were on disk when they were read, and parts that were not.
+    /// Reads of parts that were on disk (hits), and of parts that were not (misses).
     pub hits: u64,
     pub misses: u64,
-    /// Parts handed to the disk; under overload some are not written.
+    /// Parts handed to the disk. Under overload some of them are not written.
     pub inserted: u64,
     /// Reads and writes that have failed.
     pub errors: u64,
     /// Bytes on disk, as of the last check.
     pub bytes: u64,
-    /// The size at present: less than what is set when the disk is full, and 0 after a failure.
+    /// The current size: less than configured if the disk is full, and 0 after a failure.
     pub capacity_bytes: u64,
 }
 
@@ -96,14 +96,14 @@ struct Counters {
     bytes: AtomicU64,
 }
 
-/// What is known between two checks; who holds it may open and close the parts.
+/// State between two checks. Only the holder of its lock may open and close the parts.
 #[derive(Debug)]
 struct State {
     capacity: u64,
     changed: Instant,
-    /// Since when it is closed because of a failure.
+    /// Time of the failure that closed the cache. `None` if the cache has not failed.
     failed: Option<Instant>,
-    /// The counters at the last check.
+    /// Values of the counters at the last check.
     inserted: u64,
     errors: u64,
     is_closed: bool,
@@ -113,20 +113,21 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct DiskCache {
     folder: CacheFolder,
-    /// The size that is set.
+    /// The configured size in bytes.
     wanted: u64,
     block_bytes: u64,
-    /// None while it is opened, after a failure, and when there is no space.
+    /// `None` while the cache is being opened, after a failure, and if there is no space.
     parts: ArcSwapOption<Parts>,
     counters: Counters,
-    /// SSTables that are written come one after the other, so that none of their parts is lost.
+    /// Lock that admits one new SSTable at a time, so that none of its parts is dropped.
     writing: tokio::sync::Mutex<()>,
     state: tokio::sync::Mutex<State>,
     checks: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
 impl DiskCache {
-    /// Opens the cache of the store with that identity. `None`, with a warning if that was not asked for, if there can be none.
+    /// Opens the disk cache of the store with that identity. `None` if the configured size is 0, or, with a warning, if the cache cannot be
+    /// opened.
     pub async fn start(config: &DiskCacheConfig, identity: Uuid) -> Option<Arc<DiskCache>> {
         if config.bytes == Some(0) {
             return None;
@@ -192,7 +193,8 @@ impl DiskCache {
         self.parts.load().is_some()
     }
 
-    /// A part, if it is on disk and undamaged. Of one that is not on disk the index in memory knows that.
+    /// Returns a part. `None` if the part is damaged or not on disk; a missing part costs no access to the disk, because the index is in
+    /// memory.
     async fn get(&self, key: &PartKey, reads: ReadPolicy) -> Option<Bytes> {
         let parts = self.parts.load_full();
         let found = match &parts {
@@ -216,7 +218,7 @@ impl DiskCache {
         found
     }
 
-    /// Hands parts that were read to the disk. What it does not take in time is left out.
+    /// Hands parts that were read to the disk. Parts that the disk cannot write in time are dropped.
     fn insert(&self, parts: impl IntoIterator<Item = (PartKey, Bytes)>) {
         let Some(cache) = self.parts.load_full() else {
             return;
@@ -227,7 +229,7 @@ impl DiskCache {
         }
     }
 
-    /// Writes parts of a new SSTable to the disk, as fast as that takes them.
+    /// Writes the parts of a new SSTable, and waits for the disk so that none is dropped.
     async fn write(&self, parts: Vec<(PartKey, Bytes)>) {
         let Some(cache) = self.parts.load_full() else {
             return;
@@ -282,7 +284,7 @@ impl DiskCache {
         }
     }
 
-    /// Closes a cache that has failed, opens it again later, and fits it to the space of the disk.
+    /// Closes the cache after failures, opens it again later, and fits its size to the free space of the disk.
     async fn check(&self) {
         let folder = self.folder.clone();
         let measured = tokio::task::spawn_blocking(move || (folder.space(), folder.used_bytes())).await;
@@ -305,7 +307,7 @@ impl DiskCache {
         }
     }
 
-    /// False if reads have failed since the last check, or what is inserted is not there.
+    /// Returns false if too many reads have failed since the last check, or if inserted parts do not reach the disk.
     async fn is_sound(&self, state: &mut State) -> bool {
         let Some(parts) = self.parts.load_full() else {
             return true;
@@ -324,7 +326,7 @@ impl DiskCache {
         is_written
     }
 
-    /// Makes the cache smaller when the disk fills up, and larger again when there is space.
+    /// Shrinks the cache when the disk fills up, and grows it when there is space again.
     async fn fit(&self, state: &mut State, space: DiskSpace, used: u64) {
         let may_grow = state.changed.elapsed() >= GROW_AFTER;
         let Some(capacity) = space.fitting(state.capacity, used, self.wanted, self.block_bytes, may_grow)
@@ -354,7 +356,7 @@ impl DiskCache {
         }
     }
 
-    /// Writes what is on its way to the disk; the parts are there when the cache is opened the next time.
+    /// Closes the cache. Pending parts are written, so that the next opening finds them.
     pub async fn close(&self) {
         if let Some(checks) = self.checks.lock().take() {
             checks.abort();

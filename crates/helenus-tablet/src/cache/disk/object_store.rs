@@ -19,30 +19,30 @@ use super::part::{PART_BYTES, PartKey, bytes_of, join, missing_runs, parts_of, w
 use super::upload::CachedUpload;
 use crate::disk::open_files::sstable_range;
 
-/// Parts that one read looks up at a time.
+/// Parts that one read looks up concurrently.
 const LOOKUPS: usize = 8;
 
 tokio::task_local! {
-    /// Set while nothing is taken from the cache.
+    /// Set while reads bypass the cache.
     static REFRESHED: ();
 }
 
-/// Does work whose reads take nothing from disk caches, and replace what is there. For bytes that turned out to be damaged: a checksum of the
-/// cache tells that they are as they came from the bucket, not that they came as they are there.
+/// Runs work whose reads bypass disk caches and replace the cached parts. For data that turned out to be damaged. The checksum of a part
+/// only shows that it is as it was received, not that it was received intact.
 pub(crate) async fn refreshed<T>(work: impl Future<Output = T>) -> T {
     REFRESHED.scope((), work).await
 }
 
-/// What a read does to the cache.
+/// Effect of a read on the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadPolicy {
-    /// Parts that were not on disk are inserted, those that were are spared once when they would be replaced.
+    /// Inserts missing parts. Parts that were on disk are spared once when they would be replaced.
     Insert,
-    /// Nothing. For compactions: they read each SSTable once, and then it is gone.
+    /// Leaves the cache as it is. For compactions, which read each SSTable once before it is deleted.
     LookUp,
 }
 
-/// A bucket whose SSTables are cached on disk.
+/// An object store whose SSTables are cached on disk.
 #[derive(Debug)]
 pub(crate) struct CachedObjectStore {
     inner: Arc<dyn ObjectStore>,
@@ -50,7 +50,7 @@ pub(crate) struct CachedObjectStore {
     reads: ReadPolicy,
 }
 
-/// `inner` behind the cache, if there is one.
+/// Wraps `inner` in the disk cache. Returns `inner` itself if there is no cache.
 pub(crate) fn cached(
     inner: Arc<dyn ObjectStore>,
     cache: Option<&Arc<DiskCache>>,
@@ -72,17 +72,18 @@ fn is_sstable(location: &Path) -> bool {
 }
 
 impl CachedObjectStore {
-    /// False of all objects while the cache is closed: without it, what is asked for is read, and no whole parts.
+    /// Returns true if reads of the object go through the cache. False while the cache is closed, so that exactly the requested bytes are
+    /// read instead of whole parts.
     fn caches(&self, location: &Path) -> bool {
         is_sstable(location) && self.cache.is_open()
     }
 
-    /// Reads a range of an SSTable; `options` are those of the request.
+    /// Reads a range of an SSTable. `options` are the options of the caller's request.
     async fn read(&self, location: &Path, range: Range<u64>, options: &GetOptions) -> Result<Bytes> {
         let object: Arc<str> = location.as_ref().into();
         let wanted = parts_of(&range);
         let mut found = self.look_up(&object, wanted.clone()).await;
-        // A shorter part is the last one.
+        // A part that is shorter than [`PART_BYTES`] is the last one of its SSTable.
         let is_last =
             |part: &Option<Bytes>| part.as_ref().is_some_and(|part| (part.len() as u64) < PART_BYTES);
         if let Some(last) = found.iter().position(is_last) {
@@ -178,7 +179,7 @@ impl ObjectStore for CachedObjectStore {
         })
     }
 
-    /// Of a range of an SSTable the metadata are not known: the size is that of the range's end.
+    /// Reads an object. The metadata of a range of an SSTable are unknown, so the returned size is the end of the range.
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         let range = sstable_range(location, &options);
         let Some(range) = range.filter(|_| self.caches(location)) else {
@@ -186,7 +187,7 @@ impl ObjectStore for CachedObjectStore {
         };
         let bytes = match self.read(location, range.clone(), &options).await {
             Ok(bytes) if !bytes.is_empty() => bytes,
-            // The bucket says what is wrong with the request.
+            // The bucket returns the proper error for an invalid range.
             Ok(_) => return self.inner.get_opts(location, options).await,
             Err(error) => return Err(error),
         };
@@ -220,7 +221,7 @@ impl ObjectStore for CachedObjectStore {
         futures::future::try_join_all(ranges.iter().map(get)).await
     }
 
-    /// The parts of what is deleted are no longer read; they are overwritten in their turn.
+    /// Deletes objects. Their cached parts stay on disk, are no longer read, and are overwritten in turn.
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         self.inner.delete_stream(locations)
     }

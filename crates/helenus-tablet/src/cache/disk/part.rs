@@ -1,4 +1,4 @@
-//! The parts into which SSTables are cut, and their arithmetic.
+//! The parts into which SSTables are divided, and the arithmetic of their positions.
 
 use std::io::{Read, Write};
 use std::ops::Range;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use foyer::{Code, Error};
 
-/// The size of each part of an SSTable but the last. A block of a few KiB costs one part, seldom two. On disk a part and what is kept with
-/// it take whole pages of 4 KiB; the remainder to 32 KiB is for that.
+/// Bytes of each part of an SSTable except the last. A block of a few KiB lies in one part, seldom in two. On disk, a part and its metadata
+/// take whole pages of 4 KiB; the 256 bytes are reserved for the metadata.
 pub(super) const PART_BYTES: u64 = (32 << 10) - 256;
-/// Longer paths are damage.
+/// Maximum length of a path. A longer one is a sign of damage.
 const PATH_BYTES_MAX: u32 = 4 << 10;
 
 /// One part of one SSTable of the store.
@@ -52,18 +52,18 @@ impl Code for PartKey {
     }
 }
 
-/// The parts that a range of bytes touches.
+/// Returns the parts that overlap a range of bytes.
 pub(super) fn parts_of(range: &Range<u64>) -> Range<u32> {
     let number = |index: u64| u32::try_from(index).unwrap_or(u32::MAX);
     number(range.start / PART_BYTES)..number(range.end.div_ceil(PART_BYTES))
 }
 
-/// The bytes of parts in an SSTable that is long enough.
+/// Returns the range of bytes of parts. The last part of an SSTable may be shorter.
 pub(super) fn bytes_of(parts: Range<u32>) -> Range<u64> {
     u64::from(parts.start) * PART_BYTES..u64::from(parts.end) * PART_BYTES
 }
 
-/// The runs of neighbouring parts that were not found.
+/// Returns the runs of neighbouring parts that were not found.
 pub(super) fn missing_runs(first: u32, found: &[Option<Bytes>]) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
     for (index, part) in (first..).zip(found) {
@@ -78,7 +78,7 @@ pub(super) fn missing_runs(first: u32, found: &[Option<Bytes>]) -> Vec<Range<u32
     runs
 }
 
-/// The whole parts of an SSTable among bytes that begin at `start`; `is_end` if the SSTable ends with them.
+/// Returns the complete parts among bytes of an SSTable that begin at `start`. `is_end` says that the SSTable ends with these bytes.
 pub(super) fn whole_parts(
     object: &Arc<str>,
     start: u64,
@@ -98,7 +98,7 @@ pub(super) fn whole_parts(
         .collect()
 }
 
-/// What lies within a range, of pieces that each begin at some byte of an SSTable, in order: as far as there is no gap.
+/// Joins ordered pieces of an SSTable, each with its position, and returns the bytes within `range`. The result ends at the first gap.
 pub(super) fn join(pieces: &[(u64, Bytes)], range: &Range<u64>) -> Bytes {
     let within = |(start, bytes): &(u64, Bytes)| {
         let end = start + bytes.len() as u64;

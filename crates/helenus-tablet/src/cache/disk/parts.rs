@@ -1,4 +1,4 @@
-//! The parts on disk while the cache is open, in foyer's block engine.
+//! The parts on disk while the cache is open, stored in foyer's block engine.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -18,30 +18,30 @@ use tokio::runtime::Runtime;
 use super::hot_parts::{HotParts, SecondChance};
 use super::part::{PART_BYTES, PartKey};
 
-/// Parts that wait to be written take at most this much memory; foyer has two such buffers.
+/// Maximum memory of a buffer of parts that wait to be written. Foyer has two such buffers.
 const BUFFER_BYTES_MAX: u64 = 16 << 20;
-/// Reads and writes of the disk at a time.
+/// Concurrent reads and writes of the disk.
 const IO_THREADS: usize = 16;
-/// Files that are read at a time when the cache is opened.
+/// Files that are read concurrently when the cache is opened.
 const RECOVERED_AT_ONCE: usize = 8;
-/// A disk that takes longer is not waited for.
+/// Maximum time to wait for the disk.
 const WRITE_WAIT: Duration = Duration::from_secs(5);
-/// Attempts to write something to see whether that succeeds; one may be left out because others are written.
+/// Attempts of a probe write. A probe may be dropped because other parts are being written.
 const PROBES: usize = 3;
 const PROBE_PAUSE: Duration = Duration::from_millis(200);
 
-/// The open cache.
+/// The open disk cache.
 pub(super) struct Parts {
     cache: HybridCache<PartKey, Bytes>,
     device: Arc<dyn Device>,
     hot: Arc<HotParts>,
     buffer_bytes: u64,
-    /// Has foyer's tasks, and the threads that read and write, which no request runs on.
+    /// The runtime of foyer's tasks and of its reading and writing threads, separate from the runtimes of requests.
     runtime: Mutex<Option<Runtime>>,
 }
 
 impl Parts {
-    /// Opens the blocks in a folder, and reads which parts they have.
+    /// Opens the blocks in a folder, and rebuilds the index of their parts.
     pub async fn open(folder: PathBuf, block_bytes: u64, blocks: u64) -> Result<Parts, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -82,7 +82,7 @@ impl Parts {
             .with_name("helenus")
             .with_policy(HybridCachePolicy::WriteOnInsertion)
             .with_flush_on_close(false)
-            // Memory is the block cache's: it has decoded blocks.
+            // Parts are not kept in memory, because SlateDB's block cache has the decoded blocks.
             .memory(1)
             .with_shards(1)
             .storage()
@@ -102,7 +102,7 @@ impl Parts {
         })
     }
 
-    /// A part, if it is there and fits its checksum.
+    /// Returns a part. `None` if the part is missing or does not match its checksum.
     pub async fn get(&self, key: &PartKey) -> Result<Option<Bytes>, String> {
         let loaded = caught(self.cache.storage().load(key)).await?;
         Ok(match loaded.map_err(|error| error.to_string())? {
@@ -112,28 +112,28 @@ impl Parts {
         })
     }
 
-    /// Spares a part once when it would be replaced.
+    /// Marks a part as read, so that it is spared once when it would be replaced.
     pub fn spare(&self, key: &PartKey) {
         self.hot.mark(self.cache.memory().hash(key));
     }
 
-    /// Has a part written, unless too many wait for that.
+    /// Queues a part to be written. The part is dropped if the queue is full.
     pub fn insert(&self, key: PartKey, part: Bytes) {
         drop(self.cache.storage_writer(key).force().insert(part));
     }
 
-    /// So much may be inserted before it is flushed, and nothing is left out.
+    /// Returns the number of bytes that may be inserted between two flushes without dropping any.
     pub fn batch_bytes(&self) -> usize {
         (self.buffer_bytes / 4) as usize
     }
 
-    /// Waits until what was inserted is written; false if that takes too long.
+    /// Waits until all inserted parts are written. Returns false after [`WRITE_WAIT`].
     pub async fn flush(&self) -> bool {
         let written = caught(self.cache.storage().wait());
         matches!(tokio::time::timeout(WRITE_WAIT, written).await, Ok(Ok(())))
     }
 
-    /// Whether something that is inserted is there afterwards. Foyer reports no errors of writes.
+    /// Checks whether an inserted part is found afterwards. Foyer does not report failed writes, so this is the only way to notice them.
     pub async fn takes_writes(&self) -> bool {
         for index in 0..PROBES {
             let key = PartKey {
@@ -157,7 +157,7 @@ impl Parts {
         self.device.capacity() as u64
     }
 
-    /// Writes what was inserted, and ends.
+    /// Writes pending parts and shuts the runtime down.
     pub async fn close(&self) {
         let closing = caught(self.cache.close());
         let is_closed = matches!(tokio::time::timeout(WRITE_WAIT, closing).await, Ok(Ok(Ok(()))));
@@ -168,8 +168,7 @@ impl Parts {
         drop(Shutdown(runtime));
     }
 
-    /// Lets the files stay open as long as the process runs: writes that are under way go to them by number, and the number must not become
-    /// another file's.
+    /// Keeps the files open until the process ends. Writes in progress use file descriptors, which must not be reused for other files.
     fn leave_open(&self) {
         std::mem::forget(self.device.clone());
     }
@@ -193,13 +192,13 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// After an error of a write, foyer may find its state to be other than it should, and panics.
+/// Converts a panic of foyer to an error. After a failed write, foyer may find its state inconsistent and panic.
 async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_| "the cache has panicked".to_owned())
 }
 
-/// Ends a runtime where it is dropped, without waiting for it.
+/// Shuts a runtime down when dropped, without waiting for its tasks.
 struct Shutdown(Option<Runtime>);
 
 impl Shutdown {

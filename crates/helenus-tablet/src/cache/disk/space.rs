@@ -1,39 +1,39 @@
-//! The size of the cache by the space of its disk.
+//! Computes the size of the cache from the space of its disk.
 
 use std::io;
 use std::path::Path;
 
-/// A smaller cache is none.
+/// Minimum size of a cache in bytes.
 pub(super) const BYTES_MIN: u64 = 16 << 20;
-/// The largest that is not asked for.
+/// Maximum size in bytes if none is configured.
 const BYTES_DEFAULT_MAX: u64 = 100 << 30;
-/// The cache has at most this many times the machine's memory if not asked for more: its index in memory takes about a 600th of its size.
+/// Maximum size as a multiple of the machine's memory, if none is configured. The index in memory takes about a 600th of the cache's size.
 const MEMORY_FACTOR: u64 = 8;
-/// The free space that the cache leaves to others: a share of the disk, or that much, but no more than a larger share of a small disk.
+/// Free space that the cache leaves to others: a 20th of the disk, or [`RESERVE_BYTES`] if that is more, but at most a 10th of the disk.
 const RESERVE_SHARE: u64 = 20;
 const RESERVE_BYTES: u64 = 2 << 30;
 const RESERVE_SHARE_MAX: u64 = 10;
-/// Blocks are reused as a whole, and each is an open file.
+/// Limits of the size of a block. Blocks are reused as a whole, and each is an open file.
 const BLOCK_BYTES_MIN: u64 = 1 << 20;
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const BLOCKS: u64 = 512;
-/// A cache of fewer blocks cannot be written to.
+/// Minimum number of blocks. A cache with fewer blocks cannot be written to.
 const BLOCKS_MIN: u64 = 8;
 
-/// The size of a block in a new cache of that size.
+/// Returns the size of a block in a new cache of `wanted` bytes.
 pub(super) fn block_bytes(wanted: u64) -> u64 {
     (wanted / BLOCKS)
         .clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
         .next_power_of_two()
 }
 
-/// Whether the blocks of a cache can stay when its size is set anew: all of them would else be lost.
+/// Decides whether existing blocks of `found` bytes can be kept in a cache of `wanted` bytes. Otherwise the whole cache is emptied.
 pub(super) fn is_of_use(wanted: u64, found: u64) -> bool {
     let blocks = wanted.checked_div(found).unwrap_or(0);
     found == block_bytes(wanted) || (2 * BLOCKS_MIN..=4 * BLOCKS).contains(&blocks)
 }
 
-/// The space of a file system.
+/// The free and the total space of a file system, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DiskSpace {
     pub free: u64,
@@ -49,21 +49,21 @@ impl DiskSpace {
         })
     }
 
-    /// What shall stay free.
+    /// Returns the number of bytes that shall stay free.
     fn reserve(&self) -> u64 {
         (self.total / RESERVE_SHARE)
             .max(RESERVE_BYTES)
             .min(self.total / RESERVE_SHARE_MAX)
     }
 
-    /// The size of a cache that has `used` bytes already, if none is set: half of what it could have.
+    /// Returns the default size of a cache that takes `used` bytes already: half of the space that it could take.
     pub fn cache_bytes_default(&self, used: u64, memory: u64) -> u64 {
         ((self.free + used) / 2)
             .min(BYTES_DEFAULT_MAX)
             .min(memory.saturating_mul(MEMORY_FACTOR))
     }
 
-    /// The size that a cache should change to, if any; 0 if there is no space for one.
+    /// Returns the size that the cache should change to. `None` if the size can stay; 0 if there is no space for a cache.
     pub fn fitting(&self, now: u64, used: u64, wanted: u64, block_bytes: u64, may_grow: bool) -> Option<u64> {
         let reserve = self.reserve();
         let whole = |bytes: u64| match bytes - bytes % block_bytes {
@@ -71,7 +71,7 @@ impl DiskSpace {
             bytes => bytes,
         };
         if self.free < reserve {
-            // A little more, so that it is not done again at once.
+            // Slightly more space is released than needed, so that the cache need not shrink again soon.
             let give = reserve - self.free + reserve / 8;
             let fitting = whole(used.saturating_sub(give));
             return (fitting < now).then_some(fitting);

@@ -10,13 +10,14 @@ use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 use super::DiskCache;
 use super::part::{PART_BYTES, PartKey};
 
-/// An upload whose bytes are cached as they come. What is uploaded in vain has a name that nobody reads.
+/// An upload whose bytes are cached as they arrive. If the upload fails, the cached parts are never read, because no manifest names the
+/// SSTable.
 #[derive(Debug)]
 pub(super) struct CachedUpload {
     inner: Box<dyn MultipartUpload>,
     cache: Arc<DiskCache>,
     object: Arc<str>,
-    /// The next part, as far as it is there.
+    /// Bytes of the next, still incomplete part.
     begun: BytesMut,
     next: u32,
 }

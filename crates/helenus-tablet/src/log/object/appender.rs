@@ -14,17 +14,18 @@ use crate::error::{StoreError, chain};
 use crate::log::ledger::{Ledger, SegmentInfo};
 use crate::log::writer::{LogAppender, empty_frame};
 
-/// The timeout after which the PUT of an object is tried again, and for each MiB of it.
+/// Timeout of a PUT. A second is added for each MiB of the object.
 const PUT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause before a PUT is tried again.
+/// Limits of the pause between two tries of a PUT. The pause doubles after each failure.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The fraction of the last group's duration for which a group waits for the writers just answered; shorter waits are left out.
+/// Divisor of the last group's duration. The quotient is the time that a group waits for the writers just answered. Waits below the minimum
+/// are skipped.
 const FOLLOWER_WAIT_PART: u32 = 8;
 const FOLLOWER_WAIT_MIN: Duration = Duration::from_micros(250);
 
-/// How often the first object is tried.
+/// Retries of the first object's PUT.
 const BEGIN_ATTEMPTS: u32 = 5;
 
 /// Appends groups to this process's own log.
@@ -34,17 +35,17 @@ pub(crate) struct ObjectAppender {
     pub next: u64,
     pub ledger: Arc<Ledger>,
     pub clock: Arc<StoreClock>,
-    /// Where requests to the bucket run.
+    /// The runtime of requests to the bucket.
     pub runtime: tokio::runtime::Handle,
-    /// From one PUT to the next, at least.
+    /// Minimum time from one PUT to the next.
     pub interval: Duration,
-    /// Where groups are put that the history is to have.
+    /// Receives appended groups for the history. `None` if no history is kept.
     pub newest: Option<Arc<NewestGroups>>,
-    /// Set when the log is to end without waiting for the bucket.
+    /// True if the log shall end without waiting for the bucket.
     pub is_abandoned: Arc<AtomicBool>,
 }
 
-/// Begins a log: its first object.
+/// Begins a log by writing its first object.
 pub(crate) async fn begin(
     store: &Arc<dyn ObjectStore>,
     id: LogId,
@@ -57,7 +58,7 @@ pub(crate) async fn begin(
         let options = PutOptions::from(PutMode::Create);
         match store.put_opts(&log_path(id, 1), payload.clone(), options).await {
             Ok(_) => break,
-            // The id is new: the object is from an attempt before.
+            // The id is new, so an existing object must be from an earlier try.
             Err(Error::AlreadyExists { .. }) if failures > 0 => break,
             Err(error) if failures >= BEGIN_ATTEMPTS => return Err(StoreError::Unavailable(chain(&error))),
             Err(_) => {}
@@ -69,7 +70,7 @@ pub(crate) async fn begin(
     Ok(())
 }
 
-/// The outcome of one attempt.
+/// Outcome of one try.
 enum Attempt {
     Done,
     Fenced,
@@ -89,7 +90,7 @@ impl LogAppender for ObjectAppender {
         );
         let bytes = payload.content_length() as u64;
         let began = Instant::now();
-        // Head, and frame.
+        // The payload consists of the head and the frame.
         let frame = payload.iter().nth(1).cloned();
         let runtime = self.runtime.clone();
         runtime.block_on(self.put(number, payload))?;
@@ -116,13 +117,13 @@ impl LogAppender for ObjectAppender {
 }
 
 impl ObjectAppender {
-    /// The oldest object that is still needed.
+    /// Returns the number of the oldest object that is still needed.
     fn first(&self) -> u64 {
         let segments = self.ledger.segments.lock();
         segments.first().map_or(self.next, |segment| segment.number)
     }
 
-    /// Puts an object until it is there, or another one.
+    /// Retries the PUT of an object until this object or another one exists under its name.
     async fn put(&self, number: u64, payload: PutPayload) -> Result<(), StoreError> {
         let path = log_path(self.id, number);
         let mut pause = PAUSE_MIN;
@@ -152,20 +153,20 @@ impl ObjectAppender {
     }
 
     async fn try_put(&self, path: &object_store::path::Path, payload: &PutPayload) -> Attempt {
-        // A slow line has its time: a second more for each MiB.
+        // Large objects get more time, because the connection may be slow.
         let patience = PUT_TIMEOUT + Duration::from_secs(payload.content_length() as u64 >> 20);
         let options = PutOptions::from(PutMode::Create);
         let put = self.store.put_opts(path, payload.clone(), options);
         match tokio::time::timeout(patience, put).await {
             Ok(Ok(_)) => Attempt::Done,
-            // The object that is there may be this one, from an attempt that seemed to fail.
+            // The existing object may be this one, from an earlier try that seemed to fail.
             Ok(Err(Error::AlreadyExists { .. })) => match self.store.get(path).await {
                 Ok(found) => match found.bytes().await {
                     Ok(found) if is_same(payload, &found) => Attempt::Done,
                     Ok(_) => Attempt::Fenced,
                     Err(error) => Attempt::Failed(chain(&error)),
                 },
-                // Of two PUTs at one time S3 may refuse this one, and then the other.
+                // S3 may refuse both of two simultaneous PUTs, so the object may be missing. The PUT is retried.
                 Err(error) => Attempt::Failed(chain(&error)),
             },
             Ok(Err(error)) => Attempt::Failed(chain(&error)),

@@ -1,5 +1,5 @@
-//! The bytes of an object of a log: magic, the log's id, then a frame as in a segment file ([`crate::log::frame`]). `docs/data-layout.md` describes
-//! them.
+//! The encoding of an object of a log: magic, the log's id, then a frame as in a segment file ([`crate::log::frame`]).
+//! `docs/data-layout.md` describes it.
 
 use bytes::{Bytes, BytesMut};
 use object_store::PutPayload;
@@ -15,10 +15,10 @@ use crate::log::writer::empty_frame;
 const FOLDER: &str = "logs";
 const GROUP_MAGIC: [u8; 8] = *b"HLNSLOB1";
 const FENCE_MAGIC: [u8; 8] = *b"HLNSFEN1";
-/// Magic and the log's id.
+/// Bytes of the magic and the log's id.
 const HEAD_LEN: usize = 24;
 
-/// The folder of all logs, or of one.
+/// Returns the folder of a log. `None` for the folder of all logs.
 pub(crate) fn log_folder(id: Option<LogId>) -> Path {
     let folder = Path::from(FOLDER);
     match id {
@@ -31,14 +31,14 @@ pub(crate) fn log_path(id: LogId, number: u64) -> Path {
     log_folder(Some(id)).join(format!("{number:020}"))
 }
 
-/// The number in the path of an object of a log.
+/// Returns the number in the path of a log object. `None` if the path has no such number.
 pub(super) fn number_of(location: &Path) -> Option<u64> {
     let name = location.filename()?;
     (name.len() == 20).then(|| name.parse().ok()).flatten()
 }
 
-/// True for objects of a log, also below a prefix. Whoever puts one must know of every attempt, since a refused one may follow one that has
-/// taken effect.
+/// Returns true if the path is one of a log object, also below a prefix. A client must not retry the PUT of a log object by itself. The
+/// appender must know of each try, because a refused PUT may follow one that took effect.
 pub(crate) fn is_log_object(location: &Path) -> bool {
     let count = location.parts_count();
     count >= 3
@@ -53,23 +53,23 @@ pub(crate) fn is_log_object(location: &Path) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogObject {
     Group(Group),
-    /// Nothing follows.
+    /// End of the log.
     Fence,
 }
 
 /// A group commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// The oldest object that was needed when this one was written.
+    /// The oldest object that was still needed when this one was written.
     pub first: u64,
     /// Time of the commit by the store's clock, in ms.
     pub time_ms: i64,
-    /// The same by the machine's clock.
+    /// Time of the commit by the machine's clock, in ms.
     pub machine_ms: i64,
     pub records: Vec<Record>,
 }
 
-/// An object with a frame, whose header is finished here.
+/// Encodes an object with a frame, and fills in the frame's header.
 pub(super) fn encode(id: LogId, number: u64, first: u64, time: CommitTime, mut frame: Vec<u8>) -> PutPayload {
     FrameHeader::finish(&mut frame, number, time, first);
     payload(GROUP_MAGIC, id, frame)
@@ -88,7 +88,7 @@ fn payload(magic: [u8; 8], id: LogId, frame: Vec<u8>) -> PutPayload {
     PutPayload::from_iter([head.freeze(), Bytes::from(frame)])
 }
 
-/// Reads an object; `None` if it is not that object of that log, or damaged.
+/// Decodes an object. `None` if it is damaged, or belongs to another log or number.
 pub(super) fn decode(bytes: &Bytes, id: LogId, number: u64) -> Option<LogObject> {
     let magic = bytes.get(..8)?;
     if Uuid::from_slice(bytes.get(8..HEAD_LEN)?).ok()? != id {
@@ -102,7 +102,7 @@ pub(super) fn decode(bytes: &Bytes, id: LogId, number: u64) -> Option<LogObject>
     }
 }
 
-/// The group of a frame; `None` if it is not of that object, or damaged.
+/// Decodes the group of a frame. `None` if it is damaged, or belongs to another number.
 pub(super) fn group_of(frame: &Bytes, number: u64) -> Option<Group> {
     let (header, body) = FrameHeader::decode(frame, number)?;
     Some(Group {

@@ -1,4 +1,4 @@
-//! The groups that were appended last, in memory, so that the history of a log need not be read back from the bucket.
+//! The most recently appended groups, in memory, so that the history of a log need not be read back from the bucket.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,20 @@ use parking_lot::Mutex;
 
 use super::format::{Group, group_of};
 
-/// So many bytes are kept at most: what is beyond is left out, and read from the bucket.
+/// Maximum bytes that are kept. Groups beyond it are left out, and read from the bucket.
 const BYTES_MAX: usize = 32 << 20;
 
 #[derive(Default)]
 struct Frames {
-    /// By the numbers of their objects, in order.
+    /// Frames with the numbers of their objects, in order.
     frames: Vec<(u64, Bytes)>,
     bytes: usize,
-    /// Some were left out: others do not follow.
+    /// True if a frame was left out. Later frames are then left out too, so that there are no gaps.
     is_full: bool,
     since: Option<Instant>,
 }
 
-/// Groups of one log.
+/// The newest groups of a log.
 #[derive(Default)]
 pub(crate) struct NewestGroups(Mutex<Frames>);
 
@@ -37,7 +37,7 @@ impl NewestGroups {
         newest.frames.push((number, frame));
     }
 
-    /// Takes all groups, if they have so many bytes or the first one is so old.
+    /// Takes all groups if they have at least `bytes` bytes, or if the first one is at least `age` old. Otherwise returns none.
     pub fn take(&self, bytes: usize, age: Duration) -> Vec<(u64, Group)> {
         let frames = {
             let mut newest = self.0.lock();

@@ -43,7 +43,7 @@ fn frame(lsn: u64) -> Vec<u8> {
     frame
 }
 
-/// Appends a record on a thread of its own, as the log thread does.
+/// Appends a record on a separate thread, as the log thread does.
 async fn append(mut appender: ObjectAppender, lsn: u64) -> (ObjectAppender, Result<u64, StoreError>) {
     let appending = tokio::task::spawn_blocking(move || {
         let appended = appender.append(&mut frame(lsn));
@@ -75,7 +75,7 @@ async fn a_fenced_writer_appends_nothing_and_what_it_appended_before_is_read() {
     assert_eq!(fenced.end, 4);
     let (writer, refused) = append(writer, 12).await;
     assert!(matches!(refused, Err(StoreError::Fenced)), "{refused:?}");
-    // Still, and for another that fences it.
+    // A second node that fences the log finds the same fence.
     assert_eq!(fence(&store, ID, 1).await.unwrap(), fenced);
     assert!(matches!(append(writer, 13).await.1, Err(StoreError::Fenced)));
     let objects = read(&store, ID, 1, fenced.end - 1).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_missing_object_is_told_from_one_that_was_deleted_in_order() {
         (writer, appended) = append(writer, lsn).await;
         appended.unwrap();
         if lsn == 12 {
-            // No tablet needs the first two objects any more, which the next one says.
+            // No tablet needs the first two objects any more. The next object records that.
             ledger.segments.lock().drain(..2);
         }
     }
@@ -124,7 +124,7 @@ async fn a_part_of_a_log_that_goes_on_is_read_after_the_log_was_cut_there() {
         (writer, appended) = append(writer, lsn).await;
         appended.unwrap();
         if lsn == 14 {
-            // A tablet was closed after object 5. What it has not flushed is in object 4 and later.
+            // A tablet was closed after object 5. Its unflushed records are in object 4 and later.
             ledger.segments.lock().drain(..3);
         }
     }

@@ -11,9 +11,9 @@ use super::LogId;
 use super::format::{Group, LogObject, decode, encode_fence, log_folder, log_path, number_of};
 use crate::error::{StoreError, chain};
 
-/// Objects that are read at a time.
+/// Objects that are read concurrently.
 const READS: usize = 64;
-/// How often a fence is tried, and the pause between.
+/// Retries of a fence's PUT, and the pause between them.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -25,7 +25,7 @@ pub(crate) struct FencedLog {
     pub end: u64,
 }
 
-/// Objects of a log: group commits by number.
+/// Group commits of a log, each with the number of its object.
 pub(crate) type LogObjects = Vec<(u64, Group)>;
 
 fn unavailable(error: &Error) -> StoreError {
@@ -39,7 +39,7 @@ fn corrupt(id: LogId, number: u64, detail: &str) -> StoreError {
     }
 }
 
-/// The numbers of a log's objects that are there, ascending.
+/// Returns the numbers of a log's existing objects, ascending.
 pub(crate) async fn numbers(store: &dyn ObjectStore, id: LogId) -> Result<Vec<u64>, StoreError> {
     let listed = store.list(Some(&log_folder(Some(id))));
     let found: Vec<_> = listed.try_collect().await.map_err(|error| unavailable(&error))?;
@@ -70,10 +70,10 @@ fn decode_or_fail(bytes: &Bytes, id: LogId, number: u64) -> Result<LogObject, St
     })
 }
 
-/// Sees to it that nothing more is appended to a log.
+/// Fences a log, so that nothing more can be appended to it.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if there is nothing of the log.
+/// [`StoreError::Corrupt`] if the log has no objects.
 pub(crate) async fn fence(
     store: &Arc<dyn ObjectStore>,
     id: LogId,
@@ -95,14 +95,14 @@ pub(crate) async fn fence(
             .await
         {
             Ok(_) => return Ok(FencedLog { id, end: next }),
-            // A group that was on its way, or a fence.
+            // The existing object is a late group, or the fence of another node.
             Err(Error::AlreadyExists { .. }) => match get(store, id, next).await {
                 Ok(LogObject::Fence) => return Ok(FencedLog { id, end: next }),
                 Ok(LogObject::Group(_)) => {
                     next += 1;
                     continue;
                 }
-                // Of two PUTs at one time S3 may refuse this one, and then the other.
+                // S3 may refuse both of two simultaneous PUTs, so the object may be missing. The PUT is retried.
                 Err(StoreError::Corrupt { .. }) if failures < ATTEMPTS => {}
                 Err(error) => return Err(error),
             },
@@ -114,15 +114,15 @@ pub(crate) async fn fence(
     }
 }
 
-/// True if that object of a log is its fence.
+/// Returns true if object `number` of a log is its fence.
 pub(crate) async fn is_fence(store: &dyn ObjectStore, id: LogId, number: u64) -> Result<bool, StoreError> {
     Ok(get(store, id, number).await? == LogObject::Fence)
 }
 
-/// The groups of a log up to that number and not before `from`, all that are still needed.
+/// Returns the groups of a log from `from` to `up_to`. Groups that are not needed any more may be missing.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if one of them is missing or damaged.
+/// [`StoreError::Corrupt`] if a needed group is missing or damaged.
 pub(crate) async fn read(
     store: &Arc<dyn ObjectStore>,
     id: LogId,
@@ -137,13 +137,13 @@ pub(crate) async fn read(
     let wanted = wanted.filter(|number| (from..=up_to).contains(number)).collect();
     let groups = read_some(store, id, wanted).await?;
     let of_these = groups.last().map_or(from, |(_, newest)| newest.first);
-    // A log that goes on after these may have been cut since.
+    // If the log continues after `up_to`, its front may have been deleted since.
     let later = first_needed(store, id, &there, up_to).await?.unwrap_or(from);
     check_all_there(id, from.max(of_these).max(later), up_to, &groups)?;
     Ok(groups)
 }
 
-/// The oldest object that was needed when the newest group of a log was written, if there is one after `up_to`.
+/// Returns the oldest object that was needed when the newest group of a log was written. `None` if there is no group after `up_to`.
 async fn first_needed(
     store: &Arc<dyn ObjectStore>,
     id: LogId,
@@ -151,7 +151,7 @@ async fn first_needed(
     up_to: u64,
 ) -> Result<Option<u64>, StoreError> {
     let later = there.iter().rev().take_while(|number| **number > up_to);
-    // A fence may follow it.
+    // The last object may be a fence, so the group before it is needed.
     for number in later {
         if let LogObject::Group(group) = get(store, id, *number).await? {
             return Ok(Some(group.first));
@@ -160,10 +160,10 @@ async fn first_needed(
     Ok(None)
 }
 
-/// The groups of some objects of a log.
+/// Returns the groups in the given objects of a log.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if one of them is missing or damaged.
+/// [`StoreError::Corrupt`] if one of the objects is missing or damaged.
 pub(crate) async fn read_some(
     store: &Arc<dyn ObjectStore>,
     id: LogId,
@@ -181,7 +181,7 @@ pub(crate) async fn read_some(
     Ok(groups.collect())
 }
 
-/// Refuses a log without one of the objects from `first` on.
+/// Checks that all objects from `first` to `up_to` were read.
 fn check_all_there(id: LogId, first: u64, up_to: u64, groups: &LogObjects) -> Result<(), StoreError> {
     let mut there = groups.iter().map(|(number, _)| *number).peekable();
     for number in first..=up_to {

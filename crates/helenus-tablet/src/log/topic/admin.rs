@@ -1,4 +1,4 @@
-//! The topic with its settings: how it is made, and what an existing one is like. The client can neither set nor read them.
+//! Creates a topic with its settings, and reads the settings of an existing one. The client crate can do neither.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ fn refused(error: ProtocolError, message: Option<String>) -> TopicError {
     failed(message.unwrap_or_else(|| error.to_string()))
 }
 
-/// Looks at topics and makes them.
+/// Creates and describes topics.
 pub(super) struct TopicAdmin<'a>(pub Brokers<'a>);
 
 impl TopicAdmin<'_> {
-    /// What the topic is like; `None` if there is none.
+    /// Returns the description of the topic. `None` if it does not exist.
     pub async fn describe(&self) -> Result<Option<TopicDescription>, TopicError> {
         let (connection, metadata) = self.0.any().await?;
         let found = metadata.topics.into_iter().next();
@@ -52,7 +52,7 @@ impl TopicAdmin<'_> {
         }
     }
 
-    /// Makes the topic, unless it is there.
+    /// Creates the topic, unless it exists.
     pub async fn create(&self, replicas: u16, settings: &[(&str, String)]) -> Result<(), TopicError> {
         let (connection, metadata) = self.0.any().await?;
         let controller = metadata.brokers.iter().find(|broker| {

@@ -16,61 +16,61 @@ use crate::log::frame::FrameHeader;
 use crate::log::ledger::{Ledger, SegmentInfo};
 use crate::log::writer::LogAppender;
 
-/// The timeout after which a record is sent again.
+/// Timeout after which a record is sent again.
 const PRODUCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause before that.
+/// Limits of the pause before a record is sent again. The pause doubles after each failure.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The fraction of the last group's duration for which a group waits, at most, for the writers just answered.
+/// Divisor of the last group's duration. The quotient is the maximum time that a group waits for the writers just answered.
 const FOLLOWER_WAIT_PART: u32 = 4;
-/// The longest part of a frame: brokers take a MiB unless they are set up otherwise.
+/// Maximum bytes of a part of a frame. Brokers accept a MiB by default.
 const PART_BYTES_MAX: usize = 1_000_000;
-/// Parts are not made shorter than this for a broker that takes less.
+/// Size to which parts are shortened at most, for a broker that accepts less.
 const PART_BYTES_MIN: usize = 4096;
 
-/// The offsets of the first records of the frames of a log.
+/// The offset of the first record of each frame of a log.
 pub(crate) type FrameOffsets = Mutex<BTreeMap<u64, i64>>;
 
 /// Appends groups to this process's own log.
 pub(crate) struct TopicAppender {
     pub client: Arc<dyn TopicClient>,
     pub place: LogPlace,
-    /// Of records of this log.
+    /// Key of this log's records.
     pub key: RecordKey,
     /// The number of the next frame.
     pub next_frame: u64,
-    /// All records of the partition before this offset are accounted for.
+    /// Offset before which all records of the partition are accounted for.
     pub next_offset: i64,
     pub offsets: Arc<FrameOffsets>,
     pub ledger: Arc<Ledger>,
     pub clock: Arc<StoreClock>,
-    /// Where requests to the brokers run.
+    /// The runtime of requests to the brokers.
     pub runtime: tokio::runtime::Handle,
     pub interval: Duration,
-    /// Set when the log is to end without waiting for the brokers.
+    /// True if the log shall end without waiting for the brokers.
     pub is_abandoned: Arc<AtomicBool>,
     pub part_bytes_max: usize,
-    /// Nothing more is appended: a frame may be there in part.
+    /// True if nothing more may be appended, because the partition may have a part of a frame.
     pub is_ended: bool,
 }
 
-/// Why a record is not known to be in the log.
+/// Reason why a record is not known to be in the log.
 enum Refusal {
     TooLarge,
-    /// It is not in the log, and nothing will be.
+    /// The record is not in the log, and no later one will be.
     Fenced,
-    /// It may be in the log, to which nothing more is appended.
+    /// The record may be in the log. Nothing more is appended.
     Unknown(String),
 }
 
-/// What was found between the records that are accounted for and one that was appended.
+/// Content of the partition between the records that are accounted for and a record that was appended.
 enum Between {
-    /// Nothing that matters.
+    /// No relevant record.
     Nothing,
-    /// An earlier attempt of the same record, there.
+    /// An earlier try of the same record, at this offset.
     Attempt(i64),
     Fence,
-    /// Some records have been deleted.
+    /// Missing records, which have been deleted.
     Deleted,
 }
 
@@ -90,7 +90,7 @@ impl LogAppender for TopicAppender {
 }
 
 impl TopicAppender {
-    /// The appender of a log that has begun, which the ledger gets to know. It waits between groups for nothing, and is not to be abandoned.
+    /// Returns the appender of a log that has begun, and adds the log's beginning to the ledger. Groups have no minimum interval.
     pub fn new(
         client: Arc<dyn TopicClient>,
         begun: &BegunLog,
@@ -116,7 +116,7 @@ impl TopicAppender {
         }
     }
 
-    /// The oldest frame that is still needed.
+    /// Returns the number of the oldest frame that is still needed.
     fn first(&self) -> u64 {
         let segments = self.ledger.segments.lock();
         segments.first().map_or(self.next_frame, |segment| segment.number)
@@ -149,7 +149,7 @@ impl TopicAppender {
                     Ok(offset) => {
                         self.offsets.lock().entry(number).or_insert(offset);
                     }
-                    // The first part is as long as any: nothing of the frame is there.
+                    // The first part is at least as long as the others, so no part of the frame has been appended.
                     Err(Refusal::TooLarge) if index == 0 && self.part_bytes_max > PART_BYTES_MIN => {
                         self.part_bytes_max = self.part_bytes_max.min(frame.len()).div_ceil(2);
                         continue 'again;
@@ -167,7 +167,7 @@ impl TopicAppender {
         }
     }
 
-    /// Appends a record until it is known to be in the log, or never to be; its offset.
+    /// Appends a record until it is known to be in the log, or never to be. Returns its offset.
     async fn append_record(&mut self, record: &TopicRecord) -> Result<i64, Refusal> {
         let mut pause = PAUSE_MIN;
         let mut failures = 0;
@@ -208,8 +208,8 @@ impl TopicAppender {
         }
     }
 
-    /// Looks at the records before one that was appended at `offset`: it is in the log unless a fence is among them. The offset of the record's
-    /// first attempt.
+    /// Checks the records before one that was appended at `offset`. That record is in the log unless a fence is among them. Returns the
+    /// offset of the record's first try.
     async fn account_for(&mut self, offset: i64, record: &TopicRecord) -> Result<i64, Refusal> {
         if offset < self.next_offset {
             tracing::error!(
@@ -245,7 +245,7 @@ impl TopicAppender {
         Ok(offset)
     }
 
-    /// Looks at the records before `until` that are not accounted for.
+    /// Reads the records before `until` that are not accounted for, and classifies them.
     async fn look_between(&self, until: i64, record: &TopicRecord) -> Result<Between, TopicError> {
         let partition = self.place.partition;
         let mut next = self.next_offset;
@@ -275,7 +275,7 @@ impl TopicAppender {
         Ok(Between::Nothing)
     }
 
-    /// Whether a record of the partition ends this log. Those of older logs do not, nor earlier attempts of this log's records.
+    /// Returns true if a record of the partition ends this log. Records of older logs do not, nor do earlier tries of this log's records.
     fn is_fence(&self, found: &TopicRecord, appended: &TopicRecord) -> bool {
         let Some(key) = RecordKey::decode(&found.key) else {
             return false;

@@ -1,6 +1,6 @@
-//! A connection to a broker, for requests that the client does not offer, or that it sends too slowly.
+//! A connection to a broker, for requests that the client crate does not offer or sends too slowly.
 //!
-//! It is made of the client's own transport and messages, which are open under a feature that promises no stability; the version of the crate
+//! It uses the client's own transport and messages, which are public under a feature that promises no stability. The version of the crate
 //! is therefore fixed.
 
 use std::io::Cursor;
@@ -22,17 +22,17 @@ use super::client::TopicError;
 use crate::config::{TopicConfig, TopicUrl};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long the answer to a request may take that a broker answers from its memory.
+/// Timeout of a request that a broker answers from its memory.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const READ_BUFFER_BYTES: usize = 8 << 10;
-/// Mostly, a group of writes is sent at once.
+/// Large enough that a group of writes is usually sent at once.
 const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The brokers of a topic, and how a client logs in.
+/// The brokers of a topic, and the login of the client.
 pub(super) struct Brokers<'a> {
     pub url: &'a TopicUrl,
     pub config: &'a TopicConfig,
@@ -40,14 +40,14 @@ pub(super) struct Brokers<'a> {
 }
 
 impl Brokers<'_> {
-    /// Connects to the broker that answers first, of those that are configured; and what it knows of the topic.
+    /// Connects to the configured broker that answers first. Also returns its metadata of the topic.
     pub async fn any(&self) -> Result<(BrokerConnection, MetadataResponse), TopicError> {
         let connection = first_of(self.url.brokers.iter().map(|broker| self.connect(broker))).await?;
         let metadata = connection.metadata(&self.url.topic).await?;
         Ok((connection, metadata))
     }
 
-    /// Connects to a broker that another one has named.
+    /// Connects to a broker from the metadata of another one.
     pub async fn named(&self, broker: &MetadataResponseBroker) -> Result<BrokerConnection, TopicError> {
         self.connect(&format!("{}:{}", broker.host.0, broker.port.0))
             .await
@@ -67,7 +67,7 @@ pub(super) fn failed(error: impl std::fmt::Display) -> TopicError {
     TopicError::Failed(error.to_string())
 }
 
-/// Connects to any of the brokers, whichever answers first.
+/// Tries several connections at once, and returns the first that succeeds.
 pub(super) async fn first_of<T>(
     connecting: impl IntoIterator<Item = impl Future<Output = Result<T, TopicError>> + Send>,
 ) -> Result<T, TopicError> {
@@ -77,7 +77,7 @@ pub(super) async fn first_of<T>(
 }
 
 impl BrokerConnection {
-    /// Connects, and logs in.
+    /// Connects to a broker and logs in.
     async fn connect(
         broker: &str,
         tls: Option<Arc<rustls::ClientConfig>>,
@@ -85,7 +85,8 @@ impl BrokerConnection {
     ) -> Result<BrokerConnection, TopicError> {
         let connecting = async {
             let socket = TcpStream::connect(broker).await.map_err(failed)?;
-            // A request of several segments must not wait for the acknowledgement of the first, which the broker's kernel delays by 40 ms.
+            // Without this, a request of several segments would wait for the acknowledgement of the first, which the broker's kernel delays
+            // by 40 ms.
             socket.set_nodelay(true).map_err(failed)?;
             let stream: Box<dyn Stream> = match tls {
                 None => Box::new(socket),
@@ -113,7 +114,7 @@ impl BrokerConnection {
         })
     }
 
-    /// Sends a request, and waits for its answer, however long that takes.
+    /// Sends a request, and waits for its answer without a time limit.
     pub async fn send<R>(&self, request: R) -> Result<R::ResponseBody, TopicError>
     where
         R: RequestBody + Send + WriteVersionedType<Vec<u8>>,
@@ -122,7 +123,7 @@ impl BrokerConnection {
         self.messenger.request(request).await.map_err(failed)
     }
 
-    /// Sends a request, and waits for its answer.
+    /// Sends a request, and waits for its answer up to `timeout`.
     pub async fn request<R>(&self, timeout: Duration, request: R) -> Result<R::ResponseBody, TopicError>
     where
         R: RequestBody + Send + WriteVersionedType<Vec<u8>>,
@@ -132,7 +133,7 @@ impl BrokerConnection {
         answer.map_err(|_| failed("no answer"))?
     }
 
-    /// What the broker knows of the topic and its brokers.
+    /// Returns the broker's metadata of the topic and of the brokers.
     async fn metadata(&self, topic: &str) -> Result<MetadataResponse, TopicError> {
         let name = String_(topic.to_owned());
         let request = MetadataRequest {

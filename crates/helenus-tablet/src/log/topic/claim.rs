@@ -1,7 +1,8 @@
-//! Claims a partition for a new log: the object `log_claims/<partition>/<epoch>`, by put-if-absent, then the first record of that epoch.
+//! Claims a partition for a new log: writes the object `log_claims/<partition>/<epoch>` by put-if-absent, then the first record of that
+//! epoch.
 //!
-//! The objects stay, so that an epoch is claimed once. The partition itself is the second guard: a log whose first record comes behind a record
-//! that ends its epoch, or behind one of another process in the same epoch, is not begun.
+//! The objects are never deleted, so each epoch is claimed only once. The partition itself is the second guard. A log is not begun if an
+//! earlier record of the partition ends its epoch, or is one of another process in that epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,8 @@ use crate::error::{StoreError, chain};
 use crate::log::object::LogId;
 
 const FOLDER: &str = "log_claims";
-/// A log that no tablet names may be about to be named; after that time its process has died, or has no tablets.
+/// Minutes after a claim during which tablets may begin to name its log. A log that no tablet names afterwards belongs to a process that
+/// has died or has no tablets.
 const NAMED_WITHIN_MIN: i64 = 10;
 
 /// The newest claim of a partition.
@@ -27,13 +29,13 @@ struct Claim {
     made: DateTime<Utc>,
 }
 
-/// A log to which nothing but its beginning is written.
+/// A log that has only its beginning.
 pub(crate) struct BegunLog {
     pub place: LogPlace,
     pub key: RecordKey,
-    /// The offset of the beginning.
+    /// Offset of the beginning.
     pub first: i64,
-    /// All records up to this one are accounted for.
+    /// Offset up to which all records are accounted for.
     pub offset: i64,
     pub bytes: u64,
 }
@@ -51,8 +53,8 @@ fn place_of(location: &Path) -> Option<LogPlace> {
 }
 
 impl TopicLogs {
-    /// Begins a log in a partition of which no log is `needed`. If that is so still, what lies before is to be deleted
-    /// ([`TopicLogs::delete_former`]); if not, the log must not be used.
+    /// Begins a log in a partition without a log in `needed`. The caller must then check again whether the partition has a needed log. If
+    /// not, it deletes the earlier records ([`TopicLogs::delete_former`]); otherwise it must not use the new log.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] if there is no such partition.
@@ -73,7 +75,7 @@ impl TopicLogs {
         ))
     }
 
-    /// Deletes what lies before a log in its partition: of logs that no tablet needs.
+    /// Deletes the records before a log in its partition. These records belong to logs that no tablet needs.
     pub async fn delete_former(&self, begun: &BegunLog) {
         let deleted = self.client.delete_before(begun.place.partition, begun.first);
         if let Err(error) = deleted.await {
@@ -105,7 +107,7 @@ impl TopicLogs {
         Ok(claims)
     }
 
-    /// Places of the newest logs, which may have ended.
+    /// Returns the places of the newest log of each partition. These logs may have ended.
     pub(super) async fn newest_logs(&self) -> Result<Vec<LogPlace>, StoreError> {
         let claims = self.claims().await?.into_iter();
         Ok(claims
@@ -116,7 +118,8 @@ impl TopicLogs {
             .collect())
     }
 
-    /// Partitions that may be claimed: first those that never were, then those of logs that have ended, then those that no tablet has ever named.
+    /// Returns partitions that may be claimed: first those that were never claimed, then those whose log has ended, then those whose log no
+    /// tablet has ever named.
     async fn free_partitions(
         &self,
         claims: &BTreeMap<u32, Claim>,
@@ -148,14 +151,14 @@ impl TopicLogs {
         Ok(free)
     }
 
-    /// Claims an epoch of a partition; false if another process has.
+    /// Claims an epoch of a partition. Returns false if another process has claimed it.
     async fn claim(&self, place: LogPlace, writer: Uuid) -> Result<bool, StoreError> {
         let (path, content) = (claim_path(place), writer.to_string());
         let options = PutOptions::from(PutMode::Create);
         let payload = PutPayload::from(content.clone());
         match self.bucket.put_opts(&path, payload, options).await {
             Ok(_) => Ok(true),
-            // It may be of an attempt of the client's before this one.
+            // The existing object may be from an earlier try of this client.
             Err(Error::AlreadyExists { .. }) => {
                 let unavailable = |error: Error| StoreError::Unavailable(chain(&error));
                 let found = self.bucket.get(&path).await.map_err(unavailable)?;
@@ -165,7 +168,7 @@ impl TopicLogs {
         }
     }
 
-    /// Appends the first record of a log; `None` if it comes too late.
+    /// Appends the first record of a log. `None` if it comes too late.
     async fn begin_at(
         &self,
         place: LogPlace,
@@ -183,7 +186,7 @@ impl TopicLogs {
             return Ok(None);
         };
         let offset = retried(|| self.client.produce(place.partition, record.clone())).await?;
-        // All that comes before, and attempts of this record.
+        // Reads all earlier records, including other tries of this one.
         let mut reader = LogReader::new(self.store_identity, place.epoch);
         let mut has_other_writer = false;
         read_until(self.client.as_ref(), place.partition, offset, |offset, record| {
@@ -201,7 +204,7 @@ impl TopicLogs {
         if reader.end.is_some() || has_other_writer {
             return Ok(None);
         }
-        // An attempt that was thought to have failed is the first record then.
+        // If an earlier try that seemed to fail took effect, the log begins with that record.
         let first = reader.frames.first().map_or(offset, |frame| frame.offset);
         Ok(Some(BegunLog {
             place,

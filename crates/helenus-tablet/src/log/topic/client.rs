@@ -1,4 +1,4 @@
-//! The requests to a replicated topic that the log needs. Tests have a topic in memory behind it.
+//! The requests to a replicated topic that the log needs. Tests implement them with a topic in memory.
 
 use std::ops::Range;
 
@@ -6,21 +6,21 @@ use async_trait::async_trait;
 
 use crate::error::StoreError;
 
-/// A record to be appended, or one that was read.
+/// A record of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TopicRecord {
     pub key: Vec<u8>,
     pub value: Vec<u8>,
 }
 
-/// Why a request failed.
+/// Error of a request to the brokers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TopicError {
-    /// The broker takes no records of that size. Nothing was appended.
+    /// The broker accepts no records of that size. Nothing was appended.
     TooLarge,
-    /// There are no records at that offset any more, or not yet.
+    /// The records at that offset are deleted, or do not exist yet.
     OutOfRange,
-    /// Anything else. A record that was to be appended may be there, now or later.
+    /// Any other error. A record that was sent may still be appended.
     Failed(String),
 }
 
@@ -37,18 +37,19 @@ impl From<TopicError> for StoreError {
 /// A topic whose partitions are replicated logs.
 #[async_trait]
 pub(crate) trait TopicClient: Send + Sync + 'static {
-    /// The number of its partitions.
+    /// Returns the number of partitions.
     async fn partitions(&self) -> Result<u32, TopicError>;
 
-    /// Appends a record, and waits until all replicas in sync have it; its offset. A request that has failed, or was dropped, may append it later.
+    /// Appends a record, and waits until all replicas in sync have it. Returns its offset. A request that has failed or was dropped may
+    /// still append the record later.
     async fn produce(&self, partition: u32, record: TopicRecord) -> Result<i64, TopicError>;
 
-    /// Records from that offset on that all replicas in sync have, with their offsets, ascending. None if there are none yet.
+    /// Returns records from `offset` on that all replicas in sync have, with their offsets, ascending. Empty if there are none yet.
     async fn fetch(&self, partition: u32, offset: i64) -> Result<Vec<(i64, TopicRecord)>, TopicError>;
 
-    /// The offset of the oldest record, and the one after the newest that all replicas in sync have.
+    /// Returns the offset of the oldest record, and the offset after the newest one that all replicas in sync have.
     async fn bounds(&self, partition: u32) -> Result<Range<i64>, TopicError>;
 
-    /// Deletes the records before that offset.
+    /// Deletes the records before `offset`.
     async fn delete_before(&self, partition: u32, offset: i64) -> Result<(), TopicError>;
 }

@@ -1,5 +1,5 @@
-//! The request for the settings of a topic, which the client lacks: `DescribeConfigs` of Kafka's protocol in version 1, which all brokers take
-//! since 1.1.
+//! The request for the settings of a topic, which the client crate lacks: `DescribeConfigs` of Kafka's protocol in version 1, which all
+//! brokers since 1.1 support.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,19 +15,19 @@ use rskafka::protocol::traits::{ReadError, ReadType, WriteType};
 
 const VERSION: ApiVersion = ApiVersion(Int16(1));
 const FIRST_TAGGED_VERSION: ApiVersion = ApiVersion(Int16(4));
-/// The kind of resource that a topic is.
+/// Resource type of a topic.
 const TOPIC: Int8 = Int8(2);
 
-/// Asks for all settings of one topic.
+/// Request for all settings of a topic.
 pub(super) struct DescribeTopicConfigs {
     pub topic: String,
 }
 
-/// The answer.
+/// Answer with the settings of a topic.
 pub(super) struct TopicConfigs {
     pub error: Option<ProtocolError>,
     pub error_message: Option<String>,
-    /// By name, the values in effect, the brokers' defaults included.
+    /// Effective values by name, including the brokers' defaults.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -98,7 +98,7 @@ impl<R: Read> ReadType<R> for Entry {
     }
 }
 
-/// Not empty, because the client reads no arrays of types without a size.
+/// A type with a field, because the client crate cannot read arrays of zero-sized types.
 struct Synonym {
     _source: i8,
 }

@@ -1,4 +1,4 @@
-//! A topic in memory, for tests. Each produce goes as a script says, and what a broker has may be looked at and added to.
+//! A topic in memory, for tests. A script determines the outcome of each produce request, and tests can read and add records.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use parking_lot::Mutex;
 
 use super::client::{TopicClient, TopicError, TopicRecord};
 
-/// How a produce goes.
+/// Scripted outcome of a produce request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Course {
-    /// It fails, and nothing is appended.
+    /// The request fails, and nothing is appended.
     Fails,
-    /// It is appended, and the answer is lost.
+    /// The record is appended, but the answer is lost.
     AnswerLost,
-    /// These records of others are appended before it.
+    /// The given records of other writers are appended first.
     After(Vec<TopicRecord>),
-    /// It is appended, others after it, and the answer is lost.
+    /// The record is appended, then the given ones, and the answer is lost.
     AnswerLostBefore(Vec<TopicRecord>),
 }
 
@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// A topic of one partition.
+/// A topic with one partition.
 #[derive(Default)]
 pub(super) struct FakeTopic {
     state: Mutex<State>,
@@ -95,7 +95,7 @@ impl TopicClient for FakeTopic {
             return Err(TopicError::OutOfRange);
         }
         let from = (offset - state.start) as usize;
-        // Few at a time, so that readers come again.
+        // Only a few records are returned, so that readers have to fetch repeatedly.
         let found = state.records.iter().skip(from).take(2).cloned();
         Ok((offset..).zip(found).collect())
     }

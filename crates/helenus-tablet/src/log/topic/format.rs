@@ -1,5 +1,5 @@
-//! The bytes of a record of a topic. The value is a part of a frame ([`crate::log::frame`]), the key says which. `docs/data-layout.md` describes
-//! them.
+//! The encoding of a record of a topic. The value is a part of a frame ([`crate::log::frame`]), and the key identifies the part.
+//! `docs/data-layout.md` describes them.
 
 use bytes::Buf;
 use uuid::Uuid;
@@ -12,18 +12,18 @@ use crate::log::writer::empty_frame;
 const MAGIC: [u8; 8] = *b"HLNSTOP1";
 const KEY_LEN: usize = 64;
 
-/// Where a log lies: its partition, and its number among the logs of that partition, from 1.
+/// The place of a log: its partition, and its number among the logs of that partition, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogPlace {
     pub partition: u32,
     pub epoch: u64,
 }
 
-/// Marks the id of a log in a topic: UUID version 8, of which the other bytes are ours.
+/// Marks the id of a log in a topic. The id is a UUID of version 8, whose other bits are free for the application.
 const ID_MARK: [u8; 4] = [b'H', b'T', 0x80, b'L'];
 
 impl LogPlace {
-    /// The id of the log there.
+    /// Returns the id of the log at this place.
     pub fn id(self) -> LogId {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.partition.to_be_bytes());
@@ -32,7 +32,7 @@ impl LogPlace {
         Uuid::from_bytes(bytes)
     }
 
-    /// The place of a log, if it lies in a topic.
+    /// Returns the place of a log. `None` if the log is not in a topic.
     pub fn of(id: LogId) -> Option<LogPlace> {
         let mut bytes: &[u8] = id.as_bytes();
         let partition = bytes.get_u32();
@@ -42,19 +42,19 @@ impl LogPlace {
     }
 }
 
-/// What a record is: the part of a frame of a log, or the end of all logs of a partition up to an epoch.
+/// Identifies a record: as a part of a frame of a log, or as a fence, which ends all logs of a partition up to an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordKey {
     /// The identity of the store.
     pub store: Uuid,
     pub epoch: u64,
-    /// The process that has written the record.
+    /// The process that wrote the record.
     pub writer: Uuid,
-    /// `None` of a fence.
+    /// The part of a frame. `None` if the record is a fence.
     pub part: Option<Part>,
 }
 
-/// A part of a frame. Frames count from 1, parts from 0.
+/// A part of a frame. Frames are numbered from 1, parts from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Part {
     pub frame: u64,
@@ -80,7 +80,7 @@ impl RecordKey {
         bytes
     }
 
-    /// `None` of a record that is not of any store's log.
+    /// Decodes a key. `None` if the record does not belong to a store's log.
     pub fn decode(key: &[u8]) -> Option<RecordKey> {
         let key: &[u8; KEY_LEN] = key.try_into().ok()?;
         let mut rest = key.strip_prefix(&MAGIC)?;
@@ -98,7 +98,7 @@ impl RecordKey {
         })
     }
 
-    /// Whether nothing behind the record belongs to the log of that epoch.
+    /// Returns true if no record after this one belongs to the log of `epoch`.
     pub fn ends(&self, epoch: u64) -> bool {
         match self.part {
             None => self.epoch >= epoch,
@@ -107,7 +107,7 @@ impl RecordKey {
     }
 }
 
-/// The records of a frame, whose header is finished here. None is longer than `part_bytes_max`.
+/// Splits a frame with a finished header into records of at most `part_bytes_max` bytes.
 pub(super) fn split(key: RecordKey, number: u64, frame: &[u8], part_bytes_max: usize) -> Vec<TopicRecord> {
     let chunks = frame.chunks(part_bytes_max.max(1));
     let count = chunks.len() as u32;
@@ -129,7 +129,7 @@ pub(super) fn split(key: RecordKey, number: u64, frame: &[u8], part_bytes_max: u
     chunks.zip(0..).map(record).collect()
 }
 
-/// A frame without records: the beginning of a log.
+/// Returns a frame without records, which is the beginning of a log.
 pub(super) fn beginning(time_ms: i64) -> Vec<u8> {
     let mut frame = empty_frame();
     FrameHeader::finish(&mut frame, 1, time_ms, 1);

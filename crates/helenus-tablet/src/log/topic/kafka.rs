@@ -1,4 +1,4 @@
-//! The topic of brokers that speak Kafka's protocol.
+//! A topic of brokers that speak Kafka's protocol.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,27 +22,27 @@ use super::requirements;
 use crate::config::{TopicConfig, TopicUrl};
 use crate::error::StoreError;
 
-/// The time after which a connection counts as broken, and is made anew.
+/// Timeout of a request. After it, the connection counts as broken and is replaced.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
-/// The same of a record that is appended, in turn: so that a broker that is silent is left soon, and one that is slow is waited for. What was
-/// sent may still be appended; the sender knows how to tell.
+/// Timeouts of appending a record, by the number of preceding failures. A silent broker is abandoned soon, and a slow one is eventually
+/// waited for. A record that timed out may still be appended; the appender detects that.
 const PRODUCE_TIMEOUTS: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
     Duration::from_secs(4),
 ];
 const FETCH_BYTES_MAX: i32 = 8 << 20;
-/// How long a broker waits for records that a fetch asks for.
+/// Maximum time in ms that a broker waits for records before it answers a fetch.
 const FETCH_WAIT_MS: i32 = 100;
 const DELETE_TIMEOUT_MS: i32 = 3000;
 
-/// A topic of brokers.
+/// A topic on Kafka brokers.
 pub(crate) struct KafkaTopic {
     url: TopicUrl,
     config: TopicConfig,
     tls: Option<Arc<rustls::ClientConfig>>,
     connection: Mutex<Option<Arc<Connection>>>,
-    /// Records in a row that were not known to be appended in time.
+    /// Number of consecutive records that were not confirmed in time.
     produce_failures: AtomicU32,
 }
 
@@ -65,7 +65,7 @@ fn failed(error: &Error) -> TopicError {
 }
 
 impl KafkaTopic {
-    /// The topic of that configuration; nothing is sent yet.
+    /// Returns a client of the topic. No request is sent yet.
     pub fn new(url: TopicUrl, config: TopicConfig) -> Result<KafkaTopic, StoreError> {
         let tls = config.tls_client()?;
         Ok(KafkaTopic {
@@ -85,7 +85,7 @@ impl KafkaTopic {
         }
     }
 
-    /// Connects by way of that broker, which names the others.
+    /// Connects through a broker, which names the other brokers.
     async fn connect(&self, broker: &str) -> Result<Connection, TopicError> {
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
@@ -120,8 +120,8 @@ impl KafkaTopic {
         Ok(made)
     }
 
-    /// Runs a request. After a failure or without an answer in time, the next one connects anew: the client keeps a connection whose broker is
-    /// silent.
+    /// Runs a request. After a failure or a timeout, the next request connects again, because the client crate would keep a connection to a
+    /// silent broker.
     async fn request<T>(
         &self,
         timeout: Duration,
@@ -149,7 +149,7 @@ impl KafkaTopic {
             return Ok(client);
         }
         let number = i32::try_from(partition).map_err(|error| TopicError::Failed(error.to_string()))?;
-        // Not under the lock: the broker may be silent, and other partitions have other brokers.
+        // The lock is not held during the request: the broker may be silent, and other partitions have other brokers.
         let made =
             connection
                 .client
@@ -170,10 +170,10 @@ impl KafkaTopic {
         Ok(producers.entry(partition).or_insert(made).clone())
     }
 
-    /// Makes the topic if it is missing, and refuses one that may lose acknowledged records.
+    /// Creates the topic if it is missing, and refuses a topic that may lose acknowledged records.
     ///
     /// # Errors
-    /// In words for the operator.
+    /// A description of the problem for the operator.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let refuse = |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", self.url));
         let admin = TopicAdmin(self.brokers());
@@ -190,7 +190,7 @@ impl KafkaTopic {
                 ))
             })?;
             tracing::info!(topic = self.url.topic, replicas, "the topic for the log is made");
-            // Brokers hear of it one after the other.
+            // The brokers learn of a new topic one after the other.
             let missing = || TopicError::Failed("the topic is not there yet".into());
             let described = retried(|| async { admin.describe().await?.ok_or_else(missing) });
             found = Some(described.await.map_err(unreachable)?);
@@ -200,7 +200,7 @@ impl KafkaTopic {
     }
 }
 
-/// Drops the connection with a request that has failed or was given up.
+/// Guard that drops the connection after a request that has failed or was cancelled.
 struct Reconnect<'a> {
     topic: &'a KafkaTopic,
     is_armed: bool,
@@ -208,7 +208,7 @@ struct Reconnect<'a> {
 
 impl Drop for Reconnect<'_> {
     fn drop(&mut self) {
-        // A lock that is held is held by whoever connects anew.
+        // If the lock is held, its holder is already connecting again.
         if self.is_armed
             && let Ok(mut connection) = self.topic.connection.try_lock()
         {
@@ -236,7 +236,7 @@ impl TopicClient for KafkaTopic {
     async fn produce(&self, partition: u32, record: TopicRecord) -> Result<i64, TopicError> {
         let failures = self.produce_failures.load(Ordering::Relaxed);
         let timeout = PRODUCE_TIMEOUTS[failures as usize % PRODUCE_TIMEOUTS.len()];
-        // Also if it is given up.
+        // The failure is counted in advance, so that a cancelled request counts too.
         self.produce_failures
             .store(failures.wrapping_add(1), Ordering::Relaxed);
         let produced = self.request(timeout, async {

@@ -1,8 +1,8 @@
 //! The log of a node in a replicated topic: one partition for each process, a record for each group commit.
 //!
-//! A process claims a partition by put-if-absent of the partition's next *epoch* in the bucket ([`claim`]), and is its only writer until somebody
-//! fences it. Whoever takes over a tablet appends a *fence*, a record that ends all epochs up to one, and reads to it: what lies behind it from an
-//! epoch that it ends is not part of the log, however late it arrives.
+//! A process claims a partition by put-if-absent of the partition's next *epoch* in the bucket ([`claim`]). It is the partition's only
+//! writer until another process fences it. A process that takes over a tablet appends a *fence*, a record that ends all epochs up to a
+//! given one, and reads up to it. Records of an ended epoch behind the fence are not part of the log, no matter when they arrive.
 //!
 //! ```text
 //! offset 40   epoch 7  frame 1  part 1 of 1   the beginning: a frame without records
@@ -13,12 +13,13 @@
 //! offset 45   epoch 8  frame 1  part 1 of 1   the next log of the partition
 //! ```
 //!
-//! A record is acknowledged only if all records between it and the last one of this log are known ([`appender`]): the offset that the broker
-//! answers is the next one, or those in between are read, and none is a fence. So a writer that was fenced finds out with its next record, and
-//! no clock is involved. A frame that is longer than a broker takes is several records, and counts when all of them are there.
+//! A record is acknowledged only if all records between it and the previous one of this log are known ([`appender`]). Either its offset is
+//! the next one, or the records in between are read, and none of them is a fence. So a fenced writer notices that with its next record,
+//! without relying on a clock. A frame that is too long for the broker is split into several records. It is part of the log when all of
+//! them are there.
 //!
-//! What all tablets have flushed is deleted from the front of the partition. A partition is claimed again only when no tablet needs the log
-//! before, so a partition never holds records of two logs that are needed.
+//! Frames that all tablets have flushed are deleted from the front of the partition. A partition is claimed again only when no tablet needs
+//! its former log. So a partition never holds records of two logs that are needed.
 
 mod admin;
 mod appender;
@@ -50,7 +51,7 @@ pub(crate) struct TopicLogs {
     pub client: Arc<dyn TopicClient>,
     /// The identity of the store, which no copy shares.
     pub store_identity: Uuid,
-    /// Where partitions are claimed.
+    /// The bucket in which partitions are claimed.
     pub bucket: Arc<dyn ObjectStore>,
 }
 

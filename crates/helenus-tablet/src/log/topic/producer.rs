@@ -1,6 +1,6 @@
 //! Appends records to a partition, over a connection to its leader.
 //!
-//! The client's own way leaves Nagle's algorithm on, so that a request of several segments waits 40 ms for a delayed acknowledgement.
+//! The client crate leaves Nagle's algorithm on, so its requests of several segments wait 40 ms for a delayed acknowledgement.
 
 use chrono::Utc;
 use rskafka::client::error::ProtocolError;
@@ -17,13 +17,14 @@ use super::client::{TopicError, TopicRecord};
 
 /// `acks=all`: the leader answers when every replica in sync has the record.
 const ALL_IN_SYNC: i16 = -1;
-/// How long the leader may wait for the other replicas.
+/// Maximum time in ms that the leader waits for the other replicas.
 const REPLICATION_TIMEOUT_MS: i32 = 30_000;
-/// Of a producer that the broker does not know: what was sent twice is recognised by the log's own epoch and sequence.
+/// Values for a producer without an id. The broker's detection of duplicates is not used, because the log detects them by its epoch and
+/// frame numbers.
 const NO_PRODUCER: i64 = -1;
 const NO_SEQUENCE: i32 = -1;
 
-/// The leader of a partition.
+/// A connection to the leader of a partition.
 pub(super) struct PartitionProducer {
     connection: BrokerConnection,
     topic: String,
@@ -31,7 +32,7 @@ pub(super) struct PartitionProducer {
 }
 
 impl PartitionProducer {
-    /// Connects to the leader, which the broker that answers first names.
+    /// Connects to the partition's leader, according to the broker that answers first.
     pub async fn connect(brokers: &Brokers<'_>, partition: u32) -> Result<PartitionProducer, TopicError> {
         let url = brokers.url;
         let (_, metadata) = brokers.any().await?;
@@ -55,7 +56,7 @@ impl PartitionProducer {
         })
     }
 
-    /// Appends a record, and waits until all replicas in sync have it; its offset.
+    /// Appends a record, and waits until all replicas in sync have it. Returns its offset.
     pub async fn produce(&self, record: TopicRecord) -> Result<i64, TopicError> {
         let answer = self.connection.send(self.request(record)).await?;
         offset(answer)

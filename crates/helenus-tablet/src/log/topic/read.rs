@@ -1,4 +1,4 @@
-//! Reads the log of one epoch out of a partition.
+//! Reads the log of one epoch from a partition.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::log::frame::{FrameHeader, decode_records};
 use crate::log::object::Group;
 
-/// The time without progress after which reading fails, and the pause before records are asked for again.
+/// Time without progress after which reading fails, and the pause between two tries.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -24,22 +24,22 @@ pub(super) struct StoredFrame {
     pub bytes: Vec<u8>,
 }
 
-/// Gathers the frames of a log from the records of its partition, in their order.
+/// Assembles the frames of a log from the records of its partition, in their order.
 pub(super) struct LogReader {
     store: Uuid,
     epoch: u64,
-    /// The last part that was taken.
+    /// The last part that was taken. `None` at the beginning.
     last: Option<Part>,
-    /// The frame that is incomplete.
+    /// The frame whose last part has not been taken yet. `None` if there is no such frame.
     open: Option<StoredFrame>,
     pub frames: Vec<StoredFrame>,
-    /// The offset of the record that ends the log.
+    /// The offset of the record that ends the log. `None` if the log has not ended.
     pub end: Option<i64>,
-    /// Whether the partition has a later log: it was begun when nothing of this one was needed.
+    /// True if the partition has a later log, which was begun when no tablet needed this one.
     pub is_succeeded: bool,
-    /// A record of another store.
+    /// The id of another store that has records in the partition. `None` if there is none.
     pub stranger: Option<Uuid>,
-    /// A part that is missing.
+    /// The first part that does not follow its predecessor, because a record before it is missing. `None` if there is no gap.
     pub gap: Option<Part>,
 }
 
@@ -81,7 +81,7 @@ impl LogReader {
     }
 
     fn take_part(&mut self, offset: i64, part: Part, value: &[u8]) {
-        // A retry of what had been appended.
+        // The part was taken already, and this record is a later try of it.
         if self.last.is_some_and(|last| part <= last) {
             return;
         }
@@ -108,7 +108,7 @@ impl LogReader {
     }
 }
 
-/// Takes all records of the partition before an offset, which must be there, or be soon.
+/// Passes all records of the partition before offset `until` to `take`. Waits for records that are not readable yet.
 pub(super) async fn read_until(
     client: &dyn TopicClient,
     partition: u32,
@@ -127,7 +127,7 @@ pub(super) async fn read_until(
                 progress = Instant::now();
                 continue;
             }
-            // They have been deleted since.
+            // The records at this offset were deleted since, so reading continues at the new start.
             Err(TopicError::OutOfRange) => {
                 let first = retried(|| client.bounds(partition)).await?.start;
                 if first > next {
@@ -148,7 +148,7 @@ pub(super) async fn read_until(
     Ok(())
 }
 
-/// Tries a request that may be repeated until it succeeds or patience is at its end.
+/// Retries an idempotent request until it succeeds or [`PATIENCE`] is over.
 pub(super) async fn retried<T, F>(mut request: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, TopicError>>,
@@ -173,7 +173,7 @@ pub(super) fn corrupt(place: LogPlace, frame: u64, detail: &str) -> StoreError {
     }
 }
 
-/// The group commit that a frame holds.
+/// Decodes the group commit in a frame.
 pub(super) fn group(place: LogPlace, frame: StoredFrame) -> Result<(u64, Group), StoreError> {
     let damaged = || corrupt(place, frame.number, "the frame does not match its checksum");
     let bytes = Bytes::from(frame.bytes);

@@ -1,4 +1,4 @@
-//! Fences the log of another process, reads it, and deletes what is not needed.
+//! Fences the log of another process, reads it, and deletes frames that are not needed.
 
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::log::object::{FencedLog, LogObjects};
 
 impl TopicLogs {
-    /// The log of that place as far as the partition holds it now.
+    /// Reads the log at that place from the records of the partition before offset `until`.
     async fn read_log(&self, place: LogPlace, until: i64) -> Result<LogReader, StoreError> {
         let mut reader = LogReader::new(self.store_identity, place.epoch);
         let take = |offset, record: &TopicRecord| reader.take(offset, record);
@@ -23,15 +23,15 @@ impl TopicLogs {
         self.read_log(place, end).await
     }
 
-    /// Whether nothing can be appended any more.
+    /// Returns true if nothing can be appended to the log any more.
     pub(super) async fn has_ended(&self, place: LogPlace) -> Result<bool, StoreError> {
         Ok(self.read_all(place).await?.end.is_some())
     }
 
-    /// Sees to it that nothing more is appended to a log.
+    /// Fences a log, so that nothing more can be appended to it.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if there is nothing of the log.
+    /// [`StoreError::Corrupt`] if the partition has neither a frame of the log nor a later log.
     pub async fn fence(&self, place: LogPlace) -> Result<FencedLog, StoreError> {
         let mut found = self.read_all(place).await?;
         if found.end.is_none() {
@@ -48,7 +48,7 @@ impl TopicLogs {
             let offset = retried(|| self.client.produce(place.partition, fence.clone())).await?;
             found = self.read_log(place, offset + 1).await?;
         }
-        // The last frame stays until the partition has another log.
+        // The last frame is kept until the partition has another log, so its number is known.
         match found.frames.last() {
             Some(last) => Ok(FencedLog {
                 id: place.id(),
@@ -62,10 +62,10 @@ impl TopicLogs {
         }
     }
 
-    /// The groups of a log from one frame to another, all that are still needed.
+    /// Returns the groups of a log from frame `from` to frame `up_to`. Groups that are not needed any more may be missing.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if one of them is missing or damaged.
+    /// [`StoreError::Corrupt`] if a needed group is missing or damaged.
     pub async fn read(&self, place: LogPlace, from: u64, up_to: u64) -> Result<LogObjects, StoreError> {
         if up_to < from {
             return Ok(Vec::new());
@@ -86,7 +86,7 @@ impl TopicLogs {
             .map(|frame| group(place, frame))
             .collect::<Result<_, _>>()?;
         let missing = |frame| Err(corrupt(place, frame, "the frame is missing"));
-        // Frames have no gaps: it is enough that the last one is there, and the first one that was needed then.
+        // Frames have no gaps, so it suffices that the last frame exists, and the oldest one that was needed when the last one was written.
         match (groups.first(), groups.last()) {
             (Some((first, _)), Some((last, newest))) => match () {
                 () if *last < up_to => missing(up_to),
@@ -97,10 +97,10 @@ impl TopicLogs {
         }
     }
 
-    /// Deletes the frames of a log before its last one, if it has ended.
+    /// Deletes the frames before the last one, if the log has ended.
     pub async fn delete_fenced(&self, place: LogPlace) -> Result<(), StoreError> {
         let bounds = retried(|| self.client.bounds(place.partition)).await?;
-        // The last frame and the fence.
+        // Two records are always kept: the last frame and the fence.
         if bounds.end - bounds.start <= 2 {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl TopicLogs {
         }
     }
 
-    /// Deletes all records of the partitions that were claimed, when no tablet needs any.
+    /// Deletes all records of the claimed partitions. Called when no tablet needs any.
     pub async fn delete_all(&self) -> Result<(), StoreError> {
         for place in self.newest_logs().await? {
             let end = retried(|| self.client.bounds(place.partition)).await?.end;
@@ -123,8 +123,8 @@ impl TopicLogs {
         Ok(())
     }
 
-    /// The newest logs of partitions that have ended, and of which more is left than must be. A log that has not ended now may be needed by
-    /// the time of its end, so whether one of these is needed must be found out afterwards.
+    /// Returns the newest logs of partitions that have ended, and have more records than must be kept. The caller must check afterwards
+    /// which of them are needed: a log may become needed until it ends.
     pub async fn ended_logs(&self) -> Result<Vec<LogPlace>, StoreError> {
         let mut ended = Vec::new();
         for place in self.newest_logs().await? {
@@ -132,7 +132,8 @@ impl TopicLogs {
             if bounds.end - bounds.start <= 2 {
                 continue;
             }
-            // Behind a fence there is nothing but what comes late, which is rare: such a log waits for the next claim of its partition.
+            // The last record is usually the fence. If a late record follows the fence, which is rare, the log is cleaned up by the next
+            // claim of its partition.
             let last = self.client.fetch(place.partition, bounds.end - 1).await?;
             let key = last
                 .first()

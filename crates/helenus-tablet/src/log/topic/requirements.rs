@@ -1,4 +1,4 @@
-//! What a topic must be like for acknowledged records not to be lost.
+//! Requirements on a topic, without which acknowledged records could be lost.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use crate::config::{TopicConfig, TopicUrl};
 /// A topic as the brokers describe it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TopicDescription {
-    /// Of the partition with the fewest.
+    /// Number of replicas of the partition that has the fewest.
     pub replicas: u16,
-    /// A broker that lacks a setting decides by itself what the setting would say.
+    /// Reported settings by name. A setting is missing if the kind of broker does not have it; such a broker handles the matter by itself.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -17,12 +17,13 @@ const REPLICAS_IN_SYNC: &str = "min.insync.replicas";
 const UNCLEAN_ELECTIONS: &str = "unclean.leader.election.enable";
 const CLEANUP: &str = "cleanup.policy";
 
-/// The replicas that must have a record before it is acknowledged: all but the one whose loss is to be survived without a pause.
+/// Returns the number of replicas that must have a record before it is acknowledged: one less than all, so that the loss of one replica
+/// does not interrupt writes.
 fn replicas_in_sync(replicas_min: u16) -> u16 {
     replicas_min.saturating_sub(1).max(1)
 }
 
-/// The settings that a topic is made with.
+/// Returns the settings of a new topic.
 pub(super) fn settings(replicas_min: u16) -> [(&'static str, String); 5] {
     [
         (REPLICAS_IN_SYNC, replicas_in_sync(replicas_min).to_string()),
@@ -33,7 +34,7 @@ pub(super) fn settings(replicas_min: u16) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Why a setting of a topic loses records; `None` if it does not.
+/// Returns why a setting of a topic could lose records. `None` if it is safe.
 fn fault(name: &str, value: &str, replicas_min: u16) -> Option<&'static str> {
     let is_weak = match name {
         REPLICAS_IN_SYNC => value
@@ -51,7 +52,7 @@ fn fault(name: &str, value: &str, replicas_min: u16) -> Option<&'static str> {
     })
 }
 
-/// Why a topic is too weak, and the commands that mend it; `None` if it is not.
+/// Returns why a topic is not safe, and the commands that correct it. `None` if it is safe.
 pub(super) fn weaknesses(found: &TopicDescription, url: &TopicUrl, config: &TopicConfig) -> Option<String> {
     let (needed, topic, brokers) = (config.replicas_min, &url.topic, url.brokers.join(","));
     let (mut faults, mut mended, mut commands) = (Vec::new(), Vec::new(), Vec::new());

@@ -49,7 +49,7 @@ impl Bench {
         )
     }
 
-    /// The numbers of the records that an heir reads.
+    /// Returns the numbers of the records that a new owner reads.
     async fn inherited(&self, place: LogPlace) -> Vec<u64> {
         let fenced = self.logs.fence(place).await.unwrap();
         let groups = self.logs.read(place, 1, fenced.end - 1).await.unwrap();
@@ -160,7 +160,7 @@ async fn an_heir_reads_what_was_acknowledged_and_the_writer_is_fenced() {
     assert!(is_fenced(&late), "{late:?}");
     let (_, later) = append(appender, 4).await;
     assert!(is_fenced(&later), "{later:?}");
-    // What it has written lies behind the fence.
+    // The records of the fenced writer lie behind the fence.
     assert_eq!(bench.inherited(begun.place).await, [1, 2]);
 }
 
@@ -168,7 +168,7 @@ async fn an_heir_reads_what_was_acknowledged_and_the_writer_is_fenced() {
 async fn a_record_that_arrives_behind_the_fence_is_not_acknowledged() {
     let bench = Bench::new();
     let (begun, appender) = bench.begin().await;
-    // The fence comes first, while the produce is on its way, and its answer is late.
+    // The fence is appended first, while the record is being sent.
     bench.topic.script([Course::Fails, Course::After(vec![fence(1)])]);
     let (_, result) = append(appender, 1).await;
     assert!(is_fenced(&result), "{result:?}");
@@ -196,7 +196,7 @@ async fn a_record_that_was_sent_twice_is_read_once() {
         .topic
         .script([Course::AnswerLost, Course::Fails, Course::AnswerLost]);
     let (appender, first) = append(appender, 1).await;
-    // An attempt of the first arrives between later ones.
+    // An earlier try of the first record arrives between later records.
     let again = bench.topic.records()[1].clone();
     bench.topic.script([Course::After(vec![again.clone()])]);
     let (appender, second) = append(appender, 2).await;
@@ -214,12 +214,12 @@ async fn records_of_older_epochs_do_not_end_a_log_and_are_not_of_it() {
     assert_eq!(bench.inherited(old.place).await, [1]);
     let (new, appender) = bench.begin().await;
     assert_eq!((new.place.partition, new.place.epoch), (0, 2));
-    // The former writer does not know yet, and its record comes between.
+    // The former writer does not know about the new log yet, and its record arrives in between.
     let (_, late) = append(writer, 2).await;
     assert!(is_fenced(&late), "{late:?}");
     let (appender, result) = append(appender, 10).await;
     assert!(result.is_ok(), "{result:?}");
-    // A fence of the former log, by a slow heir.
+    // A slow new owner fences the former log.
     bench.topic.push(fence(1));
     let (_, result) = append(appender, 11).await;
     assert!(result.is_ok(), "{result:?}");
@@ -270,7 +270,7 @@ async fn a_log_that_ends_without_its_brokers_leaves_the_outcome_open() {
     bench.topic.script([Course::Fails]);
     let (appender, result) = append(appender, 1).await;
     assert!(matches!(result, Err(StoreError::Unknown(_))), "{result:?}");
-    // A part of it may be there: nothing may follow under the same number.
+    // A part of the first frame may be there, so no other frame may get its number.
     let (_, result) = append(appender, 2).await;
     assert!(is_fenced(&result), "{result:?}");
 }
@@ -283,7 +283,7 @@ async fn missing_frames_are_told() {
     let (_, _) = append(appender, 2).await;
     let fenced = bench.logs.fence(begun.place).await.unwrap();
     assert_eq!(fenced.end, 4);
-    // As a topic's retention would do.
+    // The topic's retention would delete records like this.
     bench.topic.delete_before(0, begun.offset + 2).await.unwrap();
     let read = bench.logs.read(begun.place, 1, 3).await;
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
@@ -313,7 +313,7 @@ async fn a_needed_partition_and_that_of_another_store_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_beginning_that_comes_too_late_is_not_used() {
     let bench = Bench::new();
-    // A later epoch has begun already, and that of the claim is fenced.
+    // The epoch of the claim is fenced already.
     bench.topic.push(fence(1));
     let refused = bench.logs.begin(&BTreeSet::new(), 1).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))));
@@ -333,7 +333,7 @@ async fn of_a_log_that_has_ended_the_last_frame_and_the_fence_stay() {
     bench.logs.delete_fenced(begun.place).await.unwrap();
     assert_eq!(bench.topic.records().len(), 2);
     assert_eq!(bench.logs.fence(begun.place).await.unwrap().end, 4);
-    // A later log in its partition: nothing of it is needed, though a process that slept may name it yet.
+    // A later log begins in the partition, so none of this one is needed. A suspended process may still name it.
     let (later, _) = bench.begin().await;
     bench.logs.delete_former(&later).await;
     assert_eq!(bench.logs.fence(begun.place).await.unwrap().end, 1);

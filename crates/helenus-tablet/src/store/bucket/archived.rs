@@ -1,11 +1,11 @@
-//! Which objects of a log are in the history.
+//! Record of a log's objects that are in the history.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use parking_lot::Mutex;
 
-/// The objects of a log that are in the history.
+/// The numbers of a log's objects that are in the history.
 #[derive(Default)]
 pub(super) struct Archived(Mutex<BTreeSet<u64>>);
 
@@ -14,7 +14,8 @@ impl Archived {
         self.0.lock().extend(numbers);
     }
 
-    /// Those of the oldest objects that are not; they are not asked for again.
+    /// Returns those of the oldest objects that are not in the history. Forgets the numbers before the end of the range, since they are not
+    /// requested again.
     pub fn missing(&self, numbers: Range<u64>) -> Vec<u64> {
         let mut archived = self.0.lock();
         let later = archived.split_off(&numbers.end);

@@ -1,10 +1,11 @@
-//! The process that takes compactions off the nodes of a store (`helenus compact`), and how nodes know of it.
+//! The process that takes compactions off the nodes of a store (`helenus compact`), and how nodes detect it.
 //!
-//! The owner of a tablet schedules compactions in the tablet's list and commits them; workers claim what is scheduled, there or here. A
-//! compactor writes the document `compactor` as its sign of life; while that changes, owners leave compactions unclaimed.
+//! The owner of a tablet schedules compactions in the tablet's list and commits them. Workers claim scheduled compactions, on the owner or
+//! here. A compactor regularly writes the document `compactor` as a heartbeat. While that document changes, owners leave compactions
+//! unclaimed.
 //!
-//! A compactor merges rows and purges nothing: whether a tombstone, expired data or a row under a deletion may go depends on what the owner
-//! has in memory and in its log. It does not go on with a compaction of which another process has written a part either: that part may lack
+//! A compactor merges rows and purges nothing. Whether a tombstone, expired data or a row under a deletion may be purged depends on the
+//! owner's memory and log. A compactor also does not continue a compaction of which another process has written a part: that part may lack
 //! the deletion of a partition whose rows are in the rest.
 
 use std::future::Future;
@@ -45,16 +46,16 @@ use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
 use crate::tree::filters;
 
-/// The document by which compactors show that they live.
+/// The document that compactors write as a heartbeat.
 const SIGN_OF_LIFE: &str = "compactor";
-/// How often it is written, and looked at.
+/// Time between two writes of the heartbeat, and between two reads.
 const SIGN_INTERVAL: Duration = Duration::from_secs(5);
-/// A compactor that has not written it for so long is gone.
+/// Time without a heartbeat after which compactors count as gone.
 const GONE_AFTER: Duration = Duration::from_secs(15);
-/// A compaction is left to its owner for so long: one that does its own claims it in this time.
+/// Time for which a scheduled compaction is left to its owner. An owner that runs its own compactions claims them in this time.
 const LEFT_TO_OWNER: Duration = Duration::from_secs(3);
 
-/// Looks whether compactors run, as long as the store is open. Tells by the document's changes, not by anyone's clock.
+/// Watches the compactors' heartbeat as long as the store is open. Only changes of the document count, so clocks need not agree.
 pub(super) async fn follow_presence(store: Weak<Store>) {
     let mut version = None;
     let mut changed: Option<Instant> = None;
@@ -78,7 +79,7 @@ pub(super) async fn follow_presence(store: Weak<Store>) {
     }
 }
 
-/// Does the compactions of the store's owners until `stop` is ready. Claims are given back then.
+/// Runs the compactions of the store's owners until `stop` is ready. Then releases the claims.
 ///
 /// # Errors
 /// There is no store, or it cannot be used.
@@ -124,7 +125,7 @@ pub async fn compact(
     Ok(())
 }
 
-/// The worker of one tablet.
+/// The compaction worker of one tablet.
 struct Session {
     worker: Arc<CompactionWorker>,
     running: JoinHandle<()>,
@@ -141,7 +142,7 @@ struct CompactorProcess {
     sessions_max: usize,
     signed: Option<Instant>,
     sessions: HashMap<u32, Session>,
-    /// Since when compactions that are scheduled have been seen.
+    /// Scheduled compactions by id, with the time at which each was first seen.
     seen: HashMap<u128, Instant>,
 }
 
@@ -149,7 +150,7 @@ impl CompactorProcess {
     fn new(bucket: &Bucket, config: StoreConfig, model: Arc<dyn DataModel>) -> Result<Self, StoreError> {
         let options = CompactionWorkerOptions {
             max_concurrent_compactions: 1,
-            // Parts of a job begin together, before any of them is recorded.
+            // The parts of a job would begin together, before any of them is recorded.
             max_subcompactions: 1,
             ..compaction::worker_options(&config)
         };
@@ -173,7 +174,7 @@ impl CompactorProcess {
         let tablets: Vec<u32> = subfolders(self.store.as_ref(), &Path::from("tablets")).await?;
         let mut scheduled = HashMap::new();
         for tablet in tablets {
-            // One that is being deleted is no reason to leave the others.
+            // A tablet that is being deleted must not keep the others from being compacted.
             if let Err(error) = self.look_at(tablet, &mut scheduled).await {
                 tracing::debug!(tablet, %error, "cannot read a tablet's compactions");
             }
@@ -183,21 +184,21 @@ impl CompactorProcess {
         Ok(())
     }
 
-    /// Writes the sign of life, if it is due.
+    /// Writes the heartbeat, if it is due.
     async fn sign(&mut self) -> Result<(), StoreError> {
         if self.signed.is_some_and(|signed| signed.elapsed() < SIGN_INTERVAL) {
             return Ok(());
         }
         let put = self.meta.put(SIGN_OF_LIFE, b"{}", MetaExpect::Any).await;
         match put {
-            // Another compactor has written it.
+            // A conflict means that another compactor has written the heartbeat.
             Ok(_) | Err(StoreError::MetaConflict(_)) => self.signed = Some(Instant::now()),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Starts or ends the worker of a tablet.
+    /// Starts or ends the worker of a tablet, depending on its list of compactions.
     async fn look_at(
         &mut self,
         tablet: u32,
@@ -295,7 +296,7 @@ fn has_output(job: &Compaction) -> bool {
             .any(|part| !part.output_ssts().is_empty())
 }
 
-/// Refuses compactions of which there is a part already, and keeps all entries of the others.
+/// Refuses compactions that another process has begun, and keeps all entries of the others.
 struct WholeJobs {
     store: Arc<dyn ObjectStore>,
     root: Path,
@@ -309,7 +310,7 @@ impl CompactionFilterSupplier for WholeJobs {
     ) -> Result<Box<dyn CompactionFilter>, CompactionFilterError> {
         let failed =
             |error: Box<dyn std::error::Error + Send + Sync>| CompactionFilterError::CreationError(error);
-        // A job that was claimed is changed by its worker only: what others have written of it is in the list still.
+        // A claimed job is changed by its worker only, so the list still shows output that another process has written.
         let admin = Admin::builder(self.root.clone(), self.store.clone()).build();
         let list = admin.read_compactions(None).await;
         let list = list.map_err(|error| failed(Box::new(error)))?;
@@ -338,7 +339,7 @@ impl CompactionFilter for KeepAll {
     }
 }
 
-/// A clock that is not behind those of the owners: files that are older than their compaction pass for garbage.
+/// A clock that is not behind those of the owners. Otherwise new files could look older than their compaction, and be deleted as garbage.
 #[derive(Debug, Default)]
 struct AheadClock {
     inner: DefaultSystemClock,
@@ -346,7 +347,7 @@ struct AheadClock {
 }
 
 impl AheadClock {
-    /// From now on the clock is beyond that time.
+    /// Advances the clock beyond a time. `None` counts as 0.
     fn pass(&self, time_ms: Option<u64>) {
         let time_ms = time_ms
             .and_then(|time_ms| i64::try_from(time_ms).ok())

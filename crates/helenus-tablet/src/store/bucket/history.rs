@@ -1,4 +1,4 @@
-//! Objects of the logs in a bucket, for the history ([`crate::history`]).
+//! Copies objects of the logs in a bucket to the history ([`crate::history`]).
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::log::LogPosition;
 use crate::log::object::{LogId, LogObjects, log_folder, numbers, read_some};
 use crate::store::history::segments_of;
 
-/// Objects that become one chunk.
+/// Maximum number of objects in a chunk.
 const CHUNK_OBJECTS: usize = 1024;
-/// Logs that are listed at a time.
+/// Maximum number of logs that are listed at the same time.
 const LISTS: usize = 16;
 
-/// The groups that are taken together from memory: of so many bytes, or that time.
+/// Bytes, and age, from which the newest groups are taken from memory and written to the history.
 const NEWEST_BYTES: usize = 4 << 20;
 const NEWEST_AGE: Duration = Duration::from_secs(5);
 
 impl Remote {
-    /// Writes the groups that were appended last to the history, if they are many or old enough.
+    /// Writes the groups that were appended last to the history, if they are large or old enough.
     pub(super) async fn archive_newest(&self, own: &OwnLog) -> Result<(), StoreError> {
         let Some(newest) = &own.newest else {
             return Ok(());
         };
         let groups = newest.take(NEWEST_BYTES, NEWEST_AGE);
         let numbers: Vec<u64> = groups.iter().map(|(number, _)| *number).collect();
-        // If it fails, they are read from the bucket before they are deleted there.
+        // If this fails, the groups are read from the bucket before they are deleted there.
         if let Some(segments) = segments_of(groups) {
             let now_ms = self.databases.clock.now_ms();
             archive::write(&self.store, own.id, segments, now_ms).await?;
@@ -39,17 +39,17 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs of all processes, also of former ones.
+    /// Returns the logs of all processes, including those that have ended.
     pub(crate) async fn all_logs(&self) -> Result<Vec<LogId>, StoreError> {
         subfolders(self.log_store().as_ref(), &log_folder(None)).await
     }
 
-    /// The numbers of the objects that a log has.
+    /// Returns the numbers of a log's objects.
     pub(crate) async fn log_numbers(&self, log: LogId) -> Result<Vec<u64>, StoreError> {
         numbers(self.log_store().as_ref(), log).await
     }
 
-    /// How far each log is.
+    /// Returns the position of the end of each log.
     pub(crate) async fn log_positions(&self) -> Result<Vec<HistoryPosition>, StoreError> {
         let position = |log| async move {
             let newest = self.log_numbers(log).await?.last().copied();
@@ -66,7 +66,7 @@ impl Remote {
             .await
     }
 
-    /// Those of these objects of a log that have groups.
+    /// Reads these objects of a log. `None` if none of them has groups.
     pub(crate) async fn read_for_history(
         &self,
         log: LogId,
@@ -76,7 +76,7 @@ impl Remote {
         Ok(segments_of(groups))
     }
 
-    /// Writes objects of a log to the history, if it is kept; before they are deleted.
+    /// Writes objects of a log to the history, if it is kept. Must be called before they are deleted.
     pub(super) async fn archive_objects(&self, log: LogId, numbers: Vec<u64>) -> Result<(), StoreError> {
         if !self.databases.config.keeps_history {
             return Ok(());

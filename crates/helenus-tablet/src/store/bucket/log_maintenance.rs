@@ -1,5 +1,5 @@
-//! Keeps the logs in a bucket short: has tablets flushed that keep old objects, deletes the objects that no tablet needs, and what is left of the
-//! logs of processes that have ended.
+//! Keeps the logs in a bucket short. Flushes the tablets that need old objects, deletes the objects that no tablet needs, and deletes the
+//! remains of logs of processes that have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -21,30 +21,30 @@ use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// With more objects than these, tablets are flushed that need the oldest: if this node fails, the next owners of its tablets read all of them while
-/// requests wait.
+/// Number of objects above which the tablets that need the oldest are flushed. If this node fails, the next owners of its tablets read all
+/// objects while requests wait.
 const OBJECTS_MAX: usize = 1024;
-/// Flushes for that reason come no faster than this, lest they make more small files than compactions take.
+/// Minimum time between such flushes. More frequent ones would make more small files than compactions can merge.
 const FLUSH_INTERVAL_MIN: Duration = Duration::from_secs(5);
-/// Objects are deleted when so many are not needed, or after that time.
+/// Number of objects that are deleted at once, and the time after which fewer are deleted.
 const TRIM_OBJECTS: usize = 64;
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
-/// How often the logs of other processes are looked at.
+/// Time between two sweeps of the logs of other processes.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
-/// Documents of tablets that are read at a time.
+/// Maximum number of tablets' documents that are read at the same time.
 const READS: usize = 16;
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 
-/// Objects that are not needed, to be deleted once an object is there that says so.
+/// Objects that no tablet needs. They are deleted once a stored object of the log no longer names them.
 struct Unneeded {
     log: LogId,
-    /// From here on, and before that.
+    /// The numbers of the objects.
     numbers: std::ops::Range<u64>,
-    /// The newest object when they were found.
+    /// Number of the newest object when they were found.
     newest: u64,
 }
 
-/// The failures of each kind of work.
+/// The failure streaks of each kind of work.
 struct Streaks {
     archiving: FailureStreak,
     trimming: FailureStreak,
@@ -70,7 +70,7 @@ impl Streaks {
     }
 }
 
-/// Runs until the store is closed.
+/// Maintains the logs until the store is closed.
 pub(super) async fn run(store: Weak<Store>) {
     let mut unneeded: Vec<Unneeded> = Vec::new();
     let (mut trimmed, mut flushed) = (Instant::now(), Instant::now());
@@ -107,7 +107,7 @@ pub(super) async fn run(store: Weak<Store>) {
 }
 
 impl Remote {
-    /// Takes the oldest objects that no tablet needs out of the ledger.
+    /// Removes the oldest objects that no tablet needs from the ledger. `None` if there are none.
     async fn unneeded(&self, store: &Store, own: &OwnLog) -> Result<Option<Unneeded>, StoreError> {
         let tablets = store.tablets();
         let mut flushed: BTreeMap<u32, u64> = tablets
@@ -120,7 +120,7 @@ impl Remote {
                 return Ok(None);
             }
         }
-        // The manifest in memory may be newer than the stored one; only the stored one counts.
+        // The manifest in memory may be newer than the stored one. Only the stored one counts.
         for (tablet, lsn) in &mut flushed {
             *lsn = self.stored_flushed(*tablet).await?;
         }
@@ -150,7 +150,7 @@ impl Remote {
         Ok(manifest.map_or(0, |manifest| manifest.replay_after_wal_id()))
     }
 
-    /// Adds the tablets that are not open here, and do not need this log.
+    /// Adds the tablets that are not open here and do not need this log.
     async fn add_released(&self, own: &OwnLog, flushed: &mut BTreeMap<u32, u64>) -> Result<(), StoreError> {
         let others: BTreeSet<u32> = {
             let segments = own.log.ledger.segments.lock();
@@ -170,10 +170,10 @@ impl Remote {
     }
 
     async fn delete_unneeded(&self, own: &OwnLog, unneeded: &mut Vec<Unneeded>) -> Result<(), StoreError> {
-        // Those of a former log are left to the sweep.
+        // Objects of a former log are left to the sweep.
         unneeded.retain(|found| found.log == own.id);
         let newest = own.newest();
-        // The object after that one may have been on its way when they were found, and names them still.
+        // The object after `newest` may have been in flight when the unneeded ones were found. It may still name them.
         let due = unneeded.extract_if(.., |found| found.newest + 1 < newest);
         let due: Vec<Unneeded> = due.collect();
         for found in due {
@@ -197,7 +197,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Flushes the tablets that need the oldest objects, if there are too many; whether there were.
+    /// Flushes the tablets that need the oldest objects, if there are too many. Returns true if there were.
     async fn flush_pinning_tablets(&self, store: &Store, own: &OwnLog) -> bool {
         let pinned: BTreeMap<u32, u64> = {
             let segments = own.log.ledger.segments.lock();
@@ -223,10 +223,11 @@ impl Remote {
         true
     }
 
-    /// Deletes what is left of fenced logs that no tablet needs, but for their fences.
+    /// Deletes the objects of fenced logs that no tablet needs, except their fences.
     ///
-    /// The fences come first. A tablet names a log before the log has a record of it, and a fenced log gets no more records: so what a tablet
-    /// needs of a log that is seen to be fenced, the tablet already names.
+    /// The order is important: the fences are looked at before the tablets' documents. A tablet names a log before the log has a record of
+    /// it, and a fenced log gets no more records. So if a tablet needs a log that is seen to be fenced, its document already names that
+    /// log.
     async fn sweep_logs(&self, store: &Store, own: &OwnLog) -> Result<(), StoreError> {
         let ended = self.ended_logs(own.id).await?;
         if ended.is_empty() {
@@ -239,7 +240,7 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs that tablets name.
+    /// Returns the logs that tablets name in their documents.
     pub(super) async fn needed_logs(&self, store: &Store) -> Result<BTreeSet<LogId>, StoreError> {
         let tablets = store.stored_tablets().await?;
         let reads = futures::stream::iter(tablets).map(|tablet| TabletLogs::read(&self.store, tablet));
@@ -248,7 +249,7 @@ impl Remote {
         Ok(spans.map(|span| span.log).collect())
     }
 
-    /// The numbers of the objects of a log before its fence; none of a log that is not fenced.
+    /// Returns the numbers of a log's objects before its fence. Empty if the log is not fenced.
     pub(super) async fn fenced_objects(&self, log: LogId) -> Result<Vec<u64>, StoreError> {
         let mut numbers = numbers(self.log_store().as_ref(), log).await?;
         let Some(last) = numbers.pop() else {
@@ -260,7 +261,7 @@ impl Remote {
         Ok(numbers)
     }
 
-    /// Fences the log of this process, which has ended, and deletes what no tablet needs.
+    /// Fences the log of this process, which has ended, and deletes its objects if no tablet needs them.
     pub(super) async fn end_log(&self, store: &Store, own: &Arc<OwnLog>) {
         let ended = async {
             self.fence(own.id).await?;

@@ -1,4 +1,4 @@
-//! The two kinds of logs of a store in a bucket: objects, and records of a topic.
+//! The two kinds of logs of a store in a bucket: objects in a bucket, and records of a topic.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,21 +17,21 @@ use crate::log::writer::LogAppender;
 use crate::store::Store;
 use crate::tablet::NodeLog;
 
-/// How often a partition is looked for: others may need one at the same time.
+/// Maximum number of attempts to find a free partition. Other nodes may take the same one at the same time.
 const BEGIN_ATTEMPTS: u32 = 8;
 
 /// A log that was begun, for the log thread.
 pub(super) struct Begun {
     pub id: LogId,
     pub appender: Box<dyn LogAppender>,
-    /// The groups of it that the history is to have.
+    /// Groups that are still to be written to the history. `None` if no history is kept, and for a log in a topic.
     pub newest: Option<Arc<NewestGroups>>,
-    /// Of a log in a topic.
+    /// The offsets of groups of a log in a topic. Empty for other logs.
     pub offsets: Arc<FrameOffsets>,
 }
 
 impl Remote {
-    /// The topic of a log, and its place there, if it lies in one.
+    /// Returns the topic of a log and its place there. `None` if the log is in a bucket.
     fn in_topic(&self, id: LogId) -> Result<Option<(&TopicLogs, LogPlace)>, StoreError> {
         match (&self.topic, LogPlace::of(id)) {
             (Some(topic), Some(place)) => Ok(Some((topic, place))),
@@ -102,7 +102,8 @@ impl Remote {
         for _ in 0..BEGIN_ATTEMPTS {
             let needed = self.needed_logs(store).await?;
             let begun = topic.begin(&needed, self.databases.clock.now_ms()).await?;
-            // The log before ends with the beginning of this one. A tablet may have named it, and written to it, until then.
+            // The beginning of this log ends the previous one of the partition. Until then, a tablet may have named that log and written to
+            // it, so the check is repeated.
             let needed = self.needed_logs(store).await?;
             if !needs_partition(&needed, begun.place.partition) {
                 topic.delete_former(&begun).await;
@@ -128,7 +129,7 @@ impl Remote {
         }
     }
 
-    /// Deletes groups of this process's log that are not needed, nor any before them.
+    /// Deletes groups of this process's log that are not needed. All earlier ones must be unneeded too.
     pub(super) async fn trim_log(&self, own: &OwnLog, numbers: Range<u64>) -> Result<(), StoreError> {
         let Some((topic, place)) = self.in_topic(own.id)? else {
             self.archive_objects(own.id, own.archived.missing(numbers.clone()))
@@ -144,7 +145,7 @@ impl Remote {
         Ok(())
     }
 
-    /// The logs of other processes that are fenced, and of which something is left.
+    /// Returns the logs of other processes that are fenced and still have groups.
     pub(super) async fn ended_logs(&self, own: LogId) -> Result<Vec<LogId>, StoreError> {
         if let Some(topic) = &self.topic {
             let ended = topic.ended_logs().await?.into_iter().map(LogPlace::id);
@@ -160,7 +161,7 @@ impl Remote {
         Ok(ended)
     }
 
-    /// Deletes what is before the fence of a log that no tablet needs, if it has one.
+    /// Deletes the groups before the fence of a log that no tablet needs, if the log is fenced.
     pub(super) async fn delete_fenced(&self, id: LogId) -> Result<(), StoreError> {
         match self.in_topic(id)? {
             Some((topic, place)) => topic.delete_fenced(place).await,
@@ -174,7 +175,7 @@ impl Remote {
     }
 }
 
-/// Whether a log of a partition is needed.
+/// Returns true if a log of a partition is needed.
 fn needs_partition(needed: &BTreeSet<LogId>, partition: u32) -> bool {
     let mut places = needed.iter().copied().filter_map(LogPlace::of);
     places.any(|place| place.partition == partition)

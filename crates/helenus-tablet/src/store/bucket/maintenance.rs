@@ -1,5 +1,5 @@
-//! Background maintenance of an open tablet in a bucket: requests compactions for tombstones, forgets the logs of former owners, flushes rows
-//! that have been in memory for long, and deletes obsolete files.
+//! Background maintenance of an open tablet in a bucket. Requests compactions for tombstones, removes former owners' logs from the tablet's
+//! document, flushes rows that have been in memory for long, and deletes obsolete files.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::tablet::obsolete_files::ObsoleteFileCollector;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs until the tablet is closed.
+/// Maintains the tablet until it is closed.
 pub(super) async fn run(
     store: Weak<Store>,
     tablet: Arc<Tablet>,
@@ -65,16 +65,17 @@ pub(super) async fn run(
     }
 }
 
-/// Since when a tablet has had rows in memory that are in no SSTable.
+/// Measures how long a tablet has had rows in memory that are in no SSTable.
 #[derive(Default)]
 struct UnflushedAge {
     since: Option<Instant>,
-    /// What was flushed then.
+    /// Sequence number up to which batches were flushed at the last call.
     flushed: u64,
 }
 
 impl UnflushedAge {
-    /// The age of the oldest row in memory; with rows that arrived during the last flush, up to the time that it took more.
+    /// Returns the approximate age of the oldest row in memory. The age of rows that arrived during the last flush counts from the end of
+    /// that flush.
     fn age(&mut self, tablet: &Tablet) -> Duration {
         let flushed = tablet.stage.tree().flushed();
         if tablet.stage.bytes() == 0 {
@@ -87,12 +88,12 @@ impl UnflushedAge {
     }
 }
 
-/// The logs of former owners, which are named until their records are in SSTables.
+/// The logs of former owners, which the tablet's document names until their records are in SSTables.
 #[derive(Default)]
 struct FormerLogs {
-    /// None are named any more.
+    /// True if the document names none of them.
     are_forgotten: bool,
-    /// The tablet has been flushed since it was opened.
+    /// True if the tablet has been flushed since it was opened.
     is_flushed: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Copies a store from a local folder into a bucket.
 //!
-//! Tablets keep their numbers and ranges. Each is read back from the bucket and compared with its source. The object that makes the bucket a
-//! store is written last, so that an incomplete copy is not a store.
+//! Tablets keep their numbers and ranges. Each is read back from the bucket and compared with its source. The object that marks the bucket
+//! as a store is written last, so that an incomplete copy is not a store.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::store::Store;
 use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 
-/// Count and checksum of the rows of a range of tokens: equal in source and bucket.
+/// Count and checksum of a tablet's rows, which are equal in source and bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copied {
     pub tablet: u32,
     pub tokens: TokenRange,
     pub rows: u64,
-    /// Of keys and merged rows.
+    /// Bytes of keys and merged rows.
     pub bytes: u64,
-    /// CRC-64 of the keys and rows in their order.
+    /// CRC-64 of the keys and rows in order.
     pub checksum: u64,
 }
 
-/// Copies the local store of `from`, which no process may have open, into the bucket of `to`, which must be empty below the URL's prefix.
-/// `progress` is called for each tablet that was copied and compared.
+/// Copies the local store of `from` into the bucket of `to`. No process may have the source open, and the bucket must be empty below the
+/// URL's prefix. `progress` is called for each tablet that was copied and compared.
 pub async fn migrate(
     from: StoreConfig,
     to: StoreConfig,
@@ -89,7 +89,7 @@ async fn copy(
         let (id, tokens) = (tablet.id(), tablet.token_range());
         remote.copy(std::slice::from_ref(tablet), id, tokens).await?;
         let expected = summed(tablet).await?;
-        // Reopened, it has only what the bucket holds.
+        // A reopened tablet has only the data that is in the bucket.
         let (there, _) = remote.build(id, tokens, 1, NodeLog::new()).await?;
         let found = summed(&there).await;
         there.stage.close();

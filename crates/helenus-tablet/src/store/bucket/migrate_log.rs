@@ -1,7 +1,7 @@
-//! Moves the log of a store to another place, with no node running (`helenus migrate-log`).
+//! Moves the log of a store to another place, while no node runs (`helenus migrate-log`).
 //!
-//! While the object `LOG_MOVE` is there, no node opens the store. Every tablet that needs a log is opened, which fences and replays its logs, and
-//! flushed and closed, so that none is needed; then `FORMAT` names the new place. A move that was interrupted can be repeated.
+//! While the object `LOG_MOVE` exists, no node opens the store. Every tablet that needs a log is opened, which fences and replays its logs,
+//! then flushed and closed. After that no log is needed, and `FORMAT` names the new place. An interrupted move can be repeated.
 
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ pub struct LogMove {
     target: Option<String>,
     format: Format,
     identity: uuid::Uuid,
-    /// `FORMAT` names the new place already.
+    /// True if `FORMAT` names the new place already.
     is_named: bool,
 }
 
-/// Where the log of the store in a bucket lies, as `FORMAT` says; `None` beside its data.
+/// Returns the place of the log of a store in a bucket, from `FORMAT`. `None` if the log is beside the store's data.
 #[boxed]
 pub async fn log_place(url: &StoreUrl) -> Result<Option<String>, StoreError> {
     let (_, format) = load(url).await?;
@@ -58,14 +58,15 @@ async fn load(url: &StoreUrl) -> Result<(Bucket, Format), StoreError> {
     Ok((bucket, format))
 }
 
-/// The place of the log as `FORMAT` records it.
+/// Returns the place of the log in the form in which `FORMAT` records it.
 fn place(config: &StoreConfig, log: Option<&Bucket>) -> Option<String> {
     let topic = config.log_topic.as_ref().map(ToString::to_string);
     topic.or_else(|| log.map(|log| log.url.to_string()))
 }
 
 impl LogMove {
-    /// Looks at both places: the log of a store is to be moved from the one that `from` names to the one of `to`, or that is to go on.
+    /// Checks both places of a move of a store's log: from the one that `from` names to the one that `to` names. Continues a move that was
+    /// interrupted.
     ///
     /// # Errors
     /// The log is not where `from` says, or the new place cannot be used.
@@ -109,36 +110,36 @@ impl LogMove {
         })
     }
 
-    /// Keeps nodes from opening the store.
+    /// Writes `LOG_MOVE`, which keeps nodes from opening the store.
     #[boxed]
     pub async fn mark(&self) -> Result<(), StoreError> {
         let to = self.target.clone();
         LogMoveRecord { to }.store(&self.documents.bucket).await
     }
 
-    /// The store's documents.
+    /// Returns the store's documents.
     pub fn documents(&self) -> &StoreDocuments {
         &self.documents
     }
 
-    /// The store's identity.
+    /// Returns the store's identity.
     pub fn identity(&self) -> uuid::Uuid {
         self.identity
     }
 
-    /// The tablets that the store began with.
+    /// Returns the tablets with which the store was created.
     pub fn initial_tablets(&self) -> Vec<(u32, TokenRange)> {
         let tablets = self.format.tablets.iter();
         tablets.map(|tablet| (tablet.id, tablet.tokens)).collect()
     }
 
-    /// Lets nodes open the store again, with its log where it was.
+    /// Cancels the move: nodes can open the store again, with its log in the old place.
     #[boxed]
     pub async fn cancel(self) -> Result<(), StoreError> {
         LogMoveRecord::delete(&self.documents.bucket).await
     }
 
-    /// Flushes the tablets that need a log, of those that the store has now; `progress` is called for each.
+    /// Flushes those of the store's current tablets that need a log. `progress` is called for each.
     pub async fn drain(
         &self,
         model: Arc<dyn DataModel>,
@@ -152,7 +153,7 @@ impl LogMove {
             open_all_tablets: false,
             ..self.from.clone()
         };
-        // With connections of its own, some of which end with the threads of the store.
+        // The store gets connections of its own, because some end with its threads.
         let (bucket, _) = load(&self.from.url).await?;
         let store = open_moving(bucket, config, model).await?;
         let drained = self.drain_tablets(&store, tablets, &mut progress).await;
@@ -200,7 +201,7 @@ impl LogMove {
         Ok(found)
     }
 
-    /// Empties the partitions of a topic that is left, and deletes the claims of them: those of another topic begin anew.
+    /// Empties the partitions of the old topic and deletes its claims, because the claims of a new topic begin again.
     async fn forget_claims(&self) -> Result<(), StoreError> {
         let Some(client) = log_store::connect_topic(&self.from).await? else {
             return Ok(());
@@ -214,7 +215,7 @@ impl LogMove {
         delete_below(&self.documents.bucket, "log_claims").await
     }
 
-    /// Names the new place, and lets nodes open the store. What is left of objects in the old place is deleted.
+    /// Records the new place in `FORMAT`, and lets nodes open the store. Deletes the objects that are left in the old place.
     #[boxed]
     pub async fn finish(self) -> Result<(), StoreError> {
         let bucket = &self.documents.bucket;
@@ -222,7 +223,7 @@ impl LogMove {
         format::replace(bucket, &format).await?;
         BindTarget::store(bucket).rebind().await?;
         LogMoveRecord::delete(bucket).await?;
-        // What was recorded before a repeated move is not known any more.
+        // If the move was repeated after that, the previously recorded place is no longer known.
         if self.from.log_topic.is_none() && !self.is_named {
             let left = match log_store::connect(bucket, &self.from)? {
                 None => delete_below(bucket, "logs").await,

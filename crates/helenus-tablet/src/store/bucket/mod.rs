@@ -1,12 +1,12 @@
 //! A store in a bucket: tablets without a disk of their own, opened and closed while the store runs.
 //!
-//! The writes to all tablets of a node share one log ([`crate::log::object`]), an object for each group commit; only when it is stored are they seen
-//! by readers, and acknowledged. A batch over several tablets is one record of it.
+//! The writes to all tablets of a node share one log ([`crate::log::object`]), with an object for each group commit. Writes are visible and
+//! acknowledged only after that object is stored. A batch over several tablets is one record of the log.
 //!
-//! A node that opens a tablet makes sure that the former owner can acknowledge nothing more, and replays the records that are in no SSTable
-//! ([`recovery`]). The document `LOGS` of the tablet says which logs have them ([`tablet_logs`]). An owner that hands a tablet over flushes and closes
-//! it first, so that nothing is to be replayed. A node that finds its log fenced closes the tablets that wrote to it and reports them
-//! ([`TabletEvent`]).
+//! A node that opens a tablet first makes sure that the former owner can acknowledge nothing more. Then it replays the records that are in
+//! no SSTable ([`recovery`]). The tablet's document `LOGS` names the logs that have them ([`tablet_logs`]). An owner that hands a tablet
+//! over flushes and closes it first, so that nothing is to be replayed. A node that finds its log fenced closes the tablets that wrote to
+//! it, and reports them ([`TabletEvent`]).
 //!
 //! ```text
 //! FORMAT                   format version, id, the initial tablets, the location of a separate log
@@ -19,7 +19,7 @@
 //! meta/<name>              small documents, changed by compare-and-set
 //! ```
 //!
-//! The logs may lie in a separate store ([`crate::bucket::log_store`]), or in a topic ([`crate::log::topic`]).
+//! The logs may be in a separate store ([`crate::bucket::log_store`]), or in a topic ([`crate::log::topic`]).
 
 mod archived;
 mod compactor;
@@ -78,54 +78,55 @@ use tablet_logs::TabletLogs;
 /// A change of a tablet that this process did not request.
 #[derive(Debug, Clone)]
 pub enum TabletEvent {
-    /// It is closed. [`StoreError::Fenced`]: someone else has opened it. With any other error it may help to open it again.
+    /// The tablet is closed here. If `error` is [`StoreError::Fenced`], another process has opened it. With any other error, opening it
+    /// again may help.
     Lost { id: u32, error: StoreError },
 }
 
-/// Events that a slow listener may lag behind.
+/// Maximum number of events by which a slow listener may lag behind.
 const EVENTS_MAX: usize = 1024;
 
 /// The parts of a store in a bucket, besides its open tablets.
 pub(crate) struct Remote {
     databases: Databases,
-    /// Of the tables of the store.
+    /// The origins of the store's tables.
     origins: Arc<Origins>,
     store: Arc<dyn ObjectStore>,
-    /// The documents that hold the leases of nodes, over connections of their own.
+    /// The documents with the leases of nodes, over connections of their own.
     pub(super) leases: Meta,
-    /// Where the log lies, if not in the store.
+    /// The object store of the log. `None` if the log is beside the store's data, or in a topic.
     log_store: Option<Arc<dyn ObjectStore>>,
-    /// The topic of the log, if it lies in one.
+    /// The topic of the log. `None` if the log is in a bucket.
     topic: Option<TopicLogs>,
     requests: Arc<Requests>,
     disk_cache: Option<Arc<DiskCache>>,
-    /// Where requests are served.
+    /// The runtime on which requests are served.
     serving: tokio::runtime::Handle,
-    /// The log of this process; none before the first tablet is opened.
+    /// The log of this process. `None` before the first tablet is opened.
     own_log: tokio::sync::Mutex<Option<Arc<OwnLog>>>,
-    /// Logs of former owners.
+    /// Logs of former owners, while tablets are recovered from them.
     recoveries: Arc<Recoveries>,
-    /// Of each tablet that is open, the document that names its logs.
+    /// The document that names the logs of a tablet, for each open tablet.
     logs_of: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<TabletLogs>>>>,
-    /// The counters of former logs of this process.
+    /// The counters of earlier logs of this process.
     former_logs: Mutex<LogStats>,
     events: broadcast::Sender<TabletEvent>,
-    /// A tablet is opened or closed by one task at a time.
+    /// A lock for each tablet, so that one task at a time opens or closes it.
     changing: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<()>>>>,
     /// Tablets opened before this node owns them.
     standby: Mutex<HashMap<u32, standby::StandbyTablet>>,
-    /// How often each tablet was abandoned: an opening begun before that is not served.
+    /// Number of times that each tablet was abandoned. A tablet whose opening began before the last time is not served.
     abandoned: Mutex<HashMap<u32, u64>>,
-    /// Of a store that is only read.
+    /// The state of a read-only store. `None` for other stores.
     follower: Option<Follower>,
     /// Counters of tablets that have been closed.
     closed: Mutex<TabletTotals>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     background: Mutex<Option<BackgroundRuntime>>,
-    /// Where stages are applied.
+    /// The runtime on which stages are applied.
     writing: Mutex<Option<BackgroundRuntime>>,
     applying: tokio::runtime::Handle,
-    /// The tablets that the store began with.
+    /// The tablets with which the store was created.
     initial: Vec<(u32, TokenRange)>,
     /// The identity of the store, which no copy shares.
     identity: uuid::Uuid,
@@ -172,7 +173,7 @@ impl Remote {
         }
     }
 
-    /// The clock that stamps stored entries.
+    /// Returns the clock that stamps stored entries.
     pub fn clock(&self) -> &StoreClock {
         &self.databases.clock
     }
@@ -181,22 +182,22 @@ impl Remote {
         self.databases.config.write_timeout
     }
 
-    /// What tablets are put together from.
+    /// Returns the shared resources from which tablets are assembled.
     pub fn databases(&self) -> &Databases {
         &self.databases
     }
 
-    /// The files of the tablets, behind the disk cache.
+    /// Returns the object store with the tablets' files, behind the disk cache.
     pub fn tablet_files(&self) -> Arc<dyn ObjectStore> {
         cached(self.store.clone(), self.disk_cache.as_ref(), ReadPolicy::Insert)
     }
 
-    /// Where the logs lie.
+    /// Returns the object store of the logs.
     fn log_store(&self) -> &Arc<dyn ObjectStore> {
         self.log_store.as_ref().unwrap_or(&self.store)
     }
 
-    /// Requests to the bucket, and to that of the log, since the store was opened.
+    /// Returns the requests to the store's bucket and to the log's since the store was opened.
     pub fn bucket_stats(&self) -> BucketStats {
         self.requests.read()
     }
@@ -209,7 +210,7 @@ impl Remote {
         *self.closed.lock()
     }
 
-    /// The log of this process since the store was opened.
+    /// Returns the counters of this process's logs since the store was opened.
     pub fn log_stats(&self) -> LogStats {
         let mut stats = *self.former_logs.lock();
         if let Ok(own) = self.own_log.try_lock()
@@ -220,7 +221,7 @@ impl Remote {
         stats
     }
 
-    /// Stops background tasks; tablets stay as they are.
+    /// Stops background tasks. Tablets stay as they are.
     pub fn stop(&self) {
         for task in self.tasks.lock().drain(..) {
             task.abort();
@@ -232,7 +233,7 @@ impl Remote {
         self.close_standbys();
         let mut closing = store.tablets();
         if self.follower.is_some() {
-            // Nothing of them is open.
+            // The tablets of a read-only store have no open databases.
             closing = Arc::default();
         }
         let closing = closing.iter().map(|tablet| store.close_tablet(tablet.id()));
@@ -252,7 +253,7 @@ impl Remote {
 }
 
 impl Store {
-    /// Tablets that were lost, as it happens; nothing of a local store.
+    /// Subscribes to the loss of tablets. A local store sends no events.
     pub fn tablet_events(&self) -> broadcast::Receiver<TabletEvent> {
         match self.remote() {
             Ok(remote) => remote.events.subscribe(),
@@ -260,7 +261,7 @@ impl Store {
         }
     }
 
-    /// The tablets that a store in a bucket began with, by id.
+    /// Returns the tablets with which a store in a bucket was created, by id. Empty for other stores.
     pub fn initial_tablets(&self) -> Vec<(u32, TokenRange)> {
         match self.remote() {
             Ok(remote) => remote.initial.clone(),
@@ -268,17 +269,17 @@ impl Store {
         }
     }
 
-    /// True of a store in a bucket, which several nodes can share.
+    /// Returns true for a store in a bucket, which several nodes can share.
     pub fn is_shared(&self) -> bool {
         self.remote().is_ok()
     }
 
-    /// The identity by which nodes know a store in a bucket, and which no copy of it shares ([`CopyRestore`]).
+    /// Returns the identity by which nodes recognise a store in a bucket. No copy of the store shares it ([`CopyRestore`]).
     pub fn identity(&self) -> Result<uuid::Uuid, StoreError> {
         Ok(self.remote()?.identity)
     }
 
-    /// The object store of a store in a bucket, below the prefix of its URL.
+    /// Returns the object store of a store in a bucket, below the prefix of its URL.
     pub fn objects(&self) -> Result<Arc<dyn ObjectStore>, StoreError> {
         Ok(self.remote()?.store.clone())
     }

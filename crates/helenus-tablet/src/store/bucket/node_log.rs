@@ -1,4 +1,4 @@
-//! The log of this process in a bucket: begun when the first tablet is opened, and anew after another process has fenced it.
+//! The log of this process in a bucket. It is begun when the first tablet is opened, and again after another process has fenced it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,22 +20,22 @@ use crate::tablet::{NodeLog, Tablet};
 pub(super) struct OwnLog {
     pub id: LogId,
     pub log: Arc<NodeLog>,
-    /// Groups that are not in the history yet, if it is kept, and those that are.
+    /// Groups that are not in the history yet, and the objects that are. `newest` is `None` if no history is kept.
     pub newest: Option<Arc<NewestGroups>>,
     pub archived: Archived,
-    /// Of a log in a topic, where its groups lie.
+    /// The offsets of groups of a log in a topic. Empty for other logs.
     pub offsets: Arc<FrameOffsets>,
     thread: Mutex<Option<JoinHandle<()>>>,
     is_abandoned: Arc<AtomicBool>,
 }
 
 impl OwnLog {
-    /// The number of the newest object.
+    /// Returns the number of the newest object.
     pub fn newest(&self) -> u64 {
         self.log.ledger.newest()
     }
 
-    /// Ends the log once it has written what is queued, or at its next failure.
+    /// Ends the log after it has written all queued groups, or at its next failure.
     pub async fn close(&self) {
         self.log.close(StoreError::Closed);
         self.is_abandoned.store(true, Ordering::Release);
@@ -47,7 +47,7 @@ impl OwnLog {
 }
 
 impl Remote {
-    /// The log of this process, which is begun if there is none.
+    /// Returns the log of this process. Begins one if there is none, or if the last one is closed.
     pub(super) async fn own_log(&self, store: &Arc<Store>) -> Result<Arc<OwnLog>, StoreError> {
         let mut own = self.own_log.lock().await;
         if let Some(own) = own.as_ref()
@@ -60,7 +60,7 @@ impl Remote {
         Ok(begun)
     }
 
-    /// The log of this process, if there is one.
+    /// Returns the log of this process. `None` if none was begun.
     pub(crate) async fn own_log_now(&self) -> Option<Arc<NodeLog>> {
         self.own_log.lock().await.as_ref().map(|own| own.log.clone())
     }
@@ -98,7 +98,7 @@ impl Remote {
 }
 
 impl Store {
-    /// Another process has fenced a log of this one: it takes over tablets.
+    /// Closes all tablets that write to a log of this process, because another process has fenced the log to take over tablets.
     fn lose_tablets_of(&self, log: &Arc<NodeLog>) {
         let tablets = self.tablets();
         let lost = tablets.iter().filter(|tablet| Arc::ptr_eq(&tablet.log, log));
@@ -111,14 +111,14 @@ impl Store {
         }
     }
 
-    /// Serves a tablet no more that this process was not asked to close, and reports it.
+    /// Stops serving a tablet that this process was not requested to close, and reports the loss.
     pub(super) fn lose(&self, tablet: &Arc<Tablet>, error: StoreError) {
         tablet.accepts_writes.store(false, Ordering::Release);
         if !self.remove(tablet) {
             return;
         }
         let Ok(remote) = self.remote() else { return };
-        // There may be no listener.
+        // Sending fails if there is no listener, which is no error.
         let _ = remote.events.send(TabletEvent::Lost {
             id: tablet.id(),
             error,

@@ -33,7 +33,7 @@ use crate::store::bucket::single_node;
 use crate::store::{Store, StoreKind, in_flight_permits};
 use crate::tree::block_cache::BlockCache;
 
-/// Opens the store of a bucket, or makes one there.
+/// Opens the store of a bucket. Creates one if there is none.
 pub(crate) async fn open(
     bucket: Bucket,
     config: StoreConfig,
@@ -44,7 +44,7 @@ pub(crate) async fn open(
     open_moving(bucket, config, model).await
 }
 
-/// The same while the log of the store may be moved, for the process that does so.
+/// Opens the store of a bucket even while its log is being moved, for the process that moves it.
 pub(super) async fn open_moving(
     bucket: Bucket,
     config: StoreConfig,
@@ -77,7 +77,8 @@ pub(super) async fn open_moving(
     Ok(store)
 }
 
-/// Opens the store of a bucket to be read: writes nothing to it, and has no log. No tablet is open; see [`Store::follow_tablets`].
+/// Opens the store of a bucket for reading only. Nothing is written to the bucket, and there is no log. No tablet is open until
+/// [`Store::follow_tablets`].
 pub(crate) async fn open_read_only(
     bucket: Bucket,
     config: StoreConfig,
@@ -110,14 +111,14 @@ async fn disk_cache(config: &StoreConfig, identity: Uuid) -> Option<Arc<DiskCach
     DiskCache::start(&config, identity).await
 }
 
-/// Where the log of a store lies, if not beside its data.
+/// The place of a store's log. Both are `None` if the log is beside the store's data.
 #[derive(Default)]
 pub(super) struct LogPlaces {
     log_store: Option<Arc<dyn ObjectStore>>,
     topic: Option<TopicLogs>,
 }
 
-/// The store of a bucket, with no tablet open and nothing running.
+/// Returns the store of a bucket, without open tablets or running tasks.
 pub(super) fn assemble(
     bucket: &Bucket,
     log: LogPlaces,

@@ -1,10 +1,10 @@
-//! A store that is read from its bucket alone, beside the processes that own its tablets.
+//! A store that is only read from its bucket, beside the processes that own its tablets.
 //!
-//! Nothing is written to the bucket, so the owners know nothing of who reads, and wait for nobody. The tablets are those of the cluster
-//! document, which the crates above read; they hand it down with [`Store::follow_tablets`]. [`Store::refresh_tablets`] looks for newer manifests. Reads
-//! see the files of the newest manifest that was found, and nothing of the owners' memory and logs.
+//! Nothing is written to the bucket, so the owners do not know of the readers, and never wait for them. The tablets are those of the
+//! cluster document. The crates above read it, and pass the tablets to [`Store::follow_tablets`]. [`Store::refresh_tablets`] looks for
+//! newer manifests. Reads see the files of the newest manifest found, and nothing of the owners' memory and logs.
 //!
-//! A tablet that was split or merged may be deleted before this process knows of its heirs. Reads of it then fail with
+//! A tablet that was split or merged may be deleted before this process knows of its children. Reads of it then fail with
 //! [`StoreError::NotOwned`], and [`Store::refreshed`] waits until the newest cluster document has been read.
 
 use std::sync::Arc;
@@ -26,27 +26,27 @@ use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 use crate::tree::limits::ReadLimits;
 
-/// Manifests that are read at a time.
+/// Maximum number of manifests that are read at the same time.
 const READS: usize = 32;
-/// How long a read waits for a round of refreshing.
+/// Maximum time that a read waits for a refresh round.
 const REFRESH_WAIT: Duration = Duration::from_secs(5);
-/// A store is in trouble that was not brought up to date for so long, and for so many intervals.
+/// Time, and number of refresh intervals, without a successful round after which the store reports trouble. The longer of the two counts.
 const AGE_MAX: Duration = Duration::from_secs(30);
 const AGE_MAX_INTERVALS: u32 = 3;
-/// No memtable is ever filled.
+/// Nominal size of memtables. None is ever filled.
 const MEMTABLE_BYTES: u64 = 1 << 20;
 
-/// The rounds in which a store that is only read is brought up to date.
+/// The state of the rounds in which a read-only store is refreshed.
 pub(super) struct Follower {
-    /// A read waits for the next round.
+    /// Notified when a read waits for the next round.
     due: Notify,
     begun: AtomicU64,
     ended: watch::Sender<u64>,
-    /// When the last round that succeeded began; at first when the store was opened.
+    /// Time at which the last successful round began. Initially the time at which the store was opened.
     refreshed: Mutex<Instant>,
-    /// Why the last round has failed. `None` if it succeeded.
+    /// The reason for which the last round failed. `None` if it succeeded.
     failure: Mutex<Option<String>>,
-    /// Takes no writes.
+    /// A log that takes no writes.
     log: Arc<NodeLog>,
 }
 
@@ -63,19 +63,19 @@ impl Default for Follower {
     }
 }
 
-/// A round under way.
+/// A refresh round in progress.
 pub struct RefreshRound {
     number: u64,
     began: Instant,
 }
 
 impl Store {
-    /// True of a store that is only read.
+    /// Returns true for a store that is only read.
     pub fn is_read_only(&self) -> bool {
         self.follower().is_some() || matches!(self.kind, StoreKind::Pinned(_))
     }
 
-    /// Refuses what would write to a store that is only read.
+    /// Refuses writes to a read-only store.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         match self.is_read_only() {
             true => Err(StoreError::ReadOnly),
@@ -95,7 +95,7 @@ impl Store {
             .ok_or_else(|| StoreError::InvalidConfig("the store is not read-only".into()))
     }
 
-    /// Reads these tablets from now on, and no others. Those that are new are opened first. For a store that is only read.
+    /// Replaces the tablets of a read-only store. New ones are opened first.
     #[boxed]
     pub async fn follow_tablets(&self, wanted: &[(u32, TokenRange)]) -> Result<(), StoreError> {
         let (remote, follower) = (self.remote()?, self.require_follower()?);
@@ -117,17 +117,17 @@ impl Store {
         let gone: Vec<Arc<Tablet>> = known.iter().filter(|tablet| !stays(tablet)).cloned().collect();
         self.tablets.store(Arc::new(tablets));
         for tablet in gone {
-            // Reads that find its files deleted are to be tried again.
+            // Reads that find files of a removed tablet deleted are to be retried on its children.
             tablet.limits.give_up();
             remote.closed.lock().add(&tablet.stats());
         }
         Ok(())
     }
 
-    /// Looks for newer files of all tablets. For a store that is only read.
+    /// Looks for newer files of all tablets of a read-only store.
     ///
     /// # Errors
-    /// Of the first tablet whose manifest could not be read; the others are up to date all the same.
+    /// The error of the first tablet whose manifest could not be read. The others are refreshed all the same.
     #[boxed]
     pub async fn refresh_tablets(&self) -> Result<(), StoreError> {
         self.require_follower()?;
@@ -138,7 +138,7 @@ impl Store {
         results.into_iter().collect()
     }
 
-    /// Returns when a read waits for the next round. For a store that is only read.
+    /// Waits until a read waits for the next round. Never returns for a store that is not read-only.
     #[boxed]
     pub async fn refresh_wanted(&self) {
         match self.follower() {
@@ -147,7 +147,7 @@ impl Store {
         }
     }
 
-    /// Begins a round: what is read from the bucket from now on is in it.
+    /// Begins a refresh round of a read-only store. Everything read from the bucket from now on belongs to it.
     pub fn begin_refresh(&self) -> Result<RefreshRound, StoreError> {
         Ok(RefreshRound {
             number: self.require_follower()?.begun.fetch_add(1, Ordering::AcqRel) + 1,
@@ -155,7 +155,7 @@ impl Store {
         })
     }
 
-    /// Ends a round. `failure` is why not all that there is could be read; `None` if all was.
+    /// Ends a round. `failure` is the reason for which not everything could be read. `None` if all was read.
     pub fn end_refresh(&self, round: &RefreshRound, failure: Option<String>) {
         let Some(follower) = self.follower() else { return };
         if failure.is_none() {
@@ -165,8 +165,8 @@ impl Store {
         follower.ended.send_replace(round.number);
     }
 
-    /// Waits until a round that begins from now on has brought a read-only store up to date, for a few seconds at most. Returns true if a round
-    /// has done so. A store that is written is always up to date.
+    /// Waits, for a few seconds at most, until a round that begins from now on has refreshed a read-only store. Returns true if one has. A
+    /// store that is written to is always up to date.
     pub async fn refreshed(&self) -> bool {
         let Some(follower) = self.follower() else {
             return true;
@@ -178,18 +178,18 @@ impl Store {
         matches!(tokio::time::timeout(REFRESH_WAIT, round).await, Ok(Ok(_)))
     }
 
-    /// How long ago the last round began that has succeeded; `None` of a store that is not only read.
+    /// Returns the time since the last successful round began. `None` for a store that is not read-only.
     pub fn refresh_age(&self) -> Option<Duration> {
         let refreshed = *self.follower()?.refreshed.lock();
         Some(refreshed.elapsed())
     }
 
-    /// Why the last round has failed. `None` if it succeeded, and of a store that is not only read.
+    /// Returns the reason for which the last round failed. `None` if it succeeded, and for a store that is not read-only.
     pub(crate) fn refresh_failure(&self) -> Option<String> {
         self.follower()?.failure.lock().clone()
     }
 
-    /// From which age on a store that is only read is in trouble.
+    /// Returns the age from which a read-only store reports trouble.
     pub(crate) fn refresh_age_max(&self) -> Duration {
         let interval = self.remote().map_or(Duration::ZERO, |remote| {
             remote.databases.config.read_only_refresh_interval
@@ -199,7 +199,7 @@ impl Store {
 }
 
 impl Remote {
-    /// Opens a tablet to be read.
+    /// Opens a tablet for reading.
     async fn follow(
         &self,
         follower: &Follower,

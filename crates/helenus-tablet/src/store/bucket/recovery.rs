@@ -1,4 +1,4 @@
-//! Gives a tablet that is being opened the records of former owners' logs that are in no SSTable.
+//! Replays the records of former owners' logs that are in no SSTable into a tablet that is being opened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::log::object::{FencedLog, LogId, LogObjects};
 use crate::operation::Op;
 use crate::tablet::Tablet;
 
-/// How long the objects of a fenced log are kept for other tablets that are opened.
+/// Time for which the objects of a fenced log are kept in memory for other tablets that are opened.
 const KEPT: Duration = Duration::from_secs(15);
-/// How long replay waits for room before it looks whether there will be any.
+/// Time that replay waits for room before it checks whether the tablet has failed.
 const REPLAY_POLL: Duration = Duration::from_millis(200);
 
-/// A fenced log, and all of it.
+/// A fenced log, with all of its objects once they have been read.
 pub(super) struct RecoveredLog {
     fenced: FencedLog,
     objects: OnceCell<Arc<LogObjects>>,
 }
 
-/// The logs that tablets are recovered from, each once for all tablets that need it.
+/// The logs that tablets are recovered from. Each is fenced and read once for all tablets that need it.
 pub(super) type Recoveries = parking_lot::Mutex<hashbrown::HashMap<LogId, Arc<OnceCell<RecoveredLog>>>>;
 
 /// The outcome of a recovery.
 pub(super) struct Recovered {
-    /// The last record that the tablet has by now, in files or in memory.
+    /// Number of the last record that the tablet has after the recovery, in files or in memory.
     pub last_lsn: u64,
-    /// The logs that still hold records which are in no file.
+    /// The logs that still have records which are in no file.
     pub logs: Vec<LogSpan>,
 }
 
 impl Remote {
-    /// Reads the logs that are named into a tablet whose tasks run. Nothing can be appended to them any more, as far as that tablet is concerned.
+    /// Replays the named logs into a tablet whose tasks run. No former owner can append records of the tablet to them any more.
     pub(super) async fn recover(
         &self,
         tablet: &Arc<Tablet>,
@@ -58,7 +58,7 @@ impl Remote {
         Ok(recovered)
     }
 
-    /// The objects of a span, and where it ends.
+    /// Returns the objects of a span, and the span with its end.
     async fn objects_of(
         &self,
         span: &LogSpan,
@@ -105,7 +105,7 @@ impl Remote {
     }
 }
 
-/// Stages the records of a tablet that are later than `after`; the last of them, or `after`.
+/// Stages the records of a tablet that are later than `after`. Returns the number of the last one, or `after` if there is none.
 async fn replay(tablet: Arc<Tablet>, objects: Arc<LogObjects>, after: u64) -> Result<u64, StoreError> {
     let staging = tokio::task::spawn_blocking(move || {
         let mut last = after;

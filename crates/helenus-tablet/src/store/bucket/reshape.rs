@@ -1,14 +1,14 @@
 //! Splits and merges tablets, and deletes their remains.
 //!
 //! A split copies no data. Each child begins as a clone: a manifest that names the parent's SSTables, which a checkpoint in the parent's
-//! manifest keeps. A key begins with its table, so the tokens of a child are no range of keys: its clone has the rows of its sibling too.
-//! No request reads them from it, and its compactions drop them (`only` of [`crate::database::Database`]). When compactions have replaced the
-//! last of the parent's SSTables, the checkpoint is removed, and then the parent can be deleted.
+//! manifest protects. A key begins with its table, so the tokens of a child are no range of keys, and its clone has its sibling's rows too.
+//! No request reads them from it, and its compactions drop them (`only` of [`crate::database::Database`]). When compactions have replaced
+//! the last of the parent's SSTables, the checkpoint is removed, and then the parent can be deleted.
 //!
 //! A merge has to copy, for the same reason: SlateDB joins databases of disjoint key ranges only. Only small tablets are merged.
 //!
-//! Children are always created anew: remains of them are deleted first, since they may belong to an attempt after which the parent was
-//! written to. The caller must ensure that only the children of the last attempt are ever opened.
+//! Remains of children are deleted before new ones are created, since they may belong to an attempt after which the parent was written to.
+//! The caller must ensure that only the children of the last attempt are ever opened.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,15 +30,15 @@ use crate::store::Store;
 use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 
-/// Bytes of rows that a merge copies at a time.
+/// Bytes of rows that a merge copies in one batch.
 const COPY_BYTES: usize = 1 << 20;
 
 impl Store {
-    /// Makes two tablets of an open one, which is closed with it; the children are there, durably, and not open. They must have the
-    /// parent's tokens between them. Rows are not copied.
+    /// Splits an open tablet in two. The parent is closed, and the children exist durably and are not open. They must have the parent's
+    /// tokens between them. Rows are not copied.
     ///
     /// # Errors
-    /// The parent is open as before, if that is possible, and there is no child that may be opened.
+    /// The parent is open as before, if that is possible, and no child may be opened.
     pub async fn split_tablet(
         self: &Arc<Self>,
         parent: u32,
@@ -71,11 +71,11 @@ impl Store {
         self.or_open_again(made.await, &[(parent, tokens)]).await
     }
 
-    /// Merges open neighbours, given in the order of their tokens, into one tablet. They are closed; the child is durable and not open. No
-    /// request is served while its rows are copied, so only small tablets should be merged.
+    /// Merges open neighbours, given in the order of their tokens, into one tablet. The neighbours are closed, and the child exists durably
+    /// and is not open. No request is served while its rows are copied, so only small tablets should be merged.
     ///
     /// # Errors
-    /// The parents are opened again, if possible, and there is no child that may be opened.
+    /// The parents are opened again, if possible, and no child may be opened.
     pub async fn merge_tablets(
         self: &Arc<Self>,
         parents: &[u32],
@@ -117,8 +117,8 @@ impl Store {
         self.or_open_again(made.await, &ranges).await
     }
 
-    /// Deletes the remains of a tablet that was split, merged, or partly created; false if other tablets still read from it. A tablet that does
-    /// not exist is no error; an open one is.
+    /// Deletes the remains of a tablet that was split, merged, or partly created. Returns false if other tablets still read from it. A
+    /// tablet that does not exist is no error, but an open one is.
     #[boxed]
     pub async fn remove_tablet(&self, id: u32) -> Result<bool, StoreError> {
         if self.open_tablet_of(id).is_ok() {
@@ -141,7 +141,7 @@ impl Store {
         remote.delete(id).await.map(|()| true)
     }
 
-    /// The tablets of which there is anything in the bucket.
+    /// Returns the tablets that have any objects in the bucket.
     #[boxed]
     pub async fn stored_tablets(&self) -> Result<Vec<u32>, StoreError> {
         let store = self.remote()?.store.as_ref();
@@ -150,8 +150,8 @@ impl Store {
         Ok(ids)
     }
 
-    /// Serves a tablet no more, whatever state it is in, without waiting for the object store. Writes under way fail with an unknown
-    /// outcome, or take effect. One that is being opened will not be served.
+    /// Stops serving a tablet, whatever its state, without waiting for the object store. Writes in progress fail with an unknown outcome,
+    /// or take effect. A tablet that is being opened will not be served.
     pub fn abandon_tablet(&self, id: u32) -> Result<(), StoreError> {
         let mut times = self.remote()?.abandoned.lock();
         *times.entry(id).or_default() += 1;
@@ -192,8 +192,8 @@ impl Remote {
         Admin::builder(tablet_path(id), self.store.clone()).build()
     }
 
-    /// A process that was paused while the tablet was deleted may have left a log object or a file there: without a manifest SlateDB deletes only
-    /// marked objects.
+    /// Deletes a tablet, even if only single objects of it are left. A process that was paused during an earlier deletion may have written
+    /// such objects. Without a manifest, SlateDB deletes only a folder with a marker.
     async fn delete(&self, id: u32) -> Result<(), StoreError> {
         TabletLogs::delete(&self.store, id).await?;
         let admin = self.admin(id);
@@ -223,7 +223,7 @@ impl Remote {
             .map_err(|error| from_slatedb(&error))
     }
 
-    /// Refuses a tablet whose log holds records that are in no SSTable: a clone would lack them.
+    /// Refuses a tablet whose log has records that are in no SSTable, because a clone would lack them.
     async fn check_flushed(&self, id: u32) -> Result<(), StoreError> {
         match TabletLogs::read(&self.store, id).await?.logs.is_empty() {
             true => Ok(()),
@@ -233,7 +233,7 @@ impl Remote {
         }
     }
 
-    /// Copies the rows of tablets that are written no more into a new one.
+    /// Copies the rows of tablets that take no more writes into a new one.
     pub(super) async fn copy(
         &self,
         sources: &[Arc<Tablet>],
@@ -241,7 +241,7 @@ impl Remote {
         tokens: TokenRange,
     ) -> Result<(), StoreError> {
         let (target, _) = self.build(id, tokens, self.initial.len(), NodeLog::new()).await?;
-        // Rows come after the header that deletes them, which must not be purged before all of them are copied.
+        // Rows are copied after the header that deletes them. That header must not be purged before all of them are copied.
         target.compactions.write_times.end();
         let copied = copy_rows(sources, &target).await;
         let written = match copied {
@@ -254,7 +254,7 @@ impl Remote {
     }
 }
 
-/// Gives the database of `target` the rows of `sources`, past its log and its memory.
+/// Writes the rows of `sources` to the database of `target`, bypassing its log and its memory.
 async fn copy_rows(sources: &[Arc<Tablet>], target: &Tablet) -> Result<(), StoreError> {
     let mut seqnum = 0;
     let mut batch = WriteBatch::new();
@@ -262,7 +262,7 @@ async fn copy_rows(sources: &[Arc<Tablet>], target: &Tablet) -> Result<(), Store
     for source in sources {
         let mut rows = source.scan(.., false).await?;
         while let Some((key, row)) = rows.next().await? {
-            // Rows of a sibling before its compaction.
+            // Other rows belong to a sibling, and the tablet's compactions have not dropped them yet.
             let token = source.model.token_of(&key);
             if !token.is_some_and(|token| source.token_range().contains(token)) {
                 continue;

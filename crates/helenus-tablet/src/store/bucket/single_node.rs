@@ -1,4 +1,4 @@
-//! One process that opens all tablets of a bucket, and reopens those that fail.
+//! Opens all tablets of a bucket in one process, and reopens those that fail.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::token_range::TokenRange;
 
-/// How long a tablet that has failed rests before it is opened again.
+/// Time before a tablet that has failed is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Opens all tablets, and those again that fail. One that another process has opened is left to that.
+/// Opens all tablets, and opens those that fail again. A tablet that another process has opened is left to that process.
 pub(super) async fn open_all(store: &Arc<Store>) -> Result<(), StoreError> {
     let tablets = store.initial_tablets();
     let events = store.tablet_events();

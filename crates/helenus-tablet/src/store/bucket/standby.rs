@@ -1,8 +1,8 @@
 //! Standby tablets: databases that are opened before this node owns the tablet, to shorten a hand-over.
 //!
-//! An owner that hands a tablet over closes it and then records the new owner. The new owner begins to open the database meanwhile. A standby
-//! tablet serves neither reads nor writes until [`Store::open_tablet`] promotes it, which first checks whether another process has opened the
-//! tablet since.
+//! An owner that hands a tablet over closes it and then records the new owner. The new owner begins to open the database meanwhile. A
+//! standby tablet serves neither reads nor writes until [`Store::open_tablet`] promotes it. The promotion first checks whether another
+//! process has opened the tablet since.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,13 +24,14 @@ pub(super) struct StandbyTablet {
 }
 
 impl Store {
-    /// Opens a tablet that its owner has closed for this node to have, as far as that can be done before it is this node's.
+    /// Opens a tablet that its owner hands over to this node, as far as that is possible before this node owns the tablet. The owner has
+    /// closed it.
     ///
     /// # Errors
-    /// It can't be opened, or is open already, or being opened or closed. [`Store::open_tablet`] does all of it then.
+    /// The tablet cannot be opened, or is already open, or is being opened or closed. [`Store::open_tablet`] then does all of the work.
     pub async fn open_standby(self: &Arc<Self>, id: u32, tokens: TokenRange) -> Result<(), StoreError> {
         let store = self.clone();
-        // It goes on when the future is dropped.
+        // The opening continues if the future is dropped.
         let opening = self
             .remote()?
             .serving
@@ -77,10 +78,10 @@ impl Store {
 }
 
 impl Remote {
-    /// Promotes a standby tablet, if no other process has opened it since. To be called once this node owns the tablet.
+    /// Promotes a standby tablet, if no other process has opened it since. Must be called after this node has become the owner.
     pub(super) async fn promote_standby(&self, id: u32, tokens: TokenRange) -> Option<OpenedDatabase> {
         let standby = self.standby.lock().remove(&id)?;
-        // A process that opens a tablet first records that in its manifest.
+        // A process that opens a tablet first records that in the manifest, so that the refresh of the manifest fails here.
         let is_current = standby.opened.own.log.closed().is_none() && standby.tokens == tokens;
         let is_ours = match standby.opened.tablet.db.owned() {
             Ok(db) if is_current => db.refresh_manifest().await.is_ok(),

@@ -1,8 +1,9 @@
-//! Which logs hold records of a tablet that are in no SSTable: a small document beside the tablet, changed by compare-and-set.
+//! The names of the logs that have records of a tablet which are in no SSTable. They are in a small document beside the tablet, changed by
+//! compare-and-set.
 //!
-//! A node names its log there before it serves the tablet, and removes it when it has flushed and closed the tablet. Its next owner fences each log
-//! that is named and was not closed, and reads it; the document keeps the name until the records are in SSTables. So the records are found also if
-//! several owners in a row die before their first flush.
+//! A node names its log there before it serves the tablet, and removes the name after it has flushed and closed the tablet. The next owner
+//! fences each named log that was not closed, and reads it. The document keeps the name until the records are in SSTables. So the records
+//! are found even if several owners in a row die before their first flush.
 
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ use crate::metadata::slatedb_layout::tablet_path;
 
 const NAME: &str = "LOGS";
 
-/// Objects of a log that may hold records of a tablet. A log has several spans if the tablet was another process's in between.
+/// Objects of a log that may have records of a tablet. A log has several spans if another process owned the tablet in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogSpan {
     pub log: LogId,
     pub first: u64,
-    /// `None` while the owner of the log may add some.
+    /// The last object. `None` while the owner of the log may add more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
 }
@@ -32,7 +33,7 @@ struct Content {
     logs: Vec<LogSpan>,
 }
 
-/// The document of one tablet, as it was read or written last.
+/// The document of one tablet, as last read or written.
 pub(super) struct TabletLogs {
     meta: Meta,
     version: u64,
@@ -40,7 +41,7 @@ pub(super) struct TabletLogs {
 }
 
 impl TabletLogs {
-    /// Reads the document; one that is not there names no log.
+    /// Reads the document. A missing document names no log.
     pub async fn read(store: &Arc<dyn ObjectStore>, tablet: u32) -> Result<TabletLogs, StoreError> {
         let meta = Meta::new(store.clone(), tablet_path(tablet), None);
         let found = meta.get(NAME).await?;
@@ -58,10 +59,10 @@ impl TabletLogs {
         Ok(TabletLogs { meta, version, logs })
     }
 
-    /// Replaces the logs that are named.
+    /// Replaces the named logs.
     ///
     /// # Errors
-    /// [`StoreError::MetaConflict`] if another process has done so since.
+    /// [`StoreError::MetaConflict`] if another process has changed the document since.
     pub async fn write(&mut self, logs: Vec<LogSpan>) -> Result<(), StoreError> {
         if self.logs == logs && self.version > 0 {
             return Ok(());
@@ -78,7 +79,7 @@ impl TabletLogs {
         Ok(())
     }
 
-    /// Deletes the document of a tablet that is deleted.
+    /// Deletes the document of a tablet that is being deleted.
     pub async fn delete(store: &Arc<dyn ObjectStore>, tablet: u32) -> Result<(), StoreError> {
         Meta::new(store.clone(), tablet_path(tablet), None)
             .delete(NAME)
@@ -86,10 +87,11 @@ impl TabletLogs {
     }
 }
 
-/// The logs of a tablet that is opened, whose further records go to the process's own log: `newest` is the last object of that.
+/// Returns the logs of a tablet that is being opened, with the process's own log `own` for further records. `newest` is the last object of
+/// that log.
 ///
-/// Records are replayed in the order of the spans. If others have had the tablet since this process, their records come in between, and the log gets
-/// another span behind theirs.
+/// Records are replayed in the order of the spans. If other processes have owned the tablet since this one, their records come in between,
+/// and the log gets another span after theirs.
 pub(super) fn with_own(mut spans: Vec<LogSpan>, own: LogId, newest: u64) -> Vec<LogSpan> {
     match spans.last_mut() {
         Some(span) if span.log == own => span.last = None,
@@ -112,12 +114,12 @@ mod tests {
         let span = |log, first, last| LogSpan { log, first, last };
         let begun = with_own(Vec::new(), one, 4);
         assert_eq!(begun, [span(one, 5, None)]);
-        // Closed unflushed and opened again, by the same process and by another one.
+        // The tablet was closed unflushed and is opened again, by the same process and by another one.
         let closed = vec![span(one, 5, Some(9))];
         assert_eq!(with_own(closed.clone(), one, 20), [span(one, 5, None)]);
         let there = with_own(closed, other, 3);
         assert_eq!(there, [span(one, 5, Some(9)), span(other, 4, None)]);
-        // Back at the first one: what it writes now is later than what the other has written.
+        // The tablet returns to the first process: its new records are later than those of the other process.
         let back = with_own(vec![span(one, 5, Some(9)), span(other, 4, Some(7))], one, 20);
         assert_eq!(
             back,

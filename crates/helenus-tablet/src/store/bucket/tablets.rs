@@ -27,36 +27,36 @@ use crate::tablet::{NodeLog, Tablet};
 use crate::token_range::TokenRange;
 use crate::tree::limits::ReadLimits;
 
-/// How long a tablet that is to be handed over may take to flush, while it is still served. A flush waits for compactions when there are
-/// many files at level 0.
+/// Maximum time of each of the two flushes before a hand-over: one while the tablet is served, one after. A flush waits for compactions if
+/// there are many files at level 0.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
-/// How long a database may take to close, while requests wait for its next owner.
+/// Maximum time to wait for a database to close, while requests wait for the next owner.
 const CLOSE_WAIT: Duration = Duration::from_millis(50);
 
-/// The delay before the database of a tablet that was handed over is closed: its next owner opens it meanwhile, and both would write the
+/// Delay before the database of a tablet that was handed over is closed. The next owner opens it meanwhile, and both would write the
 /// manifest.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a database checks its manifest for changes by other processes; there are none while this node owns the tablet.
+/// Time between a database's checks of its manifest for changes by other processes. There are none while this node owns the tablet.
 const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Tablets that a node is taken to have at least when the memory for memtables is shared out.
+/// Minimum number of tablets among which the memory for memtables is shared, unless the store began with fewer.
 const SHARES_MIN: usize = 8;
 
-/// A tablet whose database is open: its former owner can write no more files.
+/// A tablet whose database is open, so that its former owner can write no more files.
 pub(super) struct OpenedDatabase {
     pub tablet: Arc<Tablet>,
-    /// The last record that the former owners have seen, or reserved.
+    /// Number of the last record that the former owners have seen or reserved.
     last_lsn: u64,
     pub own: Arc<OwnLog>,
     logs: TabletLogs,
 }
 
 impl Store {
-    /// Opens a tablet of a store in a bucket, and serves it. A former owner is fenced: none of its further writes takes effect, and all that it
-    /// acknowledged are present. A tablet without a database gets an empty one.
+    /// Opens a tablet of a store in a bucket, and serves it. A former owner is fenced: none of its further writes takes effect, and all
+    /// acknowledged ones are present. A tablet without a database gets an empty one.
     ///
-    /// The opening continues if the future is dropped; [`Store::close_tablet`] ends it then.
+    /// The opening continues if the future is dropped. [`Store::close_tablet`] then closes the tablet.
     pub async fn open_tablet(
         self: &Arc<Self>,
         id: u32,
@@ -66,7 +66,8 @@ impl Store {
             .await
     }
 
-    /// The same, with something to be done between the fencing of the former owner and the first request.
+    /// Opens a tablet like [`Store::open_tablet`]. `before_serving` runs after the former owner has been fenced and before the first
+    /// request.
     pub async fn open_tablet_then(
         self: &Arc<Self>,
         id: u32,
@@ -82,8 +83,8 @@ impl Store {
         opened.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
     }
 
-    /// Flushes a tablet to the bucket and closes it, so that its next owner has little to replay: only the writes that arrived during the flush.
-    /// It is served meanwhile. A tablet that is not open is no error.
+    /// Flushes a tablet to the bucket and closes it, so that its next owner has little to replay. The tablet is served during the first
+    /// flush, and a second one writes what arrived meanwhile. A tablet that is not open is no error.
     #[boxed]
     pub async fn close_tablet(&self, id: u32) -> Result<(), StoreError> {
         let Some(tablet) = self.remote()?.stop_tablet(self, id).await else {
@@ -95,7 +96,7 @@ impl Store {
         Ok(())
     }
 
-    /// The same without a look back, for another node to open it at once.
+    /// Flushes a tablet and stops serving it, so that another node can open it at once. The database is closed later, in the background.
     #[boxed]
     pub async fn hand_over_tablet(&self, id: u32) -> Result<(), StoreError> {
         if let Some(tablet) = self.remote()?.stop_tablet(self, id).await {
@@ -159,7 +160,7 @@ impl Store {
         );
         remote.databases.background.spawn(maintenance);
         remote.serving.spawn(watch(Arc::downgrade(&self), tablet.clone()));
-        // The log may have been fenced before the tablet was to be found.
+        // The log may have been fenced before the tablet was among the open ones, so the fencing did not close it.
         if tablet.log.closed().is_some() {
             self.lose(&tablet, StoreError::Fenced);
             return Err(StoreError::Fenced);
@@ -167,7 +168,7 @@ impl Store {
         Ok(tablet)
     }
 
-    /// Shows an open tablet to requests, unless it was abandoned meanwhile.
+    /// Adds an open tablet to those that are served, unless it was abandoned meanwhile.
     fn serve(&self, tablet: &Arc<Tablet>, abandoned: u64) -> Result<(), StoreError> {
         let (id, tokens) = (tablet.id(), tablet.token_range());
         let times = self.remote()?.abandoned.lock();
@@ -184,10 +185,10 @@ impl Store {
         Ok(())
     }
 
-    /// The tablet, if it is open.
+    /// Returns the tablet if it is open.
     ///
     /// # Errors
-    /// Another tablet that is open has some of its tokens.
+    /// Another open tablet has some of its tokens.
     fn open_already(&self, id: u32, tokens: TokenRange) -> Result<Option<Arc<Tablet>>, StoreError> {
         for tablet in self.tablets.load().iter() {
             let theirs = tablet.token_range();
@@ -208,14 +209,14 @@ impl Store {
         Ok(None)
     }
 
-    /// Serves a tablet no more; false if it was not served.
+    /// Stops serving a tablet. Returns false if it was not served.
     pub(super) fn remove(&self, tablet: &Arc<Tablet>) -> bool {
         let before = self.tablets.rcu(|tablets| {
             let mut tablets = Vec::clone(tablets);
             tablets.retain(|other| !Arc::ptr_eq(other, tablet));
             tablets
         });
-        // Of two that remove it one did.
+        // If two callers remove the same tablet, exactly one sees it in the list before.
         let was_served = before.iter().any(|other| Arc::ptr_eq(other, tablet));
         if was_served && let Ok(remote) = self.remote() {
             remote.closed.lock().add(&tablet.stats());
@@ -224,7 +225,7 @@ impl Store {
     }
 }
 
-/// Reports a tablet whose database is closed by another process, or fails.
+/// Reports a tablet whose database has failed, or was closed by another process.
 async fn watch(store: Weak<Store>, tablet: Arc<Tablet>) {
     let Ok(db) = tablet.db.owned() else { return };
     let mut status = db.subscribe();
@@ -258,24 +259,25 @@ impl Remote {
         self.abandoned.lock().get(&id).copied().unwrap_or(0)
     }
 
-    /// Waits until no other task opens or closes the tablet.
+    /// Waits until no other task opens or closes the tablet, and locks it.
     async fn lock(&self, id: u32) -> tokio::sync::OwnedMutexGuard<()> {
         let lock = self.changing.lock().entry(id).or_default().clone();
         lock.lock_owned().await
     }
 
-    /// The same without waiting: `None` if someone does.
+    /// Locks the tablet without waiting. `None` if another task opens or closes it.
     pub(super) fn try_lock(&self, id: u32) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         let lock = self.changing.lock().entry(id).or_default().clone();
         lock.try_lock_owned().ok()
     }
 
-    /// Serves a tablet no more, with nothing in its log to replay. Its database is still to be left; `None` if the tablet is not open.
+    /// Stops serving a tablet, with nothing left in its log to replay if possible. The caller closes its database. `None` if the tablet is
+    /// not open.
     async fn stop_tablet(&self, store: &Store, id: u32) -> Option<Arc<Tablet>> {
         let _changing = self.lock(id).await;
         let tablet = store.tablets().iter().find(|tablet| tablet.id() == id).cloned()?;
         tablet.compactions.stop();
-        // Most of it while it is still served.
+        // The first flush writes most rows while the tablet is still served.
         let began = Instant::now();
         let _ = tokio::time::timeout(FLUSH_WAIT, tablet.flush()).await;
         let served_ms = began.elapsed().as_millis();
@@ -298,7 +300,7 @@ impl Remote {
         Some(tablet)
     }
 
-    /// Notes that this process writes nothing more for a tablet, so that its next owner need not fence the log.
+    /// Records that this process writes nothing more for a tablet, so that its next owner need not fence the log.
     async fn release_log(&self, tablet: &Tablet, is_flushed: bool) -> Result<(), StoreError> {
         let Some(logs) = self.logs_of.lock().remove(&tablet.id()) else {
             return Ok(());
@@ -315,7 +317,7 @@ impl Remote {
         logs.write(spans).await
     }
 
-    /// Opens a tablet's database, and reads which logs it needs.
+    /// Opens a tablet's database, and reads the document that names its logs.
     pub(super) async fn open_database(
         &self,
         store: &Arc<Store>,
@@ -343,7 +345,7 @@ impl Remote {
         }
     }
 
-    /// Replays what is in no SSTable, and names the log of this process as the one that has the tablet's further writes.
+    /// Replays the records that are in no SSTable, and names the log of this process as the one of the tablet's further writes.
     async fn take_over(&self, opened: OpenedDatabase) -> Result<(), StoreError> {
         let OpenedDatabase {
             tablet,
@@ -366,7 +368,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Opens a tablet's database, with the last record that its manifest knows.
+    /// Opens a tablet's database. Also returns the number of the last record that its manifest names.
     pub(super) async fn build(
         &self,
         id: u32,
@@ -423,7 +425,7 @@ impl Remote {
     fn settings(&self, memtable_bytes: u64) -> Settings {
         let settings = self.databases.settings(memtable_bytes);
         Settings {
-            // While its compactor runs, that looks oftener.
+            // The compactor polls the manifest more often while it runs.
             manifest_poll_interval: MANIFEST_POLL_INTERVAL
                 .max(self.databases.config.compaction_poll_interval),
             garbage_collector_options: settings.garbage_collector_options.map(|options| {

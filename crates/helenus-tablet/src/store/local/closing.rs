@@ -1,7 +1,7 @@
 //! Closes a store in a folder within a bounded time, whatever the disk does.
 //!
-//! Closing flushes memtables only to spare the next start the replay. Each acknowledged write is in the log. So a flush that cannot succeed
-//! is given up, and SlateDB, which would repeat it for ever, is left behind.
+//! Closing flushes memtables only to spare the next start the replay, because each acknowledged write is in the log. So a flush that cannot
+//! succeed is given up. SlateDB would repeat it for ever, and is not waited for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Local, Running};
 use crate::error::{StoreError, from_slatedb};
 use crate::tablet::Tablet;
 
-/// Maximum time for the flushes of all tablets. With the time for running requests, less than the time that service managers grant (90 s).
+/// Maximum time for the flushes of all tablets. Together with the time for running requests, it is less than service managers grant (90 s).
 const FLUSH_MAX: Duration = Duration::from_secs(45);
 /// Maximum time in which the tasks of a tablet's database must end.
 const TASKS_MAX: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ impl Local {
         Ok(())
     }
 
-    /// Ends the log, and moves all that is in it to the memtables.
+    /// Closes the log, and moves all of its writes to the memtables.
     async fn end_writes(&self, running: &mut Running, tablets: &[Arc<Tablet>]) {
         for tablet in tablets {
             tablet.flushes.lift_limit();
@@ -85,9 +85,9 @@ impl Local {
                 Ok(LastFlush::GivenUp(format!("a flush has taken {} s", FLUSH_MAX.as_secs())))
             }
         };
-        // Not earlier: a flush may wait for compactions to make room at level 0.
+        // Compactions are stopped only now, because a flush may wait for them to make room at level 0.
         tablet.compactions.stop();
-        // SlateDB has nothing to flush that was not flushed above.
+        // All data that SlateDB has was flushed above.
         let closing = db.close_with_options(CloseOptions { flush_type: None });
         match tokio::time::timeout(TASKS_MAX, closing).await {
             Ok(closed) => {

@@ -25,16 +25,16 @@ use crate::tablet::Tablet;
 use crate::tablet::obsolete_files::ObsoleteFileCollector;
 
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Files of retired segments that are kept for new ones, whether they are needed or not.
+/// Number of files of retired segments that are always kept for new segments.
 const SPARES_MIN: usize = 2;
-/// Spare files that were not needed for this long are deleted.
+/// Time after which spare files that were not needed are deleted.
 const SPARES_KEPT: Duration = Duration::from_secs(60);
 
-/// How many spare files there are too many. A flush retires as many segments as were written since the one before: if their files are
-/// not kept, the next ones have to be filled anew.
+/// Finds out how many spare files are too many. A flush retires as many segments as were written since the flush before. If their files are
+/// not kept, the files of the next segments have to be filled again.
 struct SpareSegments {
     since: Instant,
-    /// The fewest that there were since then.
+    /// Minimum number of spare files since then.
     fewest: usize,
 }
 
@@ -46,7 +46,7 @@ impl SpareSegments {
         }
     }
 
-    /// Takes notice of how many there are; gives how many weren't needed for a while.
+    /// Records the number of spare files. Returns the number that was not needed for a while, 0 before that time is over.
     fn unneeded(&mut self, count: usize) -> usize {
         self.fewest = self.fewest.min(count);
         if self.since.elapsed() < SPARES_KEPT {
@@ -69,13 +69,13 @@ pub(crate) struct Maintenance {
     pub wake: Arc<tokio::sync::Notify>,
     pub clock: Arc<dyn SystemClock>,
     pub garbage_age: Duration,
-    /// What the log is called in the history.
+    /// Id of the log in the history.
     pub log: uuid::Uuid,
-    /// Whether the log is kept when it is cut.
+    /// True if segments are written to the history before they are trimmed.
     pub keeps_history: bool,
 }
 
-/// A segment of the log as it is kept in the history, up to `end`.
+/// Reads a segment of the log up to `end`, in the form of the history.
 pub(crate) fn archived_segment(folder: &Path, number: u64, end: u64) -> Result<Segments, StoreError> {
     let SegmentFrames { previous, frames } = read_segment(folder, number, end)?;
     let frame = |(at, time_ms, records)| (at, Frame { time_ms, records });
@@ -88,7 +88,7 @@ pub(crate) fn archived_segment(folder: &Path, number: u64, end: u64) -> Result<S
 }
 
 impl Maintenance {
-    /// Runs until it is aborted.
+    /// Runs maintenance until the task is aborted.
     pub async fn run(self: Arc<Self>) {
         let mut watches: Vec<TombstoneTrigger> =
             self.tablets.iter().map(|_| TombstoneTrigger::new()).collect();
@@ -131,7 +131,7 @@ impl Maintenance {
     /// Retires the oldest segments whose records are in the SSTables of each tablet.
     ///
     /// # Errors
-    /// Why segments stay that are not needed, in words.
+    /// A description of the reason for which unneeded segments are kept.
     pub async fn trim(&self) -> Result<(), String> {
         let in_memory = self
             .tablets
@@ -141,7 +141,7 @@ impl Maintenance {
         if self.retirable(&in_memory).is_empty() {
             return Ok(());
         }
-        // The manifest in memory may be newer than the stored one; only the stored one counts.
+        // The manifest in memory may be newer than the stored one. Only the stored one counts.
         let mut stored = BTreeMap::new();
         for tablet in &self.tablets {
             let admin = Admin::builder(tablet_path(tablet.id()), self.store.clone()).build();
@@ -196,7 +196,7 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Enters into the inventory that segments up to that one are not needed any more, since the tablets have their records.
+    /// Records in the inventory that segments up to this one are not needed any more, since the tablets have their records.
     async fn retire_segment(&self, segment: u64, flushed: BTreeMap<u32, u64>) -> Result<(), StoreError> {
         let inventory = self.inventory.clone();
         let change = move || {
@@ -208,7 +208,7 @@ impl Maintenance {
         let changed = tokio::task::spawn_blocking(change.clone()).await;
         let mut changed = changed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         if let Err(StoreError::DiskFull(_)) = changed {
-            // That the log is cut makes room, and needs a little.
+            // Trimming the log frees space, but needs a little itself, so the disk reserve is released.
             self.reserve.release();
             changed = change();
         }
@@ -225,7 +225,7 @@ impl Maintenance {
             .collect()
     }
 
-    /// Flushes the tablets whose records keep the oldest segments when the log is too long.
+    /// Flushes the tablets whose records keep the oldest segments, if the log is too long.
     ///
     /// # Errors
     /// A tablet could not be flushed.
@@ -266,7 +266,7 @@ impl Maintenance {
         outcome
     }
 
-    /// Once a segment is half full, sees to it that the next one's file is there.
+    /// Prepares a file for the next segment once the active one is half full.
     async fn prepare_spare(&self) {
         let active = self
             .ledger

@@ -35,9 +35,9 @@ use open::StoreOpener;
 /// A store in a folder: one log for all tablets, which are open as long as the store is.
 pub(crate) struct Local {
     pub log: Arc<NodeLog>,
-    /// The parts that pinned tablets are put together from.
+    /// The shared resources from which pinned tablets are assembled.
     pub databases: Databases,
-    /// The files of the tablets.
+    /// The object store with the tablets' files.
     pub objects: Arc<dyn ObjectStore>,
     pub space: Arc<DiskSpace>,
     pub maintenance: Arc<Maintenance>,
@@ -67,7 +67,7 @@ impl Drop for Running {
     }
 }
 
-/// Opens the store of a folder, or makes one there.
+/// Opens the store of a folder. Creates one if there is none.
 pub(crate) async fn open(
     folders: Folders,
     config: StoreConfig,

@@ -47,7 +47,7 @@ use crate::tree::block_cache::BlockCache;
 use crate::tree::limits::ReadLimits;
 use crate::{compaction, database, log};
 
-/// How long replay waits for room before it looks whether there will be any.
+/// Time that replay waits for room before it checks whether the tablet has failed.
 const REPLAY_POLL: Duration = Duration::from_millis(200);
 
 /// The inputs of opening a local store.
@@ -74,7 +74,7 @@ pub(crate) struct StoreOpener {
 struct RecoveredTablets {
     tablets: Vec<Arc<Tablet>>,
     last_lsn: u64,
-    /// By tablet, the last record that is in its SSTables.
+    /// Number of the last record in each tablet's SSTables.
     flushed: BTreeMap<u32, u64>,
 }
 
@@ -152,7 +152,7 @@ impl StoreOpener {
         let mut parts = Vec::new();
         for entry in &self.format.tablets {
             let wal = TabletWal::new();
-            // Built there, SlateDB's own tasks live on the background runtime.
+            // Databases are built on the background runtime, so that SlateDB's own tasks run there.
             let compactions = Arc::new(CompactionState::new(entry.id, databases.history.clone()));
             let database = self.database(databases, entry, wal.clone(), compactions.clone());
             opening.push(self.background.handle.spawn(database));
@@ -313,7 +313,7 @@ impl StoreOpener {
         Ok(assemble(databases, parts))
     }
 
-    /// Bytes of memtables for each tablet.
+    /// Returns the bytes of memtables for each tablet.
     fn memtable_share(&self) -> u64 {
         self.config.memtable_bytes / self.format.tablets.len().max(1) as u64
     }
@@ -355,7 +355,7 @@ impl StoreOpener {
         })
     }
 
-    /// The future that opens one tablet's database.
+    /// Returns the future that opens one tablet's database.
     fn database(
         &self,
         databases: &Databases,
@@ -386,8 +386,8 @@ impl StoreOpener {
         }
     }
 
-    /// The error of opening a tablet. SlateDB does not say which of its documents it could not parse: it is one of
-    /// the newest, which it reads first.
+    /// Returns the error of opening a tablet. SlateDB does not report which of its documents it could not parse. It is one of the newest,
+    /// which it reads first.
     async fn opening_error(&self, tablet: u32, error: StoreError) -> StoreError {
         let StoreError::Unavailable(detail) = &error else {
             return error;
@@ -415,10 +415,10 @@ impl StoreOpener {
     }
 }
 
-/// The operations of a record by tablet.
+/// Divides the operations of a record by tablet.
 ///
 /// # Errors
-/// One of them has no tablet.
+/// An operation has no tablet.
 fn parts(tablets: &[Arc<Tablet>], lsn: u64, ops: Vec<Op>) -> Result<Vec<Vec<(u64, Op)>>, StoreError> {
     let mut parts: Vec<Vec<(u64, Op)>> = tablets.iter().map(|_| Vec::new()).collect();
     for op in ops {

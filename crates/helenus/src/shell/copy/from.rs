@@ -1,4 +1,4 @@
-//! COPY FROM: the records of a file as inserts, many under way at once. The mark beside the file says which are done.
+//! COPY FROM: inserts the records of a file, many concurrently. A mark beside the file records which of them are done.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::shell::client::StatementError;
 use crate::shell::copy_statement::{CopyFile, CopyStatement, Options};
 use crate::shell::session::Session;
 
-/// Writes the rows of a file to the table. True when each of them is written.
+/// Writes the rows of a file to the table. Returns true if all of them are written.
 pub fn import(session: &mut Session, copy: &CopyStatement) -> Result<bool, CopyError> {
     let (source, path): (Box<dyn Read>, Option<&str>) = match &copy.file {
         CopyFile::Path(path) => (Box::new(File::open(path).map_err(about(path))?), Some(path)),
@@ -77,14 +77,14 @@ pub fn import(session: &mut Session, copy: &CopyStatement) -> Result<bool, CopyE
     import.finish(result)
 }
 
-/// The prepared statement that takes a record.
+/// The prepared statement that inserts a record.
 struct Target {
     statement: String,
     id: Bytes,
-    /// For each field of a record: which marker takes it, and its type. None is left out.
+    /// The marker and the type of each field of a record. `None` if the field is skipped.
     fields: Vec<Option<(usize, CqlType)>>,
     marker_count: usize,
-    /// The rows count up counters, which must not be repeated.
+    /// True if the table has counters. Their updates must not be repeated.
     is_counting: bool,
 }
 
@@ -133,7 +133,7 @@ impl Target {
         })
     }
 
-    /// The values of a record.
+    /// Returns the statement's values for a record.
     fn bind(&self, record: &StringRecord, null: &str) -> Result<Vec<BoundValue>, String> {
         if record.len() != self.fields.len() {
             return Err(format!(
@@ -153,7 +153,7 @@ impl Target {
     }
 }
 
-/// INSERT, or UPDATE for counters, where all other columns are the key.
+/// Returns an INSERT, or an UPDATE if there are counters. The other columns of a counter table are its key.
 fn statement(copy: &CopyStatement, counters: &[(String, CqlType)], others: &[(String, CqlType)]) -> String {
     let table = &copy.table;
     let ttl = copy
@@ -178,21 +178,21 @@ fn statement(copy: &CopyStatement, counters: &[(String, CqlType)], others: &[(St
     )
 }
 
-/// A row that was sent.
+/// A row whose answer is awaited.
 struct Sent {
-    /// The number of its record in the file, from 0.
+    /// Number of the record in the file, from 0.
     record_number: u64,
     record: StringRecord,
     execute: Execute,
     attempts: u32,
 }
 
-/// A file on its way in.
+/// The state of a COPY FROM.
 struct Import<'s, 'c> {
     session: &'s mut Session,
     options: &'c Options,
     target: Target,
-    /// The file beside which marks are written.
+    /// The file beside which marks are written. `None` if the COPY cannot be resumed.
     path: Option<&'c str>,
     mark: Mark,
     errors: ErrorFile,
@@ -239,7 +239,7 @@ impl Import<'_, '_> {
         Ok(())
     }
 
-    /// Sends a record, when there is room for one more under way.
+    /// Sends a record. Waits first if the maximum number of requests is in flight.
     fn take(&mut self, number: u64, record: &StringRecord) -> Result<(), CopyError> {
         let values = match self.target.bind(record, &self.options.null) {
             Ok(values) => values,
@@ -275,7 +275,7 @@ impl Import<'_, '_> {
         Ok(())
     }
 
-    /// Waits as long as more rows were sent than the rate allows.
+    /// Waits if the rate of rows is higher than allowed.
     fn keep_pace(&self) {
         let due = Duration::from_secs_f64(self.progress.rows as f64 / f64::from(self.options.ingest_rate));
         if let Some(early) = due.checked_sub(self.progress.elapsed()) {
@@ -283,7 +283,7 @@ impl Import<'_, '_> {
         }
     }
 
-    /// Takes an answer; sends a row again that may be written later.
+    /// Waits for an answer. Sends the row again if its error is temporary.
     fn receive(&mut self) -> Result<(), CopyError> {
         let (id, message) = self.session.client.receive()?;
         let Some(sent) = self.under_way.remove(&id) else {
@@ -331,7 +331,7 @@ impl Import<'_, '_> {
         }
     }
 
-    /// Every chunk: notes up to which record all is done.
+    /// Writes a mark after every chunk. All records before the mark are done.
     fn note_mark(&mut self, read: u64) -> Result<(), CopyError> {
         let (Some(path), true) = (self.path, read.is_multiple_of(self.options.chunk_size)) else {
             return Ok(());
@@ -341,7 +341,7 @@ impl Import<'_, '_> {
         Ok(resume::write(path, &self.mark)?)
     }
 
-    /// Notes where to go on, or that there is nothing left, and says what came of it.
+    /// Writes the last mark if the COPY failed, or removes the mark. Prints the result.
     fn finish(mut self, result: Result<(), CopyError>) -> Result<bool, CopyError> {
         self.progress.finish();
         self.session.client.abandon();
@@ -372,7 +372,7 @@ impl Import<'_, '_> {
     }
 }
 
-/// The rows that could not be taken, as CSV; made with the first of them.
+/// A CSV file of the rows that could not be inserted. It is created with the first of them.
 struct ErrorFile {
     path: String,
     writer: Option<csv::Writer<File>>,
@@ -391,7 +391,7 @@ impl ErrorFile {
         }
     }
 
-    /// Adds a row, and tells why it is there if it is the first.
+    /// Adds a row. Prints the reason of the first one.
     fn add(&mut self, record: &StringRecord, message: &str) -> Result<(), String> {
         let writer = match &mut self.writer {
             Some(writer) => writer,

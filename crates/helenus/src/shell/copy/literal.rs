@@ -1,4 +1,4 @@
-//! Values from the text of a file: what COPY TO and cqlsh write, one value bare, collections as in CQL.
+//! Parsing of values in files of COPY TO and of cqlsh. Single values are bare, collections are as in CQL.
 
 use bytes::Bytes;
 use helenus_cql::types::{CqlType, NativeType, UserType};
@@ -6,7 +6,7 @@ use helenus_cql::value::{
     from_string, pack_list, pack_map, pack_set, pack_tuple, pack_vector, text::parse_hex,
 };
 
-/// Returns the serialized value of a text. `null` is the text that stands for null in fields of tuples and user types.
+/// Parses and serializes a value. `null` is the text for null in fields of tuples and user types.
 pub fn from_text(ty: &CqlType, text: &str, null: &str) -> Result<Bytes, String> {
     if let CqlType::Native(native) = ty {
         return bare(*native, text);
@@ -36,15 +36,15 @@ fn bare(native: NativeType, text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Reads literals off the front of a text.
+/// Parser of literals at the start of a text.
 struct LiteralReader<'t> {
     rest: &'t str,
-    /// The text that stands for null where it is not in quotes, as in cqlsh.
+    /// Unquoted text for null, as in cqlsh.
     null: &'t str,
 }
 
 impl LiteralReader<'_> {
-    /// Reads a value. `None` for `null`, and for the text that stands for it.
+    /// Reads a value. `None` if it is `null`, or the text for null.
     fn value(&mut self, ty: &CqlType) -> Result<Option<Bytes>, String> {
         self.rest = self.rest.trim_start();
         if self.takes_null() {
@@ -74,7 +74,7 @@ impl LiteralReader<'_> {
         is_null
     }
 
-    /// Bytes before the next sign.
+    /// Returns the number of bytes before the next delimiter.
     fn word_len(&self) -> usize {
         let next = self.rest.find([',', ':', ']', '}', ')']);
         next.unwrap_or(self.rest.len())
@@ -94,7 +94,7 @@ impl LiteralReader<'_> {
         }
     }
 
-    /// What stands between two signs, parted by commas.
+    /// Reads items between two delimiters, separated by commas.
     fn list<T>(
         &mut self,
         open: char,
@@ -154,7 +154,7 @@ impl LiteralReader<'_> {
         Ok(values)
     }
 
-    /// A string or name in quotes, or what stands before the next sign.
+    /// Reads a quoted string or name, or the text before the next delimiter.
     fn scalar(&mut self) -> Result<String, String> {
         self.rest = self.rest.trim_start();
         match self.rest.chars().next() {

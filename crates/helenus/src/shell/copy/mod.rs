@@ -1,4 +1,4 @@
-//! COPY: a table to a file of CSV and back, with cqlsh's statement and options.
+//! COPY: writes a table to a CSV file, or the file to the table, with cqlsh's syntax and options.
 
 mod from;
 mod literal;
@@ -13,11 +13,11 @@ use super::client::StatementError;
 use super::copy_statement::{CopyStatement, Direction};
 use super::session::Session;
 
-/// Why a COPY ended early.
+/// Reason why a COPY ended early.
 enum CopyError {
-    /// The server or the connection.
+    /// Error of the server or the connection.
     Statement(StatementError),
-    /// Something that the person who typed it can mend.
+    /// Error that the user can correct.
     User(String),
 }
 
@@ -34,7 +34,7 @@ impl From<String> for CopyError {
 }
 
 impl Session {
-    /// Runs a COPY. False if it failed or left rows out.
+    /// Runs a COPY. Returns false if it failed or left out rows.
     pub(super) fn run_copy(&mut self, copy: &CopyStatement) -> Result<bool> {
         let result = match copy.direction {
             Direction::To => to::export(self, copy),
@@ -54,7 +54,7 @@ impl Session {
     }
 }
 
-/// A message about a file.
+/// Returns a function that adds the file's name to an error.
 fn about(path: &str) -> impl Fn(std::io::Error) -> String {
     move |error| format!("{path}: {error}")
 }

@@ -1,11 +1,11 @@
-//! How far a COPY has come, told at the terminal every second.
+//! Progress of a COPY, shown on the terminal every second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Counts rows and tells their number.
+/// Counter of rows, which shows their number.
 pub struct Progress {
     started: Instant,
     told: Instant,
@@ -29,7 +29,7 @@ impl Progress {
         if self.is_told && self.told.elapsed() >= INTERVAL {
             self.told = Instant::now();
             let rate = self.rate();
-            // A terminal that is gone is no reason to stop.
+            // An error is ignored, because a closed terminal is no reason to stop.
             let _ = write!(
                 std::io::stderr(),
                 "\rProcessed: {} rows; Rate: {rate:.0} rows/s ",

@@ -1,4 +1,4 @@
-//! How far a COPY came before it was interrupted: a small file beside the one that is copied, there until the COPY is done.
+//! The mark of an interrupted COPY: a small file beside the copied one, which exists until the COPY is done.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,25 +6,25 @@ use std::io::ErrorKind;
 use helenus_cql::value::hex;
 use serde_json::{Map, Value, json};
 
-/// Where a COPY goes on.
+/// Position at which a COPY resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// What is copied: another table or other columns do not go on here.
+    /// The statement of the COPY. A COPY with another table or other columns cannot resume here.
     pub what: String,
-    /// Rows that are done: of the table for COPY TO, records of the file for COPY FROM.
+    /// Number of rows done: rows of the table for COPY TO, records of the file for COPY FROM.
     pub rows: u64,
-    /// Bytes of the file that these rows take up (COPY TO).
+    /// Bytes of these rows in the file (COPY TO).
     pub file_len: u64,
-    /// Where the next page begins (COPY TO).
+    /// Paging state of the next page (COPY TO). Empty at the beginning.
     pub paging_state: Vec<u8>,
 }
 
-/// The file in which the mark of a copied file stands.
+/// Returns the path of a copied file's mark.
 pub fn mark_path(copied: &str) -> String {
     format!("{copied}.resume")
 }
 
-/// Reads the mark of a copied file.
+/// Reads the mark of a copied file. Fails if there is none, or if it belongs to another statement.
 pub fn read(copied: &str, what: &str) -> Result<Mark, String> {
     let path = mark_path(copied);
     let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
@@ -52,7 +52,7 @@ fn parse(text: &str) -> Option<Mark> {
     })
 }
 
-/// Writes the mark, whole or not at all.
+/// Writes the mark atomically.
 pub fn write(copied: &str, mark: &Mark) -> Result<(), String> {
     let fields = json!({
         "what": mark.what,
@@ -69,7 +69,7 @@ pub fn write(copied: &str, mark: &Mark) -> Result<(), String> {
 
 /// Removes the mark of a COPY that is done.
 pub fn remove(copied: &str) {
-    // There is none if the COPY was short.
+    // An error is ignored, because a short COPY has no mark.
     let _ = fs::remove_file(mark_path(copied));
 }
 

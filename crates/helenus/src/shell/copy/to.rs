@@ -1,4 +1,4 @@
-//! COPY TO: pages of the table into a file. The mark beside the file says where the next page begins.
+//! COPY TO: writes the pages of a table to a file. A mark beside the file has the position of the next page.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -15,7 +15,7 @@ use crate::shell::client::StatementError;
 use crate::shell::copy_statement::{CopyFile, CopyStatement, Options};
 use crate::shell::session::Session;
 
-/// Writes the table. True when all of it is written.
+/// Writes the table to a file. Returns true if all of it is written.
 pub fn export(session: &mut Session, copy: &CopyStatement) -> Result<bool, CopyError> {
     let columns = match copy.columns.as_slice() {
         [] => "*".to_owned(),
@@ -79,7 +79,7 @@ fn export_to_file(
     result
 }
 
-/// A table on its way out.
+/// The state of a COPY TO.
 struct Export<'o> {
     options: &'o Options,
     mark: Mark,
@@ -96,7 +96,7 @@ impl Export<'_> {
         }
     }
 
-    /// Writes page after page, and notes after each where the next one begins.
+    /// Writes all pages. Calls `note` after each of them with the position of the next one.
     fn run<W: Write>(
         &mut self,
         session: &mut Session,
@@ -167,7 +167,7 @@ impl Export<'_> {
     }
 }
 
-/// The escape character doubled. (The writer puts a field that has one in quotes, but leaves it as it is.)
+/// Doubles the escape character, which the CSV writer does not do.
 fn escaped(text: String, options: &Options) -> String {
     let escape = char::from(options.escape);
     match options.escape != options.quote && text.contains(escape) {

@@ -1,4 +1,4 @@
-//! Values as COPY TO writes them: those of cqlsh, where a null within a value is what the option NULL says.
+//! Values in files of COPY TO, in cqlsh's format. The option NULL applies to nulls within values too.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::shell::results::plain_text;
 
 /// Returns the text of a column's value.
 pub fn written(ty: &CqlType, bytes: &Bytes, null: &str) -> String {
-    // Values without fields have no nulls.
+    // Only values with fields, such as tuples, can contain nulls.
     let with_fields = has_fields(ty).then(|| literal(ty, bytes, null));
     match with_fields {
         Some(Ok(text)) => text,
@@ -19,7 +19,7 @@ pub fn written(ty: &CqlType, bytes: &Bytes, null: &str) -> String {
     }
 }
 
-/// True if the type is, or contains, a tuple or a user type.
+/// Returns true if the type is, or contains, a tuple or a user type.
 fn has_fields(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(_) | CqlType::Custom(_) => false,
@@ -70,7 +70,7 @@ fn literal(ty: &CqlType, bytes: &[u8], null: &str) -> Result<String, String> {
     })
 }
 
-/// Returns a field's name as cqlsh writes and reads it: without quotes, unless the name could not be told from what is around it.
+/// Returns the name of a field as cqlsh writes it. The name is quoted only if it has other characters than letters, digits and underscores.
 fn field_name(name: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || c == '_';
     match !name.is_empty() && name.chars().all(is_plain) {

@@ -4,7 +4,7 @@ use super::{ColumnCondition, Conditions, Part, Test};
 use crate::schema::Table;
 
 impl Conditions {
-    /// The IF clause; none if there is none.
+    /// Returns the text of the IF clause. `None` if there is no IF clause.
     pub(crate) fn explain(&self, table: &Table) -> Option<String> {
         match self {
             Conditions::None => None,

@@ -1,4 +1,4 @@
-//! A value beside the one that a condition wants.
+//! Comparison of a stored value with the value of a condition.
 
 use std::cmp::Ordering;
 
@@ -9,11 +9,11 @@ use helenus_cql::value;
 
 use super::invalid;
 
-/// What a condition tests.
+/// The value that a condition tests.
 pub(crate) struct Target<'v> {
     pub ty: &'v CqlType,
     pub value: Option<&'v [u8]>,
-    /// A collection of many cells: without any it is null and empty at once.
+    /// True for a multi-cell collection. Without cells it is both null and empty.
     pub is_multicell: bool,
 }
 
@@ -50,7 +50,7 @@ impl Target<'_> {
             ));
         }
         let Some(value) = self.value else {
-            // A collection of many cells without any equals an empty one.
+            // A multi-cell collection without cells equals an empty one.
             return Ok(match operator {
                 Operator::Eq => is_empty,
                 Operator::Neq => !is_empty,

@@ -116,7 +116,7 @@ pub(crate) fn compare_element(
     ))
 }
 
-/// Types a term for a column; a marker for a whole partition key column is remembered for routing.
+/// Types a term for a column. A marker for a whole partition key column is recorded for routing.
 fn column_term(
     ctx: &mut PlanContext<'_>,
     table: &Table,
@@ -132,7 +132,7 @@ fn column_term(
     Ok(term)
 }
 
-/// A part of a collection as a receiver.
+/// Returns the receiver for a part of a collection.
 fn collection_part(table: &Table, column: &Column, is_key: bool) -> ColumnSpec {
     let (ty, name) = match &column.ty {
         CqlType::Map { key, .. } if is_key => (key.as_ref(), "key"),
@@ -148,7 +148,7 @@ fn collection_part(table: &Table, column: &Column, is_key: bool) -> ColumnSpec {
     )
 }
 
-/// Refuses operators that the column's type has no meaning for (`SingleColumnRelation.toReceivers`).
+/// Refuses operators that have no meaning for the column's type (`SingleColumnRelation.toReceivers`).
 fn check_operator(column: &Column, operator: Operator, is_element: bool) -> Result<(), CqlError> {
     let name = &column.name;
     let is_reversed = column.is_reversed();
@@ -205,7 +205,7 @@ fn check_element(column: &Column, operator: Operator) -> Result<(), CqlError> {
     }
 }
 
-/// Durations have no order.
+/// Refuses slices of durations, which have no order.
 fn check_slice(column: &Column) -> Result<(), CqlError> {
     if !column.ty.references_duration() {
         return Ok(());

@@ -3,7 +3,7 @@
 use helenus_cql::ast::{Ident, InValues, Relation, Term};
 use helenus_cql::error::CqlError;
 
-/// What is said of LIKE where no index answers it.
+/// Returns the error for a LIKE that no index answers.
 pub fn unindexed_like(relation: &Relation) -> CqlError {
     CqlError::invalid(format!(
         "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
@@ -11,12 +11,12 @@ pub fn unindexed_like(relation: &Relation) -> CqlError {
     ))
 }
 
-/// The relation as CQL shows it (Cassandra's `Relation.toCQLString`): a quote in a string looks like its end.
+/// Returns the relation as CQL, as Cassandra shows it (`Relation.toCQLString`). Quotes in strings are not escaped.
 pub fn relation_text(relation: &Relation) -> String {
     written(relation, &|term| term.to_string())
 }
 
-/// The relation as CQL that can be parsed.
+/// Returns the relation as CQL that can be parsed.
 pub fn relation_source(relation: &Relation) -> String {
     written(relation, &|term| format!("{term:#}"))
 }

@@ -74,7 +74,7 @@ pub(crate) fn is_in(
     Ok(Restriction::multi(places, test))
 }
 
-/// The clustering columns of a tuple relation.
+/// Returns the clustering columns of a tuple relation.
 fn clustering_columns(table: &Table, relation: &Relation, columns: &[Ident]) -> Result<Vec<usize>, CqlError> {
     let mut places: Vec<usize> = Vec::with_capacity(columns.len());
     for name in columns {
@@ -103,7 +103,7 @@ fn clustering_columns(table: &Table, relation: &Relation, columns: &[Ident]) -> 
     Ok(places)
 }
 
-/// The type and the name of a marker for a whole tuple.
+/// Returns the receiver of a marker for a whole tuple.
 fn tuple_spec(table: &Table, places: &[usize]) -> ColumnSpec {
     let types: Vec<CqlType> = places
         .iter()

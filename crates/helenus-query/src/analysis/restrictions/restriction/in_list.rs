@@ -23,7 +23,7 @@ pub enum InList {
     Markers(MarkerList),
     /// A tuple of markers for each value of several columns.
     MarkerTuples(MarkerList),
-    /// A marker for the list; the type is that of an element.
+    /// A marker for the whole list; the type is that of an element.
     Marker {
         index: usize,
         element: CqlType,
@@ -31,7 +31,7 @@ pub enum InList {
 }
 
 impl InList {
-    /// The list of these values.
+    /// Returns the list of these values.
     pub fn of(tuples: Vec<Tuple>) -> InList {
         if let Some(list) = marker_list(&tuples, value_term) {
             return InList::Markers(list);
@@ -42,7 +42,7 @@ impl InList {
         }
     }
 
-    /// The values as written; none of a marker for the whole list.
+    /// Returns the values as written. Empty if a marker stands for the whole list.
     pub fn values(&self) -> Box<dyn Iterator<Item = Cow<'_, Tuple>> + '_> {
         match self {
             InList::Values(tuples) => Box::new(tuples.iter().map(Cow::Borrowed)),
@@ -52,7 +52,7 @@ impl InList {
         }
     }
 
-    /// The tuples for one request, in the order written. Nulls are refused.
+    /// Returns the tuples for one request, in the order written. Nulls are refused.
     pub fn bind(
         &self,
         table: &Table,
@@ -104,15 +104,15 @@ fn tuple_terms(tuple: &Tuple) -> Option<&[Term]> {
     }
 }
 
-/// The list that the values are if `terms` gives the terms of each.
+/// Returns the values as a list of markers, if `terms` gives the terms of each value. `None` if they are no such list.
 fn marker_list<'t>(tuples: &'t [Tuple], terms: fn(&'t Tuple) -> Option<&'t [Term]>) -> Option<MarkerList> {
-    // Stops at the first value of another kind.
+    // The iteration stops at the first value of another kind.
     let of_kind = tuples.iter().map_while(terms);
     MarkerList::of(of_kind).filter(|list| list.value_count() == tuples.len())
 }
 
-/// What is wrong with the values of one column, if not only that one is unset: Cassandra binds them all before it looks at
-/// them, and tells of nulls first.
+/// Returns the error of the values of one column, other than that a value is unset. Cassandra binds all of them before it checks them, and
+/// reports nulls first.
 fn fault(table: &Table, columns: &[usize], list: &InList, ctx: &EvalContext<'_>) -> Option<CqlError> {
     let mut has_null = false;
     for tuple in list.values() {
@@ -127,7 +127,7 @@ fn fault(table: &Table, columns: &[usize], list: &InList, ctx: &EvalContext<'_>)
     has_null.then(|| null_column(table, columns))
 }
 
-/// The elements of a bound list, where an element may be null, or empty where that stands for nothing.
+/// Returns the elements of a bound list. An element is null if the list has null there, or an empty value that stands for null.
 fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<BoundTuple>, CqlError> {
     let nothing = |value: &&[u8]| value.is_empty() && value::is_empty_meaningless(element);
     let elements = value::read_bound_list(element, bytes).map_err(CqlError::Invalid)?;
@@ -146,7 +146,8 @@ fn read_list(bytes: &Bytes, element: &CqlType, is_multi: bool) -> Result<Vec<Bou
     elements.into_iter().map(bound).collect()
 }
 
-/// A list marker for one column may end up in a tuple restriction when it is merged with one.
+/// Returns the values of one element of a list. The element is no tuple if the list's marker was for one column, and its restriction was
+/// merged with one on a tuple.
 fn split_tuple_of(element: &CqlType, value: &Bytes) -> Result<BoundTuple, CqlError> {
     match element {
         CqlType::Tuple(_) => split_tuple(element, value),

@@ -1,4 +1,4 @@
-//! Selectors that put tuples, collections, vectors and user types together.
+//! Selectors that construct tuples, collections, vectors and values of user types.
 
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, UserType, UserTypeField};
@@ -6,7 +6,7 @@ use helenus_cql::types::{CqlType, UserType, UserTypeField};
 use super::{Node, SelectorTypeChecker, Typed, cannot_infer, names};
 use crate::analysis::selection::selectable::{Entry, Selectable};
 
-/// The field that an entry of a user type names.
+/// Returns the field that an entry of a user type names.
 pub(crate) fn field_of<'d>(
     entry: &Entry,
     definition: &'d UserType,

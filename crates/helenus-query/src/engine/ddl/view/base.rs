@@ -1,4 +1,4 @@
-//! Views and their base tables: how they follow what changes there, and how each knows of the other.
+//! Changes of base tables, and the corresponding changes of their views.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::where_source;
 use crate::analysis::restrictions::view_filter::relations;
 use crate::schema::{Column, Schema, Table, views_of};
 
-/// The schema with a base table put in place of what it was, and its views after it: new columns for those that show all, new names,
-/// the masks of its columns.
+/// Returns the schema with a base table replaced, and its views adapted. Views that select all columns get new columns, renamed columns are
+/// renamed, and masks are those of the base table.
 pub(crate) fn with_base(
     schema: &Schema,
     before: &Table,

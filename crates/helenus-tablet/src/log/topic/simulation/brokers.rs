@@ -1,4 +1,4 @@
-//! A topic whose brokers are reached over a network that delays, loses and repeats, and keeps nothing in order.
+//! A topic whose brokers are reached over a network that delays, loses, repeats and reorders requests.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use super::dice::Dice;
 use crate::log::topic::client::{TopicClient, TopicError, TopicRecord};
 use crate::log::topic::format::RecordKey;
 
-/// The time after which a client waits for an answer no more.
+/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How the brokers behave just now.
+/// The current behavior of the brokers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Healthy,
-    /// Some requests fail, with or without effect.
+    /// Requests may fail, with or without effect.
     Flaky,
-    /// Nothing gets through.
+    /// No request arrives.
     Away,
 }
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Answered,
-    /// It takes effect, and is answered late.
+    /// The request takes effect, and is answered late.
     AnsweredLate,
-    /// It takes effect twice, and the second is answered.
+    /// The request takes effect twice, and the second effect is answered.
     Twice,
-    /// It never arrives.
+    /// The request never arrives.
     Lost,
-    /// It takes effect; the answer is an error.
+    /// The request takes effect, but is not answered.
     AnswerLost,
-    /// The answer is an error; it takes effect some time afterwards.
+    /// The request fails, and takes effect some time afterwards.
     Late,
 }
 
@@ -74,7 +74,7 @@ impl Partition {
     }
 }
 
-/// The brokers.
+/// The simulated brokers.
 pub(super) struct Brokers {
     dice: Dice,
     health: Mutex<Health>,
@@ -121,7 +121,7 @@ impl Brokers {
         }
     }
 
-    /// Does something at a partition, whatever becomes of the caller in the meantime.
+    /// Applies an effect to a partition. The effect does not depend on whether the caller still waits.
     async fn request<T: Send + 'static>(
         self: &Arc<Self>,
         partition: u32,
@@ -158,7 +158,7 @@ impl Brokers {
                 }
             };
             tokio::time::sleep(this.delay()).await;
-            // A caller that is gone hears nothing.
+            // An error is ignored, because the caller may have stopped waiting.
             let _ = reply.send(result);
         });
         let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer).await;
@@ -169,11 +169,11 @@ impl Brokers {
     }
 }
 
-/// The brokers as one process reaches them, with the omission that this process is guilty of.
+/// The brokers as seen by one process, with the fault that is injected into this process.
 pub(super) struct Client {
     pub brokers: Arc<Brokers>,
     pub omission: Option<Omission>,
-    /// Of a writer, the offset after its last record.
+    /// The offset after the last record of a writer. `None` for other clients.
     pub next_offset: Option<AtomicI64>,
 }
 
@@ -200,7 +200,7 @@ impl TopicClient for Client {
     }
 
     async fn fetch(&self, partition: u32, offset: i64) -> Result<Vec<(i64, TopicRecord)>, TopicError> {
-        // Few at a time, so that readers come again.
+        // Only a few records are returned, so that readers have to fetch repeatedly.
         let count = self.brokers.dice.range(1..8) as usize;
         let fetched = self
             .brokers

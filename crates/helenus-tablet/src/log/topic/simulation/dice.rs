@@ -1,4 +1,4 @@
-//! Every choice of a run, from its seed.
+//! The source of all random choices of a run, determined by its seed.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! The log of real code on a simulated topic: several processes write to it and take tablets over from each other, in virtual time, with every
-//! choice from one seed.
+//! Simulation of the log on a topic. The real code of several processes writes to a simulated topic and takes tablets over from other
+//! processes, in virtual time. One seed determines every choice.
 //!
-//! Requests are delayed, lost, repeated, and take effect long after they have failed; processes pause and die at any point. What must hold is in
-//! [`tablets`]: each owner finds what the one before had and acknowledged, in order and once; nothing else is acknowledged, also not later; and
-//! all that read a log read the same of it.
+//! Requests are delayed, lost and repeated, and take effect long after they have failed. Processes pause and die at any point. The
+//! invariants are in [`tablets`]. Each owner finds what the former one had and acknowledged, in order and once. Nothing else is
+//! acknowledged, also not later. All readers of a log read the same content.
 //!
-//! `HELENUS_SIM_SEED=n` runs one seed only, `HELENUS_SIM_SEEDS=n` so many of them.
+//! `HELENUS_SIM_SEED=n` runs only seed n, `HELENUS_SIM_SEEDS=n` runs n seeds.
 
 mod brokers;
 mod dice;
@@ -31,26 +31,29 @@ const PROCESSES: usize = 3;
 const TABLETS: usize = 3;
 const PARTITIONS: usize = 12;
 const CHAOS: Duration = Duration::from_secs(20);
-/// Nothing takes effect later than this after the chaos.
+/// Time after the chaos by which every request has taken effect.
 const CALM: Duration = Duration::from_secs(20);
 const SEEDS_DEFAULT: u64 = if cfg!(debug_assertions) { 200 } else { 2000 };
-/// In so many seeds an omission is found.
+/// Number of seeds within which each injected fault must be found.
 const SEEDS_TO_FIND: u64 = 100;
 
-/// What is left out on purpose, to see that it is found.
+/// Injected fault: a step that is left out, to check that the simulation finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Omission {
-    /// Heirs read a log without a fence.
+    /// New owners read a log without fencing it.
     Fence,
-    /// A writer does not look whether the offset that is answered is the one after its last.
+    /// Writers do not check that the answered offset is the one after their last.
     OffsetCheck,
-    /// Heirs read on behind a fence.
+    /// New owners read beyond a fence.
     EndAtFence,
-    /// Partitions are claimed whether or not tablets need the logs there.
+    /// Partitions are claimed even if tablets need their logs.
     Need,
 }
 
-/// Runs one seed; says what went wrong.
+/// Runs one seed.
+///
+/// # Errors
+/// A description of the violated invariant.
 fn run(seed: u64, omission: Option<Omission>) -> Result<Counts, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -68,7 +71,7 @@ fn run(seed: u64, omission: Option<Omission>) -> Result<Counts, String> {
     runtime.block_on(async {
         let living = trouble(&world).await;
         world.brokers.set_health(Health::Healthy);
-        // First beside those who still believe that they write, then when the last of their requests has arrived.
+        // The first inspection runs while old owners may still write, the second one after their last requests have arrived.
         world.inspect().await;
         living.iter().for_each(|process| process.task.abort());
         tokio::time::sleep(CALM).await;
@@ -80,7 +83,7 @@ fn run(seed: u64, omission: Option<Omission>) -> Result<Counts, String> {
     }
 }
 
-/// A process that runs.
+/// A running process.
 struct Living {
     task: JoinHandle<()>,
     suspension: Suspension,
@@ -92,7 +95,7 @@ fn start(world: &World) -> Living {
     Living { task, suspension }
 }
 
-/// Lets processes live while everything goes wrong; those that are left.
+/// Runs processes while requests fail and processes die. Returns the processes that are still alive.
 async fn trouble(world: &World) -> Vec<Living> {
     let dice = &world.dice;
     let mut living: Vec<Living> = (0..PROCESSES).map(|_| start(world)).collect();
@@ -118,7 +121,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs the seeds on all cores.
+/// Runs seeds on all cores.
 fn run_all(seeds: Range<u64>) -> Vec<Counts> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let run_some = |first: usize| -> Vec<Counts> {
@@ -154,7 +157,7 @@ fn nothing_acknowledged_is_lost_and_nothing_comes_back() {
         "{count} seeds: {acknowledged} writes acknowledged, {taken_over} take-overs, {refused} fenced writers, {reclaimed} claimed a partition \
          again"
     );
-    // What is simulated happens.
+    // Checks that the simulated events actually occur.
     if count >= 100 {
         assert!(
             acknowledged > 100 * count
@@ -171,7 +174,7 @@ fn a_seed_runs_the_same_again() {
     (0..3).for_each(|seed| assert_eq!(counts(seed), counts(seed)));
 }
 
-/// The first seed that finds what is left out.
+/// Returns the first seed that finds the injected fault.
 fn first_to_find(omission: Omission) -> u64 {
     let found = (0..SEEDS_TO_FIND).find_map(|seed| Some((seed, run(seed, Some(omission)).err()?)));
     let (seed, violation) = found.unwrap_or_else(|| panic!("{omission:?} was left out, and not found"));

@@ -1,4 +1,5 @@
-//! A process: it begins a log, takes over tablets from others that still write, writes to them, and starts anew once it is fenced.
+//! A simulated process: it begins a log, takes over tablets from other processes that still write, writes to them, and starts again once it
+//! is fenced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::operation::Op;
 
 const STORE: Uuid = Uuid::from_u128(7);
 
-/// Where all processes of a run live.
+/// The environment that all processes of a run share.
 #[derive(Clone)]
 pub(super) struct World {
     pub dice: Dice,
@@ -33,7 +34,7 @@ pub(super) struct World {
     pub omission: Option<Omission>,
 }
 
-/// A tablet that this process has.
+/// A tablet that this process owns.
 struct Owned {
     tenure: u64,
     opener: u64,
@@ -43,7 +44,7 @@ struct Owned {
     spans: Vec<Span>,
 }
 
-/// The end of a tablet's recovery.
+/// Result of a tablet's recovery.
 struct Recovered {
     values: Vec<u64>,
     lsn: u64,
@@ -53,9 +54,9 @@ struct Recovered {
 struct OwnLog {
     place: LogPlace,
     appender: TopicAppender,
-    /// By tablet, the last record that is in files.
+    /// The last record of each tablet that is in files.
     flushed: BTreeMap<u32, u64>,
-    /// Frames that are needed no more, and the newest frame when that was found.
+    /// The first frame that is still needed, and the newest frame at the time when that was found. `None` if there is nothing to delete.
     unneeded: Option<(u64, u64)>,
 }
 
@@ -83,7 +84,7 @@ impl World {
         }
     }
 
-    /// As [`crate::store`] does.
+    /// Begins a log in the same way as [`crate::store`].
     async fn begin(&self) -> Result<OwnLog, StoreError> {
         let logs = self.logs();
         loop {
@@ -106,7 +107,7 @@ impl World {
             Arc::new(StoreClock::new(None)),
             tokio::runtime::Handle::current(),
         );
-        // Frames of two parts in half of the logs.
+        // Half of the logs split frames into several parts.
         if self.dice.chance(50) {
             appender.part_bytes_max = 60;
         }
@@ -118,7 +119,7 @@ impl World {
         }
     }
 
-    /// Fences and reads what a tablet's document names.
+    /// Fences and reads the logs that a tablet's document names.
     async fn recover(&self, tablet: usize, stored: &Stored) -> Result<Recovered, StoreError> {
         let logs = self.logs();
         let mut recovered = Recovered {
@@ -131,7 +132,7 @@ impl World {
                 Some(last) => last,
                 None => logs.fence(span.place).await?.end - 1,
             };
-            // It was named by a process that did not know yet that it was fenced; it may be deleted any time.
+            // The log was named by a process that did not know yet that it was fenced. The log may be deleted at any time.
             if span.first > last {
                 continue;
             }
@@ -156,7 +157,7 @@ impl World {
         Ok(recovered)
     }
 
-    /// Takes over a tablet, also without a log of its own, to look at it. `None` if another process was faster.
+    /// Takes over a tablet. An inspection does this without a log of its own. `None` if another process was faster.
     async fn take_over(&self, tablet: usize, own: Option<&OwnLog>) -> Result<Option<Owned>, StoreError> {
         let stored = self.tablets.open(tablet).await;
         let recovered = match self.recover(tablet, &stored).await {
@@ -189,7 +190,7 @@ impl World {
         }))
     }
 
-    /// Looks at all tablets as their next owner would.
+    /// Checks all tablets by recovering each as its next owner would.
     pub async fn inspect(&self) {
         for tablet in 0..self.tablets.count() {
             while !matches!(self.take_over(tablet, None).await, Ok(Some(_)))
@@ -224,7 +225,7 @@ struct Process {
 }
 
 impl Process {
-    /// Goes on until its log has ended.
+    /// Runs until the process's log has ended.
     async fn run(mut self) -> Result<(), StoreError> {
         self.take_over().await;
         loop {
@@ -245,7 +246,7 @@ impl Process {
         if self.owned.contains_key(&tablet) {
             return;
         }
-        // It may fail, or another process may be faster.
+        // A failure is ignored: the recovery may fail, or another process may be faster.
         if let Ok(Some(owned)) = self.world.take_over(tablet, Some(&self.log)).await {
             self.log.flushed.insert(tablet as u32, 0);
             self.owned.insert(tablet, owned);
@@ -302,7 +303,8 @@ impl Process {
         }
     }
 
-    /// Writes a tablet's files, and names this process's log alone; whether nobody else has taken it over.
+    /// Writes a tablet's files, and makes its document name only this process's log. Returns false if another process has taken the tablet
+    /// over.
     async fn flush_tablet(&mut self, tablet: usize) -> bool {
         let Some(owned) = self.owned.get_mut(&tablet) else {
             return false;
@@ -321,7 +323,7 @@ impl Process {
         is_named
     }
 
-    /// Leaves a tablet to others, which need not fence this log then.
+    /// Releases a tablet, so that its next owner need not fence this log.
     async fn release(&mut self) {
         let Some(tablet) = self.pick() else { return };
         let is_flushed = self.flush_tablet(tablet).await;
@@ -333,7 +335,7 @@ impl Process {
         }
     }
 
-    /// Takes frames that nobody needs out of the ledger.
+    /// Removes frames that no tablet needs from the ledger.
     fn find_unneeded(&mut self) {
         let flushed = &self.log.flushed;
         let is_flushed = |(tablet, last): &(u32, u64)| flushed.get(tablet).is_some_and(|lsn| last <= lsn);
@@ -348,7 +350,7 @@ impl Process {
         }
     }
 
-    /// Deletes them once a frame that was begun afterwards does not name them.
+    /// Deletes unneeded frames, once a later frame records that they are not needed.
     async fn delete_unneeded(&mut self) {
         let appender = &self.log.appender;
         let due = |(_, newest): &mut (u64, u64)| *newest + 1 < appender.next_frame - 1;
@@ -357,7 +359,7 @@ impl Process {
         };
         let kept = appender.offsets.lock().get(&first).copied();
         if let Some(offset) = kept {
-            // What is not deleted now is deleted with the next ones.
+            // A failure is ignored, because the next deletion covers these frames too.
             let _ = appender
                 .client
                 .delete_before(self.log.place.partition, offset)
@@ -365,7 +367,7 @@ impl Process {
         }
     }
 
-    /// Deletes what is left of ended logs that nobody needs.
+    /// Deletes the rest of ended logs that no tablet needs.
     async fn sweep(&self) {
         let logs = self.world.logs();
         let Ok(ended) = logs.ended_logs().await else {
@@ -374,7 +376,7 @@ impl Process {
         let needed = self.world.needed().await;
         let others = ended.into_iter().filter(|place| *place != self.log.place);
         for place in others.filter(|place| !needed.contains(&place.id())) {
-            // The next sweep tries again.
+            // A failure is ignored, because the next sweep tries again.
             let _ = logs.delete_fenced(place).await;
         }
     }

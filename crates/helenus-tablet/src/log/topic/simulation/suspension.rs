@@ -1,4 +1,4 @@
-//! Pauses of a process, as SIGSTOP makes them: the world goes on, and its timers run out meanwhile.
+//! Pauses of a process, as caused by SIGSTOP: other processes continue, and its own timers expire meanwhile.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
-/// Until when a process is suspended.
+/// End of a process's suspension. `None` if it was never suspended.
 #[derive(Clone, Default)]
 pub(super) struct Suspension(Arc<Mutex<Option<Instant>>>);
 
@@ -17,7 +17,7 @@ impl Suspension {
         *self.0.lock() = Some(Instant::now() + duration);
     }
 
-    /// The process's task.
+    /// Wraps the process's task, so that it can be suspended.
     pub fn of<F: Future<Output = ()>>(self, task: F) -> Suspended<F> {
         Suspended {
             suspension: self,

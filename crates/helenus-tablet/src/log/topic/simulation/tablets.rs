@@ -1,6 +1,6 @@
-//! The tablets' files and documents, and what must hold of them: nothing acknowledged is lost, and nothing comes back.
+//! The tablets' files and documents, and their invariant: no acknowledged write is lost, and no refused one reappears.
 //!
-//! Requests to them take a while, and do not fail: that is simulated elsewhere.
+//! Requests to them take a while, but do not fail, because such failures are simulated elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::dice::Dice;
 use crate::log::object::LogId;
 use crate::log::topic::format::LogPlace;
 
-/// Frames of a log that may hold records of a tablet; `last` is `None` while its owner may append some.
+/// Frames of a log that may hold records of a tablet. `last` is `None` while the log's owner may append more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub place: LogPlace,
@@ -18,20 +18,20 @@ pub(super) struct Span {
     pub last: Option<u64>,
 }
 
-/// What is stored of a tablet.
+/// Stored state of a tablet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stored {
-    /// Counts openings: only the latest opener writes files.
+    /// Number of openings. Only the latest opener may write files.
     pub opener: u64,
-    /// All values that are in files, and the number of the last record among them.
+    /// All values in files, and the number of the last record among them.
     pub values: Vec<u64>,
     pub lsn: u64,
-    /// The logs that are named, and the version of the document that names them.
+    /// The logs that the tablet's document names, and the version of the document.
     pub spans: Vec<Span>,
     pub version: u64,
 }
 
-/// What an owner has found, and done since.
+/// Values that an owner of a tablet has found, sent and acknowledged.
 #[derive(Default)]
 struct Tenure {
     number: u64,
@@ -40,7 +40,7 @@ struct Tenure {
     acknowledged: BTreeSet<u64>,
 }
 
-/// What heirs have read of a log: its end, and values by frame.
+/// Content of a log as read by new owners: its end, and the values by frame.
 type Reading = (u64, BTreeMap<u64, Vec<u64>>);
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct State {
     counts: Counts,
 }
 
-/// What has been done in a run.
+/// Number of events in a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub acknowledged: u64,
@@ -107,7 +107,7 @@ impl Tablets {
         self.request(open).await
     }
 
-    /// The logs that tablets name.
+    /// Returns the logs that tablets name.
     pub async fn needed_logs(&self) -> BTreeSet<LogId> {
         let mut needed = BTreeSet::new();
         for tablet in 0..self.count() {
@@ -117,12 +117,12 @@ impl Tablets {
         needed
     }
 
-    /// Replaces the logs that are named; false if somebody else has.
+    /// Replaces the named logs. Returns false if the document is not at `version` any more.
     pub async fn name(&self, tablet: usize, version: u64, spans: Vec<Span>) -> bool {
         self.request(|state| state.name(tablet, version, spans)).await
     }
 
-    /// Takes a tablet over, with what was found; the number of the tenure that begins, unless somebody else was faster.
+    /// Takes over a tablet with the values that were found. Returns the number of the new tenure. `None` if another process was faster.
     pub async fn take_over(
         &self,
         tablet: usize,
@@ -137,7 +137,7 @@ impl Tablets {
         self.request(take_over).await
     }
 
-    /// Writes all values to files; false if somebody has opened the tablet since.
+    /// Writes all values to files. Returns false if another process has opened the tablet since.
     pub async fn flush(&self, tablet: usize, opener: u64, values: Vec<u64>, lsn: u64) -> bool {
         let flush = |state: &mut State| {
             let stored = &mut state.stored[tablet];
@@ -150,7 +150,7 @@ impl Tablets {
         self.request(flush).await
     }
 
-    /// A value that was never sent.
+    /// Returns a value that was never sent.
     pub fn new_value(&self, tablet: usize, tenure: u64) -> u64 {
         let state = &mut *self.state.lock();
         state.values += 1;
@@ -184,14 +184,14 @@ impl Tablets {
         self.state.lock().counts.refused += 1;
     }
 
-    /// An heir has read a log up to its end.
+    /// Records what a new owner has read of a log up to its end, and compares it with earlier readings.
     pub fn read(&self, place: LogPlace, end: u64, frames: BTreeMap<u64, Vec<u64>>) {
         let state = &mut *self.state.lock();
         let first = state
             .readings
             .entry(place.id())
             .or_insert_with(|| (end, frames.clone()));
-        // Deleted in between, with all that was needed of it.
+        // An end of 1 means that the log was deleted in between, when none of it was needed.
         let is_deleted = end == 1;
         let differs =
             |(number, values): (&u64, &Vec<u64>)| first.1.get(number).is_some_and(|before| before != values);
@@ -203,7 +203,8 @@ impl Tablets {
         }
     }
 
-    /// A log that is said to be damaged, or not there, as somebody found who had read that version of the document.
+    /// Reports a log that cannot be read, as found by a process that read that version of the tablet's document. The report is a violation
+    /// only if the document is still at that version.
     pub fn unreadable(&self, tablet: usize, version: u64, error: &str) {
         let state = &mut *self.state.lock();
         if state.stored[tablet].version == version {
@@ -225,7 +226,8 @@ impl State {
         is_first
     }
 
-    /// Judges what the next owner has found: all that the one before had, then what that one sent, in order, with all that it acknowledged.
+    /// Checks the values that the next owner has found. The values must be all that the former owner had found, then a prefix of what it
+    /// sent, including all that it acknowledged.
     fn begin_tenure(&mut self, tablet: usize, found: Vec<u64>) -> u64 {
         let before = &self.tenures[tablet];
         let added = found.strip_prefix(before.found.as_slice());
