@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helenus_row::TokenRange;
 
 use crate::error::{DocumentError, HostError};
-use crate::ids::{Epoch, TabletId, TokenRange, Version};
+use crate::ids::{Epoch, TabletId, Version};
 
 /// A document as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub struct TabletSpec {
 impl TabletSpec {
     /// Returns `tablet_count` tablets of equal size that cover the ring, numbered from 1.
     pub fn ring(tablet_count: u32) -> Vec<TabletSpec> {
-        TokenRange::split_ring(tablet_count)
+        TokenRange::split_ring(tablet_count as usize)
             .into_iter()
             .zip(1..)
             .map(|(tokens, id)| TabletSpec {

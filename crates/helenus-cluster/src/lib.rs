@@ -33,7 +33,8 @@ pub use environment::{
 };
 pub use error::{ClusterError, DocumentError, HostError};
 pub use heartbeat::is_heartbeat;
-pub use ids::{Epoch, HostId, Incarnation, LeaseTerm, Member, TabletId, TokenRange, Version};
+pub use helenus_row::TokenRange;
+pub use ids::{Epoch, HostId, Incarnation, LeaseTerm, Member, TabletId, Version};
 pub use loads::loads;
 pub use node::NodeDescription;
 pub use reshape_policy::{MERGE_AFTER_DEFAULT, ReshapeLimits};

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use helenus_row::TokenRange;
+
 use crate::decide::must_let_go;
 use crate::document::{ClusterDocument, Reshape, TabletRecord};
 use crate::environment::TabletSpec;
-use crate::ids::{Epoch, HostId, TabletId, TokenRange};
+use crate::ids::{Epoch, HostId, TabletId};
 
 /// Maximum number of hand-overs in progress, from closing a tablet until the document shows the new owner. A few fast ones keep clients
 /// waiting less than many that share the resources, and the next owner opens them one after the other.

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use helenus_row::TokenRange;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
+use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, Version};
 use crate::node::NodeDescription;
 
 /// The state of a node's membership in the cluster.
@@ -17,6 +18,7 @@ pub enum NodeState {
     Leaving,
 }
 
+/// A node of the cluster, as the view shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeInfo {
     pub host_id: HostId,
@@ -68,6 +70,7 @@ impl fmt::Display for TabletState {
     }
 }
 
+/// A tablet of the cluster, as the view shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TabletInfo {
     pub id: TabletId,

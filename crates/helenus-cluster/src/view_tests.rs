@@ -68,30 +68,3 @@ fn status_adds_up_what_each_node_owns() {
         .collect();
     assert_eq!(figures, [("node1", 2, 0.5), ("node2", 1, 0.25)]);
 }
-
-#[test]
-fn the_ring_is_cut_without_gap_or_overlap() {
-    for count in [1, 2, 3, 7, 16, 1000] {
-        let ranges = TokenRange::split_ring(count);
-        assert_eq!(ranges.len(), count as usize);
-        assert_eq!(
-            (ranges[0].first, ranges[ranges.len() - 1].last),
-            (i64::MIN, i64::MAX)
-        );
-        assert!(ranges.windows(2).all(|pair| pair[0].last + 1 == pair[1].first));
-    }
-}
-
-#[test]
-fn a_range_is_cut_in_the_middle_until_one_token_is_left() {
-    let [left, right] = TokenRange::RING
-        .split_at(TokenRange::RING.middle().unwrap())
-        .unwrap();
-    assert_eq!((left.last, right.first), (-1, 0));
-    let two = TokenRange { first: 4, last: 5 };
-    let [left, right] = two.split_at(two.middle().unwrap()).unwrap();
-    assert_eq!((left.width(), right.width()), (1, 1));
-    assert_eq!(left.middle(), None);
-    assert_eq!(two.split_at(4), None);
-    assert_eq!(two.split_at(6), None);
-}

@@ -8,7 +8,8 @@
 //! - [`read`]: the live part of a packed row, as a SELECT reads it;
 //! - [`compaction_filter`]: the entries that a compaction purges;
 //! - [`archive`]: copies of tombstones for late writes;
-//! - [`tombstones`]: the number of tombstones in a stored value.
+//! - [`tombstones`]: the number of tombstones in a stored value;
+//! - [`TokenRange`]: a range of Murmur3 tokens.
 //!
 //! `docs/data-layout.md` describes the bytes.
 
@@ -21,6 +22,7 @@ pub mod merge;
 pub mod packed;
 pub mod read;
 pub mod row;
+mod token_range;
 pub mod tombstones;
 mod varint;
 
@@ -32,3 +34,4 @@ pub use row::{
     Cell, CellKind, CellRules, ColumnData, ColumnId, Complex, Deletion, ExactClustering, Expiry, Liveness,
     Row, RowBuilder,
 };
+pub use token_range::TokenRange;

@@ -1,56 +1,22 @@
 //! The native transport, the calls between nodes, and HTTP.
 //!
-//! [`listener::Server`] accepts connections. Each [`connection`] is one task, which reads requests, runs them concurrently and sends
-//! responses in the order in which they are ready. Statements are run through the trait [`backend::Backend`], so that the transport can be
-//! tested without a store. [`http`] answers `/health`, `/metrics` and `/node`, and serves the web [`console`].
+//! Three modules serve requests: [`transport`] those of CQL clients, [`rpc`] those of other nodes, and [`http`] those of operators. [`node`]
+//! makes the process a node of a cluster. The other modules have what these use. The header of each module says what belongs there.
 
-pub mod audit;
-pub mod backend;
-mod backup_commands;
-pub mod backup_monitor;
-pub mod backup_schedule;
+pub mod backups;
 pub mod bucket_cost;
-pub mod certificate_expiry;
-pub mod config;
-mod connection;
-mod console;
-mod engine;
-mod events;
-mod figure_metrics;
-pub mod full_query_log;
-mod full_query_log_commands;
 pub mod http;
-pub mod listener;
-pub mod live_settings;
-mod log_folder;
-mod log_rate_limit;
-mod long_requests;
-mod metric_help;
+pub mod logs;
 pub mod metrics;
 pub mod node;
-pub mod node_commands;
-mod node_facts;
-pub mod node_report;
-mod partition_sampling;
-pub mod reader;
-pub mod roll_cycle;
 pub mod rpc;
-mod server_state;
-mod slow;
-mod slow_report;
-mod snapshot_commands;
+pub mod settings;
 pub mod spans;
-mod stage_times;
-mod stall;
-pub mod starting_http;
-mod table_report;
+mod threads;
 pub mod tls;
-pub mod watched;
-mod working_memory;
+pub mod transport;
 
 /// Boxes the future of an `async fn` that other crates call, so that the future is compiled once, in this crate.
 pub(crate) use async_recursion::async_recursion as boxed;
 
-pub use backend::Backend;
-pub use config::{OverloadConfig, ServerConfig};
-pub use listener::Server;
+pub use transport::{Backend, OverloadConfig, Server, ServerConfig};

@@ -17,7 +17,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `checksum`, `machine`, `priority`, `work`, `trace`, `error`, `failure_streak`, `throttle`, `config`, `clock`, `token_range`, `operation` | shared basics |
+//! | `checksum`, `machine`, `object_store_layers`, `priority`, `work`, `trace`, `error`, `failure_streak`, `throttle`, `config`, `clock`, `operation` | shared basics |
 //! | `data_model` | the callbacks by which the crates above define merge and purge ([`DataModel`]) |
 //! | `disk` | files on the local disk: SSTables, checksums, free space, permissions |
 //! | `log` | the commit log of a local store |
@@ -51,13 +51,13 @@ mod history;
 pub mod log;
 mod machine;
 mod metadata;
+mod object_store_layers;
 mod operation;
 mod priority;
 mod stage;
 mod store;
 mod tablet;
 mod throttle;
-mod token_range;
 pub mod trace;
 mod tree;
 mod work;
@@ -95,6 +95,7 @@ pub use data_model::{
 };
 pub use error::StoreError;
 pub use failure_streak::FailureStreak;
+pub use helenus_row::TokenRange;
 pub use history::HistoryPosition;
 pub use history::archive::TrimmedHistory;
 pub use history::span::{HistoryUntil, SetBack};
@@ -118,5 +119,4 @@ pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
 pub use tablet::{CachedRead, OpenTablets, Tablet};
 pub use throttle::{Throttle, Throttles};
-pub use token_range::TokenRange;
 pub use work::{StoreWork, nanos};

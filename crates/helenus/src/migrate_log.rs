@@ -114,12 +114,6 @@ async fn tablets(log_move: &LogMove) -> anyhow::Result<Vec<(u32, TokenRange)>> {
     };
     let found = tablets_in(&document.content, log_move.identity())
         .map_err(|error| anyhow!("the cluster document: {error}"))?;
-    let spec = |tablet: helenus_cluster::TabletSpec| {
-        let tokens = TokenRange {
-            first: tablet.tokens.first,
-            last: tablet.tokens.last,
-        };
-        (tablet.id.0, tokens)
-    };
+    let spec = |tablet: helenus_cluster::TabletSpec| (tablet.id.0, tablet.tokens);
     Ok(found.into_iter().map(spec).collect())
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use clap::{ArgAction, Args};
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::backups::RestoreBackup;
-use helenus_query::engine::{AccessControl, Engine, EngineConfig, Limits, NodeInfo};
+use helenus_query::engine::{AccessControl, Engine, EngineConfig, Limits, LocalNode};
 use helenus_tablet::{StoreConfig, refuse_unless_empty};
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ async fn into_new(args: &RestoreArgs, to: &str, wanted: &RestoreBackup) -> anyho
             ..config.store.clone()
         },
         // This engine has no clients, so its identity does not matter.
-        node: NodeInfo {
+        node: LocalNode {
             cluster_name: config.cluster_name.clone(),
             data_center: config.data_center.clone(),
             rack: config.rack.clone(),

@@ -16,7 +16,7 @@ use helenus_cql::frame::ResultMetadata;
 use helenus_cql::frame::request::{BatchKind, BatchStatement, StatementRef};
 use helenus_cql::frame::response::{Prepared, RowsBuilder, SchemaChange};
 use helenus_query::clock::SystemClock;
-use helenus_query::engine::{self, Engine, EngineConfig, Limits, NodeInfo};
+use helenus_query::engine::{self, Engine, EngineConfig, Limits, LocalNode};
 use helenus_query::request::{BoundValues, ClientState, QueryOptions};
 use helenus_query::response::{Outcome, Response, Rows};
 use helenus_query::trace::{Trace, TraceEvent};
@@ -46,7 +46,7 @@ async fn main() -> Result<()> {
     let args = Args::parse();
     let folder = tempfile::tempdir().context("can't make a folder for the schema")?;
     let store = StoreConfig::new(StoreUrl::File(folder.path().to_owned()));
-    let node = NodeInfo {
+    let node = LocalNode {
         cluster_name: "baseline".to_owned(),
         data_center: "datacenter1".to_owned(),
         rack: "rack1".to_owned(),

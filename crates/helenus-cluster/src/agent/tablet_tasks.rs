@@ -7,13 +7,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
+use helenus_row::TokenRange;
 use tokio::sync::mpsc;
 
 use super::AgentContext;
 use super::handle::count;
 use crate::environment::{Removal, TabletSpec};
 use crate::error::HostError;
-use crate::ids::{Epoch, TabletId, TokenRange};
+use crate::ids::{Epoch, TabletId};
 
 const CLOSE_ATTEMPTS_MAX: u32 = 3;
 

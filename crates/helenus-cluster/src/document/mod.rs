@@ -12,13 +12,14 @@ mod validate;
 
 use std::sync::Arc;
 
+use helenus_row::TokenRange;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::credentials::Credentials;
 use crate::environment::TabletSpec;
 use crate::error::ClusterError;
-use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, TokenRange, Version};
+use crate::ids::{Epoch, HostId, Incarnation, Member, TabletId, Version};
 use crate::node::NodeDescription;
 use crate::view::{ClusterView, LostNode, NodeInfo, NodeState, TabletInfo, TabletState};
 

@@ -4,9 +4,11 @@
 //! replaces the parents by them. If an owner fails or is expelled before that, the parents are still whole. `undo_reshape` then retires the
 //! children's numbers, so that unfinished children of one attempt are never mistaken for those of another.
 
+use helenus_row::TokenRange;
+
 use super::{ChildRecord, ClusterDocument, Reshape, TabletRecord};
 use crate::error::ClusterError;
-use crate::ids::{HostId, TabletId, TokenRange};
+use crate::ids::{HostId, TabletId};
 
 impl ClusterDocument {
     /// Plans to split a tablet before token `at`.

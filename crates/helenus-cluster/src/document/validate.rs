@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use helenus_row::TokenRange;
+
 use super::{ClusterDocument, Reshape};
 use crate::error::ClusterError;
-use crate::ids::{TabletId, TokenRange};
+use crate::ids::TabletId;
 
 impl ClusterDocument {
     /// Checks the invariants that deserialization does not.

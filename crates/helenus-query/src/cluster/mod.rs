@@ -6,7 +6,7 @@
 //! - A statement whose rows lie in one tablet runs as a whole on the tablet's owner ([`crate::execution::routing`]). Conditions, counters
 //!   and indexes need that node's locks.
 //! - A statement that spans several tablets is split. Modifications are split by partition, reads by row and range
-//!   ([`crate::storage::reads`]), and batches by operand ([`crate::execution::writes`]).
+//!   ([`crate::storage::key_reads`]), and batches by operand ([`crate::execution::writes`]).
 //! - Aggregates, filters and groups over a token range are computed by the owner of each part ([`Cluster::read_part`]). The owner returns
 //!   only the result of its rows. If that fails, the part's rows are read like those of any range.
 //! - A node that does not own the requested tokens refuses without having done anything. Then, or if no connection was established, the
@@ -50,7 +50,7 @@ pub enum Owner {
 
 /// A node, as reported to drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct ReportedNode {
     pub host_id: Uuid,
     /// Address for drivers.
     pub native_address: SocketAddr,
@@ -69,7 +69,7 @@ pub struct Node {
 
 /// A tablet, as reported to operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tablet {
+pub struct ReportedTablet {
     pub id: u32,
     pub tokens: TokenRange,
     pub owner: Option<Uuid>,
@@ -78,7 +78,7 @@ pub struct Tablet {
     pub state: String,
 }
 
-impl Tablet {
+impl ReportedTablet {
     /// Returns the tablet's share of the ring, from 0 to 1.
     pub fn share(&self) -> f64 {
         (self.tokens.last as f64 - self.tokens.first as f64 + 1.0) / 2f64.powi(64)
@@ -177,9 +177,9 @@ pub trait Cluster: Send + Sync + 'static {
     /// Returns the range of the tablet that a token lies in.
     fn tablet(&self, token: i64) -> TokenRange;
     /// Returns all nodes of the cluster, including this one.
-    fn nodes(&self) -> Vec<Node>;
+    fn nodes(&self) -> Vec<ReportedNode>;
     /// Returns every tablet, in the order of tokens.
-    fn tablets(&self) -> Vec<Tablet>;
+    fn tablets(&self) -> Vec<ReportedTablet>;
     /// Returns this node's id.
     fn here(&self) -> Uuid;
     /// Returns the term of the node's current stay in the cluster. The caller takes it before a read.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::failure::{ExecutionError, store_error};
 use crate::storage::ExecutionContext;
-use crate::storage::reads::{keys_of, scan_tablet};
+use crate::storage::key_reads::{keys_of, scan_tablet};
 use crate::storage::writes::write_anywhere;
 
 /// Number of tablets that are copied at a time.

@@ -93,7 +93,7 @@ pub const SHARED_DOCUMENTS: [&str; 2] = [
 
 /// The node's description of itself in `system.local`.
 #[derive(Clone, Debug)]
-pub struct NodeInfo {
+pub struct LocalNode {
     pub cluster_name: String,
     pub data_center: String,
     pub rack: String,
@@ -107,7 +107,7 @@ pub struct NodeInfo {
 /// Settings of an engine.
 pub struct EngineConfig {
     pub store: StoreConfig,
-    pub node: NodeInfo,
+    pub node: LocalNode,
     pub limits: Limits,
     pub clock: Arc<dyn Clock>,
     pub control: AccessControl,
@@ -119,7 +119,7 @@ impl EngineConfig {
     pub(crate) fn small(folder: &std::path::Path) -> EngineConfig {
         EngineConfig {
             store: StoreConfig::small(folder),
-            node: NodeInfo {
+            node: LocalNode {
                 cluster_name: "test".to_owned(),
                 data_center: "dc1".to_owned(),
                 rack: "rack1".to_owned(),
@@ -137,7 +137,7 @@ impl EngineConfig {
 /// The query engine, which executes statements against the store of this node.
 pub struct Engine {
     pub(crate) context: Arc<ExecutionContext>,
-    pub(crate) node: NodeInfo,
+    pub(crate) node: LocalNode,
     /// Time at which the engine was opened, in seconds since the Unix epoch. Cassandra's tools call it the generation.
     pub(crate) generation_s: i32,
     pub(crate) control: AccessControl,

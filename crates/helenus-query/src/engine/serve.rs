@@ -23,12 +23,12 @@ use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::ExecutionError;
 use crate::index::nearest::lists;
-use crate::index::stale_entries;
 use crate::index::stale_entry::StaleEntries;
+use crate::index::stale_removal;
 use crate::limits::scope;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Outcome;
-use crate::storage::reads;
+use crate::storage::key_reads;
 use crate::storage::writes::failed;
 
 /// Maximum time for which a request of another node waits for a tablet of this node. The tablet may not be open yet, or may still be handed
@@ -229,7 +229,7 @@ impl Engine {
         let mut rows = Vec::with_capacity(keys.len());
         for (token, key) in keys {
             scope::checkpoint().await?;
-            rows.push(reads::get_here(&self.context, *token, key).await?);
+            rows.push(key_reads::get_here(&self.context, *token, key).await?);
         }
         match cluster.may_serve_since(term) {
             true => Ok(rows),
@@ -261,7 +261,7 @@ impl Engine {
             self.await_open(cluster.as_ref(), std::iter::once(range.tokens.first))
                 .await?;
             Ok(ServedScan {
-                scan: reads::scan_here(&self.context, range).await?,
+                scan: key_reads::scan_here(&self.context, range).await?,
                 cluster: cluster.clone(),
                 term,
             })
@@ -292,7 +292,7 @@ impl Engine {
     /// Removes those of the entries that are stale and whose rows this node owns. Returns their number.
     #[boxed]
     pub async fn serve_stale(&self, stale: &StaleEntries) -> Result<u64, ExecutionError> {
-        stale_entries::remove(&self.context, stale).await
+        stale_removal::remove(&self.context, stale).await
     }
 
     /// Replays the batch log of a tablet that was opened here.

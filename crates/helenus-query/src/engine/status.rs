@@ -8,7 +8,7 @@ use helenus_cql::value::text::from_string;
 use helenus_row::murmur3_token;
 
 use super::system::local;
-use super::{Engine, NodeInfo};
+use super::{Engine, LocalNode};
 use crate::cluster::Source;
 use crate::request::{ClientState, QueryOptions};
 use crate::response::Response;
@@ -50,7 +50,7 @@ impl ReportedTable {
 
 impl Engine {
     /// Returns the node's description of itself in `system.local`.
-    pub fn node(&self) -> &NodeInfo {
+    pub fn node(&self) -> &LocalNode {
         &self.node
     }
 

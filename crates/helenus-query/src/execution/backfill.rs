@@ -22,7 +22,7 @@ use crate::index::nearest::directories;
 use crate::rows::RowsWanted;
 use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
 use crate::storage::ExecutionContext;
-use crate::storage::read::{FoundPartition, RangeCursor, read_stored_row};
+use crate::storage::row_reads::{FoundPartition, RangeCursor, read_stored_row};
 use crate::storage::writes::write_anywhere;
 
 /// Number of rows that a build adds together.

@@ -18,7 +18,7 @@ use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder, key};
 use helenus_tablet::Op;
 
 use super::select::stored_row::View as KeyView;
-use crate::index::upkeep::{RowWrite, merged};
+use crate::index::upkeep::{RowChange, merged};
 use crate::rows::{PartitionKey, corrupt};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::storage::ExecutionContext;
@@ -49,7 +49,7 @@ pub fn view_ops(
     context: &ExecutionContext,
     views: &[Arc<Table>],
     base: &Table,
-    write: &RowWrite<'_>,
+    write: &RowChange<'_>,
 ) -> Result<Vec<Op>, CqlError> {
     if write.kind == KeyKind::Static {
         return Ok(Vec::new());
@@ -99,7 +99,7 @@ pub fn view_ops(
 pub fn existing_row_op(
     view: &Table,
     base: &Table,
-    write: &RowWrite<'_>,
+    write: &RowChange<'_>,
     timestamp_us: i64,
 ) -> Result<Option<Op>, CqlError> {
     let packed = RowRef::parse(write.operand.clone()).map_err(corrupt)?;
@@ -150,7 +150,7 @@ struct BaseKey {
 }
 
 impl BaseKey {
-    fn of(base: &Table, write: &RowWrite<'_>, packed: &RowRef) -> Result<BaseKey, CqlError> {
+    fn of(base: &Table, write: &RowChange<'_>, packed: &RowRef) -> Result<BaseKey, CqlError> {
         let partition = key::split_partition_key(&write.partition.bytes, base.partition_key_count)
             .map_err(|error| CqlError::Server(error.to_string()))?;
         let exact = packed.exact_clustering().map_err(corrupt)?;
@@ -173,7 +173,7 @@ impl BaseKey {
 fn view_row(
     view: &Table,
     base: &Table,
-    write: &RowWrite<'_>,
+    write: &RowChange<'_>,
     packed: &RowRef,
     live: &LiveRow<'_>,
 ) -> Result<Option<ViewRow>, CqlError> {

@@ -10,7 +10,7 @@ use helenus_tablet::Op;
 use parking_lot::Mutex;
 
 use super::posting_lists::PostingLists;
-use super::upkeep::{RowWrite, entry_ops};
+use super::upkeep::{RowChange, entry_ops};
 use crate::rows::{PartitionKey, StoredRow, corrupt_key};
 use crate::schema::{Index, Schema, Table};
 
@@ -64,8 +64,8 @@ pub(crate) fn existing<'a>(
     clustering: &'a [Bytes],
     row: &'a StoredRow,
     now_s: i64,
-) -> RowWrite<'a> {
-    RowWrite {
+) -> RowChange<'a> {
+    RowChange {
         partition,
         kind,
         clustering,

@@ -6,8 +6,7 @@ use helenus_cql::ast::Operator;
 use helenus_cql::error::CqlError;
 use smallvec::SmallVec;
 
-use super::kinds::sai::is_storage_attached;
-use super::kinds::{self, supports};
+use super::kinds::{self, registered, supports};
 use super::pattern::Pattern;
 use crate::schema::{Column, Index, Table};
 
@@ -46,26 +45,26 @@ pub fn has_supporting_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
         .any(|index| is_supported_by(index, table, wanted))
 }
 
-/// Returns true if an SASI index of the table serves the restriction.
-pub fn has_sasi_index(table: &Table, wanted: &IndexUse<'_>) -> bool {
+/// Returns true if the restriction is served by an index that finds only rows.
+pub fn has_index_of_rows(table: &Table, wanted: &IndexUse<'_>) -> bool {
     let mut indexes = table.indexes.iter();
-    indexes.any(|index| index.is_sasi() && is_supported_by(index, table, wanted))
+    indexes.any(|index| registered(index).finds_only_rows && is_supported_by(index, table, wanted))
 }
 
-/// Returns true if one group of indexes answers all of these restrictions. An ordinary or SASI index is a group by itself, and all
-/// storage-attached indexes are one group.
+/// Returns true if one group of indexes answers all of these restrictions. All indexes whose kind intersects are one group. Every other
+/// index is a group by itself.
 pub fn one_group_covers(table: &Table, all: &[IndexUse<'_>]) -> bool {
-    let attached: Vec<&Arc<Index>> = table
+    let intersecting: Vec<&Arc<Index>> = table
         .indexes
         .iter()
-        .filter(|index| is_storage_attached(index))
+        .filter(|index| registered(index).intersects)
         .collect();
     let alone = table
         .indexes
         .iter()
-        .filter(|index| !is_storage_attached(index))
+        .filter(|index| !registered(index).intersects)
         .map(|index| vec![index]);
-    let groups = alone.chain((!attached.is_empty()).then_some(attached));
+    let groups = alone.chain((!intersecting.is_empty()).then_some(intersecting));
     let covers = |group: &[&Arc<Index>]| all.iter().all(|wanted| group_covers(group, table, wanted));
     groups.into_iter().any(|group| covers(&group))
 }
@@ -74,7 +73,7 @@ fn group_covers(group: &[&Arc<Index>], table: &Table, wanted: &IndexUse<'_>) -> 
     if wanted.has_several_elements {
         return group
             .iter()
-            .any(|index| is_storage_attached(index) && is_supported_by(index, table, wanted));
+            .any(|index| registered(index).intersects && is_supported_by(index, table, wanted));
     }
     if wanted.is_multi {
         return wanted

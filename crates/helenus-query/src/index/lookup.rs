@@ -9,7 +9,7 @@ use helenus_cql::error::CqlError;
 use super::entries::{entry_key, entry_value, held_key, held_value, placed_value};
 use super::pattern::LikeKind;
 use super::value_range::ValueRange;
-use crate::schema::{Column, Expression, Index, IndexKind, IndexTargetKind, Operand, Table};
+use crate::schema::{Column, Expression, Index, IndexTargetKind, Operand, Table};
 
 /// Maximum bytes of an indexed value.
 pub(crate) const VALUE_LEN_MAX: usize = 65_535;
@@ -73,7 +73,9 @@ pub(crate) fn lookups<'f>(
     lookups.sort_by_key(IndexLookup::is_range);
     let first = lookups.first();
     let is_too_long = |lookup: &IndexLookup| match &lookup.entries {
-        WantedEntries::Value(value) => lookup.index.kind != IndexKind::Custom && value.len() > VALUE_LEN_MAX,
+        WantedEntries::Value(value) => {
+            value.len() > VALUE_LEN_MAX && super::kinds::registered(&lookup.index).refuses_long_values
+        }
         WantedEntries::Range(_) => false,
     };
     if first.is_some_and(is_too_long) {

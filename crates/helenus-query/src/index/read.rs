@@ -23,8 +23,8 @@ use crate::failure::ExecutionError;
 use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
-use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
-use crate::storage::{ExecutionContext, reads};
+use crate::storage::row_reads::{RowCursor, read_header, read_stored_row_under, read_stored_static};
+use crate::storage::{ExecutionContext, key_reads};
 use crate::trace;
 
 /// Number of entries that are read ahead in a cluster: at first, and in the next constant at most.
@@ -161,7 +161,7 @@ impl IndexSource {
             (base.token, key)
         };
         let keys: Vec<(i64, Bytes)> = self.ahead.iter().map(row_key).collect();
-        self.rows_ahead = reads::get_many(context, cluster.as_ref(), &keys).await;
+        self.rows_ahead = key_reads::get_many(context, cluster.as_ref(), &keys).await;
         Ok(())
     }
 

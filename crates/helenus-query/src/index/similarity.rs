@@ -3,6 +3,7 @@
 use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
+use super::kinds::registered;
 use crate::schema::{Column, Index};
 
 /// Maximum absolute value of a component that can be indexed or searched for.
@@ -69,8 +70,10 @@ impl SimilarityFunction {
 
 /// Refuses a value that the column's index on vectors cannot hold.
 pub(crate) fn check_indexed(index: &Index, column: &Column, value: &[u8]) -> Result<(), CqlError> {
-    match (&column.ty, super::kinds::sai::is_storage_attached(index)) {
-        (CqlType::Vector { .. }, true) => SimilarityFunction::of(index).check(&floats(value)),
+    match column.ty {
+        CqlType::Vector { .. } if registered(index).ranks_vectors => {
+            SimilarityFunction::of(index).check(&floats(value))
+        }
         _ => Ok(()),
     }
 }

@@ -26,7 +26,7 @@ use crate::failure::ExecutionError;
 use crate::rows::RowsWanted;
 use crate::schema::{Index, Schema};
 use crate::storage::ExecutionContext;
-use crate::storage::read::RowCursor;
+use crate::storage::row_reads::RowCursor;
 
 /// Maximum number of entries of a list that is not split.
 const ENTRIES_MAX: usize = 256;

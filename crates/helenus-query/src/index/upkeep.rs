@@ -4,7 +4,7 @@
 //! written or none. In a cluster, another node may own an entry. Entries are then added before the row is written, and removed after it.
 //! Entries have timestamps of the server, which follow the order of the locks, whatever the clients' timestamps are. An entry may outlive
 //! its row (after a TTL, or a deletion of a range). So readers check each entry against the row, and have stale ones removed
-//! ([`super::stale_entries`]).
+//! ([`super::stale_removal`]).
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -25,8 +25,8 @@ use crate::schema::{Index, Table};
 /// Bytes from which on a value cannot be indexed.
 const VALUE_LEN_MAX: usize = 65_535;
 
-/// A write of a row or static row, as index maintenance needs it.
-pub struct RowWrite<'a> {
+/// The change of a row or static row by a write, as the maintenance of indexes and views needs it.
+pub struct RowChange<'a> {
     pub partition: &'a PartitionKey,
     pub kind: KeyKind,
     /// The clustering values. Empty for a static row.
@@ -75,10 +75,10 @@ pub struct EntryOps {
 /// posting lists.
 ///
 /// Values that expire count as gone when entries are added, and as present when entries are removed. The reason is that an entry may be
-/// removed as soon as its value has expired by the clock of any node ([`super::stale_entries`]).
+/// removed as soon as its value has expired by the clock of any node ([`super::stale_removal`]).
 pub fn entry_ops(
     table: &Table,
-    write: &RowWrite<'_>,
+    write: &RowChange<'_>,
     lists: &PostingLists,
     next_timestamp_us: &dyn Fn() -> i64,
 ) -> Result<EntryOps, CqlError> {
@@ -165,7 +165,7 @@ fn expires(row: &LiveRow<'_>) -> bool {
 }
 
 impl<'a> RowLocation<'a> {
-    fn of(write: &RowWrite<'a>) -> RowLocation<'a> {
+    fn of(write: &RowChange<'a>) -> RowLocation<'a> {
         RowLocation {
             partition: write.partition,
             kind: write.kind,
@@ -175,7 +175,7 @@ impl<'a> RowLocation<'a> {
 }
 
 /// Returns the row after the write.
-pub fn merged(write: &RowWrite<'_>) -> Result<RowRef, CqlError> {
+pub fn merged(write: &RowChange<'_>) -> Result<RowRef, CqlError> {
     let old = write.old.map(|old| old.packed.bytes());
     let packed = merge::merge(write.kind, old, std::slice::from_ref(write.operand)).map_err(corrupt)?;
     RowRef::parse(packed).map_err(corrupt)

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use helenus_cql::error::CqlError;
 use helenus_row::TableId;
 
-use crate::cluster::{Backoff, Cluster, Node, Versions};
+use crate::cluster::{Backoff, Cluster, ReportedNode, Versions};
 use crate::storage::ExecutionContext;
 
 /// Waits until every node uses the documents that this node has loaded. Returns a warning for each node that did not confirm this in time.
@@ -56,7 +56,7 @@ pub(crate) async fn ask_to_load(
             Ok(()) => return None,
             Err(error) => tracing::debug!(%node, ?error, "a node has not loaded the schema"),
         }
-        let takes_part = |known: &Node| known.host_id == node;
+        let takes_part = |known: &ReportedNode| known.host_id == node;
         if !cluster.nodes().iter().any(takes_part) {
             return None;
         }

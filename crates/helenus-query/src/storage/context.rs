@@ -142,7 +142,7 @@ impl ExecutionContext {
     }
 
     /// Locks every given partition, to read before a write, or to assign a timestamp to a write. Writes to a partition that is locked alone
-    /// may be pending, so it must be read through the locks ([`super::read::ReadView`]).
+    /// may be pending, so it must be read through the locks ([`super::row_reads::ReadView`]).
     ///
     /// # Errors
     /// A lock was not available within the store's write timeout.

@@ -4,8 +4,8 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
+use super::key_reads::TabletScan;
 use super::pending::over;
-use super::reads::TabletScan;
 use crate::failure::ExecutionError;
 
 /// A scan of stored rows, merged with pending operands.

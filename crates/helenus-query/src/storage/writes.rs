@@ -12,7 +12,7 @@ use crate::cluster::{Backoff, Cluster, Owner, RemoteError, RemoteWrite};
 use crate::failure::{ExecutionError, says_undone, store_error, write_timeout};
 use crate::storage::ExecutionContext;
 
-pub(crate) fn unknown() -> CqlError {
+fn unknown() -> CqlError {
     write_timeout(Consistency::One, WriteType::Simple)
 }
 
@@ -35,6 +35,41 @@ pub(crate) fn begun(error: CqlError) -> CqlError {
     }
     tracing::debug!(%error, "a write that was begun has an unknown outcome");
     unknown()
+}
+
+/// The tries of one write of finished operands. Operands have their timestamps, so they may be written twice. The write is therefore
+/// repeated until its outcome is known or its time is over.
+pub(crate) struct WriteTries<'c> {
+    cluster: &'c dyn Cluster,
+    backoff: Backoff,
+    /// True if a try may have written something.
+    is_begun: bool,
+}
+
+impl<'c> WriteTries<'c> {
+    /// Starts the tries of a write. Must be called before the first one ([`Backoff::until`]).
+    pub fn until(deadline: Instant, cluster: &'c dyn Cluster) -> WriteTries<'c> {
+        WriteTries {
+            cluster,
+            backoff: Backoff::until(deadline, cluster),
+            is_begun: false,
+        }
+    }
+
+    /// Ends a try, and waits before the next one. Returns the result of the write. `None` if the write must be tried again.
+    pub async fn end(&mut self, tried: Result<(), ExecutionError>) -> Option<Result<(), CqlError>> {
+        match tried {
+            Err(ExecutionError::NotOwned) => {}
+            Err(ExecutionError::Failed(CqlError::WriteTimeout { .. })) => self.is_begun = true,
+            Err(ExecutionError::Failed(error)) if self.is_begun => return Some(Err(begun(error))),
+            Err(ExecutionError::Failed(error)) => return Some(Err(error)),
+            Ok(()) => return Some(Ok(())),
+        }
+        match self.backoff.wait(self.cluster).await {
+            true => None,
+            false => Some(Err(unknown())),
+        }
+    }
 }
 
 pub(crate) fn remote(result: Result<(), RemoteError>) -> Result<(), ExecutionError> {
@@ -89,8 +124,7 @@ pub(crate) async fn write_part(
     durable: bool,
     deadline: Instant,
 ) -> Result<(), CqlError> {
-    let mut backoff = Backoff::until(deadline, cluster);
-    let mut is_begun = false;
+    let mut tries = WriteTries::until(deadline, cluster);
     let mut write = RemoteWrite {
         ops,
         durable,
@@ -109,15 +143,8 @@ pub(crate) async fn write_part(
             }
             Owner::Nobody => Err(ExecutionError::NotOwned),
         };
-        match tried {
-            Err(ExecutionError::NotOwned) => {}
-            Err(ExecutionError::Failed(CqlError::WriteTimeout { .. })) => is_begun = true,
-            Err(ExecutionError::Failed(error)) if is_begun => return Err(begun(error)),
-            Err(ExecutionError::Failed(error)) => return Err(error),
-            Ok(()) => return Ok(()),
-        }
-        if !backoff.wait(cluster).await {
-            return Err(unknown());
+        if let Some(written) = tries.end(tried).await {
+            return written;
         }
     }
 }

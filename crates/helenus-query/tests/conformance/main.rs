@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use helenus_query::clock::SystemClock;
 use helenus_query::engine::AccessControl;
-use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
+use helenus_query::engine::{Engine, EngineConfig, Limits, LocalNode};
 use helenus_tablet::StoreConfig;
 
 use crate::case_file::Case;
@@ -130,7 +130,7 @@ async fn open(path: &Path, secured: bool) -> Arc<Engine> {
             fsync: false,
             ..StoreConfig::small(path)
         },
-        node: NodeInfo {
+        node: LocalNode {
             cluster_name: "Helenus".to_owned(),
             data_center: "datacenter1".to_owned(),
             rack: "rack1".to_owned(),

@@ -1,7 +1,7 @@
 //! Authorises admin commands over HTTP: from the node's own machine, or with the cluster's secret.
 //!
 //! From another machine, a command takes two steps. `GET /cluster/challenge` returns a word that this process has made and that is valid
-//! for a few minutes. For the commands of [`node_commands`](crate::node_commands), the path is `GET /node/challenge`. The command then has
+//! for a few minutes. For the [`commands`](crate::http::commands) to a node, the path is `GET /node/challenge`. The command then has
 //! the header `authorization: helenus CHALLENGE.MAC`. The MAC is that of the command and the challenge, with the secret as its key. Each
 //! challenge is valid once: an attacker who reads the traffic can repeat the command neither here nor at another node.
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, StatusCode, header};
 use parking_lot::Mutex;
 
-use crate::log_rate_limit::LogRateLimiter;
+use crate::logs::rate_limit::LogRateLimiter;
 use crate::rpc::secret::{Purpose, Secret};
 
 const SCHEME: &str = "helenus ";

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use helenus_cluster::{AgentHandle, ClusterView, HostId, TabletInfo, TabletState};
 use helenus_cql::frame::response::{Event, StatusChange, TopologyChange};
 
-use crate::listener::EventSender;
+use crate::transport::EventSender;
 
 /// Sends events to clients until the agent has stopped.
 pub(super) async fn announce(agent: AgentHandle, here: HostId, announcer: EventSender) {

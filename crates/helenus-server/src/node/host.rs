@@ -39,21 +39,11 @@ fn failed(error: impl std::fmt::Display) -> HostError {
     HostError::Failed(error.to_string())
 }
 
-pub(super) fn range(tokens: TokenRange) -> helenus_tablet::TokenRange {
-    helenus_tablet::TokenRange {
-        first: tokens.first,
-        last: tokens.last,
-    }
-}
-
 /// Returns the initial tablets of a store in a bucket.
 pub(super) fn tablets(store: &Store) -> Vec<TabletSpec> {
-    let spec = |(id, tokens): (u32, helenus_tablet::TokenRange)| TabletSpec {
+    let spec = |(id, tokens): (u32, TokenRange)| TabletSpec {
         id: TabletId(id),
-        tokens: TokenRange {
-            first: tokens.first,
-            last: tokens.last,
-        },
+        tokens,
     };
     store.initial_tablets().into_iter().map(spec).collect()
 }
@@ -72,14 +62,14 @@ impl TabletHost for StoreHost {
             this.follow_former_owners();
             loaded.map_err(|error| unavailable(&error))
         };
-        let opening = store.open_tablet_then(tablet.0, range(tokens), loaded);
+        let opening = store.open_tablet_then(tablet.0, tokens, loaded);
         opening.await.map_err(failed)?;
         self.members.has_opened();
         let took_ms = began.elapsed().as_millis();
         let engine = self.engine.clone();
         let recovering = self
             .serving
-            .spawn(async move { engine.recover_batches(range(tokens)).await });
+            .spawn(async move { engine.recover_batches(tokens).await });
         let unfinished = recovering.await.map_err(failed)?.map_err(failed)?;
         // The bytes are those that the node has read so far, for all tablets.
         let read_bytes = store.stats().bucket.map_or(0, |bucket| bucket.read_bytes);
@@ -107,14 +97,14 @@ impl TabletHost for StoreHost {
     }
 
     async fn split(&self, parent: TabletId, children: [TabletSpec; 2]) -> Result<(), HostError> {
-        let children = children.map(|child| (child.id.0, range(child.tokens)));
+        let children = children.map(|child| (child.id.0, child.tokens));
         let store = self.engine.store();
         store.split_tablet(parent.0, children).await.map_err(failed)
     }
 
     async fn merge(&self, parents: &[TabletId], child: TabletSpec) -> Result<(), HostError> {
         let parents: Vec<u32> = parents.iter().map(|parent| parent.0).collect();
-        let child = (child.id.0, range(child.tokens));
+        let child = (child.id.0, child.tokens);
         let store = self.engine.store();
         store.merge_tablets(&parents, child).await.map_err(failed)
     }

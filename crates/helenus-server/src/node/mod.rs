@@ -1,6 +1,6 @@
 //! A node of a cluster: its agent, the connection between agent and store, and the port for the other nodes.
 //!
-//! The agent has a thread of its own, because the lease ends if it is renewed late.
+//! The agent has a thread of its own, because the lease ends if it is renewed late. A read-only node has no agent, but a [`reader`].
 
 mod admin_api;
 pub mod admin_auth;
@@ -8,6 +8,7 @@ mod documents;
 mod events;
 mod host;
 mod metrics;
+mod reader;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,12 +28,13 @@ use uuid::Uuid;
 pub use admin_api::AdminApi;
 pub use documents::StoreDocuments;
 pub use host::StoreHost;
+pub use reader::{Reader, ReaderError};
 
 use crate::boxed;
-use crate::certificate_expiry::Expiry;
-use crate::listener::EventSender;
 use crate::rpc::secret::Secret;
 use crate::rpc::{ClockSkew, ClusterClient, LocalIdentity, Peers, RpcServer, TabletReleased, Tls};
+use crate::tls::Expiry;
+use crate::transport::EventSender;
 
 /// Name of the document with the cluster's secret, if none is configured. A process that can read the store belongs to the cluster.
 pub const SECRET_DOCUMENT: &str = "cluster-secret";
@@ -332,7 +334,7 @@ async fn open_standbys(
         let Some(tablet) = theirs.find(moves_here) else {
             continue;
         };
-        let (id, tokens) = (tablet.id.0, host::range(tablet.tokens));
+        let (id, tokens) = (tablet.id.0, tablet.tokens);
         let store = store.clone();
         tokio::spawn(async move {
             if let Err(error) = store.open_standby(id, tokens).await {

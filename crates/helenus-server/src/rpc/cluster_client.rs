@@ -11,8 +11,8 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Moment, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
-    RemoteWrite, ScanRange, StaleEntries, Tablet, Versions,
+    Cluster, Forwarded, ListSearch, Moment, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite,
+    ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
@@ -262,21 +262,13 @@ impl Cluster for ClusterClient {
 
     fn tablet(&self, token: i64) -> TokenRange {
         let view = self.agent.view();
-        match view.tablet_of(token) {
-            Some(tablet) => TokenRange {
-                first: tablet.tokens.first,
-                last: tablet.tokens.last,
-            },
-            None => TokenRange {
-                first: i64::MIN,
-                last: i64::MAX,
-            },
-        }
+        view.tablet_of(token)
+            .map_or(TokenRange::RING, |tablet| tablet.tokens)
     }
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<ReportedNode> {
         let view = self.agent.view();
-        let node = |node: &Arc<NodeInfo>| Node {
+        let node = |node: &Arc<NodeInfo>| ReportedNode {
             host_id: node.host_id.0,
             native_address: node.description.cql_address,
             data_center: node.description.data_center.clone(),
@@ -294,13 +286,10 @@ impl Cluster for ClusterClient {
         view.nodes().iter().map(node).collect()
     }
 
-    fn tablets(&self) -> Vec<Tablet> {
-        let tablet = |tablet: &TabletInfo| Tablet {
+    fn tablets(&self) -> Vec<ReportedTablet> {
+        let tablet = |tablet: &TabletInfo| ReportedTablet {
             id: tablet.id.0,
-            tokens: TokenRange {
-                first: tablet.tokens.first,
-                last: tablet.tokens.last,
-            },
+            tokens: tablet.tokens,
             owner: tablet.owner.map(|owner| owner.0),
             epoch: tablet.epoch,
             state: tablet.state.to_string(),

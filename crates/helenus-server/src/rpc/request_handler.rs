@@ -37,7 +37,7 @@ use super::proto::{
     answer, question,
 };
 use super::{request_stream, scoped};
-use crate::long_requests::LongRequestPool;
+use crate::threads::long_requests::LongRequestPool;
 
 /// Bytes of a statement or of operands above which reading them takes about a millisecond.
 const LONG_REQUEST_LEN: usize = 32 << 10;

@@ -13,8 +13,8 @@ use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope::{self, Scope};
 use tonic::Status;
 
-use crate::long_requests::LongRequestPool;
-use crate::stall;
+use crate::threads::long_requests::LongRequestPool;
+use crate::threads::stall;
 
 /// Maximum time for which a request without a deadline of its own may compute.
 pub(super) const LONGEST: Duration = Duration::from_secs(600);

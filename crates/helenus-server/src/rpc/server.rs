@@ -39,7 +39,7 @@ use super::request_handler::{Outgoing, RequestHandler, is_answer, to_the_end};
 use super::scoped;
 use super::secret::Secret;
 use super::{MESSAGE_BYTES_MAX, PROTOCOL, PROTOCOL_MIN, TabletReleased, Tls};
-use crate::long_requests::LongRequestPool;
+use crate::threads::long_requests::LongRequestPool;
 
 /// Bytes of rows in a chunk of a scan, and maximum number of chunks that wait to be sent.
 const CHUNK_BYTES: usize = 256 << 10;

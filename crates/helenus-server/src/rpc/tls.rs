@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
 use super::secret::hex;
-use crate::certificate_expiry::Expiry;
+use crate::tls::Expiry;
 
 /// The name that every node's certificate must have among its alternative names. It is the same for all nodes, because nodes and their
 /// addresses change.

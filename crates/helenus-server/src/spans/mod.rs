@@ -18,7 +18,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::log_rate_limit::LogRateLimiter;
+use crate::logs::rate_limit::LogRateLimiter;
 
 pub(crate) use self::request_span::RequestSpan;
 pub(crate) use self::trace_context::SpanParent;

@@ -8,7 +8,7 @@ use opentelemetry::{InstrumentationScope, KeyValue, SpanId};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::SpanParent;
-use crate::slow::FinishedRequest;
+use crate::logs::slow::FinishedRequest;
 
 /// A request whose response was sent.
 pub(crate) struct RequestSpan<'r> {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, ListSearch, Moment, Node, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
-    RemoteWrite, ScanRange, StaleEntries, Tablet, Versions,
+    Cluster, Forwarded, LeaseTerm, ListSearch, Moment, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
+    RemoteWrite, ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
 use helenus_query::response::Outcome;
@@ -75,10 +75,10 @@ impl Cluster for Cut {
     fn tablet(&self, token: i64) -> TokenRange {
         self.members.tablet(token)
     }
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<ReportedNode> {
         self.members.nodes()
     }
-    fn tablets(&self) -> Vec<Tablet> {
+    fn tablets(&self) -> Vec<ReportedTablet> {
         self.members.tablets()
     }
     fn here(&self) -> Uuid {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use helenus_cluster::{AgentConfig, HostId};
 use helenus_query::clock::SystemClock;
-use helenus_query::engine::{Engine, EngineConfig, Limits, NodeInfo};
+use helenus_query::engine::{Engine, EngineConfig, Limits, LocalNode};
 use helenus_query::request::{ClientState, QueryOptions};
 use helenus_server::node::{ClusterNode, NodeConfig};
 use helenus_tablet::{StoreConfig, StoreUrl};
@@ -32,7 +32,7 @@ async fn join(store: &str, number: u8) -> Joined {
     store.row_cache_bytes = 4 << 20;
     let config = EngineConfig {
         store,
-        node: NodeInfo {
+        node: LocalNode {
             cluster_name: "test".to_owned(),
             data_center: "dc1".to_owned(),
             rack: "r1".to_owned(),

@@ -48,7 +48,7 @@ async fn open(folder: &Path, number: usize) -> Arc<Engine> {
     store.tablet_count = TABLETS as usize;
     let config = EngineConfig {
         store,
-        node: engine::NodeInfo {
+        node: engine::LocalNode {
             cluster_name: "test".to_owned(),
             data_center: "dc1".to_owned(),
             rack: "r1".to_owned(),
@@ -92,7 +92,7 @@ fn view(addresses: &[SocketAddr]) -> ClusterView {
         1,
         "test",
         addresses.iter().enumerate().map(node).collect(),
-        TokenRange::split_ring(TABLETS)
+        TokenRange::split_ring(TABLETS as usize)
             .into_iter()
             .enumerate()
             .map(tablet)

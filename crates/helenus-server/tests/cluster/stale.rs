@@ -170,7 +170,7 @@ async fn an_entry_comes_back_with_a_write_by_a_clock_that_is_behind() {
     let clock = Arc::new(Set(AtomicI64::new(start_us)));
     let config = EngineConfig {
         store,
-        node: engine::NodeInfo {
+        node: engine::LocalNode {
             cluster_name: "test".to_owned(),
             data_center: "dc1".to_owned(),
             rack: "r1".to_owned(),

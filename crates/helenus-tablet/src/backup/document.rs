@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use chrono::DateTime;
+use helenus_row::TokenRange;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::disk::checksummed_json::{self, ChecksummedDocument};
 use crate::history::HistoryPosition;
 use crate::tablet::pin::PinnedTablet;
-use crate::token_range::TokenRange;
 
 /// Format of the documents. Raised by every change that an older binary could not read.
 pub(crate) const FORMAT: u32 = 1;

@@ -19,6 +19,7 @@ use slatedb_common::retry::NonRetryable;
 
 use super::key::BackupKey;
 use super::sealed::{CHUNK, Opener, Sealer, TRAILER, chunks_of, content_len, place_of};
+use crate::object_store_layers::delegate_to_inner;
 
 /// An object store whose objects are encrypted with a key.
 #[derive(Debug)]
@@ -143,10 +144,6 @@ impl ObjectStore for EncryptedObjects {
         })
     }
 
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         self.inner.list(prefix).map(|found| found.map(of_content)).boxed()
     }
@@ -163,6 +160,8 @@ impl ObjectStore for EncryptedObjects {
             source: format!("{to}: encrypted objects are not copied").into(),
         })
     }
+
+    delegate_to_inner! { delete_stream }
 }
 
 /// An upload that holds each part until the next one arrives, because the last part is encrypted differently.

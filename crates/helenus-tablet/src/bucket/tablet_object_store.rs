@@ -2,21 +2,16 @@
 //! conflicts that should be retried.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures::stream::BoxStream;
 use object_store::path::Path;
-use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
-};
+use object_store::{Error, GetOptions, GetResult, ObjectStore, PutOptions, PutPayload, PutResult, Result};
 
 use crate::bucket::gc_boundary_cache;
 use crate::bucket::gc_boundary_cache::{GcBoundaryCache, is_boundary};
 use crate::error::chain;
+use crate::object_store_layers::delegate_to_inner;
 
 /// The object store as seen by one tablet.
 #[derive(Debug)]
@@ -72,14 +67,6 @@ impl ObjectStore for TabletObjectStore {
         put.map_err(retry_conflict)
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(location, opts).await
-    }
-
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         match is_boundary(location) {
             true => self.boundaries.get(self.inner.as_ref(), location, options).await,
@@ -87,35 +74,11 @@ impl ObjectStore for TabletObjectStore {
         }
     }
 
-    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.inner.get_ranges(location, ranges).await
-    }
-
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list_with_offset(prefix, offset)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.inner.rename_opts(from, to, options).await
+    delegate_to_inner! {
+        put_multipart_opts,
+        get_ranges,
+        delete_stream,
+        list, list_with_offset, list_with_delimiter,
+        copy_opts, rename_opts,
     }
 }

@@ -55,14 +55,14 @@ pub(crate) enum Lookup {
 
 /// Permission to cache a row after a miss. Void if the key has been written since.
 pub(crate) struct FillToken {
-    id: RowId,
+    id: CachedRowId,
     version: u32,
     generation: Generation,
 }
 
 /// Identifies a cached row, together with its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RowId {
+pub(super) struct CachedRowId {
     /// Hash of the key, with the opening mixed in.
     pub hash: u64,
     /// Number of the tablet's opening, unique within the process.
@@ -93,7 +93,7 @@ fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
 struct Slot {
     key: Bytes,
     value: Option<Bytes>,
-    id: RowId,
+    id: CachedRowId,
     /// The partition's generation when the row was read.
     generation: Generation,
     operands: u32,
@@ -156,7 +156,7 @@ impl RowCache {
     }
 
     /// Looks a row up. `generation` is the current one of its partition.
-    pub(super) fn lookup(&self, id: RowId, key: &[u8], generation: Generation) -> Lookup {
+    pub(super) fn lookup(&self, id: CachedRowId, key: &[u8], generation: Generation) -> Lookup {
         let mut shard = self.shard(id.hash).lock();
         if let Some(index) = shard.find_current(generation, id, key) {
             let slot = &mut shard.slots[index as usize];
@@ -186,7 +186,7 @@ impl RowCache {
     /// failed; the row is then removed from the cache.
     pub(super) fn fold(
         &self,
-        id: RowId,
+        id: CachedRowId,
         key: &[u8],
         operand: &Bytes,
         generation: Generation,
@@ -218,7 +218,7 @@ impl RowCache {
     }
 
     /// Removes the row of a written key and voids the tokens of earlier reads. A key that is known to be absent stays cached.
-    pub(super) fn forget(&self, id: RowId, key: &[u8]) {
+    pub(super) fn forget(&self, id: CachedRowId, key: &[u8]) {
         let mut shard = self.shard(id.hash).lock();
         shard.pass(id.hash);
         let found = shard.find(id, key);
@@ -228,7 +228,7 @@ impl RowCache {
     }
 
     /// Removes the row of a key whose write arrives late. The row may have a tombstone that the files no longer have.
-    pub(super) fn remove(&self, id: RowId, key: &[u8]) {
+    pub(super) fn remove(&self, id: CachedRowId, key: &[u8]) {
         let mut shard = self.shard(id.hash).lock();
         shard.pass(id.hash);
         if let Some(index) = shard.find(id, key) {
@@ -277,7 +277,7 @@ impl Shard {
     }
 
     /// Returns the slot of a row. A row of another generation is removed, and counts as missing.
-    fn find_current(&mut self, generation: Generation, id: RowId, key: &[u8]) -> Option<u32> {
+    fn find_current(&mut self, generation: Generation, id: CachedRowId, key: &[u8]) -> Option<u32> {
         let index = self.find(id, key)?;
         if generation == Generation::Closed || self.slots[index as usize].generation != generation {
             self.remove(index);
@@ -286,7 +286,7 @@ impl Shard {
         Some(index)
     }
 
-    fn find(&self, id: RowId, key: &[u8]) -> Option<u32> {
+    fn find(&self, id: CachedRowId, key: &[u8]) -> Option<u32> {
         let is_row = |&index: &u32| {
             let slot = &self.slots[index as usize];
             slot.id.opening == id.opening && slot.key == key
@@ -294,7 +294,7 @@ impl Shard {
         self.table.find(id.hash, is_row).copied()
     }
 
-    fn insert(&mut self, id: RowId, key: &[u8], value: Option<&Bytes>, generation: Generation) {
+    fn insert(&mut self, id: CachedRowId, key: &[u8], value: Option<&Bytes>, generation: Generation) {
         if let Some(index) = self.find(id, key) {
             self.remove(index);
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bytes::Bytes;
 
 use crate::cache::generations::Generation;
-use crate::cache::row_cache::{FillToken, Lookup, RowCache, RowId, UpdateOutcome};
+use crate::cache::row_cache::{CachedRowId, FillToken, Lookup, RowCache, UpdateOutcome};
 
 /// Multiplier that spreads the number of an opening over all bits of a hash.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -35,9 +35,9 @@ impl RowCacheHandle {
         self.cache.hash(key)
     }
 
-    fn id(&self, hash: u64) -> RowId {
+    fn id(&self, hash: u64) -> CachedRowId {
         let opening = self.opening.load(Ordering::Acquire);
-        RowId {
+        CachedRowId {
             hash: hash ^ u64::from(opening).wrapping_mul(SPREAD),
             opening,
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use helenus_row::TokenRange;
 use slatedb::{
     CompactionFilter, CompactionFilterDecision, CompactionFilterError, CompactionFilterSupplier,
     CompactionJobContext, Db, RowEntry, ValueDeletable,
@@ -23,7 +24,6 @@ use crate::data_model::{
     PartitionMeter,
 };
 use crate::priority::yield_if_due;
-use crate::token_range::TokenRange;
 
 /// Sampling interval of rows: one in this many is looked up in the older runs, to estimate how many of them it covers.
 const SAMPLE: u64 = 8;

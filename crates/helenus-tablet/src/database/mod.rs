@@ -7,6 +7,7 @@ pub(crate) mod wal;
 
 use std::sync::{Arc, OnceLock};
 
+use helenus_row::TokenRange;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb::config::{CompressionCodec, GarbageCollectorOptions, Settings};
@@ -23,7 +24,6 @@ use crate::data_model::{DataModel, Merge};
 use crate::metadata::slatedb_layout::{DOCUMENTS, tablet_path};
 use crate::throttle::Throttle;
 use crate::throttle::object_store::ThrottledObjectStore;
-use crate::token_range::TokenRange;
 use crate::tree::block_cache::BlockCache;
 use crate::tree::filters;
 

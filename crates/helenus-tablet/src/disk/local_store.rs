@@ -14,8 +14,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result, UploadPart,
+    GetOptions, GetResult, MultipartUpload, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, RenameOptions, Result, UploadPart,
 };
 use parking_lot::Mutex;
 use slatedb_common::retry::NonRetryable;
@@ -28,6 +28,7 @@ use crate::disk::open_files::OpenFiles;
 use crate::disk::sst_writer;
 use crate::disk::sst_writer::TempFileUpload;
 use crate::error::{StoreError, has_no_space};
+use crate::object_store_layers::delegate_to_inner;
 
 /// Files that are deleted concurrently.
 const DELETED_AT_ONCE: usize = 4;
@@ -323,31 +324,16 @@ impl ObjectStore for LocalStore {
         locations.map(delete).buffered(DELETED_AT_ONCE).boxed()
     }
 
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list_with_offset(prefix, offset)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         let result = self.inner.rename_opts(from, to, options).await;
         self.files.forget(from);
         self.files.forget(to);
         result
+    }
+
+    delegate_to_inner! {
+        list, list_with_offset, list_with_delimiter,
+        copy_opts,
     }
 }
 

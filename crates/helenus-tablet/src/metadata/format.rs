@@ -1,5 +1,6 @@
 //! The `FORMAT` file: the version of the format, and the token ranges of the tablets.
 
+use helenus_row::TokenRange;
 use serde::{Deserialize, Serialize};
 
 use super::inventory::{Inventory, InventoryRecord};
@@ -10,7 +11,6 @@ use crate::error::StoreError;
 use crate::log::segment::Folder;
 use crate::log::{HighWaterMark, LogPosition};
 use crate::metadata::folders::Folders;
-use crate::token_range::TokenRange;
 
 /// The newest format of a folder. Its documents have checksums, and there is an inventory. Folders of format 1 are upgraded.
 pub const FORMAT_VERSION: u64 = 3;

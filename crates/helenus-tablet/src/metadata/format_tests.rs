@@ -1,18 +1,5 @@
 use super::*;
 
-#[test]
-fn ring_is_covered() {
-    for count in [1, 2, 3, 7, 16] {
-        let ranges = TokenRange::split_ring(count);
-        assert_eq!(ranges.len(), count);
-        assert_eq!(ranges[0].first, i64::MIN);
-        assert_eq!(ranges[count - 1].last, i64::MAX);
-        for pair in ranges.windows(2) {
-            assert_eq!(pair[0].last.wrapping_add(1), pair[1].first);
-        }
-    }
-}
-
 /// Returns the checksum that a file must have.
 fn checksum(text: &str) -> String {
     let at = text.find(",\n  \"checksum\"").unwrap();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use helenus_row::TokenRange;
 use object_store::ObjectStore;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -19,7 +20,6 @@ use crate::tablet::obsolete_files::Scans;
 use crate::tablet::origins::Origins;
 use crate::tablet::stats::TabletCounters;
 use crate::tablet::{NodeLog, Tablet, flush, manifest, stage_apply};
-use crate::token_range::TokenRange;
 use crate::tree::limits::ReadLimits;
 use crate::tree::{SsTables, Tree, filters};
 

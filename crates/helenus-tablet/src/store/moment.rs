@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::{join_all, try_join_all};
+use helenus_row::TokenRange;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -23,7 +24,6 @@ use crate::error::StoreError;
 use crate::history::HistoryPosition;
 use crate::tablet::pin::{PinnedReceiver, PinnedTablet};
 use crate::tablet::{NodeLog, Tablet};
-use crate::token_range::TokenRange;
 
 /// Maximum time that writes wait for the staged ones to reach the memtables.
 const STAGED_WAIT: Duration = Duration::from_millis(50);

@@ -18,7 +18,7 @@ use crate::tree::{MergingScan, SsTables, Tree};
 
 /// The range of a tree to be scanned, and how.
 #[derive(Clone)]
-pub(super) struct ScanRequest {
+pub(super) struct TreeScanRequest {
     pub model: Arc<dyn DataModel>,
     pub bounds: (Bound<Bytes>, Bound<Bytes>),
     /// The prefix of the partition in which the range lies. `None` if it spans several.
@@ -27,7 +27,7 @@ pub(super) struct ScanRequest {
     pub limits: ReadLimits,
 }
 
-impl ScanRequest {
+impl TreeScanRequest {
     pub fn begin(self, tree: Arc<Tree>) -> MergingScan {
         MergingScan::new(
             tree,
@@ -40,7 +40,7 @@ impl ScanRequest {
     }
 
     /// Returns the part of the range after key `last`, in the direction of the scan. The whole range if `last` is `None`.
-    fn behind(&self, last: Option<&Bytes>) -> ScanRequest {
+    fn behind(&self, last: Option<&Bytes>) -> TreeScanRequest {
         let mut rest = self.clone();
         if let Some(last) = last {
             match self.reversed {
@@ -58,7 +58,7 @@ pub(super) struct FollowedScan {
     tables: Arc<SsTables>,
     /// The manifest whose files are read.
     manifest: u64,
-    request: ScanRequest,
+    request: TreeScanRequest,
     /// The last key that the scan returned. `None` if it has returned no row.
     pub last: Option<Bytes>,
 }
@@ -68,7 +68,7 @@ impl FollowedScan {
         followed: Arc<FollowedManifest>,
         tables: Arc<SsTables>,
         manifest: u64,
-        request: ScanRequest,
+        request: TreeScanRequest,
     ) -> FollowedScan {
         FollowedScan {
             followed,

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use helenus_row::TokenRange;
 
 use crate::boxed;
 use crate::cache::generations;
@@ -39,14 +40,13 @@ use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Cached, RangeView, Stage, View, is_empty};
 use crate::tablet::dead_front::DeadFront;
 use crate::tablet::flush::Flushes;
-use crate::tablet::followed_scan::{FollowedScan, ScanRequest};
+use crate::tablet::followed_scan::{FollowedScan, TreeScanRequest};
 use crate::tablet::late_writes::is_late;
 use crate::tablet::memory_purge::MemoryPurges;
 use crate::tablet::obsolete_files::Scans;
 use crate::tablet::origins::Origins;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
-use crate::token_range::TokenRange;
 use crate::tree::SsTables;
 use crate::tree::changes::Change;
 use crate::tree::limits::ReadLimits;
@@ -291,7 +291,7 @@ impl Tablet {
             Some(origin) => Some(origin_scan::begin(origin, &bounds, self.tokens, reversed).await?),
             None => None,
         };
-        let request = ScanRequest {
+        let request = TreeScanRequest {
             model: self.model.clone(),
             bounds,
             partition,

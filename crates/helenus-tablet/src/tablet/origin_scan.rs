@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use helenus_row::TokenRange;
 
 use crate::error::StoreError;
 use crate::stage::dead_ranges::Bounds;
@@ -15,7 +16,6 @@ use crate::tablet::Tablet;
 use crate::tablet::origins::Origin;
 use crate::tablet::over_origin::{OverOrigin, Row, RowsThere};
 use crate::tablet::scan::Scan;
-use crate::token_range::TokenRange;
 
 /// The rows of the origin in a range.
 struct OriginRows {

@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use helenus_row::key::{table_range, token_range};
-use helenus_row::{ByteRange, TableId};
+use helenus_row::{ByteRange, TableId, TokenRange};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -29,7 +29,6 @@ use crate::stage::dead_ranges::Bounds;
 use crate::stage::is_empty;
 use crate::tablet::pin::PinnedTablet;
 use crate::tablet::{OpenTablets, Tablet, find};
-use crate::token_range::TokenRange;
 
 /// Bytes of a table's number, with which keys begin.
 const NUMBER_LEN: usize = 4;

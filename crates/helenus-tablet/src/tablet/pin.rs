@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use helenus_row::TokenRange;
 use slatedb::config::{CheckpointOptions, CheckpointScope};
 use tokio::sync::{MutexGuard, oneshot};
 use uuid::Uuid;
 
 use super::Tablet;
 use crate::error::{StoreError, from_slatedb};
-use crate::token_range::TokenRange;
 use crate::tree::Tree;
 
 /// The name of all checkpoints that pin a cut. SlateDB has checkpoints of its own, for clones.

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
+use helenus_row::TokenRange;
 use slatedb::manifest::{SsTableId, VersionedManifest};
 
 use super::Tablet;
-use crate::token_range::TokenRange;
 
 #[derive(Debug, Default)]
 pub(crate) struct TabletCounters {

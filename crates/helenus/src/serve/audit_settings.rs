@@ -1,8 +1,8 @@
 //! The settings of the audit log: the options of `audit_logging_options` in `cassandra.yaml`, with their names in `system_views.settings`
 //! of Cassandra.
 
-use helenus_server::audit::categories;
-use helenus_server::roll_cycle::RollCycle;
+use helenus_server::logs::RollCycle;
+use helenus_server::logs::audit::categories;
 
 use super::setting::{Setting, count, put};
 

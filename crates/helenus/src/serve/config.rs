@@ -8,10 +8,10 @@ use helenus_cluster::{LEASE_DEFAULT, MERGE_AFTER_DEFAULT};
 use helenus_query::engine::AccessControl;
 use helenus_query::engine::Limits;
 use helenus_server::ServerConfig;
-use helenus_server::audit::AuditOptions;
-use helenus_server::backup_schedule::BackupSchedule;
+use helenus_server::backups::BackupSchedule;
 use helenus_server::bucket_cost::BucketPrices;
-use helenus_server::full_query_log::QueryLogOptions;
+use helenus_server::logs::audit::AuditOptions;
+use helenus_server::logs::full_query_log::QueryLogOptions;
 use helenus_server::tls::ClientTlsFiles;
 use helenus_tablet::{StoreConfig, StoreUrl, machine_memory_bytes};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use helenus_query::engine::{Engine, Limits, guardrails_shown};
-use helenus_server::listener::SlowRequestLog;
-use helenus_server::live_settings::{LiveSettings, Reloaded, SettingState};
+use helenus_server::settings::{LiveSettings, Reloaded, SettingState};
+use helenus_server::transport::SlowRequestLog;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

@@ -1,7 +1,7 @@
 //! The filter of the log, which can change while the node runs.
 
 use anyhow::anyhow;
-use helenus_server::node_commands::{LogLevel, LogLevels};
+use helenus_server::settings::{LogLevel, LogLevels};
 use parking_lot::Mutex;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::{EnvFilter, Registry, reload};

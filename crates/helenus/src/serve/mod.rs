@@ -30,20 +30,18 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use helenus_server::audit::AuditLog;
-use helenus_server::backup_monitor::BackupMonitor;
+use helenus_server::backups::BackupMonitor;
 use helenus_server::bucket_cost::BucketCostMeter;
-use helenus_server::certificate_expiry::Expiry;
-use helenus_server::full_query_log::FullQueryLog;
-use helenus_server::http::{self, HttpServer, PrometheusHandle};
+use helenus_server::http::commands::{NodeCommands, RequestLogs};
+use helenus_server::http::reports::{NodeReporter, Watched};
+use helenus_server::http::{HttpServer, StartingHttp};
+use helenus_server::logs::audit::AuditLog;
+use helenus_server::logs::full_query_log::FullQueryLog;
+use helenus_server::metrics::{PrometheusHandle, install_recorder};
 use helenus_server::node::ClusterNode;
-use helenus_server::node_commands::{NodeCommands, RequestLogs};
-use helenus_server::node_report::NodeReporter;
 use helenus_server::rpc::secret::Secret;
 use helenus_server::spans::{RequestSpans, SpanOptions};
-use helenus_server::starting_http::StartingHttp;
-use helenus_server::tls::ClientTls;
-use helenus_server::watched::Watched;
+use helenus_server::tls::{ClientTls, Expiry};
 use helenus_server::{Backend, Server, ServerConfig};
 use helenus_tablet::{StoreUrl, machine_memory_bytes};
 use tokio::sync::Notify;
@@ -199,7 +197,7 @@ async fn serve(start: Start) -> anyhow::Result<()> {
         log_filter,
         began,
     } = start;
-    let prometheus = http::install_recorder().map_err(|error| anyhow!("cannot install metrics: {error}"))?;
+    let prometheus = install_recorder().map_err(|error| anyhow!("cannot install metrics: {error}"))?;
     // Signal handlers are installed first, so that a signal during the opening of the store is not lost.
     let mut signals = signals::stop_signals().context("cannot listen for signals")?;
     let hangup = signals::take().context("cannot listen for signals")?;

@@ -1,7 +1,7 @@
 //! The settings of the full query log: the options of `full_query_logging_options` in `cassandra.yaml`, with their names in
 //! `system_views.settings` of Cassandra. `nodetool enablefullquerylog` switches the log on.
 
-use helenus_server::roll_cycle::RollCycle;
+use helenus_server::logs::RollCycle;
 
 use super::setting::{Setting, count, put, size};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use helenus_query::engine::Engine;
-use helenus_server::reader::Reader;
+use helenus_server::node::Reader;
 
 use super::config::Config;
 

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use helenus_query::clock::SystemClock;
-use helenus_query::engine::{Engine, EngineConfig, NodeInfo};
-use helenus_server::http::PrometheusHandle;
-use helenus_server::node::ClusterNode;
-use helenus_server::reader::Reader;
-use helenus_server::starting_http::StartingHttp;
+use helenus_query::engine::{Engine, EngineConfig, LocalNode};
+use helenus_server::http::StartingHttp;
+use helenus_server::metrics::PrometheusHandle;
+use helenus_server::node::{ClusterNode, Reader};
 use helenus_tablet::{FailureStreak, StoreConfig, StoreUrl, why_unavailable};
 
 use super::cluster::{self, Identity};
@@ -127,7 +126,7 @@ async fn once_available<T>(
 }
 
 async fn open_engine(config: &Config, identity: &Identity) -> anyhow::Result<Arc<Engine>> {
-    let node = NodeInfo {
+    let node = LocalNode {
         cluster_name: config.cluster_name.clone(),
         data_center: identity.description.data_center.clone(),
         rack: identity.description.rack.clone(),

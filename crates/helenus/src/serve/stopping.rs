@@ -7,8 +7,7 @@ use anyhow::anyhow;
 use helenus_query::engine::Engine;
 use helenus_server::Server;
 use helenus_server::http::HttpServer;
-use helenus_server::node::ClusterNode;
-use helenus_server::reader::Reader;
+use helenus_server::node::{ClusterNode, Reader};
 use tokio::sync::Notify;
 
 use super::cluster;

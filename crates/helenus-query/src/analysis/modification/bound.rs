@@ -47,7 +47,7 @@ const CLUSTERING_LEN_MAX: usize = 65_535;
 
 /// A row, identified by its encoded clustering.
 #[derive(Clone, Debug)]
-pub struct RowId {
+pub struct RowName {
     pub clustering: Bytes,
     /// The values as written. `None` if the encoded values have no other form.
     pub exact: Option<Vec<Bytes>>,
@@ -58,7 +58,7 @@ pub struct RowId {
 pub enum RowsBound {
     /// No rows: the statement modifies only static columns, or the partition as a whole.
     None,
-    Names(Vec<RowId>),
+    Names(Vec<RowName>),
     Ranges(Vec<ClusteringRange>),
     /// The rows of a slice with a null bound of the column at this index. The null is an error once the statement deletes by it.
     Null(usize),
@@ -183,7 +183,7 @@ impl<'p> BoundModification<'p> {
 fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBound, CqlError> {
     let table = &plan.table;
     if table.clustering_count == 0 {
-        return Ok(RowsBound::Names(vec![RowId {
+        return Ok(RowsBound::Names(vec![RowName {
             clustering: Bytes::new(),
             exact: None,
         }]));
@@ -202,7 +202,7 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     let names = restrictions.row_names(eval)?;
     let mut rows = Vec::with_capacity(names.len());
     for clustering in names.iter() {
-        let name = RowId {
+        let name = RowName {
             clustering: clustering.clone(),
             exact: None,
         };
@@ -212,7 +212,7 @@ fn bind_rows(plan: &ModificationPlan, eval: &EvalContext<'_>) -> Result<RowsBoun
     Ok(RowsBound::Names(rows))
 }
 
-fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowId, CqlError> {
+fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowName, CqlError> {
     let encoded = plan
         .table
         .layout
@@ -225,7 +225,7 @@ fn row_name(plan: &ModificationPlan, values: &[Bytes]) -> Result<RowId, CqlError
             .clustering()
             .iter()
             .any(|column| is_decimal(&column.ty));
-    let name = RowId {
+    let name = RowName {
         clustering: encoded.bytes,
         exact: has_forms.then(|| values.to_vec()),
     };
@@ -260,7 +260,7 @@ fn is_decimal(ty: &CqlType) -> bool {
 }
 
 /// Checks the length of a row's clustering values. Cassandra's limit is for the values; their encoded form is hardly ever shorter.
-fn check_len(plan: &ModificationPlan, name: &RowId) -> Result<(), CqlError> {
+fn check_len(plan: &ModificationPlan, name: &RowName) -> Result<(), CqlError> {
     if name.clustering.len() <= CLUSTERING_LEN_MAX {
         return Ok(());
     }

@@ -280,14 +280,14 @@ impl StatementRestrictions {
 
     /// Returns true if a partition that has only static content counts as a row.
     pub fn returns_static_alone(&self) -> bool {
-        self.clustering.is_empty() && !self.has_regular_column() && !self.is_read_by_sasi()
+        self.clustering.is_empty() && !self.has_regular_column() && !self.reads_index_of_rows()
     }
 
-    /// Returns true if an SASI index is read. Such an index finds only rows.
-    fn is_read_by_sasi(&self) -> bool {
+    /// Returns true if the statement reads an index that finds only rows.
+    fn reads_index_of_rows(&self) -> bool {
         let mut on_static = self.regular.iter();
         self.uses_index
-            && on_static.any(|restriction| choice::has_sasi_index(&self.table, &restriction.index_use()))
+            && on_static.any(|restriction| choice::has_index_of_rows(&self.table, &restriction.index_use()))
     }
 
     /// Returns true if rows must be read that are not part of the result (`StatementRestrictions.needFiltering`).

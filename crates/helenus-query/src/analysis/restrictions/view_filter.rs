@@ -5,9 +5,9 @@ use std::sync::Arc;
 use helenus_cql::ast::{self, Relation};
 use helenus_cql::error::CqlError;
 
-use super::Filter;
 use super::filter::add_restriction;
 use super::relation::{self, Typed};
+use super::{Filter, relation_text};
 use crate::analysis::{EvalContext, PlanContext};
 use crate::clock::SystemClock;
 use crate::request::Markers;
@@ -83,6 +83,16 @@ pub(crate) fn relations(where_clause: &str) -> Result<Vec<Relation>, CqlError> {
         ast::Statement::Select(select) => Ok(select.relations),
         _ => Ok(Vec::new()),
     }
+}
+
+/// Returns a view's WHERE clause as Cassandra shows it.
+pub(crate) fn shown_where(view: &View) -> String {
+    // Clauses that older versions stored, before strings had escapes, may not be parseable. They were stored in the form that is shown.
+    let Ok(parsed) = relations(&view.where_clause) else {
+        return view.where_clause.clone();
+    };
+    let shown: Vec<String> = parsed.iter().map(relation_text).collect();
+    shown.join(" AND ")
 }
 
 /// Completes a schema that was read. Base tables get the names of their views, and views get the tests of their WHERE clauses.

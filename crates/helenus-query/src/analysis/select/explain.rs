@@ -6,16 +6,12 @@ use super::plan::{Aggregation, SelectPlan};
 use crate::analysis::EvalContext;
 use crate::analysis::restrictions::restriction::names;
 use crate::clock::SystemClock;
-use crate::index::kinds::sai::is_storage_attached;
+use crate::index::kinds::registered;
 use crate::index::lookup::{IndexLookup, lookups};
 use crate::schema::{Index, TableKind};
 
 fn index_text(index: &Index) -> String {
-    let kind = match (index.is_sasi(), is_storage_attached(index)) {
-        (true, _) => "SASI",
-        (_, true) => "SAI",
-        _ => "equality",
-    };
+    let kind = registered(index).name;
     let (target, column) = (index.target.kind.name(), &index.target.column);
     match target {
         "" => format!("{} ({kind} on {column})", index.name),

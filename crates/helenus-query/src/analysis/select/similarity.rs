@@ -10,7 +10,7 @@ use helenus_cql::types::{CqlType, NativeType};
 use crate::analysis::restrictions::require_column;
 use crate::analysis::terms::Term;
 use crate::analysis::{EvalContext, PlanContext, column_spec};
-use crate::index::kinds::sai::is_storage_attached;
+use crate::index::kinds::registered;
 use crate::index::similarity::{SimilarityFunction, floats};
 use crate::request::BoundValue;
 use crate::schema::{Index, Table};
@@ -84,7 +84,7 @@ impl AnnOrdering {
         let on_it = || table.indexes.iter().filter(is_on_it);
         // The existence of an index is checked with the restrictions.
         let index = on_it()
-            .find(|index| is_storage_attached(index))
+            .find(|index| registered(index).ranks_vectors)
             .or_else(|| on_it().next());
         Some(AnnOrdering {
             name: column.name.clone(),

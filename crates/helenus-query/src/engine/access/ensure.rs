@@ -4,6 +4,7 @@ use helenus_cql::ast::Permission;
 use helenus_cql::error::CqlError;
 
 use super::RoleContext;
+use crate::engine::system::is_public;
 use crate::schema::roles::Resource;
 
 /// A permission that a statement needs.
@@ -28,18 +29,10 @@ pub(super) fn ensure(ctx: &RoleContext<'_>, permission: Permission, on: &Resourc
     }
 }
 
-/// Returns true for reads of tables that every authenticated role may read, because drivers and tools read them.
+/// Returns true for reads of tables that every authenticated role may read.
 fn is_readable(permission: Permission, on: &Resource) -> bool {
     let Resource::Table { keyspace, table } = on else {
         return false;
     };
-    permission == Permission::Select
-        && match keyspace.as_str() {
-            "system" => matches!(
-                table.as_str(),
-                "local" | "peers" | "peers_v2" | "size_estimates" | "table_estimates"
-            ),
-            "system_schema" | "system_virtual_schema" | "system_traces" => true,
-            _ => false,
-        }
+    permission == Permission::Select && is_public(keyspace, table)
 }

@@ -7,7 +7,7 @@ use helenus_cql::parser::parse_statement;
 
 use super::in_memory::new_schema;
 use super::*;
-use crate::engine::NodeInfo;
+use crate::engine::LocalNode;
 use crate::index::entries::hidden_table;
 use crate::schema::documents;
 
@@ -35,8 +35,8 @@ const KNOWN_DIFFERENCES: [(&str, &str); 8] = [
     ),
 ];
 
-fn node() -> NodeInfo {
-    NodeInfo {
+fn node() -> LocalNode {
+    LocalNode {
         cluster_name: "Peer".to_owned(),
         data_center: "datacenter1".to_owned(),
         rack: "rack1".to_owned(),
@@ -48,7 +48,7 @@ fn node() -> NodeInfo {
 
 /// A case being replayed.
 struct Replay {
-    node: NodeInfo,
+    node: LocalNode,
     schema: Schema,
     keyspace: Option<String>,
 }

@@ -8,13 +8,12 @@ use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
 use super::{Applied, Change, DdlContext, Effect, unchanged};
-use crate::index::definition::{check_options, default_name, index_kind, sai, sasi, target, target_option};
+use crate::index::definition::{check_options, default_name, index_kind, target, target_option};
 use crate::index::entries::hidden_table;
-use crate::index::kinds;
-use crate::index::kinds::sasi::is_sasi;
+use crate::index::kinds::{self, Registered};
 use crate::response::{ChangeKind, SchemaTarget};
 use crate::schema::names::is_valid_name;
-use crate::schema::{DerivedTable, Index, IndexKind, IndexTarget, Table};
+use crate::schema::{DerivedTable, Index, IndexTarget, Table};
 
 /// Maximum length of an index name, in characters.
 const INDEX_NAME_LEN_MAX: usize = 222;
@@ -54,7 +53,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     if let Some(twin) = table
         .indexes
         .iter()
-        .find(|index| index.kind == kind && index.options == options)
+        .find(|index| index.kind == kind.schema_kind && index.options == options)
     {
         return match statement.if_not_exists {
             true => is_there(statement),
@@ -66,33 +65,27 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
     }
     if !is_valid_name(&name, INDEX_NAME_LEN_MAX) {
         return Err(
-            CqlError::Config(format!("Illegal index name {name}")).warned(sai::warnings(table, usize::MAX))
+            CqlError::Config(format!("Illegal index name {name}")).warned(kinds::warnings(table, usize::MAX))
         );
     }
-    if options.get("class_name").is_some_and(|class| is_sasi(class)) {
-        sasi::check(table, &target, &options)?;
-    } else if kind == IndexKind::Custom {
-        sai::check(table, &target, &options).map_err(|error| {
-            // Cassandra checks the table's indexes in order. It has warned about those before the faulty one.
-            let twin = sai::twin(table, &target).unwrap_or(table.indexes.len());
-            error.warned(sai::warnings(table, twin))
-        })?;
-    }
+    kind.rules.check(table, &target, &options)?;
     add(ctx, table, name, kind, options, target)
 }
 
-/// Returns the answer to IF NOT EXISTS for an existing index. The warning about SASI indexes is given all the same.
+/// Returns the answer to IF NOT EXISTS for an existing index. The kind's warning is given all the same.
 fn is_there(statement: &ast::CreateIndex) -> Applied {
-    let is_sasi = statement.using.as_deref().is_some_and(is_sasi);
-    let warnings = is_sasi.then(|| sasi::USAGE_WARNING.to_owned());
-    Ok(Effect::Unchanged(warnings.into_iter().collect()))
+    let kind = statement.using.as_deref().and_then(kinds::named);
+    let warning = kind.and_then(|kind| kind.creation_warning);
+    Ok(Effect::Unchanged(
+        warning.map(str::to_owned).into_iter().collect(),
+    ))
 }
 
 fn add(
     ctx: &DdlContext<'_>,
     table: &Table,
     name: String,
-    kind: IndexKind,
+    kind: &'static Registered,
     options: BTreeMap<String, String>,
     target: IndexTarget,
 ) -> Applied {
@@ -100,7 +93,7 @@ fn add(
     let hidden = hidden_table(table, &name, &target, schema.take_table_number(), Uuid::new_v4())?;
     let index = Index {
         name,
-        kind,
+        kind: kind.schema_kind,
         options,
         is_on_text: target.is_on_text(table),
         target,
@@ -123,10 +116,8 @@ fn add(
     let schema = schema.with_table(Table::clone(&changed));
     let target = SchemaTarget::Table(table.name.clone());
     let change = Change::new(schema, ChangeKind::Updated, &table.keyspace, target);
-    let mut warnings = sai::warnings(&changed, usize::MAX);
-    if index.is_sasi() {
-        warnings.push(sasi::USAGE_WARNING.to_owned());
-    }
+    let mut warnings = kinds::warnings(&changed, usize::MAX);
+    warnings.extend(kind.creation_warning.map(str::to_owned));
     Ok(Effect::Changed(Change {
         warnings,
         to_build: Some(DerivedTable::Index(index).of(&changed)),

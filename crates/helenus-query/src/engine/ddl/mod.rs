@@ -44,7 +44,6 @@ use crate::storage::agreement::await_schema_agreement;
 pub(crate) use queue::DdlQueue;
 pub(crate) use roles::make_superuser;
 pub(crate) use schema_store::SystemKeyspaces;
-pub(crate) use view::shown_where;
 
 /// The effect of a statement that changes the schema.
 pub(crate) struct Change {

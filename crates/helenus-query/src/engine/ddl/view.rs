@@ -13,7 +13,7 @@ use super::table::{already_exists, check_name, composite_in_key, new_id, not_fro
 use super::{Applied, Change, DdlContext, Effect};
 use crate::analysis::PlanContext;
 use crate::analysis::restrictions::view_filter::view_filter;
-use crate::analysis::restrictions::{relation_source, relation_text, require_column};
+use crate::analysis::restrictions::{relation_source, require_column};
 use crate::java_order;
 use crate::request::Markers;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -334,16 +334,6 @@ fn restricted_columns(relations: &[Relation]) -> Vec<&Ident> {
 fn where_source(relations: &[Relation]) -> String {
     let written: Vec<String> = relations.iter().map(relation_source).collect();
     written.join(" AND ")
-}
-
-/// Returns a view's WHERE clause as Cassandra shows it.
-pub(crate) fn shown_where(view: &View) -> String {
-    // Clauses that older versions stored, before strings had escapes, may not be parseable. They were stored in the form that is shown.
-    let Ok(relations) = crate::analysis::restrictions::view_filter::relations(&view.where_clause) else {
-        return view.where_clause.clone();
-    };
-    let shown: Vec<String> = relations.iter().map(relation_text).collect();
-    shown.join(" AND ")
 }
 
 /// Returns the options of a view. Refuses a TTL, because a view has none of its own.

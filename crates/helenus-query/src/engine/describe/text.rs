@@ -9,7 +9,7 @@ use helenus_cql::types::{CqlType, UserType};
 use helenus_cql::value::to_cql_literal;
 use helenus_row::Order;
 
-use crate::engine::ddl::shown_where;
+use crate::analysis::restrictions::view_filter::shown_where;
 use crate::schema::names::is_virtual_keyspace;
 use crate::schema::table_options;
 use crate::schema::table_options::values::map_literal;

@@ -1,23 +1,16 @@
 //! The keyspace `system_auth`: the roles, their memberships and their permissions.
 
+use std::sync::Arc;
+
 use helenus_cql::ast::Permission;
 
 use super::Row;
 use super::row::{boolean, row, text, text_set};
-use crate::schema::{Schema, Table};
+use crate::engine::Engine;
+use crate::schema::Table;
 
-pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
-    match table.name.as_str() {
-        "roles" => roles(schema, table),
-        "role_members" => role_members(schema, table),
-        "role_permissions" => role_permissions(schema, table),
-        "resource_role_permissons_index" => by_resource(schema, table),
-        "identity_to_role" => identities(schema, table),
-        _ => Vec::new(),
-    }
-}
-
-fn roles(schema: &Schema, table: &Table) -> Vec<Row> {
+pub(crate) fn roles(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
     let roles = schema.access.roles.values();
     let shown = roles.map(|role| {
         row(
@@ -39,7 +32,8 @@ fn roles(schema: &Schema, table: &Table) -> Vec<Row> {
     shown.collect()
 }
 
-fn role_members(schema: &Schema, table: &Table) -> Vec<Row> {
+pub(crate) fn role_members(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
     let roles = schema.access.roles.values();
     let memberships = roles.flat_map(|role| role.member_of.iter().map(move |of| (of, &role.name)));
     memberships
@@ -47,7 +41,8 @@ fn role_members(schema: &Schema, table: &Table) -> Vec<Row> {
         .collect()
 }
 
-fn role_permissions(schema: &Schema, table: &Table) -> Vec<Row> {
+pub(crate) fn role_permissions(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
     let roles = schema.access.roles.values();
     let grants = roles.flat_map(|role| role.permissions.iter().map(move |grant| (role, grant)));
     let shown = grants.map(|(role, (on, permissions))| {
@@ -63,7 +58,9 @@ fn role_permissions(schema: &Schema, table: &Table) -> Vec<Row> {
     shown.collect()
 }
 
-fn by_resource(schema: &Schema, table: &Table) -> Vec<Row> {
+/// Returns the rows of `resource_role_permissons_index`.
+pub(crate) fn roles_by_resource(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
     let roles = schema.access.roles.values();
     let grants = roles.flat_map(|role| role.permissions.keys().map(move |on| (on, &role.name)));
     grants
@@ -71,7 +68,8 @@ fn by_resource(schema: &Schema, table: &Table) -> Vec<Row> {
         .collect()
 }
 
-fn identities(schema: &Schema, table: &Table) -> Vec<Row> {
+pub(crate) fn identity_to_role(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let schema = engine.schema();
     let identities = schema.access.identities.iter();
     identities
         .map(|(identity, role)| row(table, [("identity", text(identity)), ("role", text(role))]))

@@ -9,6 +9,7 @@ use helenus_cql::parser::parse_statement;
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
+use super::registry::TABLES;
 use crate::schema::{
     Column, ColumnKind, Keyspace, Replication, Schema, Table, TableBuilder, TableKind, TableOptions,
 };
@@ -20,6 +21,8 @@ pub struct SystemKeyspace {
     strategy: &'static str,
     replication_factor: &'static str,
     definitions: &'static str,
+    /// True if every authenticated role may read all tables, because drivers and tools read them.
+    pub(super) is_public: bool,
 }
 
 /// The system keyspaces. Those that are virtual in Cassandra come last.
@@ -29,69 +32,77 @@ pub const SYSTEM_KEYSPACES: [SystemKeyspace; 7] = [
         strategy: "LocalStrategy",
         replication_factor: "",
         definitions: include_str!("definitions/system.cql"),
+        is_public: false,
     },
     SystemKeyspace {
         name: "system_schema",
         strategy: "LocalStrategy",
         replication_factor: "",
         definitions: include_str!("definitions/system_schema.cql"),
+        is_public: true,
     },
     SystemKeyspace {
         name: "system_auth",
         strategy: "SimpleStrategy",
         replication_factor: "1",
         definitions: include_str!("definitions/system_auth.cql"),
+        is_public: false,
     },
     SystemKeyspace {
         name: "system_distributed",
         strategy: "SimpleStrategy",
         replication_factor: "3",
         definitions: include_str!("definitions/system_distributed.cql"),
+        is_public: false,
     },
     SystemKeyspace {
         name: "system_traces",
         strategy: "SimpleStrategy",
         replication_factor: "2",
         definitions: include_str!("definitions/system_traces.cql"),
+        is_public: true,
     },
     SystemKeyspace {
         name: "system_views",
         strategy: "",
         replication_factor: "",
         definitions: include_str!("definitions/system_views.cql"),
+        is_public: false,
     },
     SystemKeyspace {
         name: "system_virtual_schema",
         strategy: "",
         replication_factor: "",
         definitions: include_str!("definitions/system_virtual_schema.cql"),
+        is_public: true,
     },
 ];
 
-/// Tables of these keyspaces that Cassandra does not have. They are about the nodes of a shared store, and exist only there.
-const SHARED_DEFINITIONS: &str = include_str!("definitions/shared.cql");
-
 /// Returns all system keyspaces with their tables. `is_shared` is true for a node on a shared store.
 pub(crate) fn keyspaces(is_shared: bool) -> Vec<Keyspace> {
-    static ALONE: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(""));
-    static SHARED: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(SHARED_DEFINITIONS));
+    static ALONE: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(false));
+    static SHARED: LazyLock<Vec<Keyspace>> = LazyLock::new(|| read_all(true));
     match is_shared {
         true => SHARED.clone(),
         false => ALONE.clone(),
     }
 }
 
-fn read_all(more: &str) -> Vec<Keyspace> {
+fn read_all(is_shared: bool) -> Vec<Keyspace> {
     SYSTEM_KEYSPACES
         .iter()
-        .map(|keyspace| read(keyspace, more).expect("the definitions are part of the program"))
+        .map(|keyspace| read(keyspace, is_shared).expect("the definitions are part of the program"))
         .collect()
 }
 
-fn read(keyspace: &SystemKeyspace, more: &str) -> Result<Keyspace, CqlError> {
+fn read(keyspace: &SystemKeyspace, is_shared: bool) -> Result<Keyspace, CqlError> {
     let mut tables = BTreeMap::new();
-    let texts = keyspace.definitions.split_inclusive(';');
-    for text in texts.chain(more.split_inclusive(';')) {
+    let of_cassandra = keyspace.definitions.split_inclusive(';');
+    let own = TABLES
+        .iter()
+        .filter(|table| table.keyspace == keyspace.name && (is_shared || !table.is_of_shared_store))
+        .filter_map(|table| table.definition);
+    for text in of_cassandra.chain(own) {
         if text.trim().is_empty() {
             continue;
         }

@@ -15,11 +15,12 @@ use helenus_tablet::{Tablet, TokenRange};
 
 use super::Row;
 use super::row::{bigint, get_text as get, row, set, text};
+use super::virtual_table::Completion;
 use crate::boxed;
 use crate::engine::Engine;
 use crate::failure::{ExecutionError, store_error};
 use crate::schema::Table;
-use crate::storage::reads::{keys_of, scan_tablet};
+use crate::storage::key_reads::{keys_of, scan_tablet};
 
 /// Maximum number of partitions, and of bytes, that are read of a table.
 const SAMPLE_PARTITIONS: u64 = 256;
@@ -28,16 +29,18 @@ const SAMPLE_BYTES: u64 = 4 << 20;
 /// Kinds of ranges in `table_estimates`. Both have the same rows, because a partition has one owner.
 const RANGE_TYPES: [&str; 2] = ["primary", "local_primary"];
 
-pub(crate) fn is_mine(table: &Table) -> bool {
-    table.keyspace == "system" && matches!(table.name.as_str(), "size_estimates" | "table_estimates")
+/// Returns the rows of `size_estimates`, without the estimates.
+pub(crate) fn size_estimates(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, &[""])
 }
 
-/// Returns a row for each range of each table, without the estimates.
-pub(crate) fn rows(engine: &Engine, table: &Table) -> Vec<Row> {
-    let kinds: &[&str] = match table.name.as_str() {
-        "table_estimates" => &RANGE_TYPES,
-        _ => &[""],
-    };
+/// Returns the rows of `table_estimates`, without the estimates.
+pub(crate) fn table_estimates(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, &RANGE_TYPES)
+}
+
+/// Returns a row for each range of each table and each kind of range, without the estimates.
+fn rows(engine: &Engine, table: &Table, kinds: &[&str]) -> Vec<Row> {
     let mut rows = Vec::new();
     for of in engine.schema().stored_tables() {
         for tablet in engine.context.store.tablets().iter() {
@@ -64,11 +67,11 @@ fn before(tokens: TokenRange) -> String {
 }
 
 /// Sets the estimates in rows.
-pub(crate) async fn complete<'r>(
-    engine: &Engine,
-    table: &Table,
-    rows: impl Iterator<Item = &'r mut Row>,
-) -> Result<(), CqlError> {
+pub(crate) fn complete<'a>(engine: &'a Engine, table: &'a Table, rows: Vec<&'a mut Row>) -> Completion<'a> {
+    Box::pin(set_estimates(engine, table, rows))
+}
+
+async fn set_estimates(engine: &Engine, table: &Table, rows: Vec<&mut Row>) -> Result<(), CqlError> {
     let schema = engine.schema();
     let tablets = engine.context.store.tablets();
     let mut samples: HashMap<TableId, Sample> = HashMap::new();

@@ -9,13 +9,13 @@ use uuid::Uuid;
 use super::Row;
 use super::local::rpc_port;
 use super::row::{bigint_saturating, inet, int, row, text};
-use crate::cluster::Node;
+use crate::cluster::ReportedNode;
 use crate::engine::Engine;
 use crate::figures::internode::MessageCounter;
 use crate::schema::Table;
 
 /// Returns the columns that identify the node of a row.
-fn node_columns(node: &Node) -> [(&'static str, Option<Bytes>); 4] {
+fn node_columns(node: &ReportedNode) -> [(&'static str, Option<Bytes>); 4] {
     [
         ("address", inet(node.native_address.ip())),
         ("port", int(rpc_port(node))),

@@ -11,41 +11,57 @@ use crate::figures::histogram::{Histogram, Snapshot};
 use crate::figures::{StatementKind, TableFigures};
 use crate::schema::{Table, TableKind};
 
-/// Function that returns the histogram of a table, and true if its values are latencies.
-type Figure = (fn(&TableFigures, bool) -> Snapshot, bool);
+/// Function that returns a histogram of a table. The flag is true if the node belongs to a cluster.
+type Figure = fn(&TableFigures, bool) -> Snapshot;
 
-fn read(figures: &TableFigures, is_clustered: bool) -> Snapshot {
-    figures.local(is_clustered).of(StatementKind::Read).snapshot()
+pub(crate) fn local_reads(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, true, |of, is_clustered| {
+        of.local(is_clustered).of(StatementKind::Read).snapshot()
+    })
 }
 
-fn scan(figures: &TableFigures, is_clustered: bool) -> Snapshot {
-    figures.local(is_clustered).of(StatementKind::Range).snapshot()
+pub(crate) fn local_scans(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, true, |of, is_clustered| {
+        of.local(is_clustered).of(StatementKind::Range).snapshot()
+    })
 }
 
-fn figure(table: &Table) -> Option<Figure> {
-    let figure: Figure = match table.name.as_str() {
-        "local_read_latency" => (read, true),
-        "local_scan_latency" => (scan, true),
-        "local_write_latency" => (|of, is_clustered| of.local(is_clustered).writes(), true),
-        "coordinator_read_latency" => (|of, _| of.coordinator.of(StatementKind::Read).snapshot(), true),
-        "coordinator_scan_latency" => (|of, _| of.coordinator.of(StatementKind::Range).snapshot(), true),
-        "coordinator_write_latency" => (|of, _| of.coordinator.writes(), true),
-        "rows_per_read" => (|of, _| Histogram::snapshot(&of.rows_per_read), false),
-        "tombstones_per_read" => (|of, _| Histogram::snapshot(&of.tombstones_per_read), false),
-        _ => return None,
-    };
-    Some(figure)
+pub(crate) fn local_writes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, true, |of, is_clustered| {
+        of.local(is_clustered).writes()
+    })
 }
 
-pub(crate) fn is_mine(table: &Table) -> bool {
-    table.keyspace == "system_views" && figure(table).is_some()
+pub(crate) fn coordinator_reads(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, true, |of, _| {
+        of.coordinator.of(StatementKind::Read).snapshot()
+    })
 }
 
-/// Returns a row for each table, including tables without requests.
-pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let Some((snapshot, is_latency)) = figure(table) else {
-        return Vec::new();
-    };
+pub(crate) fn coordinator_scans(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, true, |of, _| {
+        of.coordinator.of(StatementKind::Range).snapshot()
+    })
+}
+
+pub(crate) fn coordinator_writes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, true, |of, _| of.coordinator.writes())
+}
+
+pub(crate) fn rows_per_read(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, false, |of, _| {
+        Histogram::snapshot(&of.rows_per_read)
+    })
+}
+
+pub(crate) fn tombstones_per_read(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    rows(engine, table, false, |of, _| {
+        Histogram::snapshot(&of.tombstones_per_read)
+    })
+}
+
+/// Returns a row for each table, including tables without requests. `is_latency` is true if the figure's values are latencies.
+fn rows(engine: &Engine, table: &Table, is_latency: bool, snapshot: Figure) -> Vec<Row> {
     let is_clustered = engine.is_clustered();
     let schema = engine.schema();
     let shown = |of: &Arc<Table>| {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::Row;
 use super::row::{blob, inet, int, row, text, text_set, uuid};
-use crate::cluster::Node;
+use crate::cluster::ReportedNode;
 use crate::engine::Engine;
 use crate::schema::Table;
 use crate::trace;
@@ -20,18 +20,6 @@ const NATIVE_PROTOCOL_VERSION: &str = "5";
 /// Port of the internode protocol in Cassandra. Reported for a single node, because tools expect a port.
 const STORAGE_PORT: i32 = 7000;
 
-pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    match table.name.as_str() {
-        "local" => vec![local(engine, table)],
-        "peers" => peers(engine, table),
-        "peers_v2" => peers_v2(engine, table),
-        "IndexInfo" => built_indexes(engine, table),
-        "built_views" => built_views(engine, table),
-        "prepared_statements" => prepared_statements(engine, table),
-        _ => Vec::new(),
-    }
-}
-
 /// Returns the last token of each range, with the owner's address and port for other nodes.
 pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
     let here = engine.node.native_address.ip();
@@ -41,7 +29,7 @@ pub(crate) fn ring(engine: &Engine) -> Vec<(i64, IpAddr, i32)> {
             .map(|token| (token, here, STORAGE_PORT))
             .collect();
     };
-    let of_node = |node: &Node| {
+    let of_node = |node: &ReportedNode| {
         let (address, port) = (node.native_address.ip(), rpc_port(node));
         let ranges = node.tokens.iter().map(|token| (*token, address, port));
         ranges.collect::<Vec<_>>()
@@ -71,7 +59,7 @@ pub(crate) fn storage_port(engine: &Engine) -> i32 {
 }
 
 /// Returns a node's port for other nodes.
-pub(crate) fn rpc_port(node: &Node) -> i32 {
+pub(crate) fn rpc_port(node: &ReportedNode) -> i32 {
     let port = node
         .rpc_address
         .rsplit_once(':')
@@ -79,12 +67,13 @@ pub(crate) fn rpc_port(node: &Node) -> i32 {
     port.unwrap_or(STORAGE_PORT)
 }
 
-fn local(engine: &Arc<Engine>, table: &Table) -> Row {
+/// Returns the only row of `system.local`.
+pub(crate) fn local(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let node = &engine.node;
     let address = inet(node.native_address.ip());
     let mut tokens: Vec<String> = tokens(engine).iter().map(i64::to_string).collect();
     tokens.sort_unstable();
-    row(
+    let local = row(
         table,
         [
             ("key", text("local")),
@@ -107,11 +96,12 @@ fn local(engine: &Arc<Engine>, table: &Table) -> Row {
             ("schema_version", uuid(engine.schema().version)),
             ("tokens", text_set(tokens)),
         ],
-    )
+    );
+    vec![local]
 }
 
 /// Returns the other nodes of the cluster that have tokens.
-fn others(engine: &Engine) -> Vec<Node> {
+fn others(engine: &Engine) -> Vec<ReportedNode> {
     let Some(cluster) = engine.cluster() else {
         return Vec::new();
     };
@@ -122,16 +112,16 @@ fn others(engine: &Engine) -> Vec<Node> {
     nodes
 }
 
-fn token_set(node: &Node) -> Option<Bytes> {
+fn token_set(node: &ReportedNode) -> Option<Bytes> {
     let mut tokens: Vec<String> = node.tokens.iter().map(i64::to_string).collect();
     tokens.sort_unstable();
     text_set(tokens)
 }
 
 /// Returns the other nodes by address. Nodes that share an address are shown as one, as in Cassandra; `peers_v2` shows each of them.
-fn peers(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn peers(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let version = engine.schema().version;
-    let one = |node: &Node| {
+    let one = |node: &ReportedNode| {
         let address = inet(node.native_address.ip());
         row(
             table,
@@ -153,9 +143,9 @@ fn peers(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let version = engine.schema().version;
-    let one = |node: &Node| {
+    let one = |node: &ReportedNode| {
         let address = inet(node.native_address.ip());
         let port = i32::from(node.native_address.port());
         row(
@@ -177,8 +167,8 @@ fn peers_v2(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     others(engine).iter().map(one).collect()
 }
 
-/// Returns the complete indexes. As in Cassandra, the column `table_name` contains the keyspace.
-fn built_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+/// Returns the complete indexes, for `system."IndexInfo"`. As in Cassandra, the column `table_name` contains the keyspace.
+pub(crate) fn built_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();
     for of in schema.stored_tables() {
@@ -195,7 +185,7 @@ fn built_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-fn built_views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn built_views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     schema
         .stored_tables()
@@ -240,7 +230,7 @@ pub(crate) fn view_build_status(engine: &Arc<Engine>, table: &Table) -> Vec<Row>
     rows
 }
 
-fn prepared_statements(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn prepared_statements(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let statements: BTreeMap<_, _> = engine
         .prepared_statements()
         .into_iter()

@@ -1,5 +1,5 @@
 //! The system keyspaces. Their tables are virtual: rows are computed when they are read. Columns, ids and options are those of Cassandra
-//! 5.0.5. Tables and columns that have no meaning here are empty.
+//! 5.0.5. Tables and columns that have no meaning here are empty. The list of the tables with rows is in `registry.rs`.
 
 pub(crate) mod auth;
 pub(crate) mod compactions;
@@ -9,6 +9,7 @@ pub(crate) mod internode;
 pub(crate) mod latencies;
 pub(crate) mod local;
 pub(crate) mod nodes;
+mod registry;
 pub(crate) mod row;
 pub(crate) mod running;
 pub(crate) mod schema_tables;
@@ -17,6 +18,7 @@ pub(crate) mod sizes;
 mod snapshots;
 pub(crate) mod traces;
 pub(crate) mod views;
+mod virtual_table;
 
 use std::sync::{Arc, Weak};
 
@@ -53,44 +55,35 @@ impl SystemTables {
 
 #[async_trait]
 impl VirtualTables for SystemTables {
+    /// Returns the rows sorted by token, and then by the clustering columns. In keyspaces that are virtual in Cassandra too, the partition
+    /// key itself takes the place of the token.
     fn rows(&self, table: &Table) -> Result<Vec<Row>, CqlError> {
-        rows(&self.engine()?, table)
+        let engine = self.engine()?;
+        let Some(found) = registry::find(&table.keyspace, &table.name) else {
+            return Ok(Vec::new());
+        };
+        let mut rows = (found.rows)(&engine, table);
+        row::sort(table, &mut rows);
+        Ok(rows)
     }
 
     async fn complete(&self, table: &Table, rows: &mut [&mut Row]) -> Result<(), CqlError> {
-        let rows = rows.iter_mut().map(|row| &mut **row);
-        if estimates::is_mine(table) {
-            estimates::complete(&*self.engine()?, table, rows).await
-        } else if sizes::is_mine(table) {
-            sizes::complete(&*self.engine()?, table, rows).await
-        } else if snapshots::is_mine(table) {
-            snapshots::complete(&*self.engine()?, table, rows).await
-        } else {
-            Ok(())
-        }
+        let found = registry::find(&table.keyspace, &table.name);
+        let Some(complete) = found.and_then(|found| found.complete) else {
+            return Ok(());
+        };
+        let engine = self.engine()?;
+        let rows: Vec<&mut Row> = rows.iter_mut().map(|row| &mut **row).collect();
+        complete(&engine, table, rows).await
     }
 }
 
-/// Returns every row of a virtual table, in the order in which Cassandra reads them. Rows are sorted by token, and then by the clustering
-/// columns. In keyspaces that are virtual in Cassandra too, the partition key itself takes the place of the token.
-pub fn rows(engine: &Arc<Engine>, table: &Table) -> Result<Vec<Row>, CqlError> {
-    let mut rows = match table.keyspace.as_str() {
-        "system" if estimates::is_mine(table) => estimates::rows(engine, table),
-        "system" if table.name == "compaction_history" => compactions::history(engine, table),
-        "system" => local::rows(engine, table),
-        "system_schema" | "system_virtual_schema" => schema_tables::rows(&engine.schema(), table),
-        "system_views" if nodes::is_mine(table) => nodes::rows(engine, table),
-        "system_views" if latencies::is_mine(table) => latencies::rows(engine, table),
-        "system_views" if sizes::is_mine(table) => sizes::rows(engine, table),
-        "system_views" if snapshots::is_mine(table) => snapshots::rows(engine, table),
-        "system_views" => views::rows(engine, table),
-        "system_auth" => auth::rows(&engine.schema(), table),
-        "system_traces" => traces::rows(engine, table),
-        "system_distributed" if table.name == "view_build_status" => local::view_build_status(engine, table),
-        _ => Vec::new(),
-    };
-    row::sort(table, &mut rows);
-    Ok(rows)
+/// Returns true if every authenticated role may read the table.
+pub(crate) fn is_public(keyspace: &str, table: &str) -> bool {
+    SYSTEM_KEYSPACES
+        .iter()
+        .any(|known| known.is_public && known.name == keyspace)
+        || registry::find(keyspace, table).is_some_and(|table| table.is_public)
 }
 
 /// Returns the virtual keyspaces. `is_shared` is true for a node on a shared store.

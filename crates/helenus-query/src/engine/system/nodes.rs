@@ -4,38 +4,48 @@ use std::sync::Arc;
 
 use super::Row;
 use super::row::{bigint, bigint_saturating, boolean, double, inet, int, row, text, uuid};
-use crate::cluster::{Cluster, Node, Tablet};
+use crate::cluster::{ReportedNode, ReportedTablet};
 use crate::engine::Engine;
 use crate::schema::Table;
 
-/// Returns true for the tables of this module.
-pub(crate) fn is_mine(table: &Table) -> bool {
-    matches!(table.name.as_str(), "cluster_nodes" | "tablets")
-}
+pub(crate) const CLUSTER_NODES: &str = "CREATE TABLE system_views.cluster_nodes (
+    host_id uuid PRIMARY KEY,
+    address inet,
+    alive boolean,
+    data_center text,
+    name text,
+    owns double,
+    port int,
+    rack text,
+    rpc_address text,
+    software_version text,
+    state text,
+    tablets int
+) WITH ID = 061732e6-0794-397b-a6c2-864c97257b45
+    AND comment = 'the nodes of the cluster';";
 
-pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let Some(cluster) = engine.cluster() else {
-        return Vec::new();
-    };
-    match table.name.as_str() {
-        "cluster_nodes" => nodes(cluster.as_ref(), table),
-        _ => cluster
-            .tablets()
-            .iter()
-            .map(|tablet| of_tablet(table, tablet))
-            .collect(),
-    }
-}
+pub(crate) const TABLETS: &str = "CREATE TABLE system_views.tablets (
+    id int PRIMARY KEY,
+    epoch bigint,
+    first_token bigint,
+    last_token bigint,
+    owner uuid,
+    state text
+) WITH ID = a176504a-7be9-3964-916d-2fc750db90b8
+    AND comment = 'ranges of tokens and the nodes that serve them';";
 
 fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn nodes(cluster: &dyn Cluster, table: &Table) -> Vec<Row> {
+pub(crate) fn cluster_nodes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let Some(cluster) = engine.cluster() else {
+        return Vec::new();
+    };
     let tablets = cluster.tablets();
-    let of_node = |node: &Node| {
+    let of_node = |node: &ReportedNode| {
         let own = tablets.iter().filter(|tablet| tablet.owner == Some(node.host_id));
-        let owns: f64 = own.clone().map(Tablet::share).sum();
+        let owns: f64 = own.clone().map(ReportedTablet::share).sum();
         row(
             table,
             [
@@ -57,7 +67,15 @@ fn nodes(cluster: &dyn Cluster, table: &Table) -> Vec<Row> {
     cluster.nodes().iter().map(of_node).collect()
 }
 
-fn of_tablet(table: &Table, tablet: &Tablet) -> Row {
+pub(crate) fn tablets(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let Some(cluster) = engine.cluster() else {
+        return Vec::new();
+    };
+    let tablets = cluster.tablets();
+    tablets.iter().map(|tablet| of_tablet(table, tablet)).collect()
+}
+
+fn of_tablet(table: &Table, tablet: &ReportedTablet) -> Row {
     row(
         table,
         [

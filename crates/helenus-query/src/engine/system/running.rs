@@ -97,7 +97,7 @@ fn small(value: Option<u64>) -> Option<Bytes> {
 }
 
 /// Returns the last lines of the log (Cassandra's `LogMessagesTable`).
-pub(crate) fn system_logs(table: &Table) -> Vec<Row> {
+pub(crate) fn system_logs(_engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut last = (i64::MIN, 0);
     for line in log_lines::kept() {

@@ -6,53 +6,110 @@ use helenus_cql::value::{pack_list, text::get_string, to_cql_literal};
 
 use super::Row;
 use super::row::{blob, boolean, double, int, row, text, text_list, text_map, text_set, uuid};
-use crate::engine::ddl::shown_where;
+use crate::analysis::restrictions::view_filter::shown_where;
+use crate::engine::Engine;
 use crate::schema::names::is_virtual_keyspace;
 use crate::schema::table_options;
 use crate::schema::{
-    Column, ColumnKind, ColumnMask, Keyspace, Schema, Table, TableKind, UserAggregate, UserFunction,
+    Column, ColumnKind, ColumnMask, Keyspace, Table, TableKind, UserAggregate, UserFunction,
 };
 
-/// Returns the rows of one of these tables. Tables about elements that do not exist here, such as triggers, have none.
-pub(crate) fn rows(schema: &Schema, table: &Table) -> Vec<Row> {
+pub(crate) const SCYLLA_KEYSPACES: &str = "CREATE TABLE system_schema.scylla_keyspaces (
+    keyspace_name text PRIMARY KEY,
+    initial_tablets int
+) WITH ID = fa0ea2bd-608f-3e74-9b1e-b84b46b33adf
+    AND comment = 'keyspaces whose rows drivers find by tablets';";
+
+/// Returns the rows of one of these tables. `of_each` returns those of a keyspace.
+fn of_keyspaces(engine: &Arc<Engine>, table: &Table, of_each: fn(&Table, &Keyspace) -> Vec<Row>) -> Vec<Row> {
     let is_virtual = table.keyspace == "system_virtual_schema";
+    let schema = engine.schema();
     let keyspaces = schema
         .keyspaces
         .values()
         .filter(|keyspace| is_virtual_keyspace(&keyspace.name) == is_virtual);
-    let of_each: fn(&Table, &Keyspace) -> Vec<Row> = match (table.name.as_str(), is_virtual) {
-        ("keyspaces", false) => |table, keyspace| vec![keyspace_row(table, keyspace)],
-        ("keyspaces", true) => |table, keyspace| vec![row(table, [("keyspace_name", text(&keyspace.name))])],
-        ("tables", false) => {
-            |table, keyspace| tables(keyspace, false).map(|of| table_row(table, of)).collect()
-        }
-        ("tables", true) => |table, keyspace| {
-            tables(keyspace, false)
-                .map(|of| virtual_table_row(table, of))
-                .collect()
-        },
-        ("scylla_keyspaces", _) => |table, keyspace| scylla_keyspace(table, keyspace).into_iter().collect(),
-        ("columns", _) => |table, keyspace| columns(table, keyspace),
-        ("column_masks", _) => |table, keyspace| column_masks(table, keyspace),
-        ("dropped_columns", _) => |table, keyspace| dropped_columns(table, keyspace),
-        ("indexes", _) => |table, keyspace| indexes(table, keyspace),
-        ("types", _) => |table, keyspace| types(table, keyspace),
-        ("functions", _) => |table, keyspace| {
-            let functions = keyspace.functions.values();
-            functions.map(|of| function_row(table, of)).collect()
-        },
-        ("aggregates", _) => |table, keyspace| {
-            let aggregates = keyspace.aggregates.values();
-            aggregates.map(|of| aggregate_row(table, of)).collect()
-        },
-        ("views", _) => |table, keyspace| tables(keyspace, true).map(|of| view_row(table, of)).collect(),
-        _ => |_, _| Vec::new(),
-    };
     keyspaces.flat_map(|keyspace| of_each(table, keyspace)).collect()
 }
 
+pub(crate) fn keyspaces(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        vec![keyspace_row(table, keyspace)]
+    })
+}
+
+/// Returns the rows of `system_virtual_schema.keyspaces`.
+pub(crate) fn virtual_keyspaces(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        vec![row(table, [("keyspace_name", text(&keyspace.name))])]
+    })
+}
+
+pub(crate) fn tables(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        tables_of(keyspace, false)
+            .map(|of| table_row(table, of))
+            .collect()
+    })
+}
+
+/// Returns the rows of `system_virtual_schema.tables`.
+pub(crate) fn virtual_tables(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        tables_of(keyspace, false)
+            .map(|of| virtual_table_row(table, of))
+            .collect()
+    })
+}
+
+pub(crate) fn scylla_keyspaces(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        scylla_keyspace_row(table, keyspace).into_iter().collect()
+    })
+}
+
+/// Returns the rows of `columns` in both keyspaces.
+pub(crate) fn columns(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, column_rows)
+}
+
+pub(crate) fn column_masks(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, column_mask_rows)
+}
+
+pub(crate) fn dropped_columns(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, dropped_column_rows)
+}
+
+pub(crate) fn indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, index_rows)
+}
+
+pub(crate) fn types(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, type_rows)
+}
+
+pub(crate) fn functions(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        let functions = keyspace.functions.values();
+        functions.map(|of| function_row(table, of)).collect()
+    })
+}
+
+pub(crate) fn aggregates(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        let aggregates = keyspace.aggregates.values();
+        aggregates.map(|of| aggregate_row(table, of)).collect()
+    })
+}
+
+pub(crate) fn views(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    of_keyspaces(engine, table, |table, keyspace| {
+        tables_of(keyspace, true).map(|of| view_row(table, of)).collect()
+    })
+}
+
 /// Returns the tables of a keyspace, or its views.
-fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>> {
+fn tables_of(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>> {
     keyspace
         .tables
         .values()
@@ -60,7 +117,7 @@ fn tables(keyspace: &Keyspace, views: bool) -> impl Iterator<Item = &Arc<Table>>
 }
 
 /// Returns the row that makes ScyllaDB's drivers find rows by tablets. `None` for virtual keyspaces, which have no tablets.
-fn scylla_keyspace(table: &Table, keyspace: &Keyspace) -> Option<Row> {
+fn scylla_keyspace_row(table: &Table, keyspace: &Keyspace) -> Option<Row> {
     let values = [
         ("keyspace_name", text(&keyspace.name)),
         ("initial_tablets", int(0)),
@@ -130,7 +187,7 @@ fn virtual_table_row(table: &Table, of: &Table) -> Row {
     )
 }
 
-fn columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+fn column_rows(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     keyspace
         .tables
         .values()
@@ -174,7 +231,7 @@ fn column_row(table: &Table, of: &Table, column: &Column) -> Row {
     )
 }
 
-fn column_masks(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+fn column_mask_rows(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     let of_table = |of: &Arc<Table>| -> Vec<Row> {
         let masked = of
             .columns
@@ -211,7 +268,7 @@ fn mask_row(table: &Table, of: &Table, column: &Column, mask: &ColumnMask) -> Ro
     )
 }
 
-fn dropped_columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+fn dropped_column_rows(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     let of_table = |of: &Arc<Table>| -> Vec<Row> {
         of.dropped_columns
             .values()
@@ -236,7 +293,7 @@ fn dropped_columns(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     keyspace.tables.values().flat_map(of_table).collect()
 }
 
-fn indexes(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+fn index_rows(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     let of_table = |of: &Arc<Table>| -> Vec<Row> {
         of.indexes
             .iter()
@@ -257,7 +314,7 @@ fn indexes(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     keyspace.tables.values().flat_map(of_table).collect()
 }
 
-fn types(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
+fn type_rows(table: &Table, keyspace: &Keyspace) -> Vec<Row> {
     keyspace
         .types
         .values()

@@ -7,25 +7,10 @@ use helenus_cql::error::CqlError;
 
 use super::Row;
 use super::row::{bigint, get_text, row, set, text};
+use super::virtual_table::Completion;
 use crate::engine::Engine;
 use crate::engine::sizes::TableSize;
 use crate::schema::{Table, TableKind};
-
-type Size = fn(&TableSize) -> u64;
-
-fn size_of(table: &Table) -> Option<Size> {
-    let size: Size = match table.name.as_str() {
-        "disk_usage" => |size| size.bytes,
-        "max_partition_size" => |size| size.largest_partition,
-        "max_sstable_size" => |size| size.largest_file,
-        _ => return None,
-    };
-    Some(size)
-}
-
-pub(crate) fn is_mine(table: &Table) -> bool {
-    table.keyspace == "system_views" && size_of(table).is_some()
-}
 
 /// Returns a row for each table, without its size.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
@@ -43,15 +28,35 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     of.collect()
 }
 
-/// Sets the sizes in rows.
-pub(crate) async fn complete<'r>(
+/// Sets the size of each table.
+pub(crate) fn disk_usage<'a>(engine: &'a Engine, table: &'a Table, rows: Vec<&'a mut Row>) -> Completion<'a> {
+    Box::pin(set_sizes(engine, table, rows, |size| size.bytes))
+}
+
+/// Sets the size of the largest partition of each table.
+pub(crate) fn largest_partitions<'a>(
+    engine: &'a Engine,
+    table: &'a Table,
+    rows: Vec<&'a mut Row>,
+) -> Completion<'a> {
+    Box::pin(set_sizes(engine, table, rows, |size| size.largest_partition))
+}
+
+/// Sets the size of the largest part of each table in one SSTable.
+pub(crate) fn largest_files<'a>(
+    engine: &'a Engine,
+    table: &'a Table,
+    rows: Vec<&'a mut Row>,
+) -> Completion<'a> {
+    Box::pin(set_sizes(engine, table, rows, |size| size.largest_file))
+}
+
+async fn set_sizes(
     engine: &Engine,
     table: &Table,
-    rows: impl Iterator<Item = &'r mut Row>,
+    rows: Vec<&mut Row>,
+    size_of: fn(&TableSize) -> u64,
 ) -> Result<(), CqlError> {
-    let Some(size_of) = size_of(table) else {
-        return Ok(());
-    };
     let sizes = engine.table_sizes().await?;
     let schema = engine.schema();
     for row in rows {

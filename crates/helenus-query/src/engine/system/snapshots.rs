@@ -10,13 +10,10 @@ use helenus_tablet::PinnedTablet;
 
 use super::Row;
 use super::row::{bigint, bigint_saturating, boolean, get_text, row, set, text};
+use super::virtual_table::Completion;
 use crate::engine::Engine;
 use crate::engine::sizes::PinnedSize;
 use crate::schema::Table;
-
-pub(crate) fn is_mine(table: &Table) -> bool {
-    table.keyspace == "system_views" && table.name == "snapshots"
-}
 
 /// Returns the rows, without sizes.
 pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
@@ -42,11 +39,11 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 
 /// Sets the sizes in rows. Rows that TRUNCATE or DROP has left behind belong only to the snapshot, so that the true size is the whole size.
 /// For tables in use, the true size is that of the files that only snapshots contain.
-pub(crate) async fn complete<'r>(
-    engine: &Engine,
-    table: &Table,
-    rows: impl Iterator<Item = &'r mut Row>,
-) -> Result<(), CqlError> {
+pub(crate) fn complete<'a>(engine: &'a Engine, table: &'a Table, rows: Vec<&'a mut Row>) -> Completion<'a> {
+    Box::pin(set_sizes(engine, table, rows))
+}
+
+async fn set_sizes(engine: &Engine, table: &Table, rows: Vec<&mut Row>) -> Result<(), CqlError> {
     let sizes = engine.table_sizes().await?;
     let schema = engine.schema();
     // All keyspaces of one snapshot share the pinned tablets.

@@ -1,6 +1,7 @@
 use helenus_cql::types::CqlType;
 
 use super::definition::keyspaces;
+use super::registry::{TABLES, find};
 
 #[test]
 fn definitions_are_those_of_cassandra() {
@@ -45,4 +46,16 @@ fn tables_about_several_nodes_are_those_of_a_shared_store() {
         "system_views.tablets",
     ];
     assert_eq!(more, expected);
+}
+
+#[test]
+fn tables_of_the_registry_are_defined_and_named_once() {
+    let keyspaces = keyspaces(true);
+    for (place, table) in TABLES.iter().enumerate() {
+        let (keyspace, name) = (table.keyspace, table.name);
+        let defined = keyspaces.iter().find(|defined| defined.name == keyspace);
+        assert!(defined.unwrap().tables.contains_key(name), "{keyspace}.{name}");
+        let first = find(keyspace, name).unwrap();
+        assert!(std::ptr::eq(first, &TABLES[place]), "{keyspace}.{name}");
+    }
 }

@@ -9,26 +9,22 @@ use crate::engine::Engine;
 use crate::schema::Table;
 use crate::trace::{Trace, TraceEvent};
 
-pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    match table.name.as_str() {
-        "sessions" => {
-            let traces = engine.traces.all();
-            let shown = traces.iter().filter(|trace| !trace.deleted.is_whole);
-            shown.map(|trace| session(engine, table, trace)).collect()
-        }
-        "events" => {
-            let traces = engine.traces.all();
-            let of_trace = |trace: &Trace| -> Vec<Row> {
-                trace
-                    .events
-                    .iter()
-                    .map(|step| event(engine, table, trace, step))
-                    .collect()
-            };
-            traces.iter().flat_map(of_trace).collect()
-        }
-        _ => Vec::new(),
-    }
+pub(crate) fn sessions(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let traces = engine.traces.all();
+    let shown = traces.iter().filter(|trace| !trace.deleted.is_whole);
+    shown.map(|trace| session(engine, table, trace)).collect()
+}
+
+pub(crate) fn events(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+    let traces = engine.traces.all();
+    let of_trace = |trace: &Trace| -> Vec<Row> {
+        trace
+            .events
+            .iter()
+            .map(|step| event(engine, table, trace, step))
+            .collect()
+    };
+    traces.iter().flat_map(of_trace).collect()
 }
 
 fn elapsed_us(time: Duration) -> i32 {

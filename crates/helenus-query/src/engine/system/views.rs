@@ -1,4 +1,4 @@
-//! The keyspace `system_views`, for operators. Tables about parts of Cassandra that do not exist here stay empty.
+//! Tables of `system_views` about clients, statements, caches, indexes and this node.
 
 use std::sync::Arc;
 
@@ -6,33 +6,14 @@ use helenus_cql::ast::BatchKind;
 use helenus_tablet::RowCacheStats;
 
 use super::row::{bigint_saturating, boolean, double, inet, int, row, text, text_map};
-use super::{Row, compactions, internode, running, settings, storage_port};
+use super::{Row, storage_port};
 use crate::engine::Engine;
 use crate::engine::clients::Client;
 use crate::index::kinds::sai::is_storage_attached;
 use crate::schema::{Table, is_text};
 
-pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    match table.name.as_str() {
-        "settings" => settings::rows(engine, table),
-        "clients" => clients(engine, table),
-        "cql_metrics" => cql_metrics(engine, table),
-        "sai_column_indexes" => sai_column_indexes(engine, table),
-        "gossip_info" => vec![gossip_info(engine, table)],
-        "caches" => caches(engine, table),
-        "queries" => running::queries(engine, table),
-        "thread_pools" => running::thread_pools(engine, table),
-        "system_logs" => running::system_logs(table),
-        "sstable_tasks" => compactions::running(engine, table),
-        "internode_inbound" => internode::inbound(engine, table),
-        "internode_outbound" => internode::outbound(engine, table),
-        "batch_metrics" => batch_metrics(engine, table),
-        _ => Vec::new(),
-    }
-}
-
 /// Returns the connected clients (Cassandra's `ClientsTable`).
-fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let shown = |client: Arc<Client>| {
         let session = client.session();
         let option = |name: &str| session.as_ref().and_then(|session| session.options.get(name));
@@ -92,7 +73,7 @@ fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     engine.clients.connected().into_iter().map(shown).collect()
 }
 
-fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let asked = engine.clients.asked();
     let all = asked.prepared + asked.texts;
     let ratio = if all == 0 {
@@ -117,7 +98,7 @@ fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 }
 
 /// Returns figures of batches (Cassandra's `BatchMetricsTable`).
-fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let kinds = [
         ("partitions_per_logged_batch", BatchKind::Logged),
         ("partitions_per_unlogged_batch", BatchKind::Unlogged),
@@ -140,7 +121,7 @@ fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     kinds.map(shown).into()
 }
 
-fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let schema = engine.schema();
     let mut rows = Vec::new();
     for of in schema.stored_tables() {
@@ -166,9 +147,10 @@ fn sai_column_indexes(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows
 }
 
-fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
+/// Returns the row of this node. Other nodes have none.
+pub(crate) fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let node = &engine.node;
-    row(
+    let here = row(
         table,
         [
             ("address", inet(node.native_address.ip())),
@@ -182,12 +164,13 @@ fn gossip_info(engine: &Arc<Engine>, table: &Table) -> Row {
             ("rpc_address", text(node.native_address.ip().to_string())),
             ("schema", text(engine.schema().version.to_string())),
         ],
-    )
+    );
+    vec![here]
 }
 
 /// Returns Cassandra's caches, without the chunk cache, which is off by default in Cassandra. The row cache exists here; the caches of
 /// counters and keys are shown as empty. Rates of the last minutes are not kept.
-fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
+pub(crate) fn caches(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let stats = engine.store_stats();
     let cache = |name: &str, cached: RowCacheStats, hits: u64, misses: u64| {
         let requests = hits + misses;

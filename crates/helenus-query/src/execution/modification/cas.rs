@@ -24,7 +24,7 @@ use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
 use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
 use crate::schema::{Column, ColumnKind, Table};
-use crate::storage::read::{ReadView, RowCursor, read_header, read_row, read_static, read_stored_row};
+use crate::storage::row_reads::{ReadView, RowCursor, read_header, read_row, read_static, read_stored_row};
 use crate::storage::{Access, ExecutionContext, PartitionGuard};
 use crate::trace;
 

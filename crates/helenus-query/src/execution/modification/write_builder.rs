@@ -11,7 +11,7 @@ use helenus_row::{Cell, ColumnId, KeyKind, RowBuilder};
 use super::apply::{WriteParams, apply, counter_delta, counter_state};
 use super::cas::PreconditionRows;
 use crate::analysis::modification::BoundModification;
-use crate::analysis::modification::bound::{RowId, RowsBound};
+use crate::analysis::modification::bound::{RowName, RowsBound};
 use crate::analysis::modification::operation::{Action, Operation};
 use crate::analysis::restrictions::StatementKind;
 use crate::analysis::restrictions::restriction::null_column;
@@ -20,7 +20,7 @@ use crate::execution::writes::counters::{CounterKey, CounterState};
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::rows::{OwnedRow, PartitionKey, StoredRow};
 use crate::storage::ExecutionContext;
-use crate::storage::read::{read_header, read_row, read_static, read_stored_row, read_stored_static};
+use crate::storage::row_reads::{read_header, read_row, read_static, read_stored_row, read_stored_static};
 
 /// The location of a row.
 struct RowLocation<'p> {
@@ -135,7 +135,7 @@ impl WriteBuilder<'_> {
     }
 
     /// Refuses an empty value for the only clustering column of a compact table (`UpdateParameters.newRow`).
-    fn check_name(&self, name: &RowId) -> Result<(), CqlError> {
+    fn check_name(&self, name: &RowName) -> Result<(), CqlError> {
         let table = self.params.table;
         let [column] = table.clustering() else {
             return Ok(());
@@ -197,7 +197,7 @@ impl WriteBuilder<'_> {
     async fn rows(
         &mut self,
         partition: &PartitionKey,
-        names: &[RowId],
+        names: &[RowName],
         beginning: RowBuilder,
     ) -> Result<(), CqlError> {
         let operations: Vec<&Operation> = self.bound.regular_operations().collect();

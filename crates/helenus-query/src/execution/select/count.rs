@@ -15,7 +15,7 @@ use crate::limits::scope;
 use crate::rows::{RowCounts, RowsWanted, corrupt, corrupt_key};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
-use crate::storage::read::RangeCursor;
+use crate::storage::row_reads::RangeCursor;
 
 /// Rows between two checkpoints, which take some ten microseconds.
 const STEP_ROWS: usize = 128;

@@ -25,7 +25,7 @@ use crate::rows::{PartitionKey, RowsWanted};
 use crate::schema::Index;
 
 /// The rows that a SELECT must read.
-pub(crate) struct ScanRequest {
+pub(crate) struct SelectedRows {
     /// The partitions. `None` if a range of keys is read.
     keys: Option<Vec<PartitionKey>>,
     /// The rows of each partition.
@@ -35,7 +35,7 @@ pub(crate) struct ScanRequest {
 impl SelectExecution<'_> {
     /// Returns the rows that the restrictions select. `None` if there can be none. Errors in the partition key are reported first, but an
     /// empty or too long key is reported last.
-    pub(crate) fn asked(&self) -> Result<Option<ScanRequest>, CqlError> {
+    pub(crate) fn asked(&self) -> Result<Option<SelectedRows>, CqlError> {
         let restrictions = &self.plan.restrictions;
         let named = match restrictions.is_key_range {
             true => None,
@@ -54,12 +54,12 @@ impl SelectExecution<'_> {
         if keys.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
-        Ok(Some(ScanRequest { keys, wanted }))
+        Ok(Some(SelectedRows { keys, wanted }))
     }
 
     /// Returns the source of the rows. `None` if no row can match.
     pub(crate) async fn source(&self, filter: &Filter) -> Result<Option<RowSource>, ExecutionError> {
-        let Some(ScanRequest { keys, wanted }) = self.asked()? else {
+        let Some(SelectedRows { keys, wanted }) = self.asked()? else {
             return Ok(None);
         };
         if let Some(ordering) = &self.plan.by_value {

@@ -11,14 +11,14 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, ListSearch, Moment, Node, PartRows, Pin, RemoteScan, RemoteWrite, ScanRange, Source,
-    StaleEntries, Tablet, Versions,
+    LeaseTerm, ListSearch, Moment, PartRows, Pin, RemoteScan, RemoteWrite, ReportedNode, ReportedTablet,
+    ScanRange, Source, StaleEntries, Versions,
 };
 use crate::engine::{Engine, EngineConfig};
 use crate::failure::{read_timeout, unavailable};
 use crate::request::ClientState;
 use crate::response::{Outcome, Response};
-use crate::storage::reads;
+use crate::storage::key_reads;
 
 const HERE: Uuid = Uuid::from_u128(1);
 const PEER: Uuid = Uuid::from_u128(2);
@@ -93,12 +93,12 @@ impl Cluster for Halves {
         if low.contains(token) { low } else { high }
     }
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<ReportedNode> {
         Vec::new()
     }
 
-    fn tablets(&self) -> Vec<Tablet> {
-        let tablet = |(id, token, owner)| Tablet {
+    fn tablets(&self) -> Vec<ReportedTablet> {
+        let tablet = |(id, token, owner)| ReportedTablet {
             id,
             tokens: self.tablet(token),
             owner: Some(owner),
@@ -166,7 +166,7 @@ impl Cluster for Halves {
 
     async fn scan(&self, _: Uuid, range: &ScanRange, _: Instant) -> Result<Box<dyn RemoteScan>, RemoteError> {
         self.scans.fetch_add(1, Ordering::Relaxed);
-        let scan = reads::scan_here(&self.engine().context, range).await;
+        let scan = key_reads::scan_here(&self.engine().context, range).await;
         let scan = scan.map_err(|error| RemoteError::NoAnswer(error.to_string()))?;
         Ok(Box::new(Scanned(scan)))
     }

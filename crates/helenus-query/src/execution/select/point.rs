@@ -19,7 +19,7 @@ use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
 use crate::rows::{RowAt, RowView, StoredRow};
 use crate::storage::ExecutionContext;
-use crate::storage::read::{read_header, read_stored_row_under, read_stored_static};
+use crate::storage::row_reads::{read_header, read_stored_row_under, read_stored_static};
 use crate::trace;
 
 /// Reads the row.

@@ -14,9 +14,9 @@ use crate::index::read::IndexSource;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
-use crate::storage::read::rows::KnownRows;
-use crate::storage::read::{RangeCursor, RowCursor, read_header, read_stored_static};
-use crate::storage::reads::get_many;
+use crate::storage::key_reads::get_many;
+use crate::storage::row_reads::row_cursor::KnownRows;
+use crate::storage::row_reads::{RangeCursor, RowCursor, read_header, read_stored_static};
 use crate::trace;
 
 /// A source of a stored table's rows.

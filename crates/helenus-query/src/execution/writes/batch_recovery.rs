@@ -17,7 +17,7 @@ use crate::execution::writes::commit::apply_all;
 use crate::failure::{ExecutionError, store_error};
 use crate::rows::corrupt_key;
 use crate::storage::writes::write_ops;
-use crate::storage::{ExecutionContext, reads};
+use crate::storage::{ExecutionContext, key_reads};
 
 /// Time for which a batch is retried in the background. After that, it is left to the next node that opens the tablet.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(600);
@@ -97,7 +97,8 @@ pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlErr
     let now_s = past.clock.now_us().div_euclid(1_000_000);
     let mut found = Vec::new();
     for tablet in past.store.tablets().iter() {
-        let scan = reads::scan_tablet(tablet, reads::keys_of(TABLE, tablet.token_range()), false).await;
+        let scan =
+            key_reads::scan_tablet(tablet, key_reads::keys_of(TABLE, tablet.token_range()), false).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
         while let Some((_, packed)) = scan.next().await.map_err(store_error)? {
             let Some(ops) = content(packed, now_s)? else {
@@ -121,14 +122,14 @@ pub(crate) async fn recover(context: &Arc<ExecutionContext>, tokens: TokenRange)
     let Some(cluster) = context.cluster().cloned() else {
         return Ok(0);
     };
-    let range = reads::keys_of(TABLE, tokens);
+    let range = key_reads::keys_of(TABLE, tokens);
     let range = ScanRange {
         tokens,
         start: range.start,
         end: range.end,
         reversed: false,
     };
-    let scan = reads::scan_here(context, &range).await;
+    let scan = key_reads::scan_here(context, &range).await;
     let mut scan = scan.map_err(ExecutionError::into_client_error)?;
     let now_s = context.clock.now_us().div_euclid(1_000_000);
     let mut found = 0;

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::batch_log::Entry;
 use super::{IndexedOps, WriteSet, publish};
-use crate::cluster::{Backoff, Cluster, Owner, RemoteWrite};
+use crate::cluster::{Cluster, Owner, RemoteWrite};
 use crate::failure::ExecutionError;
 use crate::storage::ExecutionContext;
-use crate::storage::writes::{begun, failed, remote, unknown, write_ops};
+use crate::storage::writes::{WriteTries, begun, failed, remote, write_ops};
 
 /// Atomicity of a request's writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,8 +123,7 @@ async fn apply(
     locks: bool,
     deadline: Instant,
 ) -> Result<(), CqlError> {
-    let mut backoff = Backoff::until(deadline, cluster.as_ref());
-    let mut is_begun = false;
+    let mut tries = WriteTries::until(deadline, cluster.as_ref());
     loop {
         let tried = match cluster.owner(token) {
             Owner::Here => {
@@ -148,15 +147,8 @@ async fn apply(
             }
             Owner::Nobody => Err(ExecutionError::NotOwned),
         };
-        match tried {
-            Err(ExecutionError::NotOwned) => {}
-            Err(ExecutionError::Failed(CqlError::WriteTimeout { .. })) => is_begun = true,
-            Err(ExecutionError::Failed(error)) if is_begun => return Err(begun(error)),
-            Err(ExecutionError::Failed(error)) => return Err(error),
-            Ok(()) => return Ok(()),
-        }
-        if !backoff.wait(cluster.as_ref()).await {
-            return Err(unknown());
+        if let Some(written) = tries.end(tried).await {
+            return written;
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::index::posting_lists::PostingLists;
 use crate::index::upkeep;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, corrupt, corrupt_key};
 use crate::schema::{Table, views_of};
-use crate::storage::read::{RowCursor, read_header, read_stored_row_under, read_stored_static};
+use crate::storage::row_reads::{RowCursor, read_header, read_stored_row_under, read_stored_static};
 use crate::storage::{Access, ExecutionContext};
 
 /// The table, partition, kind and clustering of a row.
@@ -63,7 +63,7 @@ impl WriteSet {
     /// Refuses values that an index cannot hold, before any of the separate parts is written.
     pub(crate) fn check_indexed(&self, context: &ExecutionContext) -> Result<(), CqlError> {
         for row in self.rows.iter().filter(|row| !row.table.indexes.is_empty()) {
-            let write = upkeep::RowWrite {
+            let write = upkeep::RowChange {
                 partition: &row.partition,
                 kind: row.kind,
                 clustering: &row.clustering_values()?,
@@ -148,7 +148,7 @@ impl WriteSet {
             };
             let after = self.header_after(before, table, partition);
             let clustering = row.clustering_values()?;
-            let write = upkeep::RowWrite {
+            let write = upkeep::RowChange {
                 partition,
                 kind: row.kind,
                 clustering: &clustering,
@@ -232,7 +232,7 @@ impl WriteSet {
                 continue;
             }
             let values = table.layout.decode_clustering(&clustering).map_err(corrupt_key)?;
-            let write = upkeep::RowWrite {
+            let write = upkeep::RowChange {
                 partition,
                 kind: KeyKind::Row,
                 clustering: &values,

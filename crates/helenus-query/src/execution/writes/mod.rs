@@ -23,7 +23,7 @@ use crate::failure::ExecutionError;
 use crate::rows::{PartitionKey, corrupt, corrupt_key};
 use crate::schema::{Schema, Table};
 use crate::storage::agreement::add_header_table;
-use crate::storage::read::ReadView;
+use crate::storage::row_reads::ReadView;
 use crate::storage::turn::PendingTurn;
 use crate::storage::{ExecutionContext, PartitionGuard};
 use commit::WriteAtomicity;

@@ -1,18 +1,53 @@
-//! Kinds of indexes: the restrictions that each answers, and the values that it holds.
+//! Kinds of indexes: the restrictions that each answers, the values that it holds, and the declarations that it accepts.
+//!
+//! A kind is a [`Registered`] and its [`Kind`], which [`named`] returns for the class in CREATE INDEX.
 
 pub(crate) mod equality;
 pub(crate) mod sai;
 pub(crate) mod sasi;
 
+use std::collections::BTreeMap;
+
 use helenus_cql::ast::Operator;
+use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 use helenus_row::key::has_value_order;
 
 use super::analyzer::Analyzer;
 use super::pattern::LikeKind;
-use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTargetKind, Table};
+use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTarget, IndexTargetKind, Table};
 
-/// A kind of index.
+/// A kind of index in the registry: its fixed properties, which are read without a virtual call, and its rules.
+pub struct Registered {
+    /// The name in the text of a plan.
+    pub name: &'static str,
+    /// The kind of new indexes in `system_schema.indexes`.
+    pub schema_kind: IndexKind,
+    /// True if CREATE INDEX checks each of several targets before it refuses that there are several.
+    pub checks_each_target: bool,
+    /// The warning when an index is created. `None` if there is no warning.
+    pub creation_warning: Option<&'static str>,
+    /// The warning about an index on vectors. It is repeated whenever an index of the table is created. `None` if there is no warning.
+    pub vector_warning: Option<&'static str>,
+    /// True if such indexes answer several restrictions together, on one column or on several.
+    pub intersects: bool,
+    /// True if the index finds only rows, and no partitions that have only static content.
+    pub finds_only_rows: bool,
+    /// True if an index on vectors answers ORDER BY … ANN OF.
+    pub ranks_vectors: bool,
+    /// True if a value that is too long for a key is refused in a SELECT. Otherwise the value is not looked up in the index.
+    pub refuses_long_values: bool,
+    pub rules: &'static dyn Kind,
+}
+
+impl Registered {
+    /// Returns true if an index is declared with a class, and stores its class and options.
+    pub fn is_custom(&self) -> bool {
+        self.schema_kind == IndexKind::Custom
+    }
+}
+
+/// The rules of a kind of index.
 pub trait Kind: Sync {
     /// Returns true if an index on the column answers `column operator value`.
     fn supports(&self, index: &Index, column: &Column, operator: Operator) -> bool;
@@ -51,15 +86,68 @@ pub trait Kind: Sync {
     fn holds_entry(&self, _key: &[u8], _value: &[u8]) -> bool {
         true
     }
+
+    /// Refuses names of columns that the kind does not index.
+    fn check_column_name(&self, _name: &str) -> Result<(), CqlError> {
+        Ok(())
+    }
+
+    /// Returns the error of a CREATE INDEX that names no column or several.
+    fn not_one_target(&self, columns: &[String]) -> CqlError;
+
+    /// Refuses targets and options that the kind does not support.
+    fn check(
+        &self,
+        _table: &Table,
+        _target: &IndexTarget,
+        _options: &BTreeMap<String, String>,
+    ) -> Result<(), CqlError> {
+        Ok(())
+    }
+}
+
+/// Returns the kind that a class in CREATE INDEX names. `None` if the class is unknown. All kinds are registered here.
+pub fn named(class: &str) -> Option<&'static Registered> {
+    if sasi::is_sasi(class) {
+        Some(&sasi::SASI)
+    } else if sai::is_sai(class) {
+        Some(&sai::STORAGE_ATTACHED)
+    } else if equality::is_legacy(class) {
+        Some(&equality::EQUALITY)
+    } else {
+        None
+    }
 }
 
 /// Returns the kind of an index.
-pub fn of(index: &Index) -> &'static dyn Kind {
+pub fn registered(index: &Index) -> &'static Registered {
     match index.kind {
-        IndexKind::Custom if index.is_sasi() => &sasi::Sasi,
-        IndexKind::Custom => &sai::StorageAttached,
-        IndexKind::Keys | IndexKind::Composites => &equality::Equality,
+        IndexKind::Custom => {
+            let class = index.options.get("class_name");
+            // Older binaries accepted more names of the class of storage-attached indexes.
+            class
+                .and_then(|class| named(class))
+                .unwrap_or(&sai::STORAGE_ATTACHED)
+        }
+        IndexKind::Keys | IndexKind::Composites => &equality::EQUALITY,
     }
+}
+
+/// Returns the rules of an index's kind.
+pub fn of(index: &Index) -> &'static dyn Kind {
+    registered(index).rules
+}
+
+/// Returns the warnings about indexes on vectors among the table's first `count` indexes. Cassandra repeats the warnings when any index of
+/// the table changes.
+pub(crate) fn warnings(table: &Table, count: usize) -> Vec<String> {
+    let indexes = table.indexes.iter().take(count);
+    let warned = indexes.filter_map(|index| {
+        let (_, column) = table.column(&index.target.column)?;
+        let is_on_vector = matches!(column.ty, CqlType::Vector { .. });
+        registered(index).vector_warning.filter(|_| is_on_vector)
+    });
+    warned.map(str::to_owned).collect()
 }
 
 impl Index {
@@ -87,7 +175,7 @@ pub(crate) fn value_order(index: &Index, table: &Table) -> Option<CqlType> {
 pub(crate) fn has_posting_lists(index: &Index, table: &Table) -> bool {
     let column = table.column(&index.target.column).map(|(_, column)| column);
     column.is_some_and(|column| {
-        sai::is_storage_attached(index)
+        registered(index).ranks_vectors
             && column.kind == ColumnKind::Regular
             && matches!(column.ty, CqlType::Vector { .. })
     })

@@ -1,17 +1,36 @@
 //! SASI indexes: the restrictions that an index answers, depending on its options (Cassandra's `IndexMode` and `ColumnIndex.supports`).
 
+mod options;
+
+use std::collections::BTreeMap;
+
 use helenus_cql::ast::Operator;
+use helenus_cql::error::CqlError;
 use helenus_cql::types::CqlType;
 
-use super::Kind;
 use super::sai::StorageAttached;
+use super::{Kind, Registered};
 use crate::index::analyzer::Analyzer;
 use crate::index::pattern::{LikeKind, TERM_LEN_END};
-use crate::schema::{Column, Index, IndexKind, is_text};
+use crate::schema::{Column, Index, IndexKind, IndexTarget, Table, is_text};
 
 /// The class in CREATE INDEX. The case of its short name does not matter.
 const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 const SASI_SHORT_CLASS: &str = "SASIIndex";
+
+/// SASI indexes in the registry.
+pub static SASI: Registered = Registered {
+    name: "SASI",
+    schema_kind: IndexKind::Custom,
+    checks_each_target: false,
+    creation_warning: Some(options::USAGE_WARNING),
+    vector_warning: None,
+    intersects: false,
+    finds_only_rows: true,
+    ranks_vectors: false,
+    refuses_long_values: false,
+    rules: &Sasi,
+};
 
 /// Returns true if the class is that of an SASI index.
 pub fn is_sasi(class: &str) -> bool {
@@ -87,12 +106,21 @@ impl Kind for Sasi {
     fn holds_entry(&self, key: &[u8], value: &[u8]) -> bool {
         StorageAttached.holds_entry(key, value)
     }
-}
 
-impl Index {
-    /// Returns true if this is an SASI index.
-    pub fn is_sasi(&self) -> bool {
-        self.kind == IndexKind::Custom && self.options.get("class_name").is_some_and(|class| is_sasi(class))
+    fn not_one_target(&self, columns: &[String]) -> CqlError {
+        CqlError::Config(format!(
+            "failed to retrieve target column for: {}",
+            columns.join(", ")
+        ))
+    }
+
+    fn check(
+        &self,
+        table: &Table,
+        target: &IndexTarget,
+        options: &BTreeMap<String, String>,
+    ) -> Result<(), CqlError> {
+        options::check(table, target, options)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::index::posting_lists::hidden_rows::{
 use crate::rows::RowsWanted;
 use crate::schema::{Index, Table};
 use crate::storage::ExecutionContext;
-use crate::storage::read::{RowCursor, read_stored_row_under};
+use crate::storage::row_reads::{RowCursor, read_stored_row_under};
 use crate::storage::writes::write_anywhere;
 
 /// Maximum age of a writer's copy of a directory. Entries are moved only once all writers know where they are moved to.

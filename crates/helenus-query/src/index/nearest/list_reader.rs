@@ -10,7 +10,7 @@ use crate::limits::scope;
 use crate::rows::RowsWanted;
 use crate::schema::Index;
 use crate::storage::ExecutionContext;
-use crate::storage::read::{RowCursor, kept_partition};
+use crate::storage::row_reads::{RowCursor, kept_partition};
 
 /// Entries between two checkpoints.
 const CHECKPOINT_ENTRIES: usize = 64;

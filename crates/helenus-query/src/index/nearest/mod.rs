@@ -26,16 +26,16 @@ use super::posting_lists::hidden_rows::{list_partition, vector};
 use super::posting_lists::packed_vector::{distance, pack};
 use super::posting_lists::prepared;
 use super::similarity::SimilarityFunction;
-use super::stale_entries;
 use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
+use super::stale_removal;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
 use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
 use crate::schema::{Index, Table};
-use crate::storage::read::rows::KnownRows;
-use crate::storage::read::{read_header, read_stored_row_under, read_stored_static};
-use crate::storage::{ExecutionContext, reads};
+use crate::storage::row_reads::row_cursor::KnownRows;
+use crate::storage::row_reads::{read_header, read_stored_row_under, read_stored_static};
+use crate::storage::{ExecutionContext, key_reads};
 use crate::trace;
 
 /// Number of lists that are read first.
@@ -182,7 +182,7 @@ impl NearestSource {
             (base.token, key)
         };
         let keys: Vec<(i64, Bytes)> = self.ahead.iter().map(row_key).collect();
-        self.rows_ahead = reads::get_many(context, cluster.as_ref(), &keys).await;
+        self.rows_ahead = key_reads::get_many(context, cluster.as_ref(), &keys).await;
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl NearestSource {
     /// Has the owners of the rows remove the stale entries.
     pub fn report(&mut self, context: &Arc<ExecutionContext>) {
         for (list, entries) in self.stale.drain() {
-            stale_entries::report(
+            stale_removal::report(
                 context,
                 StaleEntries {
                     index: self.search.index.table.number.0,

@@ -12,7 +12,7 @@ use crate::limits::scope;
 use crate::rows::{PartitionKey, RowAt, RowsWanted};
 use crate::schema::Index;
 use crate::storage::ExecutionContext;
-use crate::storage::read::{RangeCursor, ReversedRangeCursor, RowCursor};
+use crate::storage::row_reads::{RangeCursor, ReversedRangeCursor, RowCursor};
 use helenus_row::ByteRange;
 
 /// An entry: its value, the base partition, the base row's encoded clustering, and the entry's timestamp.

@@ -10,8 +10,8 @@ use helenus_row::read::LiveRow;
 
 use super::IndexSource;
 use super::probe::RowOrder;
-use crate::index::stale_entries;
 use crate::index::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
+use crate::index::stale_removal;
 use crate::index::values::{RowLocation, values};
 use crate::schema::{ColumnKind, Table};
 use crate::storage::ExecutionContext;
@@ -104,7 +104,7 @@ impl IndexSource {
         }
         for (value, entries) in by_value {
             let index = self.index.table.number.0;
-            stale_entries::report(
+            stale_removal::report(
                 context,
                 StaleEntries {
                     index,

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    GetOptions, GetRange, GetResult, GetResultPayload, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 use super::DiskCache;
 use super::part::{PART_BYTES, PartKey, bytes_of, join, missing_runs, parts_of, whole_parts};
 use super::upload::CachedUpload;
 use crate::disk::open_files::sstable_range;
+use crate::object_store_layers::delegate_to_inner;
 
 /// Parts that one read looks up concurrently.
 const LOOKUPS: usize = 8;
@@ -221,32 +221,10 @@ impl ObjectStore for CachedObjectStore {
         futures::future::try_join_all(ranges.iter().map(get)).await
     }
 
-    /// Deletes objects. Their cached parts stay on disk, are no longer read, and are overwritten in turn.
-    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
-    }
-
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list_with_offset(prefix, offset)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-
-    async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
-        self.inner.rename_opts(from, to, options).await
+    // Cached parts of deleted objects stay on disk, are no longer read, and are overwritten in turn.
+    delegate_to_inner! {
+        delete_stream,
+        list, list_with_offset, list_with_delimiter,
+        copy_opts, rename_opts,
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
+use helenus_row::TokenRange;
 
 use super::open::{LogPlaces, assemble};
 use crate::bucket::connection::Bucket;
@@ -17,7 +18,6 @@ use crate::metadata::documents::MetaExpect;
 use crate::metadata::format::Format;
 use crate::store::Store;
 use crate::tablet::{NodeLog, Tablet};
-use crate::token_range::TokenRange;
 
 /// Count and checksum of a tablet's rows, which are equal in source and bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

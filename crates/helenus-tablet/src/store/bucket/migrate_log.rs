@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
+use helenus_row::TokenRange;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
@@ -23,7 +24,6 @@ use crate::data_model::DataModel;
 use crate::error::{StoreError, chain};
 use crate::metadata::format::Format;
 use crate::store::Store;
-use crate::token_range::TokenRange;
 
 /// A move of the log of a store.
 pub struct LogMove {

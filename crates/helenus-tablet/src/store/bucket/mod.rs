@@ -42,6 +42,7 @@ mod tablets;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use helenus_row::TokenRange;
 use object_store::ObjectStore;
 use object_store::path::Path;
 use parking_lot::Mutex;
@@ -69,7 +70,6 @@ use crate::store::Store;
 use crate::store::background::BackgroundRuntime;
 use crate::tablet::origins::Origins;
 use crate::tablet::stats::TabletTotals;
-use crate::token_range::TokenRange;
 use node_log::OwnLog;
 use read_only::Follower;
 use recovery::Recoveries;

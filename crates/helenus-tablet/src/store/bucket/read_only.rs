@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt};
+use helenus_row::TokenRange;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
@@ -23,7 +24,6 @@ use crate::error::StoreError;
 use crate::store::assemble::{TabletParts, assemble};
 use crate::store::{Store, StoreKind};
 use crate::tablet::{NodeLog, Tablet};
-use crate::token_range::TokenRange;
 use crate::tree::limits::ReadLimits;
 
 /// Maximum number of manifests that are read at the same time.

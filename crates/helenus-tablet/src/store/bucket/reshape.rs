@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::StreamExt;
+use helenus_row::TokenRange;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use slatedb::WriteBatch;
@@ -28,7 +29,6 @@ use crate::error::{StoreError, chain, from_slatedb};
 use crate::metadata::slatedb_layout::tablet_path;
 use crate::store::Store;
 use crate::tablet::{NodeLog, Tablet};
-use crate::token_range::TokenRange;
 
 /// Bytes of rows that a merge copies in one batch.
 const COPY_BYTES: usize = 1 << 20;

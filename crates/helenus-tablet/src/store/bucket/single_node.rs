@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use helenus_row::TokenRange;
 use tokio::sync::broadcast;
 
 use super::TabletEvent;
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::token_range::TokenRange;
 
 /// Time before a tablet that has failed is opened again.
 const PAUSE: Duration = Duration::from_secs(1);

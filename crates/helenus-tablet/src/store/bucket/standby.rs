@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use helenus_row::TokenRange;
+
 use super::Remote;
 use super::tablets::OpenedDatabase;
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::token_range::TokenRange;
 
 /// A standby tablet that is not promoted within this time is closed: this node did not become the owner.
 const STANDBY_TIMEOUT: Duration = Duration::from_secs(5);

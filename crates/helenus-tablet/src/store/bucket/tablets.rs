@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use helenus_row::TokenRange;
 use slatedb::Db;
 use slatedb::config::{GarbageCollectorOptions, GarbageCollectorScheduleOptions, Settings};
 
@@ -24,7 +25,6 @@ use crate::store::Store;
 use crate::store::assemble::{TabletParts, assemble, start_tasks};
 use crate::store::bucket::maintenance;
 use crate::tablet::{NodeLog, Tablet};
-use crate::token_range::TokenRange;
 use crate::tree::limits::ReadLimits;
 
 /// Maximum time of each of the two flushes before a hand-over: one while the tablet is served, one after. A flush waits for compactions if
