@@ -110,6 +110,30 @@ def test_each_time_comes_back_whatever_was_branched_and_put_back(nodes, tmp_path
     assert shown(there) == {name: rows for name, rows in times[2][1].items() if name.startswith("other.")}
 
 
+def test_branch_that_only_a_dropped_table_keeps_is_restored(nodes, tmp_path):
+    """The rows of a branch of a time lie partly in the log. DROP leaves a snapshot, and nothing else keeps the branch."""
+    place, other = tmp_path / "backups", nodes[1]
+    node = helenus.Node(tmp_path / "dropping", args=["--set", "point_in_time_window=1h"])
+    try:
+        session, there = node.start().connect(), other.connect()
+        session.execute(KEYSPACE.format("s"))
+        session.execute("CREATE TABLE s.t (k int PRIMARY KEY, v text)")
+        back_up(node, place, "first")
+        session.execute("INSERT INTO s.t (k, v) VALUES (1, 'in the log')")
+        branched_ms = now()
+        session.execute("DELETE FROM s.t WHERE k = 1")
+        session.execute(f"CREATE KEYSPACE b AS COPY OF s AS OF {branched_ms}")
+        at_ms, expected = now(), shown(session)
+        assert expected["b.t"] and not expected["s.t"]
+        session.execute("DROP KEYSPACE b")
+        back_up(node, place, "second")
+        cleared(there)
+        said("restore", *at(other), "--from", place, "--as-of", at_ms)
+        assert shown(there) == expected
+    finally:
+        node.close()
+
+
 def shown_then(session, at_ms, names):
     """Returns the rows of tables as of a time."""
     return {name: sorted(json.dumps(row[0]) for row in session.execute(f"SELECT JSON * FROM {name} AS OF {at_ms}")) for name in names}

@@ -43,13 +43,23 @@ def check(root):
     """Returns a line for each sentence that breaks a rule."""
     wrong = []
     for path in files(root, SOURCES):
-        if path.suffix in (".rs", ".py"):
+        if (language := language_of(path)) is not None:
             name = path.relative_to(root)
-            wrong += [f"{name}:{line}: {why}" for line, why in in_source(path.read_text(), path.suffix)]
+            wrong += [f"{name}:{line}: {why}" for line, why in in_source(path.read_text(), language)]
     for path in files(root, DOCUMENTS):
         name = path.relative_to(root)
         wrong += [f"{name}:{line}: {why}" for line, why in in_document(path.read_text())]
     return wrong
+
+
+def language_of(path):
+    """Returns the suffix of a source file's language, or None if it is neither Rust nor Python."""
+    if path.suffix in (".rs", ".py"):
+        return path.suffix
+    if path.suffix:
+        return None
+    with path.open("rb") as f:
+        return ".py" if f.readline().startswith(b"#!/usr/bin/env python3") else None
 
 
 def files(root, patterns):

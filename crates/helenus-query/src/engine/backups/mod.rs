@@ -180,13 +180,9 @@ impl Engine {
             }),
             false => None,
         };
+        let origins = moments_of(&moment.schema);
         let former_origins = match is_kept {
-            true => self
-                .released()
-                .await?
-                .into_iter()
-                .flat_map(|of| of.moments)
-                .collect(),
+            true => self.former_origins(&origins).await?,
             false => Vec::new(),
         };
         let tablets: &[PinnedTablet] = match moment.tablets.is_empty() && is_kept {
@@ -198,7 +194,7 @@ impl Engine {
             node: self.node.host_id,
             name: wanted.name.as_deref(),
             tablets,
-            origins: moments_of(&moment.schema).into_values().collect(),
+            origins: origins.into_values().collect(),
             former_origins,
             content: BackupContent {
                 version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -44,12 +44,15 @@ impl Released {
 /// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is the least of its checkpoints.
 pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMoment> {
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());
-    let moments = origins.flat_map(TableOrigin::moments);
-    let by_id = moments.filter_map(|moment| {
+    by_id(origins.flat_map(TableOrigin::moments).cloned()).collect()
+}
+
+/// Returns each cut with the least of its checkpoints.
+fn by_id(moments: impl IntoIterator<Item = PinnedMoment>) -> impl Iterator<Item = (Uuid, PinnedMoment)> {
+    moments.into_iter().filter_map(|moment| {
         let id = moment.iter().map(|tablet| tablet.checkpoint).min()?;
-        Some((id, moment.clone()))
-    });
-    by_id.collect()
+        Some((id, moment))
+    })
 }
 
 impl Engine {
@@ -89,6 +92,24 @@ impl Engine {
         let put = self.context.store.put_history(FOLDER, &name, content).await;
         put.map_err(store_error)?;
         Ok(name)
+    }
+
+    /// Returns the origins that tables may have had within the window, without those in `origins`. Some are released, and some are only
+    /// those of tables in snapshots, such as the snapshot that DROP leaves.
+    ///
+    /// # Errors
+    /// The store can't be read, or a document is damaged.
+    pub(in crate::engine) async fn former_origins(
+        &self,
+        origins: &BTreeMap<Uuid, PinnedMoment>,
+    ) -> Result<Vec<PinnedMoment>, CqlError> {
+        // The schema is read first: an origin that is released meanwhile is in it.
+        let mut former = moments_of(&self.schema());
+        for released in self.released().await? {
+            former.extend(by_id(released.moments));
+        }
+        former.retain(|id, _| !origins.contains_key(id));
+        Ok(former.into_values().collect())
     }
 
     /// Returns the origins that are kept although no table has them any more.
