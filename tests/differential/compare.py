@@ -48,7 +48,7 @@ def compare(histories, answers):
         if any(map(is_cut_short, of_servers.values())):
             unjudged += 1
             continue
-        if not SHAPES[history["shape"]].judged:
+        if not SHAPES[history["shape"]].is_judged(history["life"]):
             of_servers.pop(JUDGE, None)
         difference = first_difference(number, history, of_servers)
         if difference:

@@ -11,7 +11,6 @@ pub(crate) const LEGACY_CLASS: &str = "legacy_local_table";
 
 /// Ordinary indexes in the registry.
 pub static EQUALITY: Registered = Registered {
-    name: "equality",
     schema_kind: IndexKind::Composites,
     checks_each_target: false,
     creation_warning: None,

@@ -19,8 +19,6 @@ use crate::schema::{Column, ColumnKind, Index, IndexKind, IndexTarget, IndexTarg
 
 /// A kind of index in the registry: its fixed properties, which are read without a virtual call, and its rules.
 pub struct Registered {
-    /// The name in the text of a plan.
-    pub name: &'static str,
     /// The kind of new indexes in `system_schema.indexes`.
     pub schema_kind: IndexKind,
     /// True if CREATE INDEX checks each of several targets before it refuses that there are several.

@@ -22,7 +22,6 @@ const VALUE_LEN_MAX: usize = 8_192;
 
 /// Storage-attached indexes in the registry.
 pub static STORAGE_ATTACHED: Registered = Registered {
-    name: "SAI",
     schema_kind: IndexKind::Custom,
     checks_each_target: true,
     creation_warning: None,

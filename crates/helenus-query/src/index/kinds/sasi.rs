@@ -20,7 +20,6 @@ const SASI_SHORT_CLASS: &str = "SASIIndex";
 
 /// SASI indexes in the registry.
 pub static SASI: Registered = Registered {
-    name: "SASI",
     schema_kind: IndexKind::Custom,
     checks_each_target: false,
     creation_warning: Some(options::USAGE_WARNING),
