@@ -11,7 +11,11 @@ use crate::index::lookup::{IndexLookup, lookups};
 use crate::schema::{Index, TableKind};
 
 fn index_text(index: &Index) -> String {
-    let kind = registered(index).name;
+    let kind = match registered(index) {
+        kind if kind.finds_only_rows => "SASI",
+        kind if kind.ranks_vectors => "SAI",
+        _ => "equality",
+    };
     let (target, column) = (index.target.kind.name(), &index.target.column);
     match target {
         "" => format!("{} ({kind} on {column})", index.name),
