@@ -254,7 +254,9 @@ def test_memory_of_long_statements(tmp_path):
             for client in clients:
                 client.send(batch)
             answers = [client.answer() for client in clients]
-            assert all(opcode != ERROR or b"timed out" in body for opcode, body in answers), answers
+            # On a busy machine, some wait for the budget until their time is over.
+            refusals = [body for opcode, body in answers if opcode == ERROR]
+            assert all(b"timed out" in body or b"overloaded" in body for body in refusals), refusals
 
         measured.compare(lambda: memory.most(lambda: send_to(clients[:1])), lambda: memory.most(lambda: send_to(clients)), 2.5,
                          "bytes for eight long batches, beside one")

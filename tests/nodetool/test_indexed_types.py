@@ -116,6 +116,6 @@ def test_rows_of_a_snapshot_and_of_a_backup_are_found(node, tmp_path):
     assert [found(session, name) for name in names] == [{1}, {1}]
     insert(session, 3)
     assert [found(session, name) for name in names] == [{1, 3}, {1, 3}]
-    said("restore", *at(node), "--from", tmp_path / "backups", "--table", "s.t")
+    said("restore", *at(node), "--from", tmp_path / "backups", "--keyspace", "s", "--table", "t")
     await_indexes(session, names)
     assert [found(session, name) for name in names] == [{1}, {1}]

@@ -106,7 +106,7 @@ def test_a_change_of_the_schema_on_another_node_begins_no_further_upkeep(tmp_pat
 
 
 def test_metrics_tell_what_the_past_takes_and_how_far_back_it_goes(tmp_path):
-    node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=10m"]).start()
+    node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=40s"]).start()
     try:
         session = node.connect()
         session.execute(KEYSPACE.format("s"))

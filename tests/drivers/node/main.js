@@ -267,8 +267,12 @@ function suite(c, version) {
       await c.execute('CREATE TABLE conc (k int PRIMARY KEY, v text)');
       const rows = [...Array(2000).keys()].map(k => [k, 'x'.repeat(k % 100) + k]);
       await concurrent.executeConcurrent(c, 'INSERT INTO conc (k, v) VALUES (?, ?)', rows, { concurrencyLevel: 500 });
-      const results = await Promise.all(rows.map(([k]) => c.execute('SELECT v FROM conc WHERE k = ?', [k], prepare)));
-      results.forEach((r, k) => assert.strictEqual(r.first().v, rows[k][1]));
+      // More at once may be refused on a busy machine, as an overload.
+      for (let from = 0; from < rows.length; from += 500) {
+        const some = rows.slice(from, from + 500);
+        const results = await Promise.all(some.map(([k]) => c.execute('SELECT v FROM conc WHERE k = ?', [k], prepare)));
+        results.forEach((r, at) => assert.strictEqual(r.first().v, some[at][1]));
+      }
     },
 
     'secondary index': async () => {
