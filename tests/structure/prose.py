@@ -1,7 +1,7 @@
 """Checks the sentences of comments, documentation and commits.
 
-- The first word of a comment names the thing or is its verb (FIRST_WORDS lists those that do neither). The documentation of a function begins with a
-  verb in the third person.
+- The first word of each paragraph of a comment names the thing or is its verb (FIRST_WORDS lists those that do neither). The documentation of a
+  function begins with a verb in the third person.
 - FORBIDDEN lists words for which this field has others.
 - A sentence of a comment has at most 30 words.
 - The text of an error that names no value says what to do (REMEDY). Texts of Cassandra's own tools end with a period and are not looked at.
@@ -88,11 +88,11 @@ def in_comment(comment):
     """Returns what is wrong with a comment."""
     texts = paragraphs(comment.lines)
     wrong = []
-    if texts:
-        word = re.split(r"[\s,;:.]", texts[0], maxsplit=1)[0]
-        if word in FIRST_WORDS or texts[0].startswith("The same"):
+    for number, text in enumerate(texts):
+        word = re.split(r"[\s,;:.]", text, maxsplit=1)[0]
+        if word in FIRST_WORDS or text.startswith("The same"):
             wrong.append(f"begins with {word!r}: name the thing, or begin with a verb")
-        elif comment.kind == "function" and not re.fullmatch(r"[A-Z][a-z]+s|`\S+", word):
+        elif number == 0 and comment.kind == "function" and not re.fullmatch(r"[A-Z][a-z]+s|`\S+", word):
             wrong.append(f"begins with {word!r}: begin a function's comment with a verb, such as Returns")
     for text in texts:
         wrong += in_text(text)

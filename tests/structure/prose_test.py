@@ -15,6 +15,10 @@ class Comments(unittest.TestCase):
         for text in ["The tablet's log.", "Bytes of the log.", "`None` if there is no log.", "Whatever the order is, the result is equal."]:
             self.assertEqual(wrong(f"/// {text}\nstruct A;"), [], text)
 
+    def test_each_paragraph_is_looked_at(self):
+        text = "/// Returns the log.\n///\n/// # Errors\n/// Those of the store.\nfn log() {}"
+        self.assertEqual(wrong(text), ["begins with 'Those'"])
+
     def test_comment_of_a_function_begins_with_a_verb(self):
         self.assertEqual(wrong("/// Returns the log.\n#[inline]\npub(crate) async fn log() {}"), [])
         self.assertEqual(wrong("/// The log.\n#[inline]\npub(crate) async fn log() {}"), ["begins with 'The'"])
