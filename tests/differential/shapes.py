@@ -6,7 +6,7 @@ player fills in. The generator (`histories.py`) replaces the other marks by chan
     #p  one of the history's two partitions      #c  a clustering value      #v  a value      #k  a key of a map
     #i  an indexed value of the history's own    @ts  USING TIMESTAMP, where the history has explicit ones     @ttl  likewise, and a TTL
 
-What COMPAT.md names as different is left out; each omission says so.
+Differences that COMPAT.md names are left out; each omission says so.
 """
 
 import dataclasses
@@ -307,7 +307,7 @@ VIEW_READS = (
 ALL_VIEWS = tuple(("rows", f"SELECT * FROM ${{t}}_v WHERE v = $v{n}") for n in range(4)) + ALL_ROWS
 
 # Cassandra's views go wrong when base rows are written out of order, so such histories are compared with Helenus alone.
-# They also go wrong when tombstones are purged: cells of a former row of the view come back, which its own base table does not have.
+# Purged tombstones make Cassandra's views wrong too: cells of a former row of the view come back, although the base table does not have them.
 # COMPAT.md: a view's writetimes are its own, so none is read.
 VIEWED = Shape("viewed", VIEW_SCHEMA, VIEW_WRITES, VIEW_READS, ALL_VIEWS, stamps=(RISING, SERVER), judged_if_kept=True)
 VIEWED_ANYHOW = Shape("viewed_anyhow", VIEW_SCHEMA, VIEW_WRITES, VIEW_READS, ALL_VIEWS, stamps=(ANY,), judged=False)

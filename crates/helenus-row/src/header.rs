@@ -26,7 +26,7 @@ pub struct PartitionHeader {
     /// The deletion of the whole partition, including its static row.
     pub deletion: Option<Deletion>,
     /// The range tombstones, ascending and not overlapping. Each is stronger than `deletion`, and adjacent ones differ in their deletions.
-    /// They do not cover static rows.
+    /// Static rows are not covered by range tombstones.
     pub range_tombstones: Vec<RangeTombstone>,
 }
 

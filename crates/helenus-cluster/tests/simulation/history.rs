@@ -49,7 +49,7 @@ impl Cluster {
 
 /// Checks that registers explain the operations. Returns a description of those that they do not explain.
 ///
-/// For registers whose values are each written once, this is easy (Gibbons and Korach, "Testing shared memories"). Two values must never be
+/// Each value of a register is written once, which makes this easy (Gibbons and Korach, "Testing shared memories"). Two values must never be
 /// required at the same time. The only possible time of a value must not lie within a time that requires another.
 pub fn check(operations: &[Operation]) -> Result<(), String> {
     let mut keys: BTreeMap<Key, Vec<&Operation>> = BTreeMap::new();

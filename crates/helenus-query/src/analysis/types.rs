@@ -24,7 +24,7 @@ pub fn resolve_type(schema: &Schema, keyspace: &str, name: &TypeName) -> Result<
 /// Refuses a type that is too large to be sent with its user types written out.
 ///
 /// # Errors
-/// Those for types of more than [`TYPE_PARTS_MAX`] parts.
+/// The type has more than [`TYPE_PARTS_MAX`] parts.
 pub fn check_parts(ty: &CqlType) -> Result<(), CqlError> {
     match ty.expanded_count(TYPE_PARTS_MAX) > TYPE_PARTS_MAX {
         true => Err(CqlError::invalid(format!(

@@ -154,7 +154,7 @@ impl OpenTimes {
     /// Returns a time. If the time is not open, and no other request is opening it, calls `open`.
     ///
     /// # Errors
-    /// Those of `open` with the whole bound as its share.
+    /// See `open`, which is called with the whole bound as its share.
     pub async fn get_or_open<'o>(
         &self,
         key: &PastKey,

@@ -54,7 +54,7 @@ impl Engine {
     /// Takes a snapshot of tables in use, also for a backup. With `holds_all`, the tablets stay pinned even if there is no table.
     ///
     /// # Errors
-    /// Those of [`Engine::take_snapshot`].
+    /// See [`Engine::take_snapshot`].
     pub(super) async fn take_moment(&self, take: &Take, holds_all: bool) -> Result<TakenMoment, CqlError> {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));

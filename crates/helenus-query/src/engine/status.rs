@@ -67,7 +67,7 @@ impl Engine {
     /// Returns the rows of a virtual table, each in the form of `SELECT JSON`. No permissions are needed.
     ///
     /// # Errors
-    /// Those of the statement.
+    /// The statement is refused.
     pub async fn reported_rows(self: &Arc<Self>, table: ReportedTable) -> Result<Vec<String>, CqlError> {
         let text = format!("SELECT JSON * FROM {}", table.full_name());
         let planned = Arc::new(self.plan(None, &self.parse(&text)?)?);

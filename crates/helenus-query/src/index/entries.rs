@@ -1,6 +1,6 @@
 //! The hidden table of an index.
 //!
-//! Its partition key is the indexed value ([`held_value`], [`entry_key`]). For an index on map entries, it is the composite of key and
+//! The partition key of an entry is the indexed value ([`held_value`], [`entry_key`]). For an index on map entries, it is the composite of key and
 //! value. The token is the hash of the value. For an index that answers bounds, it follows the order of the values instead
 //! ([`placed_value`]), so that a range of values is a range of keys.
 //!

@@ -47,7 +47,7 @@ impl SimilarityFunction {
     /// Refuses a vector that cannot be compared: one that is not finite, or has no direction if the measure is cosine.
     ///
     /// # Errors
-    /// Those of Cassandra's `VectorMemtableIndex`.
+    /// The errors are those of Cassandra's `VectorMemtableIndex`.
     pub fn check(self, vector: &[f32]) -> Result<(), CqlError> {
         for (at, component) in vector.iter().enumerate() {
             let fault = match component {

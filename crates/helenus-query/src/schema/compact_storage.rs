@@ -1,6 +1,6 @@
 //! Tables created WITH COMPACT STORAGE (Cassandra's `CompactTableMetadata`), which behave like tables of the Thrift protocol.
 //!
-//! Their rows have no liveness: a row exists as long as one of its cells does. Some of their columns are hidden from CQL, until ALTER TABLE
+//! Rows of compact tables have no liveness: a row exists as long as one of its cells does. Some of their columns are hidden from CQL, until ALTER TABLE
 //! … DROP COMPACT STORAGE turns them into ordinary tables with the same columns.
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::cluster::{Backoff, Cluster, ReportedNode, Versions};
 use crate::storage::ExecutionContext;
 
 /// Waits until every node uses the documents that this node has loaded. Returns a warning for each node that did not confirm this in time.
-/// Such a node finds the documents by itself later, because nodes poll for changes.
+/// The node finds the documents by itself later, because nodes poll for changes.
 pub(crate) async fn await_schema_agreement(context: &ExecutionContext) -> Result<Vec<String>, CqlError> {
     ask_all_to_load(context, false).await
 }

@@ -82,7 +82,7 @@ impl PartitionGuard {
     /// Waits until everything that was read under these locks is durable.
     ///
     /// # Errors
-    /// Some of it is not durable, or may not be.
+    /// A part is not durable, or may not be.
     pub(crate) async fn confirm(&self, store: &Store) -> Result<(), ExecutionError> {
         let Some(locks) = &self.alone else {
             return Ok(());

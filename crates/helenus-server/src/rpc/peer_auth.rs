@@ -1,7 +1,7 @@
 //! Mutual authentication of calls between nodes. A call proves by the cluster's secret which node calls which, and for which store. The
 //! callee checks the proof.
 //!
-//! When a store is a copy of another one, both have the same secret and know the same addresses. So a call is accepted only
+//! A store and its copy have the same secret and know the same addresses. So a call is accepted only
 //!
 //! - with this store's identity,
 //! - from a node, in its present incarnation, that this store's own cluster document shows or has shown. An incarnation is random and
@@ -135,7 +135,7 @@ impl PeerAuthInterceptor {
     }
 
     /// Refuses callers that are not in the cluster document. The agent reads the document again, because the caller may have just joined.
-    /// Such a caller will call again.
+    /// The caller is expected to call again.
     fn check_member(&self, from: Member, name: &str) -> Result<(), Status> {
         if self.own.agent.has_seen(from.host_id, from.incarnation) {
             return Ok(());

@@ -119,11 +119,11 @@ impl ClientTls {
         self.expiry.clone()
     }
 
-    /// Reads changed files again. It checks the files once in each interval and when `told` is notified (Cassandra's `SSLFactory` checks
-    /// every ten minutes). New connections use the new certificates. If the changed files cannot be read, the old certificates stay in use.
-    pub async fn follow_files(mut self, interval: Duration, told: Arc<Notify>) {
+    /// Reads changed files again. The files are checked once in each interval and upon each notification of `reload` (Cassandra's `SSLFactory`
+    /// checks every ten minutes). New connections use the new certificates. If the changed files cannot be read, the old certificates stay in use.
+    pub async fn follow_files(mut self, interval: Duration, reload: Arc<Notify>) {
         loop {
-            let _ = tokio::time::timeout(interval, told.notified()).await;
+            let _ = tokio::time::timeout(interval, reload.notified()).await;
             let files = self.files.clone();
             let Ok(changed) = tokio::task::spawn_blocking(move || files.changed()).await else {
                 return;

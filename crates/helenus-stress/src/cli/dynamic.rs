@@ -1,6 +1,6 @@
 //! `--workload.NAME=VALUE` (or `-w.NAME=VALUE`) and `--field.TABLE.COLUMN=GENERATOR`: flags whose names depend on the workload.
 //!
-//! They are replaced by fixed flags before the parser sees the command line.
+//! Fixed flags replace these flags before the parser sees the command line.
 
 use std::ffi::OsString;
 

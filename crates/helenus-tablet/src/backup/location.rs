@@ -221,7 +221,7 @@ impl BackupLocation {
     /// Reads the documents of all backups.
     ///
     /// # Errors
-    /// Those of [`BackupLocation::store_id`].
+    /// See [`BackupLocation::store_id`].
     #[boxed]
     pub async fn list(&self) -> Result<Listed, StoreError> {
         self.store_id().await?;

@@ -3,7 +3,7 @@
 //! A compactor polls every few seconds, and each poll costs requests, so it runs only while needed. Its start takes seven sequential
 //! requests, which do not delay the opening of the tablet.
 //!
-//! It is started again after a failure, such as a lack of file descriptors or an unreachable bucket. A compactor inside the database would
+//! The compactor is started again after a failure, such as a lack of file descriptors or an unreachable bucket. A compactor inside the database would
 //! end for good.
 
 use std::time::{Duration, Instant};

@@ -8,12 +8,12 @@ pub trait AggregateState: Send {
     /// Takes the arguments of one row.
     ///
     /// # Errors
-    /// Those of a user-defined function that fails.
+    /// A user-defined function fails.
     fn add(&mut self, args: &[Option<Bytes>]) -> Result<(), CqlError>;
     /// Returns the result for the rows so far.
     ///
     /// # Errors
-    /// Those of [`AggregateState::add`].
+    /// See [`AggregateState::add`].
     fn result(&self) -> Result<Option<Bytes>, CqlError>;
     /// Forgets the rows.
     fn reset(&mut self);

@@ -1,6 +1,6 @@
 //! The exponential and the logarithms of decimals, with 32 digits or as many as the argument has.
 //!
-//! They are computed on integers scaled by a power of ten, with more digits than the result keeps.
+//! The results are computed on integers scaled by a power of ten, with more digits than the result keeps.
 
 use helenus_cql::value::Decimal;
 use helenus_cql::value::decimal::power_of_ten;

@@ -67,7 +67,7 @@ pub trait ScalarFunction: Debug + Send + Sync {
     /// Computes the result. `args` has one value for each of [`ScalarFunction::arg_types`]; each may be null.
     ///
     /// # Errors
-    /// Those for arguments that the function refuses, and `FunctionFailure` for operations that fail.
+    /// The function refuses an argument, or an operation fails (`FunctionFailure`).
     fn call(&self, args: &[Option<Bytes>], ctx: &EvalContext<'_>) -> Result<Option<Bytes>, CqlError>;
     /// Returns true if the function refuses some constants even when no row is read.
     fn checks_constants(&self) -> bool {
@@ -76,7 +76,7 @@ pub trait ScalarFunction: Debug + Send + Sync {
     /// Checks the arguments that are constants. The other arguments are null.
     ///
     /// # Errors
-    /// Those for constants that the function refuses.
+    /// The function refuses a constant.
     fn check_constants(&self, _args: &[Option<Bytes>]) -> Result<(), CqlError> {
         Ok(())
     }

@@ -282,7 +282,7 @@ impl Restriction {
     /// Merges two restrictions into one (`SingleRestriction.mergeWith`).
     ///
     /// # Errors
-    /// Those of Cassandra for relations that can't be combined.
+    /// The relations can't be combined. The errors are Cassandra's.
     pub fn merge(&self, other: &Restriction, table: &Table) -> Result<Restriction, CqlError> {
         let mut left = self.clone();
         let mut right = other.clone();

@@ -42,7 +42,7 @@ impl PointKey {
     /// Returns the partition key and the clustering values.
     ///
     /// # Errors
-    /// Those for values that are null, unset, empty or too long.
+    /// A value is null, unset, empty or too long.
     pub fn bind(&self, table: &Table, ctx: &EvalContext<'_>) -> Result<(PartitionKey, Vec<Bytes>), CqlError> {
         let partition = partition_key(&bind(table, &self.partition, 0, ctx)?)?;
         let clustering = bind(table, &self.clustering, table.partition_key_count, ctx)?;

@@ -98,7 +98,7 @@ impl AnnOrdering {
     /// may be one that an index can't measure.
     ///
     /// # Errors
-    /// Those for a value that is null or unset, or that the index can't measure.
+    /// The value is null or unset, or the index can't measure it.
     pub fn bind(&self, ctx: &EvalContext<'_>, is_measured_by_index: bool) -> Result<Vec<f32>, CqlError> {
         let unsupported = |what: &str| {
             Err(CqlError::invalid(format!(

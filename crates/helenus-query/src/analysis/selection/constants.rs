@@ -11,7 +11,7 @@ impl Selection {
     /// Binds the terms of the clause, and calls its functions of constants.
     ///
     /// # Errors
-    /// Those for bound values that don't fit, and those of functions that fail.
+    /// A bound value does not fit, or a function fails.
     pub fn check_constants(&self, ctx: &EvalContext<'_>) -> Result<(), CqlError> {
         if self.parts.terms.is_empty() {
             return Ok(());

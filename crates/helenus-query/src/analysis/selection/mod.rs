@@ -190,7 +190,7 @@ impl Selection {
     /// Returns the collector for the rows of one execution.
     ///
     /// # Errors
-    /// Those for bound values that don't fit.
+    /// A bound value does not fit.
     pub fn collector<'a>(&'a self, ctx: EvalContext<'a>) -> Result<Collector<'a>, CqlError> {
         let terms = self.parts.terms.iter().map(|term| bind(term, &ctx));
         Ok(Collector {
@@ -212,7 +212,7 @@ impl Selection {
 /// as far as needed, and so reports unknown names before errors in the WHERE clause.
 ///
 /// # Errors
-/// Those for names that don't exist.
+/// A name does not exist.
 pub fn selects_static_only(
     ctx: &PlanContext<'_>,
     table: &Table,
@@ -324,7 +324,7 @@ impl Collector<'_> {
     /// Adds a row to the current group.
     ///
     /// # Errors
-    /// Those of functions that fail on the row.
+    /// A function fails on the row.
     pub fn add(&mut self, row: &dyn RowView) -> Result<(), CqlError> {
         let parts = &self.selection.parts;
         let evaluation = Evaluation {
@@ -357,7 +357,7 @@ impl Collector<'_> {
     /// Appends the group's result row and begins the next group. An empty group is one of an aggregate over no rows.
     ///
     /// # Errors
-    /// Those of functions that fail.
+    /// A function fails.
     pub fn finish(&mut self, out: &mut RowsBuilder) -> Result<(), CqlError> {
         let first = self.first.take();
         let row = first.as_ref().map(|row| row as &dyn RowView);

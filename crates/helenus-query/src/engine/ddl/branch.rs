@@ -151,7 +151,7 @@ impl<'a> Copy<'a> {
     /// Returns the schema with the branch, whose rows are in the pinned tablets.
     ///
     /// # Errors
-    /// Those of [`Copy::source`], or a conflict with the present content of the keyspace.
+    /// See [`Copy::source`]. The branch may also conflict with the present content of the keyspace.
     pub fn make(
         self,
         ctx: &DdlContext<'_>,

@@ -1,8 +1,8 @@
 //! Notifications to clients about changes of the schema (Cassandra's `SchemaChangeNotifier`). Every element that differs is reported,
 //! whichever statement on whichever node has changed it.
 //!
-//! When a keyspace is dropped, its types, tables, views, functions and aggregates are reported too. When a type or table is altered, all
-//! elements that change with it are reported, such as views.
+//! A drop of a keyspace also reports its types, tables, views, functions and aggregates. A change of a type or table also reports all elements
+//! that change with it, such as views.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -74,7 +74,7 @@ impl InMemorySchema {
     /// Applies a statement that changes the schema, or TRUNCATE. Indexes are complete at once.
     ///
     /// # Errors
-    /// Those of the statement.
+    /// The statement is refused.
     pub fn apply(&mut self, text: &str) -> Result<(), CqlError> {
         let statement = parse_statement(text)?.statement;
         let ctx = self.context();

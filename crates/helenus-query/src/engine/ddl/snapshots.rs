@@ -448,7 +448,7 @@ pub(crate) fn check_new(schema: &Schema, take: &Take, keyspaces: &[Keyspace]) ->
 /// Returns the schema with a snapshot of each of the keyspaces, which are from [`to_take`] and as of the time of the pin.
 ///
 /// # Errors
-/// Those of [`check_new`].
+/// See [`check_new`].
 pub(crate) fn take(
     before: &Schema,
     take: &Take,

@@ -142,7 +142,7 @@ impl Engine {
     /// Returns the tablets that stay pinned for origins that no table has any more.
     ///
     /// # Errors
-    /// Those of [`Engine::released`].
+    /// See [`Engine::released`].
     pub(in crate::engine) async fn pinned_by_released(&self) -> Result<Vec<PinnedTablet>, CqlError> {
         let released = self.released().await?;
         Ok(released.iter().flat_map(Released::pinned).cloned().collect())

@@ -159,7 +159,7 @@ impl Engine {
     /// Pins tables as of a time. The caller holds `pinning` until the schema names the pinned tablets.
     ///
     /// # Errors
-    /// Those of [`Engine::then`].
+    /// See [`Engine::then`].
     pub(in crate::engine) async fn pin_then(&self, then: &Then) -> Result<Arc<[PinnedTablet]>, CqlError> {
         let store = &self.context.store;
         let pinned = match store.pin_again(&then.base.tablets).await {

@@ -38,7 +38,7 @@ pub(crate) fn rows(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 }
 
 /// Sets the sizes in rows. Rows that TRUNCATE or DROP has left behind belong only to the snapshot, so that the true size is the whole size.
-/// For tables in use, the true size is that of the files that only snapshots contain.
+/// The true size of tables in use is that of the files that only snapshots contain.
 pub(crate) fn complete<'a>(engine: &'a Engine, table: &'a Table, rows: Vec<&'a mut Row>) -> Completion<'a> {
     Box::pin(set_sizes(engine, table, rows))
 }

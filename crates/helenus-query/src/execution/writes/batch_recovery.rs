@@ -29,7 +29,7 @@ impl Entry {
     /// Applies the recorded operands.
     ///
     /// # Errors
-    /// They could not be applied in the request's time. They are retried in the background.
+    /// The operands could not be applied in the request's time. The batch is then retried in the background.
     pub async fn carry_out(
         self,
         context: &Arc<ExecutionContext>,

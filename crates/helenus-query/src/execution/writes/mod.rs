@@ -46,7 +46,7 @@ async fn publish(
 /// Waits until everything that was read under the locks is durable, for a request that writes nothing.
 ///
 /// # Errors
-/// Some of it is not durable, or may not be.
+/// A part is not durable, or may not be.
 pub(crate) async fn confirm(
     context: &ExecutionContext,
     guard: Option<&Arc<PartitionGuard>>,

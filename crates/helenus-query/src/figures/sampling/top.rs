@@ -1,7 +1,7 @@
 //! The greatest of many keys, in bounded memory, by count or by the greatest value of each key. Counts use the space-saving algorithm
 //! (Metwally and others 2005), as in Cassandra's `StreamSummary`.
 //!
-//! When all places are taken, a new key displaces the key with the least count. Its count begins with the displaced count, which is
+//! A new key, once all places are taken, displaces the key with the least count. Its count begins with the displaced count, which is
 //! therefore the maximum error.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,6 +1,6 @@
 //! A connection to a broker, for requests that the client crate does not offer or sends too slowly.
 //!
-//! It uses the client's own transport and messages, which are public under a feature that promises no stability. The version of the crate
+//! The connection uses the client's own transport and messages, which are public under a feature that promises no stability. The version of the crate
 //! is therefore fixed.
 
 use std::io::Cursor;

@@ -1,6 +1,6 @@
 //! A store that is only read from its bucket, beside the processes that own its tablets.
 //!
-//! Nothing is written to the bucket, so the owners do not know of the readers, and never wait for them. The tablets are those of the
+//! Readers write nothing to the bucket, so the owners do not know of the readers, and never wait for them. The tablets are those of the
 //! cluster document. The crates above read it, and pass the tablets to [`Store::follow_tablets`]. [`Store::refresh_tablets`] looks for
 //! newer manifests. Reads see the files of the newest manifest found, and nothing of the owners' memory and logs.
 //!
