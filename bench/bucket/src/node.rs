@@ -228,9 +228,9 @@ impl Node {
     /// Stops the node gracefully.
     pub fn terminate(mut self) -> Result<()> {
         let pid = self.child.id().to_string();
-        let told = Command::new("kill").arg(&pid).status()?;
+        let signalled = Command::new("kill").arg(&pid).status()?;
         ensure!(
-            told.success(),
+            signalled.success(),
             "the node at {} could not be told to end",
             self.cql
         );

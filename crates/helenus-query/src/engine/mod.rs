@@ -2,18 +2,18 @@
 
 pub mod access;
 mod adoption;
+mod as_of;
 pub mod backups;
 pub mod branches;
 pub mod clients;
+mod consistent_cut;
 mod copying;
 pub mod ddl;
 pub mod describe;
 pub(crate) mod guardrails;
 pub mod history;
 pub(crate) mod identity;
-mod moment;
 mod open_times;
-mod past;
 pub(crate) mod prepared;
 mod read_only;
 pub mod sampling;
@@ -66,12 +66,12 @@ use crate::storage::{
 };
 use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
+use as_of::OpenHistory;
 use clients::Clients;
+use consistent_cut::HeldCuts;
 use ddl::{DdlQueue, SystemKeyspaces};
 use futures::future::BoxFuture;
 use history::History;
-use moment::HeldMoments;
-use past::Pasts;
 use prepared::PreparedStatements;
 use service_levels::RoleServices;
 use sizes::FileSizes;
@@ -164,9 +164,9 @@ pub struct Engine {
     pub stale: Arc<StaleCounts>,
     /// Held while pinned tablets have no snapshot that names them yet, and while tablets that no snapshot names any more are unpinned.
     pub(crate) pinning: Mutex<()>,
-    moments: HeldMoments,
+    held_cuts: HeldCuts,
     pub(crate) history: History,
-    pasts: Pasts,
+    open_history: OpenHistory,
     /// Held while the rows of a restored table are copied.
     adopting: Mutex<()>,
     /// Held while this node writes a backup.
@@ -245,7 +245,7 @@ impl Engine {
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
                 scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
-                past_memory: None,
+                history_memory: None,
                 limits: ArcSwap::from_pointee(config.limits),
             };
             let context = Arc::new(context);
@@ -269,9 +269,9 @@ impl Engine {
                 client_memory,
                 stale,
                 pinning: Mutex::default(),
-                moments: HeldMoments::default(),
+                held_cuts: HeldCuts::default(),
                 history,
-                pasts: Pasts::default(),
+                open_history: OpenHistory::default(),
                 adopting: Mutex::default(),
                 backing_up: Mutex::default(),
                 loading: Mutex::default(),
@@ -363,7 +363,7 @@ impl Engine {
         Box::pin(async move {
             let keyspace = options.keyspace(client);
             let parsed = trace::parsing(|| self.parse(text))?;
-            let _past = self.see_past(keyspace, &parsed).await?;
+            let _open = self.open_as_of(keyspace, &parsed).await?;
             let _epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
             let planned = trace::parsing(|| self.plan(keyspace, &parsed))?;
             if planned.markers.bind(&options.values).is_err() {
@@ -483,7 +483,7 @@ impl Engine {
         parsed: &ast::ParsedStatement,
     ) -> Result<Planned, CqlError> {
         trace::step(|| "Preparing statement");
-        past::plan(&self.context.schema.load(), &self.pasts, keyspace, parsed)
+        as_of::plan(&self.context.schema.load(), &self.open_history, keyspace, parsed)
     }
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
@@ -578,14 +578,15 @@ impl Engine {
             }
             None => Vec::new(),
         };
-        let past = match &planned.past {
-            Some(past) => Some(self.past(&past.key).boxed().await?),
+        let history_context = match &planned.as_of {
+            Some(history_context) => Some(self.context_as_of(&history_context.key).boxed().await?),
             None => None,
         };
         let (planned, options) = self.masked_for(client, planned, options);
         let options = options.as_ref();
-        if let Some(past) = past {
-            let ran = execution::run_here(&past, self, client, planned, &values, options, None).await;
+        if let Some(history_context) = history_context {
+            let ran =
+                execution::run_here(&history_context, self, client, planned, &values, options, None).await;
             return guardrails::with_warnings(warnings, ran.map_err(ExecutionError::into_client_error));
         }
         let Some(cluster) = self.cluster() else {

@@ -64,7 +64,7 @@ pub struct ExecutionContext {
     /// One permit for each part of whole-table aggregates that may be read concurrently.
     pub(crate) scan_permits: Arc<Semaphore>,
     /// Memory that an opened earlier time takes. `None` for the current time.
-    pub(crate) past_memory: Option<OwnedSemaphorePermit>,
+    pub(crate) history_memory: Option<OwnedSemaphorePermit>,
 }
 
 impl ExecutionContext {
@@ -80,12 +80,7 @@ impl ExecutionContext {
     }
 
     /// Returns a context for reads as of an earlier time. It has other tablets and tables, and a stopped clock. Nothing is written there.
-    pub(crate) fn of_past(
-        &self,
-        store: Arc<Store>,
-        schema: Schema,
-        clock: Arc<dyn Clock>,
-    ) -> ExecutionContext {
+    pub(crate) fn as_of(&self, store: Arc<Store>, schema: Schema, clock: Arc<dyn Clock>) -> ExecutionContext {
         ExecutionContext {
             store,
             limits: ArcSwap::new(self.limits.load_full()),
@@ -109,7 +104,7 @@ impl ExecutionContext {
             cluster: OnceLock::new(),
             virtual_tables: Box::new(NoVirtualTables),
             scan_permits: self.scan_permits.clone(),
-            past_memory: None,
+            history_memory: None,
         }
     }
 

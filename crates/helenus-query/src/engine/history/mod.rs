@@ -1,7 +1,7 @@
 //! History: any second within a window (`point_in_time_window`) can be read, branched from and restored.
 //!
 //! From time to time all tablets are pinned at a consistent cut, a [`Base`], together with the positions of all nodes' logs. The store as
-//! of a time is the last base before it, plus the writes in the logs from there until that time ([`then`]). The schema of a time follows
+//! of a time is the last base before it, plus the writes in the logs from there until that time ([`as_of`]). The schema of a time follows
 //! from its changes, which are written down as they are made ([`timeline`]). The keeper ([`keeper`]) takes bases and removes what is older
 //! than the window.
 //!
@@ -10,12 +10,12 @@
 //!
 //! In a cluster, commit times are those of the nodes' clocks. A time in history is as exact as these clocks agree.
 
+pub(super) mod as_of;
 mod base;
 mod clock_watch;
 mod eras;
 pub(super) mod keeper;
 pub(super) mod released;
-pub(super) mod then;
 pub(super) mod timeline;
 
 use std::sync::Arc;
@@ -45,16 +45,16 @@ pub(crate) struct History {
     clock: parking_lot::Mutex<ClockWatch>,
     since: Instant,
     /// Figures that the keeper found last.
-    figures: parking_lot::Mutex<PastFigures>,
+    figures: parking_lot::Mutex<HistoryFigures>,
     /// Reason of the keeper's last failure. `None` if its last run succeeded.
     failure: parking_lot::Mutex<Option<String>>,
 }
 
 /// Figures of the history, as its keeper found them last. 0 on nodes that are not the keeper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PastFigures {
+pub struct HistoryFigures {
     /// Number of bases.
-    pub moments: usize,
+    pub cuts: usize,
     /// The first time that can be read, in milliseconds since the Unix epoch. `None` if it is unknown.
     pub earliest_ms: Option<i64>,
     /// Bytes of logs that are kept for history.
@@ -97,9 +97,9 @@ impl History {
 
 impl Engine {
     /// Returns the figures of the history, and the time span that can be read. `None` if no history is kept.
-    pub fn past_figures(&self) -> Option<(PastFigures, Duration)> {
-        let figures = PastFigures {
-            times_opened: self.pasts.times_opened(),
+    pub fn history_figures(&self) -> Option<(HistoryFigures, Duration)> {
+        let figures = HistoryFigures {
+            times_opened: self.open_history.times_opened(),
             ..*self.history.figures.lock()
         };
         let reach_ms = figures
@@ -110,12 +110,12 @@ impl Engine {
     }
 
     /// Returns the length of the window in which any time shall be readable. `None` if no history is kept.
-    pub fn past_window(&self) -> Option<Duration> {
+    pub fn history_window(&self) -> Option<Duration> {
         self.history.window
     }
 
     /// Returns the reason why this node's keeper failed the last time. `None` if it did not.
-    pub fn past_failure(&self) -> Option<String> {
+    pub fn history_failure(&self) -> Option<String> {
         self.history.failure.lock().clone()
     }
 

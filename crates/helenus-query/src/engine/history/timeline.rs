@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_by_a_clock_that_was_set_back_are_in_the_order_of_versions() {
+    fn changes_after_clock_step_follow_version_order() {
         let chain: Vec<Change> = [(10, 1), (5_000, 2), (20, 3), (30, 4)]
             .map(|(time_ms, version)| Change {
                 time_ms,

@@ -222,7 +222,7 @@ async fn at_owner(
 ) -> AttemptOutcome {
     match cluster.owner(target.token) {
         Owner::Here => request.serve(context, cluster, place, deadline).await.into(),
-        Owner::Nobody => AttemptOutcome::Moved,
+        Owner::Unowned => AttemptOutcome::Moved,
         Owner::Peer(node) => {
             let place = match target.parts {
                 Some(parts) => Place::Part(parts),
@@ -257,9 +257,9 @@ async fn forward(
         options: &options,
         schema_version: context.schema().document_version,
     };
-    let asked = std::time::Instant::now();
+    let requested_at = std::time::Instant::now();
     let answer = cluster.execute(node, &forwarded, deadline).await;
-    trace::waited_for_owner(node, asked);
+    trace::waited_for_owner(node, requested_at);
     match answer {
         Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
