@@ -1,87 +1,35 @@
-//! Encodes and decodes the statements and results that nodes send to each other, as envelopes of the native protocol, version 5.
+//! Encodes and decodes the statements that nodes forward to each other, and the answers to them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, BatchKind, BatchStatement as BatchEntry, Query, StatementRef};
-use helenus_cql::frame::response::{PageMetadata, QueryResult};
 use helenus_cql::frame::{
-    self, Decoder, Direction, OutputEncoder, ProtocolVersion, QueryParameters, Request, RequestMessage,
-    ResponseMessage, ResultMetadata,
+    Direction, OutputEncoder, QueryParameters, Request, RequestMessage, ResultMetadata,
 };
 use helenus_query::analysis::BatchStatement;
-use helenus_query::cluster::{Forwarded, ListSearch, Source, StaleEntries, StaleEntry};
+use helenus_query::cluster::{Forwarded, RemoteError, Source, Versions};
 use helenus_query::engine::{Engine, Prepared};
+use helenus_query::failure::ExecutionError;
 use helenus_query::request::{BoundValues, ClientState, Parts, Place, QueryOptions};
-use helenus_query::response::{Outcome, Response, Rows};
+use helenus_query::response::Outcome;
+use prost::Message;
 
-use super::proto::{self, ExecuteRequest, Partitions, RemoveStaleRequest, SearchListsRequest, Share};
+use super::envelope;
+use super::proto::{self, ExecuteRequest, ExecuteResponse, Partitions, Share};
 
-const VERSION: ProtocolVersion = ProtocolVersion::V5;
-
-/// Encodes stale index entries for the owner of their rows.
-pub(super) fn stale_request(stale: &StaleEntries) -> RemoveStaleRequest {
-    let entry = |entry: &StaleEntry| proto::StaleEntry {
-        partition_key: entry.partition_key().clone(),
-        clustering: entry.clustering.clone(),
-        written_us: entry.written_us,
-    };
-    RemoveStaleRequest {
-        index: stale.index,
-        value: stale.value.clone(),
-        entries: stale.entries.iter().map(entry).collect(),
-    }
-}
-
-/// Decodes stale index entries.
-pub(super) fn stale_entries(request: RemoveStaleRequest) -> StaleEntries {
-    let entry =
-        |entry: proto::StaleEntry| StaleEntry::new(entry.partition_key, entry.clustering, entry.written_us);
-    StaleEntries {
-        index: request.index,
-        value: request.value,
-        entries: request.entries.into_iter().map(entry).collect(),
-    }
-}
-
-/// Encodes a search of posting lists for their owner.
-pub(super) fn list_search_request(search: &ListSearch) -> SearchListsRequest {
-    SearchListsRequest {
-        index: search.index,
-        lists: search.lists.clone(),
-        vector: search
-            .vector
-            .iter()
-            .flat_map(|component| component.to_le_bytes())
-            .collect(),
-        schema_version: search.schema_version,
-    }
-}
-
-/// Decodes a search of posting lists.
-pub(super) fn list_search(request: SearchListsRequest) -> ListSearch {
-    let (components, _) = request.vector.as_chunks();
-    ListSearch {
-        index: request.index,
-        lists: request.lists,
-        vector: components
-            .iter()
-            .map(|component| f32::from_le_bytes(*component))
-            .collect(),
-        schema_version: request.schema_version,
-    }
-}
-
-/// Encodes a statement for its owner.
+/// Encodes a statement for its owner: the body of a frame of kind Execute.
 ///
 /// `known` are the columns of its result as this node knows them. `None` if the owner must send them.
-pub(super) fn statement(
+pub(super) fn encode_statement(
     forwarded: &Forwarded<'_>,
     known: Option<&ResultMetadata>,
     is_traced: bool,
-) -> ExecuteRequest {
+    out: &mut BytesMut,
+) {
     let options = forwarded.options;
     let parameters = parameters(options, forwarded.keyspace);
     let query = |text: &str| {
@@ -115,8 +63,8 @@ pub(super) fn statement(
         }
     };
     let mut message = BytesMut::new();
-    OutputEncoder::unstarted().request(VERSION, 0, &RequestMessage::new(request), &mut message);
-    ExecuteRequest {
+    OutputEncoder::unstarted().request(envelope::VERSION, 0, &RequestMessage::new(request), &mut message);
+    let request = ExecuteRequest {
         message: message.freeze(),
         is_prepared,
         protocol_version: u32::from(options.protocol_version),
@@ -130,7 +78,9 @@ pub(super) fn statement(
         masks: options.masks,
         prepared_id,
         result_metadata_id,
-    }
+    };
+    // Encoding fails only if a buffer is full, and this buffer grows.
+    let _ = request.encode(out);
 }
 
 /// Returns the columns of the result as this node knows them. `None` if the statement is not prepared, or does not always return rows.
@@ -186,6 +136,10 @@ fn parameters(options: &QueryOptions, keyspace: Option<&str>) -> QueryParameters
 pub(super) struct ReceivedStatement {
     pub client: ClientState,
     pub options: QueryOptions,
+    /// True if the sender records a trace.
+    pub is_traced: bool,
+    /// Id of the columns of the result that the sender knows. Empty if it knows none.
+    pub known_result: Bytes,
     what: StatementBody,
 }
 
@@ -204,19 +158,28 @@ impl ReceivedStatement {
         }
     }
 
-    /// Decodes the result of [`statement`]. Prepares those statements that are prepared at the sender.
+    /// Decodes the result of [`encode_statement`]. Loads the schema if the sender's is newer, and prepares those statements that are
+    /// prepared at the sender.
     ///
     /// # Errors
     /// Cassandra's errors, for statements that are invalid in this node's schema.
-    pub async fn read(engine: &Engine, request: ExecuteRequest) -> Result<ReceivedStatement, CqlError> {
+    pub async fn decode(engine: &Arc<Engine>, body: Bytes) -> Result<ReceivedStatement, CqlError> {
+        let request = ExecuteRequest::decode(body).map_err(|error| {
+            CqlError::Protocol(format!("a statement of another node is invalid: {error}"))
+        })?;
+        let versions = Versions {
+            schema: request.schema_version,
+            headers: 0,
+        };
+        engine.load(versions).await?;
         let place = match &request.share {
             Some(share) => Place::Part(parts(share)),
             None => Place::Owner,
         };
-        let envelope = envelope(&request.message, Direction::Request)?;
+        let message = envelope::envelope(&request.message, Direction::Request)?;
         let mut prepared = request.is_prepared.iter().copied();
         let mut is_prepared = move || prepared.next().unwrap_or(false);
-        let (what, keyspace, parameters) = match RequestMessage::decode(envelope)?.request {
+        let (what, keyspace, parameters) = match RequestMessage::decode(message)?.request {
             Request::Query(query) => {
                 let Query {
                     query,
@@ -298,6 +261,8 @@ impl ReceivedStatement {
                 ..ClientState::default()
             },
             options,
+            is_traced: request.is_traced,
+            known_result: request.result_metadata_id,
             what,
         })
     }
@@ -313,75 +278,76 @@ fn parts(share: &Share) -> Parts {
     share.modifications.iter().map(|part| part.keys.clone()).collect()
 }
 
-fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlError> {
-    let mut input = BytesMut::from(bytes.as_ref());
-    let mut decoder = Decoder::new(direction, frame::MAX_BODY_LEN);
-    match decoder.decode(&mut input) {
-        Ok(Some(envelope)) => Ok(envelope),
-        Ok(None) => Err(CqlError::Protocol(
-            "a message between nodes is cut off".to_owned(),
-        )),
-        Err(error) => Err(error.error),
-    }
+/// A step of a trace that another node has recorded.
+pub(super) struct RemoteStep {
+    pub activity: String,
+    /// Time since the node began to execute the statement.
+    pub elapsed: Duration,
 }
 
-/// Encodes a result for the sender. Leaves out the columns if their id is `known_id`.
-pub(super) fn answer(result: Result<Outcome, CqlError>, known_id: &[u8]) -> Bytes {
-    let message = match result {
-        Ok(outcome) => ResponseMessage {
-            tracing_id: None,
-            warnings: outcome.warnings,
-            custom_payload: None,
-            response: frame::Response::Result(query_result(outcome.response, known_id)),
-        },
-        Err(error) => ResponseMessage::error(error),
+/// The answer to a statement.
+pub(super) struct ExecuteAnswer {
+    pub outcome: Result<Outcome, RemoteError>,
+    /// Empty unless the statement is traced.
+    pub steps: Vec<RemoteStep>,
+}
+
+/// Encodes the answer to a statement. Leaves out the columns of rows if their id is `known_id`.
+pub(super) fn encode_execute_answer(
+    result: Result<Outcome, ExecutionError>,
+    known_id: &[u8],
+    steps: Vec<RemoteStep>,
+    out: &mut BytesMut,
+) {
+    let step = |step: RemoteStep| proto::Step {
+        activity: step.activity,
+        elapsed_us: u64::try_from(step.elapsed.as_micros()).unwrap_or(u64::MAX),
     };
-    let mut out = BytesMut::new();
-    OutputEncoder::unstarted().response(VERSION, 0, &message, &mut out);
-    out.freeze()
+    let mut response = ExecuteResponse {
+        steps: steps.into_iter().map(step).collect(),
+        ..ExecuteResponse::default()
+    };
+    match result {
+        Ok(outcome) => {
+            response.applied = outcome.is_applied;
+            response.message = envelope::answer(Ok(outcome), known_id);
+        }
+        Err(ExecutionError::Failed(error)) => response.message = envelope::answer(Err(error), known_id),
+        Err(ExecutionError::NotOwned) => response.not_mine = true,
+    }
+    // Encoding fails only if a buffer is full, and this buffer grows.
+    let _ = response.encode(out);
 }
 
-fn query_result(response: Response, known_id: &[u8]) -> QueryResult {
-    match response {
-        Response::Void => QueryResult::Void,
-        Response::SetKeyspace(keyspace) => QueryResult::SetKeyspace(keyspace),
-        Response::SchemaChange(change) => QueryResult::SchemaChange(change),
-        Response::Rows(rows) => {
-            let skip = !known_id.is_empty() && rows.metadata.id() == known_id;
-            let mut sent = frame::Rows::new(rows.metadata, rows.content);
-            sent.page = PageMetadata {
-                skip,
-                paging_state: rows.paging_state,
-                ..PageMetadata::default()
+/// Decodes the result of [`encode_execute_answer`]. `known` are the columns whose id was in the request.
+pub(super) fn decode_execute_answer(body: Bytes, known: Option<Arc<ResultMetadata>>) -> ExecuteAnswer {
+    let response = match ExecuteResponse::decode(body) {
+        Ok(response) => response,
+        Err(error) => {
+            return ExecuteAnswer {
+                outcome: Err(RemoteError::NoAnswer(format!(
+                    "the node's answer is invalid: {error}"
+                ))),
+                steps: Vec::new(),
             };
-            QueryResult::Rows(sent)
-        }
-    }
-}
-
-/// Decodes the result of [`answer`]. `known` are the columns whose id was in the request.
-///
-/// # Errors
-/// The error that the other node sent, or an error that the result is invalid.
-pub(super) fn outcome(message: &Bytes, known: Option<Arc<ResultMetadata>>) -> Result<Outcome, CqlError> {
-    let message = ResponseMessage::decode(envelope(message, Direction::Response)?)?;
-    let response = match message.response {
-        frame::Response::Error(error) => return Err(error.warned(message.warnings)),
-        frame::Response::Result(QueryResult::Void) => Response::Void,
-        frame::Response::Result(QueryResult::SetKeyspace(keyspace)) => Response::SetKeyspace(keyspace),
-        frame::Response::Result(QueryResult::SchemaChange(change)) => Response::SchemaChange(change),
-        frame::Response::Result(QueryResult::Rows(rows)) => Response::Rows(Rows {
-            metadata: match known {
-                Some(known) if rows.page.skip && known.columns.len() == rows.content.column_count() => known,
-                _ => rows.metadata,
-            },
-            content: rows.content,
-            paging_state: rows.page.paging_state,
-        }),
-        other => {
-            let name = other.opcode().name();
-            return Err(CqlError::Server(format!("a node has answered with {name}")));
         }
     };
-    Ok(response.with(message.warnings))
+    let received = |step: proto::Step| RemoteStep {
+        activity: step.activity,
+        elapsed: Duration::from_micros(step.elapsed_us),
+    };
+    let outcome = match response.not_mine {
+        true => Err(RemoteError::NotOwned),
+        false => match envelope::outcome(&response.message, known) {
+            Ok(outcome) => Ok(Outcome {
+                is_applied: response.applied,
+                ..outcome
+            }),
+            Err(error) => Err(RemoteError::Failed(error)),
+        },
+    };
+    ExecuteAnswer {
+        outcome,
+        steps: response.steps.into_iter().map(received).collect(),
+    }
 }

@@ -1,11 +1,16 @@
 //! Any node coordinates any request: statements are run through each of three nodes, which use their real ports for each other.
 
 mod begun;
+mod by_hand;
 mod crashes;
+mod held_scans;
 mod joined;
+mod lost_answers;
 mod nodes;
+mod proxy;
 mod routing;
 mod stale;
+mod strangers;
 
 use std::time::Duration;
 
