@@ -16,11 +16,11 @@ pub mod engine;
 pub mod execution;
 pub mod failure;
 pub mod figures;
-#[cfg(test)]
-mod history_masks_tests;
 pub mod index;
 pub mod java_order;
 pub mod limits;
+#[cfg(test)]
+mod history_masks_tests;
 #[cfg(test)]
 mod plan_tests;
 pub(crate) mod properties;

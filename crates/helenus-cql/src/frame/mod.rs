@@ -9,6 +9,7 @@
 
 pub mod compression;
 pub mod envelope;
+pub mod forwarded;
 pub mod metadata;
 mod opcode;
 mod primitive;

@@ -246,7 +246,8 @@ pub trait Cluster: Send + Sync + 'static {
     ) -> Result<u64, RemoteError>;
     /// Freezes the tablets of `node`, and holds its log until [`Cluster::pin`], or for a short time. Returns the tokens of the node's
     /// tablets.
-    async fn hold(&self, node: Uuid, cut: Uuid, deadline: Instant) -> Result<Vec<TokenRange>, RemoteError>;
+    async fn hold(&self, node: Uuid, cut: Uuid, deadline: Instant)
+    -> Result<Vec<TokenRange>, RemoteError>;
     /// Releases the held log of `node`, and pins its tablets as `pin` requires.
     async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<PinnedCut, RemoteError>;
     /// Makes `node` load the documents of these versions. With `is_settled`, also waits until all writes planned there with older ones have

@@ -2,18 +2,18 @@
 
 pub mod access;
 mod adoption;
-mod as_of;
 pub mod backups;
 pub mod branches;
 pub mod clients;
-mod consistent_cut;
 mod copying;
 pub mod ddl;
 pub mod describe;
 pub(crate) mod guardrails;
 pub mod history;
 pub(crate) mod identity;
+mod consistent_cut;
 mod open_times;
+mod as_of;
 pub(crate) mod prepared;
 mod read_only;
 pub mod sampling;
@@ -66,12 +66,12 @@ use crate::storage::{
 };
 use crate::trace::{self, Traces};
 use access::PasswordAuthenticator;
-use as_of::OpenHistory;
 use clients::Clients;
-use consistent_cut::HeldCuts;
 use ddl::{DdlQueue, SystemKeyspaces};
 use futures::future::BoxFuture;
 use history::History;
+use consistent_cut::HeldCuts;
+use as_of::OpenHistory;
 use prepared::PreparedStatements;
 use service_levels::RoleServices;
 use sizes::FileSizes;
@@ -585,8 +585,7 @@ impl Engine {
         let (planned, options) = self.masked_for(client, planned, options);
         let options = options.as_ref();
         if let Some(history_context) = history_context {
-            let ran =
-                execution::run_here(&history_context, self, client, planned, &values, options, None).await;
+            let ran = execution::run_here(&history_context, self, client, planned, &values, options, None).await;
             return guardrails::with_warnings(warnings, ran.map_err(ExecutionError::into_client_error));
         }
         let Some(cluster) = self.cluster() else {

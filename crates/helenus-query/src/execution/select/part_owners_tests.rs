@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, ListSearch, PartRows, Pin, PinnedCut, RemoteScan, RemoteWrite, ReportedNode, ReportedTablet,
+    LeaseTerm, ListSearch, PinnedCut, PartRows, Pin, RemoteScan, RemoteWrite, ReportedNode, ReportedTablet,
     ScanRange, Source, StaleEntries, Versions,
 };
 use crate::engine::{Engine, EngineConfig};
