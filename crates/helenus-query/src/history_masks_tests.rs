@@ -49,7 +49,10 @@ fn nothing_changes_without_masks() {
     let mut schema = schema();
     let earlier = now(&schema);
     run(&mut schema, &["ALTER TABLE t ADD w int"]);
-    assert!(Arc::ptr_eq(&with_current_masks(&schema.schema, &earlier, None), &earlier));
+    assert!(Arc::ptr_eq(
+        &with_current_masks(&schema.schema, &earlier, None),
+        &earlier
+    ));
 }
 
 #[test]
@@ -64,7 +67,10 @@ fn former_and_current_masks_apply() {
             "ALTER TABLE t ALTER c MASKED WITH mask_replace('x')",
         ],
     );
-    assert_eq!(masks(&schema, &earlier, "t"), ["c mask_replace", "v mask_default"]);
+    assert_eq!(
+        masks(&schema, &earlier, "t"),
+        ["c mask_replace", "v mask_default"]
+    );
     run(&mut schema, &["ALTER TABLE t ALTER v MASKED WITH mask_null()"]);
     assert_eq!(masks(&schema, &earlier, "t"), ["c mask_replace", "v mask_null"]);
 }

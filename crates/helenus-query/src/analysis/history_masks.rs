@@ -36,7 +36,11 @@ type CurrentMasks = BTreeMap<ColumnId, CurrentMask>;
 
 /// Returns a keyspace as of an earlier time, with the current masks. With `only`, masks are added only to the table of that name and its
 /// base table.
-pub(crate) fn with_current_masks(today: &Schema, earlier: &Arc<Keyspace>, only: Option<&str>) -> Arc<Keyspace> {
+pub(crate) fn with_current_masks(
+    today: &Schema,
+    earlier: &Arc<Keyspace>,
+    only: Option<&str>,
+) -> Arc<Keyspace> {
     let mut masked = Cow::Borrowed(earlier.as_ref());
     let view_of = |name: &str| earlier.tables.get(name).and_then(|table| table.view.as_deref());
     let base = only.and_then(view_of).map(|view| view.base_table.as_str());

@@ -226,7 +226,8 @@ impl Engine {
         let opening = async {
             let of = self.schema_as_of(time_ms).await?;
             let earlier_keyspace = Keyspace::clone(of.schema.require_keyspace(keyspace)?);
-            let earlier = self.tables_as_of_within(of, std::slice::from_ref(&earlier_keyspace), share.bytes(all));
+            let earlier =
+                self.tables_as_of_within(of, std::slice::from_ref(&earlier_keyspace), share.bytes(all));
             let Some(earlier) = earlier.await? else {
                 return Ok(None);
             };

@@ -12,10 +12,10 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
 
 use super::Engine;
+use super::as_of::time_of;
 use super::ddl::branch::{Branch, Copy, Source};
 use super::ddl::{self, Change, DdlContext, difference, role_changes};
 use super::guardrails;
-use super::as_of::time_of;
 use super::system;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::request::ClientState;

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use super::{Engine, ddl};
 use crate::boxed;
-use crate::cluster::{Cluster, PinnedCut, Pin, RemoteError};
+use crate::cluster::{Cluster, Pin, PinnedCut, RemoteError};
 use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::schema::Schema;

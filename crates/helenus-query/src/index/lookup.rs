@@ -159,7 +159,11 @@ fn looked_up(
 }
 
 /// Returns the range of values to look up, if the index is ordered by value. `None` if the index does not answer the expression.
-fn range(index: &Index, column: &Column, expression: &Expression) -> Result<Option<EntrySelection>, CqlError> {
+fn range(
+    index: &Index,
+    column: &Column,
+    expression: &Expression,
+) -> Result<Option<EntrySelection>, CqlError> {
     if index.order.is_none() {
         return Ok(None);
     }

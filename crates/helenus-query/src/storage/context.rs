@@ -80,12 +80,7 @@ impl ExecutionContext {
     }
 
     /// Returns a context for reads as of an earlier time. It has other tablets and tables, and a stopped clock. Nothing is written there.
-    pub(crate) fn as_of(
-        &self,
-        store: Arc<Store>,
-        schema: Schema,
-        clock: Arc<dyn Clock>,
-    ) -> ExecutionContext {
+    pub(crate) fn as_of(&self, store: Arc<Store>, schema: Schema, clock: Arc<dyn Clock>) -> ExecutionContext {
         ExecutionContext {
             store,
             limits: ArcSwap::new(self.limits.load_full()),

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use helenus_cluster::{DocumentVersion, NodeInfo};
+use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Forwarded, ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, Request, ScanRange,
     StaleEntries, Versions,
 };
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
@@ -24,9 +25,10 @@ use prost::Message;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Code, Response, Status, Streaming};
 use uuid::Uuid;
 
+use super::answer_codec::decode_execute_answer;
 use super::codec;
 use super::cut_codec;
 use super::failure::failure;
@@ -34,11 +36,12 @@ use super::part_codec;
 use super::peer_auth::{LocalIdentity, PeerCredentials};
 use super::proto::node_client::NodeClient;
 use super::proto::{
-    Entry, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, PartRequest, ReleaseRequest,
-    ScanChunk, ScanRequest, TellRequest, WriteRequest, answer, question,
+    Entry, ExecuteRequest, GetRequest, GreetRequest, GreetResponse, Key, LoadRequest, Operand, PartRequest,
+    ReleaseRequest, ScanChunk, ScanRequest, TellRequest, WriteRequest, answer, question,
 };
 use super::request_stream::{self, RequestStream, is_large};
 use super::secret::Secret;
+use super::statement_codec::{Texts, encode_statement};
 use super::{MESSAGE_BYTES_MAX, TabletReleased, Tls};
 
 /// Maximum time to establish a connection.
@@ -87,8 +90,8 @@ impl Peer {
     /// Makes a separate call, outside the request stream, and counts it.
     async fn call<M: Message, A>(
         &self,
-        request: Request<M>,
-        call: impl AsyncFnOnce(Request<M>) -> Result<Response<A>, Status>,
+        request: tonic::Request<M>,
+        call: impl AsyncFnOnce(tonic::Request<M>) -> Result<Response<A>, Status>,
     ) -> Result<A, Status> {
         let bytes = request.get_ref().encoded_len();
         self.traffic.sent.add(bytes);
@@ -279,58 +282,77 @@ impl Peers {
             .map(|_| ())
     }
 
+    /// Has a node execute a request. The node gets the texts of prepared statements only if it does not know them.
     pub async fn execute(
         &self,
         node: &NodeInfo,
-        forwarded: &Forwarded<'_>,
+        forwarded: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let began = std::time::Instant::now();
-        let known = codec::known_result(forwarded);
-        let message = codec::statement(forwarded, known.as_deref(), trace::is_recording());
-        let answer = match self
-            .request(node, question::What::Execute(message), deadline)
-            .await?
-        {
-            answer::What::Execute(answer) => answer,
-            other => return Err(unexpected(other)),
-        };
-        for step in answer.steps {
-            let at = began + Duration::from_micros(step.elapsed_us);
-            trace::step_at(
-                at,
-                format!("{} (on {})", step.activity, node.description.rpc_address).into(),
-            );
+        let mut texts = Texts::Omitted;
+        loop {
+            let mut message = BytesMut::new();
+            encode_statement(forwarded, texts, trace::is_recording(), &mut message);
+            let message = ExecuteRequest {
+                message: message.freeze(),
+                ..ExecuteRequest::default()
+            };
+            let answer = match self
+                .request(node, question::What::Execute(message), deadline)
+                .await?
+            {
+                answer::What::Execute(answer) => answer.message,
+                other => return Err(unexpected(other)),
+            };
+            let answer = decode_execute_answer(answer, forwarded)?;
+            for step in answer.steps {
+                let elapsed_us = u64::try_from(step.elapsed_us).unwrap_or(0);
+                let text = format!("{} (on {})", step.activity, node.description.rpc_address);
+                trace::step_at(began + Duration::from_micros(elapsed_us), text.into());
+            }
+            match answer.result {
+                Err(RemoteError::Failed(CqlError::Unprepared(_))) if texts == Texts::Omitted => {
+                    texts = Texts::Sent;
+                }
+                result => return result,
+            }
         }
-        if answer.not_mine {
-            return Err(RemoteError::NotOwned);
-        }
-        let outcome = codec::outcome(&answer.message, known).map_err(RemoteError::Failed)?;
-        Ok(Outcome {
-            is_applied: answer.applied,
-            ..outcome
-        })
     }
 
     /// Requests that a node reads a part of an aggregate, and returns its partial result.
     pub async fn read_part(
         &self,
         node: &NodeInfo,
-        forwarded: &Forwarded<'_>,
+        forwarded: &Request<'_>,
         tokens: TokenRange,
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError> {
-        let message = PartRequest {
-            statement: Some(codec::statement(forwarded, None, false)),
-            first_token: tokens.first,
-            last_token: tokens.last,
-        };
-        match self
-            .request(node, question::What::Part(message), deadline)
-            .await?
-        {
-            answer::What::Part(answer) => part_codec::answer(answer),
-            other => Err(unexpected(other)),
+        let mut texts = Texts::Omitted;
+        loop {
+            let mut statement = BytesMut::new();
+            encode_statement(forwarded, texts, false, &mut statement);
+            let message = PartRequest {
+                statement: Some(ExecuteRequest {
+                    message: statement.freeze(),
+                    ..ExecuteRequest::default()
+                }),
+                first_token: tokens.first,
+                last_token: tokens.last,
+            };
+            let answer = match self
+                .request(node, question::What::Part(message), deadline)
+                .await?
+            {
+                answer::What::Part(answer) => part_codec::answer(answer),
+                other => return Err(unexpected(other)),
+            };
+            match answer {
+                Err(RemoteError::Failed(CqlError::Unprepared(_))) if texts == Texts::Omitted => {
+                    texts = Texts::Sent;
+                }
+                answer => return answer,
+            }
         }
     }
 
@@ -429,7 +451,7 @@ impl Peers {
             (true, _) => Err(RemoteError::NotOwned),
             (false, true) => Ok(()),
             (false, false) => {
-                let error = codec::outcome(&answer.error, None).err();
+                let error = codec::outcome(&answer.error).err();
                 Err(error.map_or_else(
                     || RemoteError::NoAnswer("an error was expected".to_owned()),
                     RemoteError::Failed,

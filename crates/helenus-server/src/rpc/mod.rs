@@ -4,11 +4,13 @@
 //! owners in the agent's view and calls them through [`Peers`]. Every call carries a deadline, and a proof that its sender knows the cluster's
 //! secret ([`secret`]) and belongs to the same store ([`peer_auth`]).
 
+mod answer_codec;
 mod client;
 mod clock_skew;
 mod cluster_client;
 mod codec;
 mod cut_codec;
+mod execute;
 mod failure;
 mod message_batching;
 mod metrics;
@@ -20,6 +22,7 @@ mod request_stream;
 mod scoped;
 pub mod secret;
 mod server;
+mod statement_codec;
 mod tls;
 
 use uuid::Uuid;

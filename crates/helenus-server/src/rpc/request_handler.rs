@@ -4,21 +4,20 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use helenus_query::cluster::{PartAnswer, RemoteWrite, Versions};
+use helenus_query::cluster::{PartAnswer, RemoteWrite};
 use helenus_query::engine::Engine;
 use helenus_query::failure::ExecutionError;
 use helenus_query::figures::internode::InboundTraffic;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope;
-use helenus_query::trace::{TraceRecorder, Work};
 use helenus_tablet::{Op, TokenRange};
 use parking_lot::Mutex;
 use prost::Message;
@@ -27,15 +26,17 @@ use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use super::OPEN_MAX;
-use super::codec::{self, ReceivedStatement};
+use super::codec;
+use super::execute::execute;
 use super::message_batching::next_batch;
 use super::part_codec;
 use super::proto::part_response::Rows;
 use super::proto::{
     Answer, Answers, ExecuteRequest, ExecuteResponse, GetRequest, GetResponse, PartRequest, PartResponse,
-    Question, Questions, Row, SearchListsRequest, SearchListsResponse, Step, WriteRequest, WriteResponse,
-    answer, question,
+    Question, Questions, Row, SearchListsRequest, SearchListsResponse, WriteRequest, WriteResponse, answer,
+    question,
 };
+use super::statement_codec::ReceivedStatement;
 use super::{request_stream, scoped};
 use crate::threads::long_requests::LongRequestPool;
 
@@ -65,8 +66,7 @@ impl RequestHandler {
     }
 
     async fn catch_up(&self, schema: u64) -> Result<(), helenus_cql::error::CqlError> {
-        let versions = Versions { schema, headers: 0 };
-        self.engine.load(versions).await.map(|_| ())
+        self.engine.load_schema(schema).await
     }
 
     async fn execute(&self, request: ExecuteRequest) -> ExecuteResponse {
@@ -74,33 +74,9 @@ impl RequestHandler {
         if request.message.len() > LONG_REQUEST_LEN {
             scope::step_aside().await;
         }
-        let is_traced = request.is_traced;
-        if let Err(error) = self.catch_up(request.schema_version).await {
-            return failed(error);
-        }
-        let known = request.result_metadata_id.clone();
-        let run = async {
-            let received = ReceivedStatement::read(&self.engine, request).await?;
-            let ReceivedStatement { client, options, .. } = &received;
-            let source = received.source();
-            self.engine.serve_statement(client, source, options).await
-        };
-        let (result, steps) = match is_traced {
-            true => recorded(run).await,
-            false => (run.await, Vec::new()),
-        };
-        match result {
-            Ok(outcome) => ExecuteResponse {
-                not_mine: false,
-                applied: outcome.is_applied,
-                message: codec::answer(Ok(outcome), &known),
-                steps,
-            },
-            Err(ExecutionError::Failed(error)) => failed(error),
-            Err(ExecutionError::NotOwned) => ExecuteResponse {
-                not_mine: true,
-                ..ExecuteResponse::default()
-            },
+        ExecuteResponse {
+            message: execute(&self.engine, request.message).await,
+            ..ExecuteResponse::default()
         }
     }
 
@@ -118,11 +94,12 @@ impl RequestHandler {
         if statement.message.len() > LONG_REQUEST_LEN {
             scope::step_aside().await;
         }
-        self.catch_up(statement.schema_version).await?;
-        let received = ReceivedStatement::read(&self.engine, statement).await?;
-        let ReceivedStatement { client, options, .. } = &received;
-        let source = received.source();
-        self.engine.serve_part(client, source, options, tokens).await
+        let received = ReceivedStatement::decode(&self.engine, statement.message).await?;
+        let (source, keyspace) = (received.source(), received.keyspace());
+        let masks = received.header.masks;
+        self.engine
+            .serve_part(source, keyspace, &received.parameters, masks, tokens)
+            .await
     }
 
     async fn get(&self, request: GetRequest) -> Result<GetResponse, Status> {
@@ -188,7 +165,7 @@ impl RequestHandler {
             },
             Err(ExecutionError::Failed(error)) => WriteResponse {
                 not_mine: false,
-                error: codec::answer(Err(error), &[]),
+                error: codec::answer(Err(error)),
             },
         })
     }
@@ -419,34 +396,4 @@ fn part_size(part: &PartResponse) -> usize {
         Some(Rows::Page(page)) => page.rows.len(),
         Some(Rows::Counted(_)) | None => part.error.len(),
     }
-}
-
-fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
-    ExecuteResponse {
-        message: codec::answer(Err(error), &[]),
-        ..ExecuteResponse::default()
-    }
-}
-
-/// Runs a future, and returns its result and the recorded steps of its trace.
-async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
-    let began = Instant::now();
-    let mut work = Work::default();
-    let recording = TraceRecorder::begin(&mut work.store);
-    let mut run = pin!(run);
-    let result = std::future::poll_fn(|cx| {
-        work.swap();
-        let polled = run.as_mut().poll(cx);
-        work.swap();
-        polled
-    })
-    .await;
-    let step = |step: helenus_query::trace::Step| {
-        let elapsed = step.at.saturating_duration_since(began);
-        Step {
-            activity: step.what.into_owned(),
-            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-        }
-    };
-    (result, recording.finish().into_iter().map(step).collect())
 }

@@ -6,7 +6,7 @@ use helenus_cql::ast::{self, Permission, RoleOptions, Statement};
 use helenus_cql::error::CqlError;
 
 use super::ensure::{RequiredPermission, check, ensure};
-use super::{RoleContext, grant, as_of, service_level};
+use super::{RoleContext, as_of, grant, service_level};
 use crate::analysis::modification::ModificationPlan;
 use crate::analysis::plan::AsOfRead;
 use crate::analysis::select::SelectPlan;

@@ -149,7 +149,11 @@ fn change(ctx: &RoleContext<'_>, statement: &PermissionsStatement, operation: Op
     let before = role.permissions.get(&on).copied().unwrap_or_default();
     let missing = requested.without(before);
     let (after, in_vain, complaint) = match operation {
-        Operation::Grant => (before.with(requested), requested.without(missing), "already granted"),
+        Operation::Grant => (
+            before.with(requested),
+            requested.without(missing),
+            "already granted",
+        ),
         Operation::Revoke => (before.without(requested), missing, "not granted"),
     };
     let mut warnings = Vec::new();

@@ -11,9 +11,9 @@ use helenus_tablet::{BackupDocument, BackupLocation, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::{backup_error, key, schema_of, times};
+use crate::engine::as_of::time_of;
 use crate::engine::ddl::snapshots::{Restoring, begin_copy};
 use crate::engine::history::as_of::{numbers_of_tables, uncertain};
-use crate::engine::as_of::time_of;
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
 use crate::failure::store_error;
@@ -211,7 +211,10 @@ impl Engine {
             tag: Some(tag.clone()),
             ..Restore::default()
         };
-        let restored = match self.copy_from_backup(source, &earlier.keyspace.name, &numbers).await {
+        let restored = match self
+            .copy_from_backup(source, &earlier.keyspace.name, &numbers)
+            .await
+        {
             Ok(()) => self.apply_restore(&copied).await,
             Err(error) => Err(error),
         };

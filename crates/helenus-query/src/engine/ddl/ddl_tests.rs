@@ -126,7 +126,11 @@ impl Replay {
                 schema_store::tests::check_lines(&self.schema, &change.schema);
                 let events = difference::events(&self.schema, &change.schema);
                 let is_reported = |event: &SchemaChange| unqualified(event) == unqualified(&change.event);
-                assert!(events.iter().any(is_reported), "{:?} is not told of", change.event);
+                assert!(
+                    events.iter().any(is_reported),
+                    "{:?} is not told of",
+                    change.event
+                );
                 self.schema = change.schema;
                 with_warnings(change_line(&change.event), change.warnings)
             }

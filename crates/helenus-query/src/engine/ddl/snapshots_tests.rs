@@ -216,7 +216,8 @@ fn what_stands_in_the_way_is_named() {
     schema.apply("TRUNCATE t").unwrap();
     schema.apply("DROP MATERIALIZED VIEW tv").unwrap();
     schema.apply("CREATE TABLE tv (k int PRIMARY KEY)").unwrap();
-    let refused = |schema: &mut InMemorySchema| apply_restore(schema, None, Some("ks"), Some("t")).unwrap_err();
+    let refused =
+        |schema: &mut InMemorySchema| apply_restore(schema, None, Some("ks"), Some("t")).unwrap_err();
     assert_eq!(
         refused(&mut schema),
         "there is another ks.tv by now: drop it first"

@@ -160,7 +160,10 @@ impl Engine {
     ///
     /// # Errors
     /// See [`Engine::tables_as_of`].
-    pub(in crate::engine) async fn pin_as_of(&self, earlier: &TablesAsOf) -> Result<Arc<[PinnedTablet]>, CqlError> {
+    pub(in crate::engine) async fn pin_as_of(
+        &self,
+        earlier: &TablesAsOf,
+    ) -> Result<Arc<[PinnedTablet]>, CqlError> {
         let store = &self.context.store;
         let pinned = match store.pin_again(&earlier.base.tablets).await {
             Ok(pinned) => pinned,

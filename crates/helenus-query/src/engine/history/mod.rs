@@ -10,12 +10,12 @@
 //!
 //! In a cluster, commit times are those of the nodes' clocks. A time in history is as exact as these clocks agree.
 
+pub(super) mod as_of;
 mod base;
 mod clock_watch;
 mod eras;
 pub(super) mod keeper;
 pub(super) mod released;
-pub(super) mod as_of;
 pub(super) mod timeline;
 
 use std::sync::Arc;

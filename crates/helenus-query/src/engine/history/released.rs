@@ -78,10 +78,7 @@ impl Engine {
     ///
     /// # Errors
     /// The store can't be written to.
-    pub(in crate::engine) async fn keep_released(
-        &self,
-        cuts: Vec<CutTablets>,
-    ) -> Result<String, CqlError> {
+    pub(in crate::engine) async fn keep_released(&self, cuts: Vec<CutTablets>) -> Result<String, CqlError> {
         let document = ReleasedDoc {
             cuts: cuts
                 .iter()

@@ -105,7 +105,11 @@ async fn search_runs(
     Ok(found)
 }
 
-async fn request_search(context: &ExecutionContext, node: Uuid, search: &ListSearch) -> Option<Vec<ListCandidates>> {
+async fn request_search(
+    context: &ExecutionContext,
+    node: Uuid,
+    search: &ListSearch,
+) -> Option<Vec<ListCandidates>> {
     let cluster = context.cluster()?;
     match cluster.search_lists(node, search, context.deadline()).await {
         Ok(found) if found.len() == search.lists.len() => {

@@ -19,7 +19,7 @@ use crate::analysis::select::limits::NO_LIMIT;
 use crate::analysis::select::paging::{EntryPosition, PagingState, invalid, mark};
 use crate::failure::ExecutionError;
 use crate::index::entries::{entry_key, is_by_partition};
-use crate::index::lookup::{IndexLookup, EntrySelection};
+use crate::index::lookup::{EntrySelection, IndexLookup};
 use crate::index::value_range::ValueRange;
 use crate::limits::scope;
 use crate::rows::PartitionKey;
