@@ -77,7 +77,7 @@ fn is_plain(term: &Term) -> bool {
 }
 
 fn value<'v>(term: &'v Term, values: &'v [BoundValue]) -> Option<&'v [u8]> {
-    let bytes = match term {
+    let bytes: &'v [u8] = match term {
         Term::Constant(Some(bytes)) => bytes,
         Term::Marker { index, .. } => match values.get(*index)? {
             BoundValue::Set(bytes) => bytes,
