@@ -29,6 +29,11 @@ impl Timing {
         }
     }
 
+    /// Returns the time at which the statement began.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
     /// Records a statement that has run.
     pub fn end(self, context: &ExecutionContext, side: Side, planned: &Planned, source: &Source<'_>) {
         match &planned.plan {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use helenus_cluster::{DocumentVersion, NodeInfo};
+use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Forwarded, ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, Request, ScanRange,
     StaleEntries, Versions,
 };
 use helenus_query::response::Outcome;
@@ -14,6 +15,7 @@ use helenus_tablet::{MetaStamp, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::answer_codec::decode_execute_answer;
 use super::failure::CallError;
 use super::frame::Kind;
 use super::messages::{self, encoded};
@@ -24,7 +26,8 @@ use super::proto::{
     SearchListsResponse, TellRequest, WriteRequest, WriteResponse,
 };
 use super::remote_scan::Chunks;
-use super::{TabletReleased, codec, cut_codec, envelope, index_codec, part_codec};
+use super::statement_codec::{Texts, encode_statement};
+use super::{TabletReleased, cut_codec, envelope, index_codec, part_codec};
 
 impl Peers {
     pub(super) async fn ping(
@@ -71,44 +74,61 @@ impl Peers {
         answer.await.map(|_| ())
     }
 
+    /// Has a node execute a request. The node gets the texts of prepared statements only if it does not know them.
     pub async fn execute(
         &self,
         node: &NodeInfo,
-        forwarded: &Forwarded<'_>,
+        request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let began = std::time::Instant::now();
-        let known = codec::known_result(forwarded);
-        let mut body = BytesMut::new();
-        codec::encode_statement(forwarded, known.as_deref(), trace::is_recording(), &mut body);
-        let answer = self.request(node, Kind::Execute, body, deadline).await?;
-        let answer = codec::decode_execute_answer(answer, known);
-        for step in answer.steps {
-            let activity = format!("{} (on {})", step.activity, node.description.rpc_address);
-            trace::step_at(began + step.elapsed, activity.into());
+        let mut texts = Texts::Omitted;
+        loop {
+            let mut body = BytesMut::new();
+            encode_statement(request, texts, trace::is_recording(), &mut body);
+            let answer = self.request(node, Kind::Execute, body, deadline).await?;
+            let answer = decode_execute_answer(answer, request)?;
+            for step in answer.steps {
+                let elapsed_us = u64::try_from(step.elapsed_us).unwrap_or(0);
+                let activity = format!("{} (on {})", step.activity, node.description.rpc_address);
+                trace::step_at(began + Duration::from_micros(elapsed_us), activity.into());
+            }
+            match answer.result {
+                Err(RemoteError::Failed(CqlError::Unprepared(_))) if texts == Texts::Omitted => {
+                    texts = Texts::Sent;
+                }
+                result => return result,
+            }
         }
-        answer.outcome
     }
 
     /// Requests that a node reads a part of an aggregate, and returns its partial result.
     pub async fn read_part(
         &self,
         node: &NodeInfo,
-        forwarded: &Forwarded<'_>,
+        request: &Request<'_>,
         tokens: TokenRange,
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError> {
-        let mut statement = BytesMut::new();
-        codec::encode_statement(forwarded, None, false, &mut statement);
-        let message = PartRequest {
-            statement: statement.freeze(),
-            first_token: tokens.first,
-            last_token: tokens.last,
-        };
-        let answer = self
-            .request(node, Kind::Part, encoded(&message), deadline)
-            .await?;
-        part_codec::answer(messages::answer::<PartResponse>(answer)?)
+        let mut texts = Texts::Omitted;
+        loop {
+            let mut statement = BytesMut::new();
+            encode_statement(request, texts, false, &mut statement);
+            let message = PartRequest {
+                statement: statement.freeze(),
+                first_token: tokens.first,
+                last_token: tokens.last,
+            };
+            let answer = self
+                .request(node, Kind::Part, encoded(&message), deadline)
+                .await?;
+            match part_codec::answer(messages::answer::<PartResponse>(answer)?) {
+                Err(RemoteError::Failed(CqlError::Unprepared(_))) if texts == Texts::Omitted => {
+                    texts = Texts::Sent;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     pub async fn get(
@@ -197,7 +217,7 @@ impl Peers {
             (true, _) => Err(RemoteError::NotOwned),
             (false, true) => Ok(()),
             (false, false) => {
-                let error = envelope::outcome(&answer.error, None).err();
+                let error = envelope::outcome(&answer.error).err();
                 Err(error.map_or_else(
                     || RemoteError::NoAnswer("an error was expected".to_owned()),
                     RemoteError::Failed,

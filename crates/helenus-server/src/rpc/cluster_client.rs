@@ -7,12 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{
-    AgentHandle, AgentState, CLUSTER_DOCUMENT, HostId, LeaseTerm, NodeInfo, NodeState, TabletId, TabletInfo,
-    TabletState,
+    AgentHandle, AgentState, CLUSTER_DOCUMENT, ClusterView, HostId, LeaseTerm, NodeInfo, NodeState, TabletId,
+    TabletInfo, TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
-    ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
+    Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
+    ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
@@ -163,7 +163,8 @@ impl ClusterClient {
 #[async_trait]
 impl Cluster for ClusterClient {
     fn owner(&self, token: i64) -> Owner {
-        match self.agent.view().tablet_of(token).and_then(|tablet| tablet.owner) {
+        let owner = |view: &ClusterView| view.tablet_of(token).and_then(|tablet| tablet.owner);
+        match self.agent.with_view(owner) {
             Some(owner) if owner == self.here => Owner::Here,
             Some(owner) => Owner::Peer(owner.0),
             None => Owner::Unowned,
@@ -171,9 +172,8 @@ impl Cluster for ClusterClient {
     }
 
     fn tablet(&self, token: i64) -> TokenRange {
-        let view = self.agent.view();
-        view.tablet_of(token)
-            .map_or(TokenRange::RING, |tablet| tablet.tokens)
+        let tokens = |view: &ClusterView| view.tablet_of(token).map(|tablet| tablet.tokens);
+        self.agent.with_view(tokens).unwrap_or(TokenRange::RING)
     }
 
     fn nodes(&self) -> Vec<ReportedNode> {
@@ -221,7 +221,7 @@ impl Cluster for ClusterClient {
 
     fn changes(&self) -> u64 {
         // The sum changes with each of the two, because neither ever decreases.
-        self.agent.view().version() + *self.opened.borrow()
+        self.agent.with_view(ClusterView::version) + *self.opened.borrow()
     }
 
     fn has_left(&self) -> bool {
@@ -256,23 +256,23 @@ impl Cluster for ClusterClient {
     async fn execute(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let peer = self.peer(node)?;
-        let requested = self.peers.execute(&peer, statement, deadline);
+        let requested = self.peers.execute(&peer, request, deadline);
         self.counts.statements.count(requested.await)
     }
 
     async fn read_part(
         &self,
         node: Uuid,
-        statement: &Forwarded<'_>,
+        request: &Request<'_>,
         tokens: TokenRange,
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError> {
         let peer = self.peer(node)?;
-        let requested = self.peers.read_part(&peer, statement, tokens, deadline);
+        let requested = self.peers.read_part(&peer, request, tokens, deadline);
         self.counts.parts.count(requested.await)
     }
 

@@ -1,23 +1,43 @@
-//! Results as envelopes of the native protocol, version 5.
-
-use std::sync::Arc;
+//! Results as envelopes or bodies of the native protocol.
 
 use bytes::{Bytes, BytesMut};
 use helenus_cql::error::CqlError;
+use helenus_cql::frame::envelope::{Flags, Header};
 use helenus_cql::frame::response::{PageMetadata, QueryResult};
-use helenus_cql::frame::{
-    self, Decoder, Direction, OutputEncoder, ProtocolVersion, ResponseMessage, ResultMetadata,
-};
+use helenus_cql::frame::{self, Decoder, Direction, Opcode, OutputEncoder, ProtocolVersion, ResponseMessage};
 use helenus_query::response::{Outcome, Response, Rows};
 
-/// Version of the native protocol in which nodes send statements and results to each other.
+/// Version of envelopes that only nodes read, and of errors. It has all errors.
 pub(super) const VERSION: ProtocolVersion = ProtocolVersion::V5;
+
+/// Returns a body as an envelope.
+pub(super) fn envelope_of(version: ProtocolVersion, opcode: Opcode, body: Bytes) -> frame::Envelope {
+    let header = Header {
+        version,
+        flags: Flags::default(),
+        stream: 0,
+        opcode,
+    };
+    frame::Envelope { header, body }
+}
+
+/// Returns the result in a body.
+///
+/// # Errors
+/// The error in the body, or an error that the body is invalid.
+pub(super) fn decoded_response(
+    version: ProtocolVersion,
+    opcode: Opcode,
+    body: Bytes,
+) -> Result<Response, CqlError> {
+    response_of(ResponseMessage::decode(envelope_of(version, opcode, body))?.response)
+}
 
 /// Divides bytes into the header and the body of an envelope.
 ///
 /// # Errors
 /// The bytes are not one complete envelope.
-pub(super) fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlError> {
+fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Envelope, CqlError> {
     let mut input = BytesMut::from(bytes.as_ref());
     let mut decoder = Decoder::new(direction, frame::MAX_BODY_LEN);
     match decoder.decode(&mut input) {
@@ -29,14 +49,17 @@ pub(super) fn envelope(bytes: &Bytes, direction: Direction) -> Result<frame::Env
     }
 }
 
-/// Encodes a result for the sender. Leaves out the columns if their id is `known_id`.
-pub(super) fn answer(result: Result<Outcome, CqlError>, known_id: &[u8]) -> Bytes {
+/// Encodes a result for the sender.
+pub(super) fn answer(result: Result<Outcome, CqlError>) -> Bytes {
     let message = match result {
         Ok(outcome) => ResponseMessage {
             tracing_id: None,
             warnings: outcome.warnings,
             custom_payload: None,
-            response: frame::Response::Result(query_result(outcome.response, known_id)),
+            response: frame::Response::Result(query_result(outcome.response, |rows| PageMetadata {
+                paging_state: rows.paging_state.clone(),
+                ..PageMetadata::default()
+            })),
         },
         Err(error) => ResponseMessage::error(error),
     };
@@ -45,47 +68,49 @@ pub(super) fn answer(result: Result<Outcome, CqlError>, known_id: &[u8]) -> Byte
     out.freeze()
 }
 
-fn query_result(response: Response, known_id: &[u8]) -> QueryResult {
+/// Returns a result as a message. `page` gives the metadata of a page of rows.
+pub(super) fn query_result(response: Response, page: impl FnOnce(&Rows) -> PageMetadata) -> QueryResult {
     match response {
         Response::Void => QueryResult::Void,
         Response::SetKeyspace(keyspace) => QueryResult::SetKeyspace(keyspace),
         Response::SchemaChange(change) => QueryResult::SchemaChange(change),
+        Response::Encoded(body) => QueryResult::Encoded(body),
         Response::Rows(rows) => {
-            let skip = !known_id.is_empty() && rows.metadata.id() == known_id;
-            let mut sent = frame::Rows::new(rows.metadata, rows.content);
-            sent.page = PageMetadata {
-                skip,
-                paging_state: rows.paging_state,
-                ..PageMetadata::default()
-            };
-            QueryResult::Rows(sent)
+            let page = page(&rows);
+            QueryResult::Rows(frame::Rows {
+                page,
+                ..frame::Rows::new(rows.metadata, rows.content)
+            })
         }
     }
 }
 
-/// Decodes the result of [`answer`]. `known` are the columns whose id was in the request.
+/// Decodes the result of [`answer`].
 ///
 /// # Errors
 /// The error that the other node sent, or an error that the result is invalid.
-pub(super) fn outcome(message: &Bytes, known: Option<Arc<ResultMetadata>>) -> Result<Outcome, CqlError> {
+pub(super) fn outcome(message: &Bytes) -> Result<Outcome, CqlError> {
     let message = ResponseMessage::decode(envelope(message, Direction::Response)?)?;
-    let response = match message.response {
-        frame::Response::Error(error) => return Err(error.warned(message.warnings)),
-        frame::Response::Result(QueryResult::Void) => Response::Void,
-        frame::Response::Result(QueryResult::SetKeyspace(keyspace)) => Response::SetKeyspace(keyspace),
-        frame::Response::Result(QueryResult::SchemaChange(change)) => Response::SchemaChange(change),
-        frame::Response::Result(QueryResult::Rows(rows)) => Response::Rows(Rows {
-            metadata: match known {
-                Some(known) if rows.page.skip && known.columns.len() == rows.content.column_count() => known,
-                _ => rows.metadata,
-            },
+    match response_of(message.response) {
+        Ok(response) => Ok(response.with(message.warnings)),
+        Err(error) => Err(error.warned(message.warnings)),
+    }
+}
+
+fn response_of(response: frame::Response) -> Result<Response, CqlError> {
+    match response {
+        frame::Response::Error(error) => Err(error),
+        frame::Response::Result(QueryResult::Void) => Ok(Response::Void),
+        frame::Response::Result(QueryResult::SetKeyspace(keyspace)) => Ok(Response::SetKeyspace(keyspace)),
+        frame::Response::Result(QueryResult::SchemaChange(change)) => Ok(Response::SchemaChange(change)),
+        frame::Response::Result(QueryResult::Rows(rows)) => Ok(Response::Rows(Rows {
+            metadata: rows.metadata,
             content: rows.content,
             paging_state: rows.page.paging_state,
-        }),
+        })),
         other => {
             let name = other.opcode().name();
-            return Err(CqlError::Server(format!("a node has answered with {name}")));
+            Err(CqlError::Server(format!("a node has answered with {name}")))
         }
-    };
-    Ok(response.with(message.warnings))
+    }
 }

@@ -3,7 +3,8 @@
 //! The floors, from the ground up:
 //!
 //! - **Bytes.** A connection begins with a [`handshake`], and then both sides send frames ([`frame`]). Messages in frames are defined in
-//!   `proto/node.proto`; the codecs convert them.
+//!   `proto/node.proto`; the codecs convert them. A statement and its answer are the client's own bytes behind a header
+//!   ([`statement_codec`], [`answer_codec`]).
 //! - **Trust.** The handshake proves once for each connection which node calls which, for which store ([`peer_auth`]), and that both know the
 //!   cluster's [`secret`]. [`tls`] encrypts connections.
 //! - **Calling.** [`ClusterClient`] is the engine's [`Cluster`](helenus_query::cluster::Cluster). It finds owners in the agent's view and calls
@@ -11,13 +12,14 @@
 //! - **Answering.** [`RpcServer`] accepts connections ([`acceptor`]), and serves each in a task ([`served_connection`]) with the engine.
 
 mod acceptor;
+mod answer_codec;
 mod client;
 mod clock_skew;
 mod cluster_client;
-mod codec;
 mod connection;
 mod cut_codec;
 mod envelope;
+mod execute;
 mod failure;
 pub mod frame;
 mod handshake;
@@ -45,6 +47,7 @@ mod served_requests;
 mod served_scan;
 mod server;
 mod socket;
+mod statement_codec;
 mod stopping;
 mod strangers;
 mod tls;

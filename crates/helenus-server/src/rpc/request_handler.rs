@@ -1,27 +1,26 @@
 //! Handles requests of other nodes about rows.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use helenus_query::cluster::{PartAnswer, RemoteWrite, Versions};
+use helenus_query::cluster::{PartAnswer, RemoteWrite};
 use helenus_query::engine::Engine;
 use helenus_query::failure::ExecutionError;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope;
-use helenus_query::trace::{TraceRecorder, Work};
 use helenus_tablet::{Op, TokenRange};
 
-use super::codec::{self, ReceivedStatement, RemoteStep};
+use super::execute::execute;
 use super::failure::Failure;
 use super::messages::{RowRequest, encoded};
 use super::proto::{
     GetRequest, GetResponse, PartRequest, PartResponse, Row, SearchListsRequest, SearchListsResponse,
     WriteRequest, WriteResponse,
 };
+use super::statement_codec::ReceivedStatement;
 use super::{envelope, index_codec, part_codec, scoped};
 use crate::threads::long_requests::LongRequestPool;
 
@@ -44,8 +43,7 @@ impl RequestHandler {
     }
 
     async fn catch_up(&self, schema: u64) -> Result<(), helenus_cql::error::CqlError> {
-        let versions = Versions { schema, headers: 0 };
-        self.engine.load(versions).await.map(|_| ())
+        self.engine.load_schema(schema).await
     }
 
     async fn execute(&self, body: Bytes) -> BytesMut {
@@ -53,24 +51,7 @@ impl RequestHandler {
         if body.len() > LONG_REQUEST_LEN {
             scope::step_aside().await;
         }
-        let mut out = BytesMut::new();
-        let received = match ReceivedStatement::decode(&self.engine, body).await {
-            Ok(received) => received,
-            Err(error) => {
-                codec::encode_execute_answer(Err(error.into()), &[], Vec::new(), &mut out);
-                return out;
-            }
-        };
-        let source = received.source();
-        let run = self
-            .engine
-            .serve_statement(&received.client, source, &received.options);
-        let (result, steps) = match received.is_traced {
-            true => recorded(run).await,
-            false => (run.await, Vec::new()),
-        };
-        codec::encode_execute_answer(result, &received.known_result, steps, &mut out);
-        out
+        execute(&self.engine, body).await
     }
 
     async fn part(&self, request: PartRequest) -> PartResponse {
@@ -87,9 +68,11 @@ impl RequestHandler {
             scope::step_aside().await;
         }
         let received = ReceivedStatement::decode(&self.engine, request.statement).await?;
-        let ReceivedStatement { client, options, .. } = &received;
-        let source = received.source();
-        self.engine.serve_part(client, source, options, tokens).await
+        let (source, keyspace) = (received.source(), received.keyspace());
+        let masks = received.header.masks;
+        self.engine
+            .serve_part(source, keyspace, &received.parameters, masks, tokens)
+            .await
     }
 
     async fn get(&self, request: GetRequest) -> Result<GetResponse, Failure> {
@@ -159,7 +142,7 @@ impl RequestHandler {
             },
             Err(ExecutionError::Failed(error)) => WriteResponse {
                 not_mine: false,
-                error: envelope::answer(Err(error), &[]),
+                error: envelope::answer(Err(error)),
             },
         })
     }
@@ -198,24 +181,4 @@ pub(super) async fn in_time<T>(
 ) -> Result<T, Failure> {
     let answer = tokio::time::timeout(timeout, read).await;
     answer.unwrap_or_else(|_| Err(Failure::new("no answer in time")))
-}
-
-/// Runs a future, and returns its result and the recorded steps of its trace.
-async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<RemoteStep>) {
-    let began = Instant::now();
-    let mut work = Work::default();
-    let recording = TraceRecorder::begin(&mut work.store);
-    let mut run = pin!(run);
-    let result = std::future::poll_fn(|cx| {
-        work.swap();
-        let polled = run.as_mut().poll(cx);
-        work.swap();
-        polled
-    })
-    .await;
-    let step = |step: helenus_query::trace::Step| RemoteStep {
-        activity: step.what.into_owned(),
-        elapsed: step.at.saturating_duration_since(began),
-    };
-    (result, recording.finish().into_iter().map(step).collect())
 }

@@ -13,7 +13,7 @@ use helenus_cluster::{
 };
 use helenus_query::cluster::Cluster;
 use helenus_query::engine::{self, Engine, EngineConfig, Limits};
-use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryOptions};
+use helenus_query::request::{BoundValue, BoundValues, ClientState, QueryParameters};
 use helenus_query::response::{Outcome, Response};
 use helenus_server::rpc::secret::Secret;
 use helenus_server::rpc::{ClusterClient, LocalIdentity, Peers, RpcServer};
@@ -220,7 +220,12 @@ impl Nodes {
         }
     }
 
-    pub async fn outcome(&self, node: usize, text: &str, options: &QueryOptions) -> Result<Outcome, String> {
+    pub async fn outcome(
+        &self,
+        node: usize,
+        text: &str,
+        options: &QueryParameters,
+    ) -> Result<Outcome, String> {
         let engine = &self.engines[node % NODES];
         let outcome = engine.query(&Nodes::client(), text, options).await;
         outcome.map_err(|error| format!("error: {error}"))
@@ -228,7 +233,7 @@ impl Nodes {
 
     /// Runs a statement and returns its result as text: rows separated by `; `, values by `, `, or the error.
     pub async fn run(&self, node: usize, text: &str) -> String {
-        match self.outcome(node, text, &QueryOptions::default()).await {
+        match self.outcome(node, text, &QueryParameters::default()).await {
             Ok(outcome) => shown(&outcome),
             Err(error) => error,
         }
@@ -240,9 +245,9 @@ impl Nodes {
         let prepared = engine.prepare(&ClientState::default(), Some("ks"), text).await;
         let (prepared, _) = prepared.unwrap();
         let set = |value: &i32| BoundValue::Set(Bytes::copy_from_slice(&value.to_be_bytes()));
-        let options = QueryOptions {
+        let options = QueryParameters {
             values: BoundValues::Positional(values.iter().map(set).collect()),
-            ..QueryOptions::default()
+            ..QueryParameters::default()
         };
         match engine.execute(&Nodes::client(), &prepared, &options).await {
             Ok(outcome) => shown(&outcome),

@@ -12,7 +12,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::request::{Batch, BatchStatement, Options, Prepare, Query, Register, StatementRef};
 use helenus_cql::frame::response::{Event, EventType, QueryResult};
 use helenus_cql::frame::{
-    BoundValue, Compression, ProtocolVersion, QueryParameters, Request, RequestMessage, Response,
+    BoundValue, BoundValues, Compression, ProtocolVersion, QueryParameters, Request, RequestMessage, Response,
 };
 use helenus_server::{Server, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -244,11 +244,11 @@ async fn values_warnings_and_traces() {
     let (server, _) = server().await;
     let mut client = Client::connect(server.address(), V4, None, &[]).await;
     let parameters = QueryParameters {
-        values: vec![
+        values: BoundValues::Positional(vec![
             BoundValue::Set(vec![1].into()),
             BoundValue::Null,
             BoundValue::Unset,
-        ],
+        ]),
         ..QueryParameters::default()
     };
     let request = Request::Query(Box::new(Query {

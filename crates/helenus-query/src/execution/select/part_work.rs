@@ -162,7 +162,7 @@ impl<'a> SelectExecution<'a> {
             consistency: Consistency::One,
             probe: ProbeLimits::default(),
             rows_max: NO_LIMIT,
-            origin: None,
+            request: None,
             warnings: Vec::new(),
         })
     }

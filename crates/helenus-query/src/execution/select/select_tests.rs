@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::value::to_cql_literal;
 
 use crate::engine::{Engine, EngineConfig};
-use crate::request::{ClientState, QueryOptions};
+use crate::request::{ClientState, QueryParameters};
 use crate::response::{Response, Rows};
 
 pub(super) struct Node {
@@ -50,10 +50,10 @@ impl Node {
         size: Option<i32>,
         state: Option<Bytes>,
     ) -> Result<Option<Rows>, CqlError> {
-        let options = QueryOptions {
+        let options = QueryParameters {
             page_size: size,
             paging_state: state,
-            ..QueryOptions::default()
+            ..QueryParameters::default()
         };
         let outcome = self.engine.query(&self.client, text, &options).await?;
         Ok(match outcome.response {
