@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 import helenus
+import measured
 from toolchains import HERE, Toolchains
 
 CI = os.environ.get("CI") == "true"
@@ -32,6 +33,7 @@ def pytest_addoption(parser):
                      help="run against a server that is up already instead of starting helenus")
     parser.addoption("--only", metavar="TEST", default=None, help="only the test of that name, with its parameters: durability/test_x.py::test_y[z]")
     parser.addoption("--whole", action="store_true", help="every conformance case over the wire, not only the sample")
+    parser.addoption("--unjudged", action="store_true", help="ratios of time and memory are printed, not judged: a busy machine breaks them")
     parser.addoption("--rounds", type=int, default=5 if CI else 20,
                      help="kill -9 rounds of the durability test")
     parser.addoption("--examples", type=int, default=100 if CI else 300,
@@ -49,6 +51,10 @@ def pytest_addoption(parser):
     parser.addoption("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the cluster's nodes; may be given several times")
     parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay")
     parser.addoption("--pictures", metavar="FOLDER", default=None, help="where the test of the console leaves pictures of it")
+
+
+def pytest_configure(config):
+    measured.is_judged = not config.getoption("--unjudged")
 
 
 def pytest_collection_modifyitems(config, items):

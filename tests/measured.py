@@ -1,17 +1,26 @@
-"""Times and memory compared with a control of the same run: ratios hold on busy and on slow machines, where constants do not."""
+"""Times and memory compared with a control of the same run: ratios hold on most machines, where constants do not.
+
+A very busy machine breaks ratios too. `./test` without parts, and the turns of CI, pass `--unjudged`: both actions run, with all that they
+assert themselves, and the ratio is only printed. `./test all`, and parts named by hand, judge it.
+"""
 
 import pathlib
 import time
 
 TRIES = 3
+# False if ratios are only printed. Set by conftest.py.
+is_judged = True
 
 
 def compare(control, measured, factor, what):
-    """Fails unless `measured()` is less than `factor` times `control()`, in one of three tries at least."""
+    """Fails unless `measured()` is less than `factor` times `control()`, in at least one of three tries."""
     seen = []
     for _ in range(TRIES):
         seen.append((control(), measured()))
         if seen[-1][1] < factor * seen[-1][0]:
+            return
+        if not is_judged:
+            print(f"{what}: {seen[-1][1]:.3g}, control {seen[-1][0]:.3g}, factor {factor} (not judged)")
             return
     words = "; ".join(f"{of:.3g}, control {than:.3g}" for than, of in seen)
     raise AssertionError(f"{what}: expected less than {factor} times the control, got {words}")
