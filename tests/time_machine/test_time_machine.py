@@ -3,6 +3,7 @@ writes that clients know of, and with itself. Then it is read again, restored, w
 """
 
 import random
+import shutil
 import statistics
 import threading
 import time
@@ -39,6 +40,17 @@ def fleet(request, tmp_path):
     finally:
         fleet.close()
         minio.close()
+        if kept := request.config.getoption("--keep"):
+            shutil.copytree(tmp_path, kept, dirs_exist_ok=True)
+
+
+def outcome(moment, shown):
+    """Returns what is wrong with a read of a cut, in words."""
+    try:
+        check(moment, shown)
+    except AssertionError as error:
+        return str(error)
+    return "nothing is wrong"
 
 
 class Branch:
@@ -130,8 +142,12 @@ class TimeMachine:
 
     def look(self, moment):
         began = time.monotonic()
-        shown = patient(lambda: contents(self.writers.session, moment.as_of), f"{moment} is read")
-        check(moment, shown)
+        read = lambda: patient(lambda: contents(self.writers.session, moment.as_of), f"{moment} is read")
+        try:
+            check(moment, read())
+        except AssertionError as error:
+            # A second read tells whether the store or one read of it is wrong.
+            raise AssertionError(f"{error}; read again {time.monotonic() - began:.1f} s later: {outcome(moment, read())}") from error
         self.seconds["time read" if isinstance(moment, Time) else "read"].append(time.monotonic() - began)
         self.read += 1
 

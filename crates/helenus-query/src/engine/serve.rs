@@ -19,6 +19,7 @@ use crate::execution;
 use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::routing::route::{OwnerPart, Route, route};
 use crate::execution::select::part_owners;
+use crate::execution::timing::Timing;
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::ExecutionError;
@@ -60,7 +61,7 @@ impl Engine {
         options: &'s QueryOptions,
     ) -> BoxFuture<'s, Result<Outcome, ExecutionError>> {
         Box::pin(async move {
-            let _epoch = self.context.writes.enter();
+            let _epoch = self.context.writing.epochs.enter();
             match source {
                 Source::Text(_) | Source::Prepared(_) => {
                     let planned = self.planned(client, source, options)?;
@@ -87,7 +88,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<Arc<Planned>, CqlError> {
         let planned = match source {
-            Source::Text(text) => crate::trace::parsing(|| {
+            Source::Text(text) => crate::measurement::parsing(|| {
                 let parsed = self.parse(text)?;
                 self.plan(client.keyspace.as_deref(), &parsed).map(Arc::new)
             })?,
@@ -166,8 +167,9 @@ impl Engine {
             source,
             work,
             options,
-            timeout: None,
+            timing: Timing::begin(None),
         };
+        let mut first = Some(request.timing);
         let is_here = |target: &OwnerPart| cluster.owner(target.token) == Owner::Here;
         let deadline = self.context.deadline();
         let mut opening = Backoff::until(deadline.min(Instant::now() + OPENING_PATIENCE), cluster.as_ref());
@@ -181,9 +183,10 @@ impl Engine {
             if !is_mine {
                 return Err(ExecutionError::NotOwned);
             }
+            let timing = first.take().unwrap_or_else(|| Timing::begin(None));
             // The future is boxed, because otherwise the nested futures are too deep for the compiler.
             let served: BoxFuture<'_, _> =
-                Box::pin(request.serve(&self.context, cluster.as_ref(), &options.place, deadline));
+                Box::pin(request.serve(&self.context, cluster.as_ref(), &options.place, deadline, timing));
             match served.await {
                 Err(ExecutionError::NotOwned) if opening.wait(cluster.as_ref()).await => {}
                 served => return served,
@@ -282,7 +285,7 @@ impl Engine {
                 let written = self.context.store.write(batch, write.durable).await;
                 return written.map_err(failed);
             }
-            let _epoch = self.context.writes.enter();
+            let _epoch = self.context.writing.epochs.enter();
             let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
             writes.lock_indexed(&self.context).await?;
             apply_here(&self.context, &cluster, writes).await
@@ -308,15 +311,15 @@ impl Engine {
     pub fn load<'s>(self: &'s Arc<Self>, versions: Versions) -> BoxFuture<'s, Result<Versions, CqlError>> {
         Box::pin(async move {
             if self.schema().document_version < versions.schema {
-                let _loading = self.loading.lock().await;
+                let _loading = self.schema_updates.loading.lock().await;
                 // Another caller may have loaded the schema while this one waited for the lock.
                 if self.schema().document_version < versions.schema {
                     super::ddl::reload(self).await?;
                     self.resume_builds();
                 }
             }
-            if self.context.headers.version() < versions.headers {
-                self.context.headers.load(&self.context.store).await?;
+            if self.context.hooks.headers.version() < versions.headers {
+                self.context.hooks.headers.load(&self.context.store).await?;
             }
             Ok(self.versions())
         })
@@ -324,7 +327,7 @@ impl Engine {
 
     /// Waits until no write is in progress here that was planned with an older schema than today's.
     pub async fn settled(&self) {
-        self.context.writes.drained().await;
+        self.context.writing.epochs.drained().await;
     }
 
     /// Loads the newest documents of the store.
@@ -332,7 +335,7 @@ impl Engine {
         Box::pin(async move {
             super::ddl::reload(self).await?;
             self.resume_builds();
-            self.context.headers.load(&self.context.store).await
+            self.context.hooks.headers.load(&self.context.store).await
         })
     }
 
@@ -343,7 +346,7 @@ impl Engine {
             if super::ddl::has_changed(self).await? {
                 super::ddl::reload(self).await?;
             }
-            self.context.headers.load_changed(&self.context.store).await
+            self.context.hooks.headers.load_changed(&self.context.store).await
         })
     }
 

@@ -15,7 +15,7 @@ use helenus_query::cluster::{
     Forwarded, ListSearch, Moment, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange,
     StaleEntries, Versions,
 };
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_query::trace;
 use helenus_tablet::{MetaStamp, TokenRange};
@@ -285,9 +285,9 @@ impl Peers {
         forwarded: &Forwarded<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
-        let began = std::time::Instant::now();
+        let began = trace::is_recording().then(std::time::Instant::now);
         let known = codec::known_result(forwarded);
-        let message = codec::statement(forwarded, known.as_deref(), trace::is_recording());
+        let message = codec::statement(forwarded, known.as_deref(), began.is_some());
         let answer = match self
             .request(node, question::What::Execute(message), deadline)
             .await?
@@ -296,6 +296,7 @@ impl Peers {
             other => return Err(unexpected(other)),
         };
         for step in answer.steps {
+            let Some(began) = began else { break };
             let at = began + Duration::from_micros(step.elapsed_us);
             trace::step_at(
                 at,

@@ -15,7 +15,7 @@ use helenus_query::cluster::{
     ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_tablet::{Store, TokenRange};
 use tokio::sync::watch;
@@ -104,7 +104,7 @@ impl ClusterClient {
         tokio::spawn(async move {
             let told = members.peers.release(&next, released, PING_INTERVAL);
             if let Err(status) = told.await {
-                tracing::debug!(node = %next.description.name, error = %status, "a node was not told that its tablet is closed");
+                tracing::debug!(node = %next.description.name, error = %status, "a node was not notified that its tablet is closed");
             }
         });
     }
@@ -169,7 +169,7 @@ impl ClusterClient {
                             .announce_document(&node, &document, stamp, PING_INTERVAL)
                             .await;
                         if let Err(status) = told {
-                            tracing::debug!(node = %node.description.name, error = %status, "a node was not told of the cluster document");
+                            tracing::debug!(node = %node.description.name, error = %status, "a node was not notified of the cluster document");
                         }
                     });
                 }

@@ -126,7 +126,7 @@ impl PeerAuthInterceptor {
         }
         if self.own.member() != Some(*to) {
             return Err(Status::permission_denied(format!(
-                "node {:?} at this address is not, or not any more, the one that is meant",
+                "the node at this address is {:?}, and not, or no longer, the called node",
                 self.own.name
             )));
         }

@@ -77,7 +77,7 @@ fn a_call_for_another_node_is_not_heard() {
     for meant in [(2, 10), (1, 11)] {
         let theirs = own(2, STORE, &[(1, 10), (2, 20)]);
         let words = call("secret", theirs, meant).unwrap_err().message().to_owned();
-        assert!(words.contains("the one that is meant"), "{words}");
+        assert!(words.contains("the called node"), "{words}");
     }
 }
 

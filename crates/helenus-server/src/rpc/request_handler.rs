@@ -15,10 +15,11 @@ use futures::FutureExt;
 use helenus_query::cluster::{PartAnswer, RemoteWrite, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::failure::ExecutionError;
-use helenus_query::figures::internode::InboundTraffic;
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::scope;
-use helenus_query::trace::{TraceRecorder, Work};
+use helenus_query::measurement::RequestMeasurement;
+use helenus_query::metrics::internode::InboundTraffic;
+use helenus_query::trace::TraceRecorder;
 use helenus_tablet::{Op, TokenRange};
 use parking_lot::Mutex;
 use prost::Message;
@@ -85,10 +86,7 @@ impl RequestHandler {
             let source = received.source();
             self.engine.serve_statement(client, source, options).await
         };
-        let (result, steps) = match is_traced {
-            true => recorded(run).await,
-            false => (run.await, Vec::new()),
-        };
+        let (result, steps) = measured(run, is_traced).await;
         match result {
             Ok(outcome) => ExecuteResponse {
                 not_mine: false,
@@ -221,7 +219,7 @@ impl RequestHandler {
             }
             Some(question::What::Write(request)) => self.write(request).await.map(answer::What::Write),
             Some(question::What::Part(request)) => Ok(answer::What::Part(self.part(request).await)),
-            None => Err(Status::unimplemented("a question of a newer version")),
+            None => Err(Status::unimplemented("a request of a newer version of Helenus")),
         };
         answer.unwrap_or_else(|status| answer::What::Failure(status.to_string()))
     }
@@ -428,19 +426,21 @@ fn failed(error: helenus_cql::error::CqlError) -> ExecuteResponse {
     }
 }
 
-/// Runs a future, and returns its result and the recorded steps of its trace.
-async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<Step>) {
-    let began = Instant::now();
-    let mut work = Work::default();
-    let recording = TraceRecorder::begin(&mut work.store);
+/// Runs a request with a measurement of its own. Returns its result, and the recorded steps of its trace if it `is_traced`.
+async fn measured<T>(run: impl Future<Output = T>, is_traced: bool) -> (T, Vec<Step>) {
+    let mut measurement = RequestMeasurement::default();
+    let recording = is_traced.then(|| (Instant::now(), TraceRecorder::begin(&mut measurement.store)));
     let mut run = pin!(run);
     let result = std::future::poll_fn(|cx| {
-        work.swap();
+        measurement.swap();
         let polled = run.as_mut().poll(cx);
-        work.swap();
+        measurement.swap();
         polled
     })
     .await;
+    let Some((began, recording)) = recording else {
+        return (result, Vec::new());
+    };
     let step = |step: helenus_query::trace::Step| {
         let elapsed = step.at.saturating_duration_since(began);
         Step {

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use helenus_query::cluster::RemoteError;
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::limits::scope;
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};

@@ -13,7 +13,7 @@ use helenus_query::cluster::{ScanRange, Versions};
 use helenus_query::engine::Engine;
 use helenus_query::engine::ServedScan;
 use helenus_query::failure::ExecutionError;
-use helenus_query::figures::internode::InboundTraffic;
+use helenus_query::metrics::internode::InboundTraffic;
 use helenus_tablet::{MetaStamp, TokenRange};
 use prost::Message;
 use tokio::net::TcpListener;
@@ -192,7 +192,7 @@ impl NodeService {
     fn traffic<T>(&self, request: &Request<T>) -> Arc<InboundTraffic> {
         let caller = request.extensions().get::<Caller>();
         let node = caller.map_or_else(Uuid::nil, |caller| caller.0);
-        self.handler.engine.figures.inbound.of(node)
+        self.handler.engine.metrics().inbound.of(node)
     }
 
     /// Counts a call that is handled at once.

@@ -22,7 +22,7 @@ use crate::cache::hot_keys::HotKeySketch;
 use crate::cache::partition_cache;
 use crate::cache::row_cache::UpdateOutcome;
 use crate::cache::row_cache_handle::RowCacheHandle;
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModel, DataModelError, RowMerge};
 use crate::error::StoreError;
 use crate::operation::Op;
 use crate::stage::dead_ranges::{Bounds, DeadRanges, KeyRange};
@@ -221,7 +221,7 @@ impl Stage {
                     Change::Operand(operand)
                 }
             };
-            inner.active.add(self.model.as_ref(), key, change)?;
+            inner.active.add(&*self.model, key, change)?;
         }
         if was_empty {
             self.begun.notify_one();
@@ -243,7 +243,7 @@ impl Stage {
     pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
-        let change = inner.change(self.model.as_ref(), key)?;
+        let change = inner.change(&*self.model, key)?;
         Ok(View {
             change,
             tree: inner.tree.clone(),
@@ -269,7 +269,7 @@ impl Stage {
             return Ok(None);
         }
         Ok(Some(RangeView {
-            staged: inner.staged(self.model.as_ref(), bounds)?,
+            staged: inner.staged(&*self.model, bounds)?,
             tree: inner.tree.clone(),
             moment: Moment(inner.taken),
         }))
@@ -284,7 +284,7 @@ impl Stage {
             1 => inner.applying.is_some(),
             _ => false,
         };
-        if are_later_writes_staged && !inner.may_live_in(self.model.as_ref(), &rows.keys) {
+        if are_later_writes_staged && !inner.may_live_in(&*self.model, &rows.keys) {
             inner.dead.add(&rows.partition, rows.keys, rows.count);
         }
     }
@@ -410,7 +410,7 @@ impl Inner {
         self.stopped.clone().map_or(Ok(()), Err)
     }
 
-    fn change(&self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Change>, DataModelError> {
+    fn change(&self, model: &dyn RowMerge, key: &[u8]) -> Result<Option<Change>, DataModelError> {
         let newer = self.active.rows.get(key);
         let older = self.applying.as_ref().and_then(|applying| applying.rows.get(key));
         match (older, newer) {
@@ -420,7 +420,7 @@ impl Inner {
     }
 
     /// Returns the changes in a range, in order. The range must not be empty.
-    fn staged(&self, model: &dyn DataModel, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
+    fn staged(&self, model: &dyn RowMerge, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
         let active = self.active.rows.range(bounds.clone());
         let Some(applying) = &self.applying else {
@@ -443,7 +443,7 @@ impl Inner {
     }
 
     /// Returns true if a staged change of one of the keys may leave something alive.
-    fn may_live_in(&self, model: &dyn DataModel, keys: &KeyRange) -> bool {
+    fn may_live_in(&self, model: &dyn RowMerge, keys: &KeyRange) -> bool {
         let range = || keys.start.clone()..keys.end.clone();
         let applying = self
             .applying

@@ -1,7 +1,7 @@
 //! Late writes: writes with old timestamps, such as retries, replays, and writes of clients with slow clocks.
 //!
 //! A compaction purges a tombstone once nothing that it shadows is left. A late write that is older than the tombstone restores it from the
-//! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any
+//! archive, to which flushes copy each tombstone ([`crate::TombstoneArchive::archive`]). Other writes need no look-up: they are newer than any
 //! purged tombstone.
 //!
 //! A purge of the memtables moves tombstones to the archive in memory ([`super::memory_purge`]). So a late write looks at the row and its
@@ -73,7 +73,7 @@ impl Tablet {
         let Some(origin) = self.origins.of(key) else {
             return Ok(());
         };
-        let Some(tablet) = origin.tablet_of(self.model.as_ref(), key).await? else {
+        let Some(tablet) = origin.tablet_of(&*self.model, key).await? else {
             return Ok(());
         };
         let key = origin.key_there(key);
@@ -111,7 +111,7 @@ impl Tablet {
     /// Returns the row at `key` as far as the stage and the memtables contain it.
     fn read_in_memory(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
         let View { change, tree } = self.stage.view(key)?;
-        let model = self.model.as_ref();
+        let model = &*self.model;
         let below = tree.get_in_memory(model, key, self.cache.hash(key))?;
         match change {
             None => Ok(below),

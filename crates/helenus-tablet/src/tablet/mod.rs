@@ -35,6 +35,7 @@ use crate::data_model::DataModel;
 use crate::database::tablet_db::TabletDb;
 use crate::error::StoreError;
 use crate::log::{Log, Route};
+use crate::measurement;
 use crate::operation::Op;
 use crate::stage::backpressure::CompactionBacklog;
 use crate::stage::{Cached, RangeView, Stage, View, is_empty};
@@ -47,10 +48,10 @@ use crate::tablet::obsolete_files::Scans;
 use crate::tablet::origins::Origins;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
+use crate::trace;
 use crate::tree::SsTables;
 use crate::tree::changes::Change;
 use crate::tree::limits::ReadLimits;
-use crate::{trace, work};
 
 /// The result of a look-up in the row cache alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,14 +220,14 @@ impl Tablet {
 
     /// Returns the merged row, bypassing the row cache.
     pub(crate) async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        work::count(|work| work.row_cache_misses += 1);
+        measurement::count(|store| store.row_cache_misses += 1);
         trace::step(|| "Row cache miss: reading memtable and runs");
         let View { change, tree } = self.stage.view(key)?;
         if let Some(Change::Whole(row)) = change {
             return Ok(Some(row));
         }
         let hash = self.cache.hash(key);
-        let below = match tree.get(self.model.as_ref(), key, hash, &self.limits).await {
+        let below = match tree.get(&*self.model, key, hash, &self.limits).await {
             Err(StoreError::FileGone(_)) => Box::pin(self.read_anew(key, hash, tree.manifest())).await?,
             found => found?,
         };
@@ -236,7 +237,7 @@ impl Tablet {
         };
         match change {
             None => Ok(below),
-            Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
+            Some(change) => Ok(Some(change.over(&*self.model, key, below.as_ref())?)),
         }
     }
 
@@ -245,7 +246,7 @@ impl Tablet {
         loop {
             self.follow_after_loss(used).await?;
             let tree = self.stage.tree();
-            match tree.get(self.model.as_ref(), key, hash, &self.limits).await {
+            match tree.get(&*self.model, key, hash, &self.limits).await {
                 Err(StoreError::FileGone(_)) => used = tree.manifest(),
                 found => return found,
             }
@@ -275,7 +276,7 @@ impl Tablet {
         reversed: bool,
     ) -> Result<Scan, StoreError> {
         let guard = self.scans.begin();
-        work::count(|work| work.scans += 1);
+        measurement::count(|store| store.scans += 1);
         let partition = self.partition_of(&start, &end).map(|(prefix, ..)| prefix);
         let mut bounds = (start, end);
         let Some(view) = self.stage.range(&mut bounds, partition.as_ref(), reversed)? else {
@@ -385,7 +386,7 @@ impl Tablet {
 }
 
 fn count_hit() {
-    work::count(|work| work.row_cache_hits += 1);
+    measurement::count(|store| store.row_cache_hits += 1);
     trace::step(|| "Row cache hit");
 }
 

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use crate::data_model::DataModel;
+use crate::data_model::RowMerge;
 use crate::error::StoreError;
 use crate::tablet::dead_front::DeadFront;
 use crate::tablet::followed_scan::FollowedScan;
@@ -24,7 +24,7 @@ pub struct Scan {
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
-    model: Option<Arc<dyn DataModel>>,
+    model: Option<Arc<dyn RowMerge>>,
     /// The dead front. `None` after the first row that is not dead.
     dead: Option<Box<DeadFront>>,
     /// Protects the files that the tree reads from deletion.
@@ -48,7 +48,7 @@ impl Scan {
     }
 
     /// Returns a scan of these rows alone, which are in ascending order.
-    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn DataModel>) -> Scan {
+    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn RowMerge>) -> Scan {
         if reversed {
             rows.reverse();
         }
@@ -71,7 +71,7 @@ impl Scan {
         tree: MergingScan,
         mut staged: Vec<(Bytes, Change)>,
         reversed: bool,
-        model: Arc<dyn DataModel>,
+        model: Arc<dyn RowMerge>,
         guard: ScanGuard,
     ) -> Scan {
         if reversed {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModelError, RowMerge};
 
 /// Approximate bytes of an entry besides its key and value.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
@@ -28,7 +28,7 @@ impl Change {
     }
 
     /// Combines this change with a later one.
-    pub fn then(&self, model: &dyn DataModel, key: &[u8], later: &Change) -> Result<Change, DataModelError> {
+    pub fn then(&self, model: &dyn RowMerge, key: &[u8], later: &Change) -> Result<Change, DataModelError> {
         match (self, later) {
             (_, Change::Whole(value)) => Ok(Change::Whole(value.clone())),
             (Change::Whole(value), Change::Operand(operand)) => model
@@ -43,7 +43,7 @@ impl Change {
     /// Returns the merged row. `below` is the row of the tree.
     pub fn over(
         self,
-        model: &dyn DataModel,
+        model: &dyn RowMerge,
         key: &[u8],
         below: Option<&Bytes>,
     ) -> Result<Bytes, DataModelError> {
@@ -76,7 +76,7 @@ impl ChangeTable {
         rows.next().is_some_and(|(key, _)| key.starts_with(prefix))
     }
 
-    pub fn add(&mut self, model: &dyn DataModel, key: Bytes, change: Change) -> Result<(), DataModelError> {
+    pub fn add(&mut self, model: &dyn RowMerge, key: Bytes, change: Change) -> Result<(), DataModelError> {
         self.bytes += change.len();
         match self.rows.entry(key) {
             Entry::Vacant(vacant) => {

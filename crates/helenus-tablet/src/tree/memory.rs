@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Versions;
 use super::rows::{EntryKind, ROW_BYTES, SortedBlock, SortedBlockBuilder};
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModelError, RowMerge};
 use crate::priority::yield_if_due;
 use crate::tree::changes::{Change, ChangeTable};
 
@@ -73,7 +73,7 @@ impl MemTable {
     }
 
     /// Joins tables, which are given from new to old.
-    fn join(tables: &[Arc<MemTable>], model: &dyn DataModel) -> Result<Option<MemTable>, DataModelError> {
+    fn join(tables: &[Arc<MemTable>], model: &dyn RowMerge) -> Result<Option<MemTable>, DataModelError> {
         let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {
             return Ok(None);
         };
@@ -124,7 +124,7 @@ pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
 /// have older batches than the result.
 pub(super) fn join_due(
     mut tables: Vec<Arc<MemTable>>,
-    model: &dyn DataModel,
+    model: &dyn RowMerge,
 ) -> Result<Option<Arc<MemTable>>, DataModelError> {
     while let Some(newest) = tables.first() {
         let step = newest.step();
@@ -141,7 +141,7 @@ pub(super) fn join_due(
 /// Joins all tables, which are given from new to old.
 pub(super) fn join_all(
     tables: &[Arc<MemTable>],
-    model: &dyn DataModel,
+    model: &dyn RowMerge,
 ) -> Result<Option<Arc<MemTable>>, DataModelError> {
     Ok(MemTable::join(tables, model)?.map(Arc::new))
 }

@@ -5,7 +5,6 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::data_model::{CompactFilter, CompactionContext};
 
 fn hash(key: &[u8]) -> u64 {
     key.iter().fold(7, |hash: u64, byte| {
@@ -25,10 +24,10 @@ fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable
     MemTable::new(&table, hash)
 }
 
-/// A data model whose rows are all written values, concatenated.
+/// A merge that concatenates all written values.
 struct Append;
 
-impl DataModel for Append {
+impl RowMerge for Append {
     fn merge(
         &self,
         _key: &[u8],
@@ -39,8 +38,12 @@ impl DataModel for Append {
         Ok(parts.concat().into())
     }
 
-    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
-        unreachable!("nothing is compacted here")
+    fn may_copy(&self, _key: &[u8]) -> bool {
+        true
+    }
+
+    fn may_be_alive(&self, _key: &[u8], _operand: &Bytes) -> bool {
+        true
     }
 }
 

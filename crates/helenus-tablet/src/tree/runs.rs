@@ -9,7 +9,7 @@ use slatedb::FilterQuery;
 
 use super::rows::{EntryKind, SortedBlock};
 use super::{SsTables, Tree, Versions};
-use crate::data_model::DataModel;
+use crate::data_model::RowMerge;
 use crate::error::StoreError;
 use crate::tree::limits::ReadLimits;
 use crate::tree::sstable::{OpenTable, Table};
@@ -93,7 +93,7 @@ impl OpenFile {
 /// The merged rows of a range, in order or in reverse.
 pub(crate) struct MergingScan {
     tree: Arc<Tree>,
-    model: Arc<dyn DataModel>,
+    model: Arc<dyn RowMerge>,
     bounds: Bounds,
     limits: ReadLimits,
     /// Filter query for the partition in which the range lies. Tables without the partition are skipped. `None` if the range spans several.
@@ -113,7 +113,7 @@ impl MergingScan {
     /// Creates the scan of a range, which must not be empty.
     pub fn new(
         tree: Arc<Tree>,
-        model: Arc<dyn DataModel>,
+        model: Arc<dyn RowMerge>,
         bounds: Bounds,
         partition: Option<Bytes>,
         reversed: bool,

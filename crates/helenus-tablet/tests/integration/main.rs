@@ -13,6 +13,7 @@ mod history;
 mod log_store;
 mod moments;
 mod pinned;
+mod plain_model;
 mod purges;
 mod read_only;
 mod reads;

@@ -41,16 +41,16 @@ impl Released {
     }
 }
 
-/// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is the least of its checkpoints.
+/// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is its id.
 pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMoment> {
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());
     by_id(origins.flat_map(TableOrigin::moments).cloned()).collect()
 }
 
-/// Returns each cut with the least of its checkpoints.
+/// Returns each cut with its id.
 fn by_id(moments: impl IntoIterator<Item = PinnedMoment>) -> impl Iterator<Item = (Uuid, PinnedMoment)> {
     moments.into_iter().filter_map(|moment| {
-        let id = moment.iter().map(|tablet| tablet.checkpoint).min()?;
+        let id = PinnedTablet::cut_id(&moment)?;
         Some((id, moment))
     })
 }
@@ -164,7 +164,7 @@ impl Engine {
             return Ok(());
         }
         // The lock prevents the removal of tablets that others have pinned and not written down yet.
-        let _pinning = self.pinning.lock().await;
+        let _pinning = self.cuts.pinning.lock().await;
         let store = &self.context.store;
         for document in &old {
             let deleted = store.delete_history(FOLDER, &document.name).await;

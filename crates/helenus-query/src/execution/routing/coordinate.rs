@@ -16,7 +16,8 @@ use crate::execution::routing::request::{Request, RequestWork};
 use crate::execution::run_here;
 use crate::execution::timing::Timing;
 use crate::failure::{ExecutionError, read_timeout, says_undone, unavailable, write_timeout};
-use crate::figures::Side;
+use crate::measurement;
+use crate::metrics::Side;
 use crate::request::{Place, QueryOptions};
 use crate::response::{Outcome, PassedOn, Response};
 use crate::schema::TableKind;
@@ -86,22 +87,28 @@ impl Request<'_> {
     }
 
     /// Runs the request on this node. The answer is refused if it may be stale. An attempt that must be repeated counts neither as a
-    /// statement nor as a read.
+    /// statement nor as a read. `timing` is that of this attempt.
     pub async fn serve(
         &self,
         context: &Arc<ExecutionContext>,
         cluster: &dyn Cluster,
         place: &Place,
         deadline: Instant,
+        timing: Timing,
     ) -> Result<Outcome, ExecutionError> {
-        let timing = Timing::begin();
-        let served = self.try_to_serve(context, cluster, place, deadline).await;
-        match (&served, self.work) {
-            (Err(ExecutionError::NotOwned), _) => timing.forget(),
-            (_, RequestWork::Statement { planned, .. }) => {
-                timing.end(context, Side::Local, planned, &self.source);
+        let mut served = self.try_to_serve(context, cluster, place, deadline).await;
+        let ended = match (&served, self.work) {
+            (Err(ExecutionError::NotOwned), _) => {
+                timing.forget();
+                None
             }
-            (_, RequestWork::Batch(batch)) => timing.end_batch(context, Side::Local, batch),
+            (_, RequestWork::Statement { planned, .. }) => {
+                timing.end(context, Side::Local, planned, &self.source, None)
+            }
+            (_, RequestWork::Batch(batch)) => Some(timing.end_batch(context, Side::Local, batch, None)),
+        };
+        if let Ok(outcome) = &mut served {
+            outcome.ended = ended;
         }
         served
     }
@@ -154,7 +161,7 @@ pub(crate) async fn run(
     request: Request<'_>,
 ) -> Result<Outcome, CqlError> {
     let deadline = context.deadline();
-    let deadline = match request.timeout {
+    let deadline = match request.timing.timeout {
         Some(timeout) => deadline.min(Instant::now() + timeout),
         None => deadline,
     };
@@ -180,14 +187,21 @@ fn run_part<'a>(
         loop {
             let routed = route(context, cluster, &request, &place)?;
             if let (true, Some((kind, partitions))) = (is_first, routed.batch) {
-                context.figures.batch(kind, partitions);
+                context.metrics.batch(kind, partitions);
             }
+            let timing = match is_first {
+                true => request.timing,
+                false => Timing::begin(None),
+            };
             is_first = false;
             let tried = match routed.route {
-                Route::Anywhere => request.serve(context, cluster, &place, deadline).await.into(),
+                Route::Anywhere => {
+                    let served = request.serve(context, cluster, &place, deadline, timing);
+                    served.await.into()
+                }
                 Route::Owner(target) => {
                     let parts = target.parts.clone();
-                    let tried = at_owner(context, cluster, &request, &place, target, deadline).await;
+                    let tried = at_owner(context, cluster, &request, &place, target, deadline, timing).await;
                     // Further attempts keep these keys. A key that the statement computes, such as a random one, would otherwise differ at
                     // each attempt and could belong to another node.
                     if let (AttemptOutcome::Moved, Place::Coordinator, Some(parts)) = (&tried, &place, parts)
@@ -219,9 +233,13 @@ async fn at_owner(
     place: &Place,
     target: OwnerPart,
     deadline: Instant,
+    timing: Timing,
 ) -> AttemptOutcome {
     match cluster.owner(target.token) {
-        Owner::Here => request.serve(context, cluster, place, deadline).await.into(),
+        Owner::Here => {
+            let served = request.serve(context, cluster, place, deadline, timing);
+            served.await.into()
+        }
         Owner::Nobody => AttemptOutcome::Moved,
         Owner::Peer(node) => {
             let place = match target.parts {
@@ -259,9 +277,9 @@ async fn forward(
     };
     let asked = std::time::Instant::now();
     let answer = cluster.execute(node, &forwarded, deadline).await;
-    trace::waited_for_owner(node, asked);
+    let ended = Some(measurement::waited_for_owner(node, asked));
     match answer {
-        Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
+        Ok(outcome) => AttemptOutcome::Done(Ok(Outcome { ended, ..outcome })),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
         Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
@@ -303,11 +321,13 @@ async fn run_parts(
     };
     let mut warnings = Vec::new();
     let mut begun = false;
+    let mut ended: Option<std::time::Instant> = None;
     let mut failed = None;
     for result in join_all(targets.into_iter().map(part)).await {
         match result {
             Ok(outcome) => {
                 begun = true;
+                ended = ended.max(outcome.ended);
                 warnings.extend(outcome.warnings);
             }
             Err(error) => {
@@ -325,7 +345,10 @@ async fn run_parts(
         Some(error) => Err(error),
         None => {
             warnings.dedup();
-            Ok(Response::Void.with(warnings))
+            Ok(Outcome {
+                ended,
+                ..Response::Void.with(warnings)
+            })
         }
     }
 }

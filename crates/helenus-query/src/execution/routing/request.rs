@@ -1,7 +1,6 @@
 //! Requests whose statements have plans.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use helenus_cql::error::WriteType;
 
@@ -10,6 +9,7 @@ use crate::analysis::modification::batch::write_type as batch_write_type;
 use crate::analysis::{Plan, Planned, PlannedBatch};
 use crate::cluster::Source;
 use crate::execution::DirectStatements;
+use crate::execution::timing::Timing;
 use crate::request::{BoundValue, ClientState, QueryOptions};
 
 /// A request whose statements have plans.
@@ -23,8 +23,8 @@ pub(crate) struct Request<'a> {
     pub source: Source<'a>,
     pub work: RequestWork<'a>,
     pub options: &'a QueryOptions,
-    /// Maximum time by the service level of the client's role. `None` if the level sets none.
-    pub timeout: Option<Duration>,
+    /// The running statement, as its first attempt is measured. Further attempts are measured from their own beginning.
+    pub timing: Timing,
 }
 
 /// The statement or batch to run.

@@ -91,7 +91,7 @@ impl PartOwners<'_> {
             Err(error) => {
                 let is_silent = matches!(error, RemoteError::Unreachable(_) | RemoteError::NoAnswer(_));
                 node.is_silent.fetch_or(is_silent, Ordering::Relaxed);
-                tracing::debug!(node = %id, ?error, "a part of a read is done here, since its owner has not done it");
+                tracing::debug!(node = %id, ?error, "a part of a read is executed here, because its owner has not executed it");
                 Ok(None)
             }
         }
@@ -166,7 +166,7 @@ pub(crate) async fn serve(
     scope::step_aside().await;
     let _permit = match work.gives_rows() {
         true => None,
-        false => Some(context.scan_permits.acquire().await),
+        false => Some(context.limits.scan_permits.acquire().await),
     };
     scope::checkpoint().await?;
     let result = work.run(context, part).await?;

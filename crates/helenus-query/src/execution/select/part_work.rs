@@ -255,7 +255,7 @@ impl PartWork {
         let scope = scope::part();
         let (work, context) = (self.clone(), context.clone());
         let mut task = PartTask(tokio::spawn(scope::within(scope, async move {
-            let _permit = context.scan_permits.acquire().await;
+            let _permit = context.limits.scan_permits.acquire().await;
             work.run(&context, part).await
         })));
         match (&mut task.0).await {
@@ -286,7 +286,8 @@ impl CollectRequest {
             rows: NO_LIMIT,
             per_partition: NO_LIMIT,
         };
-        let mut output = ResultCollector::new(run.plan, run.ctx, limits, None, &context.client_memory)?;
+        let mut output =
+            ResultCollector::new(run.plan, run.ctx, limits, None, &context.limits.client_memory)?;
         let met = self.read(&run, part.tokens, &mut output).await?;
         Ok(PartResult::Collected(output.into_partial(), met))
     }
@@ -304,7 +305,8 @@ impl CollectRequest {
             rows: part.rows_max,
             bytes: context.limits().page_bytes_max.min(PAGE_BYTES),
         };
-        let mut output = ResultCollector::new(plan, run.ctx, limits, Some(page), &context.client_memory)?;
+        let mut output =
+            ResultCollector::new(plan, run.ctx, limits, Some(page), &context.limits.client_memory)?;
         output.keep_last();
         let met = self.read(&run, part.tokens, &mut output).await?;
         Ok(PartResult::Page(output.into_page()?, met))
@@ -339,7 +341,7 @@ impl CollectRequest {
         };
         let source = RangeSource::new(&run.plan.table, bounds, self.wanted.clone(), run.resume.as_ref());
         let mut source = RowSource::Range(source);
-        let mut size = ResultSize::new(run.context);
+        let mut size = ResultSize::new(&run.context.limits);
         read_partitions(run, &filter, &mut source, output, &mut tombstones, &mut size).await?;
         Ok(tombstones.met())
     }

@@ -102,7 +102,7 @@ async fn read(
         None => limits,
     };
     run.probe = run.probe_limits(limits);
-    let mut output = ResultCollector::new(plan, ctx, limits, page, &run.context.client_memory)?;
+    let mut output = ResultCollector::new(plan, ctx, limits, page, &run.context.limits.client_memory)?;
     if limits.rows > 0 {
         match plan.table.kind {
             TableKind::Virtual => {
@@ -272,7 +272,7 @@ impl SelectExecution<'_> {
             is_read = Box::pin(self.read_parts(bounds, wanted, &filter, output, &mut tombstones)).await?;
         }
         if !is_read {
-            let mut size = ResultSize::new(self.context);
+            let mut size = ResultSize::new(&self.context.limits);
             read_partitions(self, &filter, &mut source, output, &mut tombstones, &mut size).await?;
         }
         source.report(self.context);
@@ -331,7 +331,8 @@ pub(super) async fn read_partitions(
             needs_clustering,
             is_resumed: resumed.is_some(),
         };
-        let sampled = SampledRead::begin(run.context, &run.plan.table, &partition, source.is_of_keys());
+        let sampling = &run.context.metrics.sampling;
+        let sampled = SampledRead::begin(sampling, &run.plan.table, &partition, source.is_of_keys());
         let before = tombstones.met();
         let step = reader.read(source, output, tombstones, size).await;
         let after = tombstones.met();

@@ -198,7 +198,7 @@ impl KeySource {
         let (Some(cluster), RowsWanted::Names(names)) = (context.cluster(), &self.wanted) else {
             return;
         };
-        if self.keys.len() == 0 || self.resume.is_some() || context.headers.contains(table.number) {
+        if self.keys.len() == 0 || self.resume.is_some() || context.hooks.headers.contains(table.number) {
             return;
         }
         let count = self.read_ahead.min(ROWS_AHEAD_MAX / names.len().max(1)).max(1);

@@ -4,6 +4,7 @@ use helenus_cql::error::{Consistency, CqlError, Failure};
 
 use crate::analysis::select::SelectPlan;
 use crate::limits::Limits;
+use crate::measurement;
 use crate::rows::{PartitionKey, RowCounts};
 use crate::trace;
 
@@ -115,7 +116,7 @@ impl TombstoneCount {
 
     /// Ends the count. Returns a warning for the client if there were many tombstones.
     pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
-        trace::read(self.met.live, self.met.tombstones);
+        measurement::read(self.met.live, self.met.tombstones);
         (self.met.tombstones > self.warn_threshold).then(|| {
             format!(
                 "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",

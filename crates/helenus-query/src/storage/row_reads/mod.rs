@@ -140,7 +140,7 @@ pub async fn read_header(
     partition: &PartitionKey,
 ) -> Result<Option<PartitionHeader>, CqlError> {
     let view = view.into();
-    if !view.context.headers.contains(table.number) {
+    if !view.context.hooks.headers.contains(table.number) {
         return Ok(None);
     }
     let key = key::header_key(table.number, partition.token, &partition.bytes);

@@ -75,7 +75,7 @@ pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
         Some(pin_request::What::LetGo(moment)) => id(moment).map(Pin::LetGo),
         Some(pin_request::What::Flushed(_)) => Ok(Pin::Flushed),
         None => Err(Status::invalid_argument(
-            "nothing that this version knows is to be pinned",
+            "the request to pin is of a newer version of Helenus",
         )),
     }
 }
