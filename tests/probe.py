@@ -55,7 +55,7 @@ class Probe:
         self.next_dial = time.monotonic()
         self.latencies_ms, self.dials_ms = [], []
 
-    def is_told_to_end(self):
+    def is_terminating(self):
         return bool(select.select([sys.stdin], [], [], PAUSE_S)[0])
 
     def round(self):
@@ -88,7 +88,7 @@ def main(host, port, query):
     probe.latencies_ms, probe.dials_ms = [], []
     print("ready", flush=True)
     began, rounds = time.monotonic(), 0
-    while not probe.is_told_to_end():
+    while not probe.is_terminating():
         probe.round()
         rounds += 1
     took_s = time.monotonic() - began

@@ -23,7 +23,7 @@ NOTHING = (
 KEYS = range(1, 9)
 
 
-def asking_only(node, keyspace=None):
+def only_coordinator(node, keyspace=None):
     """Returns a session that uses only this node, without retries."""
     session = node.connect(keyspace, load_balancing_policy=WhiteListRoundRobinPolicy([node.host]), schema_metadata_enabled=False,
                            max_schema_agreement_wait=0, default_retry_policy=FallthroughRetryPolicy())
@@ -41,9 +41,9 @@ def create_keyspace(session):
 @pytest.fixture
 def sessions(cluster):
     """Yields a session for each node, in a new keyspace."""
-    first = asking_only(cluster.nodes[0])
+    first = only_coordinator(cluster.nodes[0])
     keyspace = create_keyspace(first)
-    yield [first, *(asking_only(node, keyspace) for node in cluster.nodes[1:])]
+    yield [first, *(only_coordinator(node, keyspace) for node in cluster.nodes[1:])]
     for node in cluster.nodes:
         node.close_clients()
 
@@ -174,7 +174,7 @@ def test_writes_go_on_while_other_tables_change(sessions):
 
 
 def test_writes_go_on_in_a_folder_while_other_tables_change(node):
-    session = asking_only(node)
+    session = only_coordinator(node)
     create_keyspace(session)
     with Writers([session]) as writers:
         done = change_schema([session], 12, writers)

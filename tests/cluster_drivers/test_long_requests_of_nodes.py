@@ -29,7 +29,7 @@ def table(cluster):
 
 
 @contextlib.contextmanager
-def beside_all(cluster):
+def on_all_nodes(cluster):
     """Runs single-row requests at each of the nodes."""
     with contextlib.ExitStack() as stack:
         for node in cluster.nodes:
@@ -41,7 +41,7 @@ def beside_all(cluster):
 def test_scans_of_other_nodes(cluster, table):
     """Concurrent scans, each of which involves all nodes."""
     clients = [Client(cluster.nodes[number % 3]) for number in range(4)]
-    with beside_all(cluster):
+    with on_all_nodes(cluster):
         for client in clients:
             client.send("SELECT count(*) FROM ks.many WHERE v > 'a' ALLOW FILTERING")
         for client in clients:
@@ -53,7 +53,7 @@ def test_long_updates_of_other_nodes(cluster, table):
     """Keys of all nodes through one of them."""
     client = Client(cluster.nodes[0])
     given = literal_list(range(30_000))
-    with beside_all(cluster):
+    with on_all_nodes(cluster):
         for k in range(6):
             for statement in (f"l = {given}", f"l = l - {given}"):
                 opcode, body = client.query(f"UPDATE ks.lists SET {statement} WHERE k = {k}")
@@ -68,7 +68,7 @@ def test_work_for_another_node_ends_with_the_client(cluster, table):
     at_rest = lambda: all(is_at_rest(node) for node in cluster.nodes)
     at_work = lambda: not any(is_at_rest(node) for node in cluster.nodes)
     helenus.wait_until(at_rest, what="nodes at rest")
-    with beside_all(cluster):
+    with on_all_nodes(cluster):
         client.send("SELECT max(ks.long(c)) FROM ks.many USING TIMEOUT 100s")
         helenus.wait_until(at_work, what="all nodes at work")
     client.socket.close()

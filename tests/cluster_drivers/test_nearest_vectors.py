@@ -17,7 +17,7 @@ DIMENSION = 24
 NEAREST = 10
 
 
-def asking_only(node):
+def only_coordinator(node):
     session = node.connect(load_balancing_policy=WhiteListRoundRobinPolicy([node.host]), default_retry_policy=FallthroughRetryPolicy())
     session.default_timeout = 30
     return session
@@ -45,7 +45,7 @@ def recall(session, vectors, numbers):
 
 
 def test_each_node_finds_what_the_others_have_written(cluster):
-    sessions = [asking_only(node) for node in cluster.nodes]
+    sessions = [only_coordinator(node) for node in cluster.nodes]
     first = sessions[0]
     first.execute("CREATE KEYSPACE nearest WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     first.execute(f"CREATE TABLE nearest.t (id int PRIMARY KEY, v vector<float, {DIMENSION}>)")
@@ -82,4 +82,4 @@ def test_each_node_finds_what_the_others_have_written(cluster):
     cluster.nodes[2].kill()
     assert recall(first, vectors, numbers) >= 0.95
     cluster.nodes[2].start()
-    assert recall(asking_only(cluster.nodes[2]), vectors, numbers) >= 0.95
+    assert recall(only_coordinator(cluster.nodes[2]), vectors, numbers) >= 0.95

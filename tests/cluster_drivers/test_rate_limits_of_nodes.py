@@ -40,7 +40,7 @@ def test_a_partition_has_one_rate_at_all_nodes(sessions):
         assert f"rate limit reached for reads in table r.t: {RATE} per second" in words
 
 
-def test_a_partition_that_refuses_everything_does_so_through_every_node(cluster, sessions):
+def test_rate_limit_of_zero_refuses_through_every_node(cluster, sessions):
     sessions[0].execute("CREATE TABLE r.none (p int PRIMARY KEY, v int) WITH per_partition_rate_limit = {'max_writes_per_second': 0}")
     before = refused(cluster)
     for session in sessions:

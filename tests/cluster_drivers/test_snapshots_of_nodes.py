@@ -62,7 +62,7 @@ def test_a_table_that_one_node_truncates_is_put_back_by_another(cluster):
         assert "There are no snapshots" in done(node, "listsnapshots")
 
 
-def test_a_snapshot_that_one_node_takes_is_read_put_back_and_cleared_by_others(cluster):
+def test_snapshot_of_one_node_is_usable_by_all(cluster):
     nodes = cluster.nodes
     sessions = sessions_of(nodes)
     first, second, third = sessions

@@ -92,7 +92,7 @@ def words(text):
     return {word.lower() for word in re.findall(r"\w+", text)}
 
 
-def names_are_told(code, statement, recorded, actual):
+def names_are_reported(code, statement, recorded, actual):
     """Returns true if our message has the names and values of the statement that the recorded message has. A syntax error's quotes of the
     statement do not count.
     """
@@ -107,7 +107,7 @@ def same_error(expected, outcome, exact):
         return False
     if exact:
         return in_order(want.group(2)) == in_order(got.group(2))
-    return names_are_told(want.group(1), outcome.head, want.group(2), got.group(2))
+    return names_are_reported(want.group(1), outcome.head, want.group(2), got.group(2))
 
 
 def same(expected, outcome, exact=False):

@@ -265,7 +265,7 @@ def test_slow_statements_are_shown_with_their_stages(busy, browser):
     assert browser.complaints() == []
 
 
-def test_nodes_of_one_machine_are_told_apart_and_warnings_are_shown(busy, browser):
+def test_nodes_of_one_machine_are_distinct(busy, browser):
     """The page of a made-up report: two nodes with one name, and a warning."""
     browser.open(busy)
     browser.wait(lambda: browser.figure("nodes") == "1 of 1", "the overview")
@@ -316,7 +316,7 @@ def session_of(node, role, password):
     return {"cookie": headers["set-cookie"].split(";")[0]}
 
 
-def test_a_role_sees_the_partitions_and_statements_of_tables_that_it_may_read(guarded):
+def test_role_sees_only_data_of_readable_tables(guarded):
     from cassandra.auth import PlainTextAuthProvider
 
     session = guarded.connect(auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))
@@ -363,7 +363,7 @@ def test_a_role_logs_in_and_may_what_it_may(guarded, browser):
     assert browser.complaints() == []
 
 
-def test_without_a_login_nothing_is_told_and_guesses_are_limited(guarded):
+def test_login_is_required_and_guesses_are_limited(guarded):
     for path in ("cluster", "history", "partitions", "slow_statements"):
         assert ask(guarded, "GET", path)[0] == 401
     token = ask(guarded, "GET", "session")[2]["token"]

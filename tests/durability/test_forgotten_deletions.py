@@ -62,7 +62,7 @@ class Filler:
         helenus.wait_until(lambda: self.figure("level0_files") < 4 and self.figure("compactions_running") == 0, what="compactions have ended")
 
 
-def test_a_cached_row_does_not_come_back_when_its_partitions_deletion_is_forgotten(node, session):
+def test_dropped_partition_tombstone_revives_no_cached_row(node, session):
     filler = Filler(node, session)
     session.execute("CREATE TABLE s.counts (p int, c int, n counter, PRIMARY KEY (p, c))")
     session.execute("CREATE INDEX ON s.t (v)")
@@ -113,7 +113,7 @@ def name(partitions):
     return sorted({list(SHADOWED)[p % len(SHADOWED)] for p in partitions})
 
 
-def test_an_older_write_stays_deleted_when_compactions_forget_what_shadows_it(node, session):
+def test_older_write_stays_deleted_after_compactions(node, session):
     filler = Filler(node, session)
     kinds = list(SHADOWED.values())
     late = range(50, 50 + len(kinds))
@@ -162,7 +162,7 @@ def test_a_table_without_grace_takes_what_arrives_late(node, session):
     assert session.execute("SELECT v FROM s.graceless WHERE p = 1").one().v == 1
 
 
-def test_a_longer_ttl_at_the_same_timestamp_counts_after_the_first_has_passed(node, session):
+def test_longer_ttl_of_equal_timestamp_wins_after_first(node, session):
     filler = Filler(node, session)
     session.execute("UPDATE s.t USING TIMESTAMP 1000 AND TTL 1 SET v = 1 WHERE p = 1 AND c = 1")
     began = time.monotonic()

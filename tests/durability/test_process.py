@@ -182,7 +182,7 @@ def test_signals_that_are_no_request_to_end(node, name):
     assert node.terminate() == 0
 
 
-def others_may(folder):
+def others_may_access(folder):
     """Returns the files and folders on which users other than the owner have any permission."""
     return [str(p) for p in [folder, *folder.rglob("*")] if p.stat().st_mode & 0o077]
 
@@ -195,12 +195,12 @@ def test_the_store_is_its_owners_alone(node):
     node.close_clients()
     assert node.terminate() == 0
     assert list(node.store.rglob("*.sst")), "nothing was flushed"
-    assert others_may(node.store) == []
+    assert others_may_access(node.store) == []
     # Permissions that an older version has set are corrected.
     for path in [node.store, *node.store.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     node.start()
-    assert others_may(node.store) == []
+    assert others_may_access(node.store) == []
     assert node.connect().execute("SELECT k FROM s.t").one().k == 1
 
 

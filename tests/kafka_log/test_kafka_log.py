@@ -108,7 +108,7 @@ def test_a_node_that_dies_is_inherited(nodes):
     eventually_has(second, range(ROWS))
 
 
-def test_an_owner_that_was_paused_past_its_lease_acknowledges_nothing_more(nodes):
+def test_owner_paused_beyond_lease_acknowledges_nothing(nodes):
     first, second = nodes().start(), nodes().start()
     make_table(first)
     insert_rows(first, 0)
@@ -233,7 +233,7 @@ def test_a_broker_that_is_silent_is_left(nodes, brokers, how):
     survives_a_kill(node, writing.stop())
 
 
-def test_a_writer_that_is_fenced_in_the_middle_of_a_produce_acknowledges_nothing(nodes, brokers):
+def test_writer_fenced_during_produce_acknowledges_nothing(nodes, brokers):
     first = nodes().start()
     make_table(first)
     insert_rows(first, 0)

@@ -91,7 +91,7 @@ def of(statement):
     return lambda span, attributes: attributes["db.query.text"].startswith(statement)
 
 
-def test_a_request_has_a_span_with_its_stages_and_without_its_values(collector, start):
+def test_request_span_has_stages_and_no_values(collector, start):
     node, session = start(1)
     session.execute("INSERT INTO spans.t (k, secret) VALUES (1, 'hidden')")
     write = collector.await_span(of("INSERT INTO spans.t"))

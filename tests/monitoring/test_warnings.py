@@ -21,7 +21,7 @@ def warning(node, words):
     return [line for line in health(node)[1].get("warnings", []) if words in line]
 
 
-def test_backups_that_fail_are_metrics_and_a_warning_until_they_succeed(tmp_path):
+def test_failed_backups_show_in_metrics_and_warnings(tmp_path):
     place = tmp_path / "backups"
     settings = {"backup_to": place, "backup_interval": "1s", "backup_keep": 1}
     node = helenus.Node(tmp_path / "node", args=helenus.setting_args(settings)).start()

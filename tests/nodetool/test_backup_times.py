@@ -86,7 +86,7 @@ def test_change_of_a_killed_node(nodes, tmp_path):
     assert shown(other.connect()) == expected
 
 
-def test_each_time_comes_back_whatever_was_branched_and_put_back(nodes, tmp_path):
+def test_each_time_is_restored_after_branches_and_restores(nodes, tmp_path):
     node, other = nodes
     place, times = tmp_path / "backups", []
     session, there = node.connect(), other.connect()
@@ -123,7 +123,7 @@ def test_each_time_comes_back_whatever_was_branched_and_put_back(nodes, tmp_path
     assert "Can be restored: empty, first, second, third\n" in report
     assert report.count("Can be restored to any time from 2") == 1, report
     for at_ms, expected in times:
-        assert shown_then(session, at_ms, expected) == expected, at_ms
+        assert shown_as_of(session, at_ms, expected) == expected, at_ms
         cleared(there)
         said("restore", *at(other), "--from", place, "--as-of", at_ms)
         assert shown(there) == expected, at_ms
@@ -158,7 +158,7 @@ def test_branch_that_only_a_dropped_table_keeps_is_restored(nodes, tmp_path):
         node.close()
 
 
-def shown_then(session, at_ms, names):
+def shown_as_of(session, at_ms, names):
     """Returns the rows of tables as of a time."""
     return {name: sorted(json.dumps(row[0]) for row in session.execute(f"SELECT JSON * FROM {name} AS OF {at_ms}")) for name in names}
 

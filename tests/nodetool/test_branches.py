@@ -81,7 +81,7 @@ def test_a_branch_and_its_origin_go_their_own_ways(node):
     assert sorted(row.k for row in session.execute(paged)) == [-1, *[k for k in range(ROWS) if k != 13]]
 
 
-def test_the_branch_stays_when_its_origin_goes_and_lets_go_when_it_goes_itself(node):
+def test_branch_outlives_origin_and_releases_its_tablets(node):
     session = node.connect()
     session.execute(KEYSPACE.format("s"))
     fill(session, create(session))
@@ -105,7 +105,7 @@ def test_the_branch_stays_when_its_origin_goes_and_lets_go_when_it_goes_itself(n
     session.execute("DROP KEYSPACE b")
     done(node, "clearsnapshot", "--all")
 
-    def are_gone():
+    def are_dropped():
         # Writes have the tablets look for unused files.
         for k in range(50):
             session.execute(insert, (k,))
@@ -113,7 +113,7 @@ def test_the_branch_stays_when_its_origin_goes_and_lets_go_when_it_goes_itself(n
         done(node, "compact")
         return not then & files(node)
 
-    helenus.wait_until(are_gone, 60, "the files of the branch to be deleted", 0.5)
+    helenus.wait_until(are_dropped, 60, "the files of the branch to be deleted", 0.5)
 
 
 def test_a_branch_is_made_while_writes_go_on(node):
@@ -345,7 +345,7 @@ def test_tables_that_are_put_back_adopt_their_rows(node):
 
 
 
-def test_who_copies_needs_permissions_and_gets_those_of_the_copy(tmp_path):
+def test_copying_needs_and_grants_permissions(tmp_path):
     node = helenus.Node(tmp_path / "data", args=helenus.SECURED + ["--set", "dynamic_data_masking_enabled=true"]).start()
     try:
         session = helenus.log_in(node, "cassandra", "cassandra")

@@ -68,7 +68,7 @@ def test_every_command_of_cassandras_is_run(node):
             assert ended.returncode == 0, (command, ended)
 
 
-def test_what_has_nothing_to_do_here_succeeds_with_a_reason_whatever_its_arguments(node):
+def test_commands_without_effect_succeed_with_a_reason(node):
     ended = nodetool(node, "repair", "-pr", "--full", "shop", "carts")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert re.fullmatch(r"nodetool repair: nothing to do: .*one copy.*\.\n", ended.stdout), ended.stdout

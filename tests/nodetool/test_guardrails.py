@@ -139,7 +139,7 @@ def test_the_file_of_settings_wins_when_it_is_read_again(node):
     assert shown(node, "keyspaces_threshold") == "[7, -1]\n"
 
 
-def test_a_node_among_others_takes_them_with_the_secret_and_for_itself(tmp_path):
+def test_cluster_node_takes_guardrails_with_secret(tmp_path):
     with two_nodes(tmp_path, 2) as (first, second):
         set_guardrail(first, "page_size_threshold", "500", "100")
         assert shown(first, "page_size_threshold") == "[500, 100]\n"

@@ -200,7 +200,7 @@ def searches(case, role, left=None):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_rows_and_searches_of_the_past(world, cases, case):
+def test_rows_and_searches_of_history(world, cases, case):
     keyspaces, spellings = cases
     table, column = f"{keyspaces[case]}.t", case.column
     search = "v = 'secret'" if column == "v" else "k = 1 AND c = 'key'"
@@ -222,7 +222,7 @@ def test_rows_and_searches_of_the_past(world, cases, case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_copies_of_the_past(world, cases, case):
+def test_copies_of_history(world, cases, case):
     keyspaces, (as_of_time, as_of_snapshot) = cases
     for role in ROLES:
         copy = f"copies.c{next(world.names)}"
@@ -272,12 +272,12 @@ def test_the_console_tells_no_more(world, cases):
 
 # Commands that restore a table: as of a time, or from a snapshot, a DROP or a backup.
 COMMANDS = {
-    "a time": lambda world, ks, moment: done(world.node, "restore", "--as-of", str(moment), "-kt", f"{ks}.t"),
-    "a snapshot": lambda world, ks, moment: done(world.node, "restore", "-t", f"kept-{ks}", "-kt", f"{ks}.t"),
-    "what DROP left": lambda world, ks, moment: done(world.node, "restore", "-kt", f"{ks}.t"),
-    "a backup": lambda world, ks, moment: said("restore", *at(world.node), "--from", world.node.folder / f"backup-{ks}", "--keyspace", ks, "--roles"),
+    "a time": lambda world, ks, time_ms: done(world.node, "restore", "--as-of", str(time_ms), "-kt", f"{ks}.t"),
+    "a snapshot": lambda world, ks, time_ms: done(world.node, "restore", "-t", f"kept-{ks}", "-kt", f"{ks}.t"),
+    "what DROP left": lambda world, ks, time_ms: done(world.node, "restore", "-kt", f"{ks}.t"),
+    "a backup": lambda world, ks, time_ms: said("restore", *at(world.node), "--from", world.node.folder / f"backup-{ks}", "--keyspace", ks, "--roles"),
 }
-PUT_BACK = [
+RESTORES = [
     Case("masked since", (), (MASK,), hidden=True),
     Case("masked and dropped", (), (MASK, DROP), "keyspace", hidden=True),
     Case("created again", (), (DROP, NAMESAKE), "keyspace"),
@@ -286,7 +286,7 @@ PUT_BACK = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_put_back_tells_no_more(world, command):
-    for case in PUT_BACK:
+    for case in RESTORES:
         if command == "what DROP left" and DROP not in case.now:
             continue
         keyspace = f"p{next(world.names)}"
@@ -294,11 +294,11 @@ def test_what_is_put_back_tells_no_more(world, command):
         done(world.node, "snapshot", "-t", f"kept-{keyspace}", keyspace)
         if command == "a backup":
             said("backup", *at(world.node), "--to", world.node.folder / f"backup-{keyspace}")
-        moment = now_ms()
+        time_ms = now_ms()
         world.run(keyspace, case.now)
         # Permissions on the namesake, which go when another table takes its place.
         world.grant(keyspace)
-        COMMANDS[command](world, keyspace, moment)
+        COMMANDS[command](world, keyspace, time_ms)
         # The backup has the roles' permissions on the table that it brings back.
         left = "table" if command == "a backup" else case.left
         for role in ROLES:

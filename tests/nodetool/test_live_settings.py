@@ -54,7 +54,7 @@ def is_refused(session):
         return True
 
 
-def test_reloadconfig_takes_up_what_can_change_and_names_what_takes_a_restart(configured):
+def test_reloadconfig_applies_live_settings_and_names_others(configured):
     session = configured.connect()
     make_table(session)
     assert not is_refused(session)
@@ -127,7 +127,7 @@ def test_flushes_keep_to_their_throughput_and_follow_its_change(configured):
         assert second.result(timeout=60) == 200
 
 
-def test_a_bucket_keeps_to_its_throughput_and_writes_do_not_wait_for_it(tmp_path):
+def test_bucket_throughput_limit_does_not_delay_writes(tmp_path):
     node = helenus.Node(tmp_path, store="memory://throttled", args=["--set", "tablet_count=1", "--set", "bucket_throughput=4KiB/s"]).start()
     try:
         session = node.connect()
@@ -148,7 +148,7 @@ def test_a_bucket_keeps_to_its_throughput_and_writes_do_not_wait_for_it(tmp_path
         node.close()
 
 
-def test_compactions_keep_to_their_throughput_and_follow_its_change(configured):
+def test_compaction_throughput_follows_setting(configured):
     session = configured.connect()
     make_table(session)
     insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")

@@ -24,7 +24,7 @@ def states(node):
     return {line.split()[1]: line.split()[0] for line in lines if re.match(r"[UD][NLJM] ", line)}
 
 
-def test_a_node_that_has_died_is_down_until_it_is_back_or_removed(nodes):
+def test_dead_node_is_down_until_return_or_removal(nodes):
     first, second = nodes
     both_up = {"127.0.0.1": "UN", "127.0.0.2": "UN"}
     down = {"127.0.0.1": "UN", "127.0.0.2": "DN"}

@@ -149,7 +149,7 @@ def test_transactions_that_meet_are_counted(printed):
     assert found["READ_SSTABLE_COUNT"] == []
 
 
-def test_composite_keys_are_shown_as_they_are_given_to_getendpoints(node):
+def test_composite_keys_are_shown_as_for_getendpoints(node):
     found = parts(sampled(node, "profileload", "shop", "visits", "500", "-a", "reads"))
     assert list(found) == ["READS"]
     assert [row[:2] for row in found["READS"]] == [["shop.visits", r"gr\::7"]]
@@ -182,7 +182,7 @@ def listed(node):
     return nodetool(node, "profileload", "--list").stdout.split()
 
 
-def test_a_sampling_in_the_background_is_logged_until_it_is_stopped(node):
+def test_background_sampling_is_logged_until_stopped(node):
     assert listed(node) == ["KEYSPACE", "TABLE"]
     assert nodetool(node, "profileload", "shop", "carts", "200", "-i", "300", "-a", "READS").stdout == ""
     assert listed(node) == ["KEYSPACE", "TABLE", "shop", "carts"]
@@ -197,7 +197,7 @@ def test_a_sampling_in_the_background_is_logged_until_it_is_stopped(node):
     assert gone == "Unable to stop the non-existent scheduled sampling for keyspace: shop, table: carts\n"
 
 
-def test_whoever_may_give_no_commands_gets_no_samples(node):
+def test_samples_need_permission_for_commands(node):
     import http.client
 
     connection = http.client.HTTPConnection(node.host, node.http_port, timeout=10)

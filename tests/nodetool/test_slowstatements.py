@@ -47,7 +47,7 @@ def read_all(node):
     assert len(list(rows)) == ROWS
 
 
-def test_a_slow_statement_is_kept_with_its_stages_and_without_values(node):
+def test_slow_statement_has_stages_and_no_values(node):
     def found():
         read_all(node)
         return [one for one in kept(node) if "ALLOW FILTERING" in one["statement"]]
@@ -100,7 +100,7 @@ def test_the_list_can_be_switched_off_while_the_node_runs(node, tmp_path):
         other.close()
 
 
-def test_whoever_may_give_no_commands_gets_no_statements(node):
+def test_slow_statements_need_permission_for_commands(node):
     import http.client
 
     connection = http.client.HTTPConnection(node.host, node.http_port, timeout=10)

@@ -37,7 +37,7 @@ def fill(session):
 WHOLE = (ROWS, ROWS // 10, ROWS)
 
 
-def test_a_truncated_table_comes_back_after_compactions_and_a_kill(node):
+def test_truncated_table_is_restored_after_kill(node):
     session = node.connect()
     session.execute(KEYSPACE.format("s"))
     fill(session)

@@ -51,7 +51,7 @@ def change_all(session):
 CHANGED = (ROWS // 2 + 1, 1, ROWS // 2 + 1)
 
 
-def test_a_snapshot_is_read_and_put_back_after_changes_compactions_and_a_kill(node):
+def test_snapshot_survives_changes_compactions_and_kill(node):
     session = node.connect()
     fill(session)
     said = done(node, "snapshot", "-t", "before", "s")
@@ -91,7 +91,7 @@ def test_a_snapshot_is_read_and_put_back_after_changes_compactions_and_a_kill(no
     assert session.execute("SELECT n FROM s.counts").one().n == 6
 
 
-def test_a_snapshot_under_load_has_batches_whole_and_what_was_acknowledged(node):
+def test_snapshot_under_load_is_consistent(node):
     session = node.connect()
     session.execute(KEYSPACE.format("s"))
     session.execute("CREATE TABLE s.log (writer int, part int, n int, PRIMARY KEY ((writer, part)))")
@@ -220,7 +220,7 @@ def test_what_has_expired_since_and_dropped_tables_are_read(node):
     helenus.wait_until(lambda: counts(session) == WHOLE, what="the index and the view")
 
 
-def test_who_reads_the_past_needs_the_permissions_of_today(tmp_path):
+def test_reading_history_needs_current_permissions(tmp_path):
     node = helenus.Node(tmp_path / "data", args=helenus.SECURED + ["--set", "dynamic_data_masking_enabled=true"]).start()
     try:
         session = helenus.log_in(node, "cassandra", "cassandra")
@@ -285,21 +285,21 @@ def test_files_of_a_cleared_snapshot_are_deleted(node):
     session.execute("CREATE TABLE s.t (k int PRIMARY KEY, v blob)")
     insert = session.prepare("INSERT INTO s.t (k, v) VALUES (?, ?)")
 
-    def fill_anew():
+    def fill_again():
         execute_concurrent_with_args(session, insert, [(k, os.urandom(8000)) for k in range(1000)], concurrency=64)
         done(node, "flush")
         done(node, "compact")
 
     files = lambda: {file.name for file in pathlib.Path(node.store).glob("tablets/*/compacted/*")}
-    fill_anew()
+    fill_again()
     done(node, "snapshot", "-t", "kept", "s")
     then = files()
     size = lambda: session.execute("SELECT size_on_disk, true_size FROM system_views.snapshots").one()
     # All of its files are those of the table, still.
     assert size().size_on_disk > 7_000_000 and size().true_size == 0
-    fill_anew()
+    fill_again()
     helenus.wait_until(lambda: size().true_size == size().size_on_disk, what="the table has other files")
     assert size().size_on_disk > 7_000_000 and then & files()
     done(node, "clearsnapshot", "-t", "kept")
-    fill_anew()
+    fill_again()
     helenus.wait_until(lambda: not then & files(), 60, "the files of the snapshot are deleted", 0.5)

@@ -92,7 +92,7 @@ def test_every_time_shows_what_was_there(node):
     assert counts(session, f"AS OF '{written}'") == expected
 
 
-def test_a_change_of_the_schema_on_another_node_begins_no_further_upkeep(tmp_path):
+def test_remote_schema_change_starts_no_upkeep(tmp_path):
     with two_nodes(tmp_path, 4, {"point_in_time_window": "1h"}) as nodes:
         begun(nodes[0])
         sessions = [node.connect() for node in nodes]
@@ -105,7 +105,7 @@ def test_a_change_of_the_schema_on_another_node_begins_no_further_upkeep(tmp_pat
         assert kept <= 2, kept
 
 
-def test_metrics_tell_what_the_past_takes_and_how_far_back_it_goes(tmp_path):
+def test_metrics_show_size_and_reach_of_history(tmp_path):
     node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=40s"]).start()
     try:
         session = node.connect()
@@ -156,7 +156,7 @@ def test_times_that_many_clients_read_at_once_are_opened_once(node):
     assert int(opened[1]) == len(moments)
 
 
-def test_a_table_has_the_columns_of_then_and_one_that_is_dropped_can_be_read(node):
+def test_history_has_former_columns_and_dropped_tables(node):
     session = node.connect()
     begun(node)
     session.execute(KEYSPACE.format("s"))
@@ -184,7 +184,7 @@ def test_a_table_has_the_columns_of_then_and_one_that_is_dropped_can_be_read(nod
     assert sorted(session.execute("SELECT k, v, w FROM s.a").all()) == [(1, 1, None), (2, 2, 2)]
 
 
-def test_what_was_truncated_is_there_again_as_of_the_second_before(node):
+def test_as_of_shows_rows_before_truncate(node):
     session = node.connect()
     session.execute(KEYSPACE.format("s"))
     insert = create(session)
@@ -276,7 +276,7 @@ def test_times_that_can_not_be_read_are_refused_by_name(node, tmp_path):
         off.close()
 
 
-def test_what_is_older_than_the_window_goes_and_all_of_it_when_it_is_off(tmp_path):
+def test_history_beyond_window_or_without_setting_is_removed(tmp_path):
     node = helenus.Node(tmp_path / "data", args=["--set", "point_in_time_window=12s"]).start()
     try:
         session = node.connect()

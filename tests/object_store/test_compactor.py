@@ -138,7 +138,7 @@ def test_a_compactor_beside_a_node(bucket, nodes, compactor):
     assert found(node.connect()) == expected(range(number))
 
 
-def test_a_compactor_ends_in_order_and_refuses_what_it_cannot_use(bucket, nodes, compactor, tmp_path):
+def test_compactor_stops_cleanly_and_refuses_bad_settings(bucket, nodes, compactor, tmp_path):
     refused = subprocess.run([str(helenus.binary()), "compact", "--store", str(tmp_path / "folder")],
                              capture_output=True, text=True, timeout=60, env=helenus.clean_environment())
     assert refused.returncode != 0 and "a compactor is for stores in a bucket" in refused.stderr

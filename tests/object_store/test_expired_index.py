@@ -33,14 +33,14 @@ def test_an_index_over_rows_that_expire_shrinks(request, nodes, tmp_path, place)
     def figure(name):
         return sum(node.metrics()[name] for node in cluster)
 
-    def all_gone():
+    def all_expired():
         """Returns true if a read finds the rows, and no index entry of an expired row."""
         before = figure("helenus_index_entries_stale_total")
         for session in sessions:
             assert sorted(row.c for row in session.execute("SELECT c FROM e.t WHERE v = 7")) == left
         return figure("helenus_index_entries_stale_total") == before
 
-    helenus.wait_until(all_gone, 30, "the entries go", 0.02)
+    helenus.wait_until(all_expired, 30, "the entries go", 0.02)
     assert figure("helenus_index_entries_removed_total") >= gone
     # A row that is written again is found again.
     session.execute(insert, (1, 1, 0))

@@ -63,7 +63,7 @@ def context(files=None):
     return tls
 
 
-def told_nothing(ask):
+def got_no_answer(ask):
     """Returns true if the request is refused in any way, without an answer."""
     try:
         return ask() == b""
@@ -102,28 +102,28 @@ def test_nodes_speak_tls_and_a_stranger_is_told_nothing(bucket, nodes, minio, tm
     node, stranger = pair[0], others.certificate("stranger")
     ask = lambda tls, secret=SECRET: by_hand.greet(node.host, node.rpc_port, secret and hello(minio, bucket, secret), tls)
     assert ask(context(files[1])) != b"", "who has both is answered"
-    assert told_nothing(lambda: ask(context(files[1]), None)), "a certificate without the secret"
-    assert told_nothing(lambda: ask(context(files[1]), "some-other-secret"))
-    assert told_nothing(lambda: ask(context(stranger))), "the secret with another authority's certificate"
-    assert told_nothing(lambda: ask(context())), "the secret without a certificate"
-    assert told_nothing(lambda: ask(None)), "no TLS"
+    assert got_no_answer(lambda: ask(context(files[1]), None)), "a certificate without the secret"
+    assert got_no_answer(lambda: ask(context(files[1]), "some-other-secret"))
+    assert got_no_answer(lambda: ask(context(stranger))), "the secret with another authority's certificate"
+    assert got_no_answer(lambda: ask(context())), "the secret without a certificate"
+    assert got_no_answer(lambda: ask(None)), "no TLS"
 
 
-def test_without_tls_the_secret_is_asked_for(bucket, nodes, minio):
+def test_without_tls_the_secret_is_required(bucket, nodes, minio):
     node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
     ask = lambda authorization: by_hand.greet(node.host, node.rpc_port, authorization)
     assert ask(hello(minio, bucket)) != b""
     for stranger in (None, hello(minio, bucket, "some-other-secret"), "helenus x.y.z", f"Bearer {SECRET}",
                      by_hand.proof(SECRET), by_hand.proof(SECRET, "helenus-rpc-2"),
                      by_hand.proof(SECRET, "helenus-rpc-2", "a.b")):
-        assert told_nothing(lambda: ask(stranger)), stranger
+        assert got_no_answer(lambda: ask(stranger)), stranger
     for data in (b"hello\r\n\r\n", b"\0" * 4096, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", helenus.OPTIONS_FRAME):
         answer = garbage(node, data)
         assert node.url.encode() not in answer and len(answer) < 200, answer
     assert node.alive() and ask(hello(minio, bucket)) != b""
 
 
-def test_who_knows_the_secret_must_be_of_the_store_and_mean_the_node(bucket, nodes, minio):
+def test_secret_holder_must_match_store_and_node(bucket, nodes, minio):
     node = nodes(bucket, args=["--set", f"cluster_secret={SECRET}"]).start()
     store, me = by_hand.identity(minio, bucket), members(minio, bucket)[0]
     ask = lambda *claim: by_hand.greet(node.host, node.rpc_port, by_hand.hello(SECRET, *claim, name="stranger"))
@@ -131,7 +131,7 @@ def test_who_knows_the_secret_must_be_of_the_store_and_mean_the_node(bucket, nod
     other = str(uuid.uuid4())
     for claim in ((other, me, me), (store, {**me, "incarnation": other}, me), (store, {**me, "host_id": other}, me),
                   (store, me, {**me, "incarnation": other}), (store, me, {**me, "host_id": other})):
-        assert told_nothing(lambda: ask(*claim)), claim
+        assert got_no_answer(lambda: ask(*claim)), claim
     words = node.log()
     assert "a node of another store was refused" in words and other in words and "stranger" in words, words
 

@@ -91,7 +91,7 @@ def check_installed(root):
     assert os.access(root / "usr/bin/helenus", os.X_OK)
 
 
-def test_the_package_makes_a_user_folders_and_settings_that_others_may_not_read(root):
+def test_package_makes_user_folders_and_private_settings(root):
     check_installed(root)
 
 
@@ -191,7 +191,7 @@ def test_the_unit_is_valid_and_hardened(tmp_path):
     assert float(exposure.group(1)) < 2, exposure.group(0)
 
 
-def test_the_unit_grants_the_folders_of_the_settings_and_does_not_give_up():
+def test_unit_grants_folders_and_restarts_forever():
     unit = (PACKAGING / "helenus.service").read_text()
     granted = {f"/var/{place}/{name}" for kind, place in (("State", "lib"), ("Cache", "cache"), ("Logs", "log"))
                for name in re.findall(rf"^{kind}Directory=(.*)$", unit, re.MULTILINE)}
@@ -208,7 +208,7 @@ def final_stage(dockerfile):
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines()[1:] if line and line[0] != "#"]
 
 
-def test_both_images_are_the_same_but_for_where_the_binary_comes_from():
+def test_images_differ_only_in_source_of_binary():
     stages = [final_stage(helenus.ROOT / "deploy" / name) for name in ("Dockerfile", "Dockerfile.release")]
     kept = [[pair for pair in stage if pair[0] not in ("COPY", "ARG")] for stage in stages]
     assert kept[0] == kept[1]

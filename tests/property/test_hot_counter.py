@@ -35,7 +35,7 @@ def test_increments_at_once_all_count(node):
     assert rows[1].s == len(sessions) * count
 
 
-def test_increments_beside_deletions_are_as_if_one_came_after_the_other(node):
+def test_concurrent_increments_and_deletions_serialize(node):
     """Whatever the order is, a counter that was deleted by itself stays deleted."""
     session = node.connect()
     session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")

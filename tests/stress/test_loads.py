@@ -124,7 +124,7 @@ def test_verify_tells_missing_from_corrupt(target, tmp_path):
     assert run.result["reads"]["corrupt"] > 0 and run.result["reads"]["misses"] > 0
 
 
-def test_a_comparison_runs_alternating_rounds_in_fresh_keyspaces(target, tmp_path):
+def test_comparison_alternates_rounds_in_new_keyspaces(target, tmp_path):
     host = f"{target.host}:{target.port}"
     out = loader.command("compare", "--a", host, "--b", host, "--label-a", "one", "--label-b", "two", "--rounds", "3",
                          "--out", str(tmp_path), "--", "run", "kv", "-d", "1", "-c", "8", "-p", "100", "-q",
@@ -141,7 +141,7 @@ def test_a_comparison_runs_alternating_rounds_in_fresh_keyspaces(target, tmp_pat
     assert not [name for name in keyspaces if name.startswith("s_cmp")]
 
 
-def test_a_reproduction_prints_the_published_beside_the_measured(target, tmp_path):
+def test_reproduction_prints_published_and_measured(target, tmp_path):
     out = loader.command("repro", "C", "--scale", "0.02", "--host", f"{target.host}:{target.port}", "--out", str(tmp_path))
     assert "a batch, median" in out and "75 ms" in out
     result = json.loads((tmp_path / "batches" / "run.json").read_text())

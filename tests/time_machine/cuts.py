@@ -7,7 +7,7 @@ import helenus
 from writers import BATCHES, COUNTERS, GROUPS, KEYS, KEYSPACE, PARTS
 
 
-class Moment:
+class Cut:
     """Bounds of the writes that a cut may show: at least `least`, acknowledged before it, and at most `most`, begun by its end."""
 
     def __init__(self, name, least):
@@ -29,7 +29,7 @@ class Moment:
         return "-t", self.name
 
 
-class Time(Moment):
+class Time(Cut):
     """An earlier time, in milliseconds."""
 
     def __init__(self, time_ms, least):
@@ -78,21 +78,21 @@ def contents(session, as_of, keyspace=KEYSPACE):
     return {"rows": rows, "view": view, "index": index, "batches": batches, "counters": counters}
 
 
-def check(moment, shown):
+def check(cut, shown):
     """Checks what a cut shows against its bounds, and against the first read."""
-    assert shown["view"] == shown["rows"], f"{moment}: the view {shown['view']} and the table {shown['rows']} differ"
-    assert shown["index"] == shown["rows"], f"{moment}: by the index {shown['index']}, and the table {shown['rows']}"
+    assert shown["view"] == shown["rows"], f"{cut}: the view {shown['view']} and the table {shown['rows']} differ"
+    assert shown["index"] == shown["rows"], f"{cut}: by the index {shown['index']}, and the table {shown['rows']}"
     numbers = {"rows": {k: n for k, (n, _) in shown["rows"].items()}, "counters": shown["counters"], "batches": {}}
     for b, parts in shown["batches"].items():
-        assert len(parts) == PARTS and len(set(parts.values())) == 1, f"{moment}: batch {b} is there in part: {parts}"
+        assert len(parts) == PARTS and len(set(parts.values())) == 1, f"{cut}: batch {b} is there in part: {parts}"
         numbers["batches"][b] = parts[0]
     for name, count in (("rows", KEYS), ("batches", BATCHES), ("counters", COUNTERS)):
         for k in range(count):
-            found, least, most = numbers[name].get(k, 0), moment.least[name][k], moment.most[name][k]
-            assert least <= found <= most, f"{moment}: {name} {k} is {found}, and not within {least} and {most}"
-    if moment.seen is None:
-        moment.seen = shown
-    assert moment.seen == shown, f"{moment} has changed from {moment.seen} to {shown}"
+            found, least, most = numbers[name].get(k, 0), cut.least[name][k], cut.most[name][k]
+            assert least <= found <= most, f"{cut}: {name} {k} is {found}, and not within {least} and {most}"
+    if cut.seen is None:
+        cut.seen = shown
+    assert cut.seen == shown, f"{cut} has changed from {cut.seen} to {shown}"
 
 
 class Clock:

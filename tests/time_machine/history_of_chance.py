@@ -12,7 +12,7 @@ KEYS, CLUSTERINGS, GROUPS = 12, 4, 3
 TABLES_MAX, KEYSPACES_MAX, SNAPSHOTS_MAX = 3, 5, 4
 
 # State at a time: the rows of tables and views by name, and the tables with an index on `g`.
-Moment = collections.namedtuple("Moment", "time_ms rows indexed")
+State = collections.namedtuple("State", "time_ms rows indexed")
 
 
 def now_ms():
@@ -59,18 +59,18 @@ def by_group(session, name, as_of=""):
 
 def remember(session):
     names = [f"{keyspace}.{name}" for keyspace, of in tables(session).items() for name in of] + list(views(session))
-    return Moment(now_ms(), {name: rows_of(session, name) for name in names}, indexed(session))
+    return State(now_ms(), {name: rows_of(session, name) for name in names}, indexed(session))
 
 
-def check(session, moment, as_of="", renamed=lambda name: name, only=""):
+def check(session, state, as_of="", renamed=lambda name: name, only=""):
     """Compares what a moment shows with what is remembered of it, of the keyspace `only` or of all."""
-    for name, expected in moment.rows.items():
+    for name, expected in state.rows.items():
         if not name.startswith(only):
             continue
         there = renamed(name)
         found = rows_of(session, there, as_of)
         assert found == expected, f"{there} {as_of}: {found} instead of {expected}"
-        if name in moment.indexed:
+        if name in state.indexed:
             keys = [(row["k"], row["c"], row["g"]) for row in map(json.loads, expected)]
             by = {g: sorted((k, c) for k, c, of in keys if of == g) for g in range(GROUPS)}
             assert by_group(session, there, as_of) == by, f"{there} {as_of}: its index"
@@ -205,13 +205,13 @@ class Chance:
         self.run(f"CREATE KEYSPACE {self.name('b')} AS COPY OF {keyspace}")
 
     def branch_of_time(self, times):
-        moment = self.random.choice(times)
-        keyspaces = {name.split(".")[0] for name in moment.rows}
+        state = self.random.choice(times)
+        keyspaces = {name.split(".")[0] for name in state.rows}
         if not keyspaces or len(tables(self.session)) >= KEYSPACES_MAX:
             return False
         keyspace, branch = self.random.choice(sorted(keyspaces)), self.name("b")
-        self.run(f"CREATE KEYSPACE {branch} AS COPY OF {keyspace} AS OF {moment.time_ms}")
-        check(self.session, moment, renamed=lambda name: f"{branch}.{name.split('.')[1]}", only=f"{keyspace}.")
+        self.run(f"CREATE KEYSPACE {branch} AS COPY OF {keyspace} AS OF {state.time_ms}")
+        check(self.session, state, renamed=lambda name: f"{branch}.{name.split('.')[1]}", only=f"{keyspace}.")
 
     def snapshot(self, _):
         keyspace, tag = self.any_keyspace(), self.name("tag")
@@ -231,22 +231,22 @@ class Chance:
         if not self.snapshots:
             return False
         tag = self.random.choice(sorted(self.snapshots))
-        keyspace, moment = self.snapshots[tag]
-        self.put_back(keyspace, moment, "-t", tag)
+        keyspace, state = self.snapshots[tag]
+        self.restore(keyspace, state, "-t", tag)
 
     def restore_time(self, times):
-        moment = self.random.choice(times)
-        keyspaces = {name.split(".")[0] for name in moment.rows}
+        state = self.random.choice(times)
+        keyspaces = {name.split(".")[0] for name in state.rows}
         if not keyspaces:
             return False
-        self.put_back(self.random.choice(sorted(keyspaces)), moment, "--as-of", str(moment.time_ms))
+        self.restore(self.random.choice(sorted(keyspaces)), state, "--as-of", str(state.time_ms))
 
-    def put_back(self, keyspace, moment, *words):
+    def restore(self, keyspace, state, *words):
         # Tables that were made since may have views or indexes of the same names, which a restore refuses.
         if keyspace in tables(self.session):
             self.run(f"DROP KEYSPACE {keyspace}")
         done(self.node, "restore", *words, keyspace)
-        check(self.session, moment, only=f"{keyspace}.")
+        check(self.session, state, only=f"{keyspace}.")
 
     def flush(self, _):
         done(self.node, "flush")

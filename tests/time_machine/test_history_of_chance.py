@@ -36,35 +36,35 @@ class Looks:
         self.session = other.connect()
         self.count, self.backups = 0, 0
 
-    def look(self, moment):
+    def look(self, state):
         way = self.chance.random.choice([self.as_time, self.as_time, self.as_snapshot, self.as_branch])
-        way(moment)
+        way(state)
         self.count += 1
 
-    def as_time(self, moment):
-        check(self.chance.session, moment, f"AS OF {moment.time_ms}")
+    def as_time(self, state):
+        check(self.chance.session, state, f"AS OF {state.time_ms}")
 
-    def as_snapshot(self, moment):
-        keyspaces = self.keyspaces(moment)
+    def as_snapshot(self, state):
+        keyspaces = self.keyspaces(state)
         if not keyspaces:
             return
         keyspace, tag = self.chance.random.choice(keyspaces), f"look{self.count}"
-        done(self.chance.node, "snapshot", "--as-of", str(moment.time_ms), "-t", tag, keyspace)
-        check(self.chance.session, moment, f"AS OF SNAPSHOT {tag}", only=f"{keyspace}.")
+        done(self.chance.node, "snapshot", "--as-of", str(state.time_ms), "-t", tag, keyspace)
+        check(self.chance.session, state, f"AS OF SNAPSHOT {tag}", only=f"{keyspace}.")
         done(self.chance.node, "clearsnapshot", "-t", tag)
 
-    def as_branch(self, moment):
-        keyspaces = self.keyspaces(moment)
+    def as_branch(self, state):
+        keyspaces = self.keyspaces(state)
         if not keyspaces:
             return
         keyspace, branch = self.chance.random.choice(keyspaces), f"look{self.count}"
-        self.chance.run(f"CREATE KEYSPACE {branch} AS COPY OF {keyspace} AS OF {moment.time_ms}")
-        check(self.chance.session, moment, renamed=lambda name: f"{branch}.{name.split('.')[1]}", only=f"{keyspace}.")
+        self.chance.run(f"CREATE KEYSPACE {branch} AS COPY OF {keyspace} AS OF {state.time_ms}")
+        check(self.chance.session, state, renamed=lambda name: f"{branch}.{name.split('.')[1]}", only=f"{keyspace}.")
         self.chance.run(f"DROP KEYSPACE {branch}")
 
     @staticmethod
-    def keyspaces(moment):
-        return sorted({name.split(".")[0] for name in moment.rows})
+    def keyspaces(state):
+        return sorted({name.split(".")[0] for name in state.rows})
 
     def back_up(self, between):
         """Writes a backup, and restores some of the moments between it and the one before."""
@@ -74,15 +74,15 @@ class Looks:
         assert self.backups == 1 or "Can be restored to any time from" in report, report
         if self.backups == 1:
             return
-        for moment in self.chance.random.sample(between, min(2, len(between))):
+        for state in self.chance.random.sample(between, min(2, len(between))):
             for keyspace in tables(self.session):
                 self.session.execute(f"DROP KEYSPACE {keyspace}")
-            said("restore", *at(self.other), "--from", self.place, "--as-of", moment.time_ms)
-            check(self.session, moment)
+            said("restore", *at(self.other), "--from", self.place, "--as-of", state.time_ms)
+            check(self.session, state)
             self.count += 1
 
 
-def test_moments_of_a_store_that_is_changed_at_random(nodes, request, tmp_path):
+def test_times_of_randomly_changed_store(nodes, request, tmp_path):
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
     node, other = nodes
     chance = Chance(node, random.Random(seed))
@@ -107,8 +107,8 @@ def test_moments_of_a_store_that_is_changed_at_random(nodes, request, tmp_path):
                 since_backup = []
         if since_backup:
             looks.back_up(since_backup)
-        for moment in kept:
-            looks.as_time(moment)
+        for state in kept:
+            looks.as_time(state)
     except BaseException as error:
         raise AssertionError(f"seed {seed}, step {steps}, after {dict(chance.done)}: {error}") from error
     capture = request.config.pluginmanager.get_plugin("capturemanager")

@@ -14,7 +14,7 @@ import helenus
 import toolchains
 from fleet import Fleet
 from minio import Minio
-from moments import Clock, Moment, Time, check, contents, patient
+from cuts import Clock, Cut, Time, check, contents, patient
 from nemesis import SPLITS, Nemesis, hold
 from tool import nodetool
 from writers import GROUPS, KEYS, KEYSPACE, Writers
@@ -44,10 +44,10 @@ def fleet(request, tmp_path):
             shutil.copytree(tmp_path, kept, dirs_exist_ok=True)
 
 
-def outcome(moment, shown):
+def outcome(cut, shown):
     """Returns what is wrong with a read of a cut, in words."""
     try:
-        check(moment, shown)
+        check(cut, shown)
     except AssertionError as error:
         return str(error)
     return "nothing is wrong"
@@ -98,8 +98,8 @@ class TimeMachine:
         if self.random.random() < 0.3 or not self.kept:
             self.take()
         self.note()
-        for moment in self.random.sample(self.kept + self.times, min(3, len(self.kept + self.times))):
-            self.look(moment)
+        for cut in self.random.sample(self.kept + self.times, min(3, len(self.kept + self.times))):
+            self.look(cut)
         if self.random.random() < 0.15:
             self.restore(self.random.choice(self.kept + self.times))
         if self.random.random() < 0.3:
@@ -115,10 +115,10 @@ class TimeMachine:
         self.ends.wait(self.random.uniform(0, 0.3))
 
     def take(self):
-        moment = Moment(f"m{self.taken + self.refused}", self.writers.acknowledged())
+        cut = Cut(f"m{self.taken + self.refused}", self.writers.acknowledged())
         began = time.monotonic()
-        said = self.ask("snapshot", "-t", moment.name, KEYSPACE)
-        moment.most = self.writers.begun()
+        said = self.ask("snapshot", "-t", cut.name, KEYSPACE)
+        cut.most = self.writers.begun()
         if said.returncode != 0:
             # The node, or another, was not there.
             self.refused += 1
@@ -126,44 +126,44 @@ class TimeMachine:
             return
         self.taken += 1
         self.seconds["taken"].append(time.monotonic() - began)
-        self.look(moment)
-        self.kept.append(moment)
+        self.look(cut)
+        self.kept.append(cut)
 
     def note(self):
         """Records the present time with the bounds of its content."""
         least = self.writers.acknowledged()
         # Later than what was acknowledged, and earlier than what is begun afterwards.
         time.sleep(0.002)
-        moment = Time(int(time.time() * 1000), least)
+        cut = Time(int(time.time() * 1000), least)
         time.sleep(0.002)
-        moment.most = self.writers.begun()
-        self.times.append(moment)
+        cut.most = self.writers.begun()
+        self.times.append(cut)
         self.noted += 1
 
-    def look(self, moment):
+    def look(self, cut):
         began = time.monotonic()
-        read = lambda: patient(lambda: contents(self.writers.session, moment.as_of), f"{moment} is read")
+        read = lambda: patient(lambda: contents(self.writers.session, cut.as_of), f"{cut} is read")
         try:
-            check(moment, read())
+            check(cut, read())
         except AssertionError as error:
-            # A second read tells whether the store or one read of it is wrong.
-            raise AssertionError(f"{error}; read again {time.monotonic() - began:.1f} s later: {outcome(moment, read())}") from error
-        self.seconds["time read" if isinstance(moment, Time) else "read"].append(time.monotonic() - began)
+            # A second read shows whether the store is wrong, or only one read of it.
+            raise AssertionError(f"{error}; read again {time.monotonic() - began:.1f} s later: {outcome(cut, read())}") from error
+        self.seconds["time read" if isinstance(cut, Time) else "read"].append(time.monotonic() - began)
         self.read += 1
 
-    def restore(self, moment):
+    def restore(self, cut):
         """Restores the table of rows, from which the writers then go on."""
         self.writers.rest()
         try:
             began = time.monotonic()
-            if moment.seen is None:
-                self.look(moment)
-            restored = lambda: self.ask("restore", *moment.option, "-kt", f"{KEYSPACE}.rows").returncode == 0
-            helenus.wait_until(restored, 180, f"{moment} is put back", 0.5)
+            if cut.seen is None:
+                self.look(cut)
+            restored = lambda: self.ask("restore", *cut.option, "-kt", f"{KEYSPACE}.rows").returncode == 0
+            helenus.wait_until(restored, 180, f"{cut} is put back", 0.5)
             self.seconds["put back"].append(time.monotonic() - began)
-            now = patient(lambda: contents(self.writers.session, ""), f"what {moment} was put back to")
+            now = patient(lambda: contents(self.writers.session, ""), f"what {cut} was put back to")
             for name in ("rows", "view", "index"):
-                assert now[name] == moment.seen[name], f"{moment} was put back: {name} is {now[name]}, and was {moment.seen[name]}"
+                assert now[name] == cut.seen[name], f"{cut} was put back: {name} is {now[name]}, and was {cut.seen[name]}"
             # Later writes are newer than the restored ones.
             for k, value in self.writers.rows.items():
                 value.acknowledged = now["rows"].get(k, (0, 0))[0]
@@ -174,17 +174,17 @@ class TimeMachine:
     def run(self, statement):
         patient(lambda: self.writers.session.execute(statement, timeout=60), statement, 120)
 
-    def branch(self, moment):
+    def branch(self, cut):
         """Copies the keyspace as it is now or in a cut, and writes to the copy."""
-        name, as_of = f"copy{self.branched}", moment.as_of if moment else ""
-        moment = moment or Moment(name, self.writers.acknowledged())
+        name, as_of = f"copy{self.branched}", cut.as_of if cut else ""
+        cut = cut or Cut(name, self.writers.acknowledged())
         began = time.monotonic()
         self.run(f"CREATE KEYSPACE IF NOT EXISTS {name} AS COPY OF {KEYSPACE} {as_of}")
         self.seconds["branched"].append(time.monotonic() - began)
         self.branched += 1
-        moment.most = moment.most or self.writers.begun()
+        cut.most = cut.most or self.writers.begun()
         shown = patient(lambda: contents(self.writers.session, "", name), f"{name} is read")
-        check(moment, shown)
+        check(cut, shown)
         rows = dict(shown["rows"])
         for k in self.random.sample(range(KEYS), 2):
             self.run(f"UPDATE {name}.rows SET n = -1, g = {k % GROUPS} WHERE k = {k}")
@@ -199,16 +199,16 @@ class TimeMachine:
         shown = patient(lambda: contents(self.writers.session, "", branch.name), f"{branch.name} is read")
         assert shown == branch.shown, f"{branch.name} shows {shown}, and was {branch.shown}"
 
-    def clear(self, moment):
-        helenus.wait_until(lambda: self.ask("clearsnapshot", "-t", moment.name).returncode == 0, 60, f"{moment} is cleared", 0.5)
+    def clear(self, cut):
+        helenus.wait_until(lambda: self.ask("clearsnapshot", "-t", cut.name).returncode == 0, 60, f"{cut} is cleared", 0.5)
 
     def close(self):
         self.ends.set()
         self.thread.join(300)
         assert not self.thread.is_alive(), "a moment takes for ever"
-        for moment in self.kept + self.times:
+        for cut in self.kept + self.times:
             if self.trouble is None:
-                self.look(moment)
+                self.look(cut)
         for branch in self.branches:
             if self.trouble is None:
                 self.look_at_branch(branch)
@@ -220,7 +220,7 @@ class TimeMachine:
             raise self.trouble
 
 
-def test_moments_of_nodes_that_end_and_tablets_that_move(fleet, request, tmp_path):
+def test_cuts_with_node_stops_and_tablet_moves(fleet, request, tmp_path):
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
     minutes, calm_s = request.config.getoption("--minutes"), request.config.getoption("--calm")
     clock, capture = Clock(), request.config.pluginmanager.get_plugin("capturemanager")

@@ -347,10 +347,10 @@ fn summary(figures: &[Figures]) {
             .iter()
             .map(|of| format!("{}: {:.2}", of.nodes, cost(of) / cost(base)))
             .collect();
-        let told = match operation {
+        let note = match operation {
             Operation::IndexRead => "whole, forwarding too".to_owned(),
             _ => format!("a forwarded one takes {each:.1} us more"),
         };
-        println!("{:<24} {}   ({told})", operation.name(), ratios.join("  "));
+        println!("{:<24} {}   ({note})", operation.name(), ratios.join("  "));
     }
 }

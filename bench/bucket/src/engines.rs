@@ -107,11 +107,11 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 fn cases(options: &Options) -> Vec<Case> {
-    let asked =
+    let requested =
         |name: &&str| options.operations.is_empty() || options.operations.iter().any(|one| one == name);
     let operations: Vec<Operation> = MEASURED
         .iter()
-        .filter(|(name, _)| asked(name))
+        .filter(|(name, _)| requested(name))
         .map(|(_, operation)| *operation)
         .collect();
     let cases = options.in_flight.iter().flat_map(|&in_flight| {

@@ -228,8 +228,12 @@ impl Node {
     /// Stops the node gracefully.
     pub fn terminate(mut self) -> Result<()> {
         let pid = self.child.id().to_string();
-        let told = Command::new("kill").arg(&pid).status()?;
-        ensure!(told.success(), "the node at {} could not be stopped", self.cql);
+        let signalled = Command::new("kill").arg(&pid).status()?;
+        ensure!(
+            signalled.success(),
+            "the node at {} could not be stopped",
+            self.cql
+        );
         let ended = self.child.wait()?;
         ensure!(ended.success(), "the node at {} ended with {ended}", self.cql);
         Ok(())

@@ -82,14 +82,14 @@ fn requests(node: &Node) -> Result<[f64; 4]> {
 
 fn print(name: &str, before: &[f64; 4], after: &[f64; 4], seconds: f64) {
     let mut dollars = 0.0;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (((kind, price), before), after) in KINDS.iter().zip(DOLLARS).zip(before).zip(after) {
         let rate = (after - before) / seconds;
         dollars += rate * price * SECONDS_A_MONTH;
-        told.push(format!("{rate:.2} {kind}"));
+        reported.push(format!("{rate:.2} {kind}"));
     }
     println!(
         "             {name}: {} a second, {dollars:.0} dollars a month",
-        told.join(", ")
+        reported.join(", ")
     );
 }

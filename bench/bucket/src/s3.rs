@@ -48,14 +48,14 @@ async fn answer(
     request: Request,
 ) -> Response<Body> {
     let since = Instant::now();
-    let answer = asked(&stand, &query, request)
+    let answer = answer_of(&stand, &query, request)
         .await
         .unwrap_or_else(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, Bytes::from(error.to_string())));
     stand.delay.wait(since).await;
     answer
 }
 
-async fn asked(stand: &Stand, query: &Parameters, request: Request) -> Result<Response<Body>> {
+async fn answer_of(stand: &Stand, query: &Parameters, request: Request) -> Result<Response<Body>> {
     let (head, body) = request.into_parts();
     let path = percent_decoded(head.uri.path().trim_start_matches('/'));
     let name = path.split_once('/').map_or("", |(_, name)| name).to_owned();

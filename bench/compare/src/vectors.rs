@@ -79,7 +79,7 @@ pub async fn recall(address: &str, operation: Operation, sizes: &Sizes) -> Resul
         operation,
         sizes,
         truth: &truth,
-        asked: 0,
+        requested: 0,
         answered: AtomicUsize::new(0),
         found: &found,
     };
@@ -128,7 +128,7 @@ struct Queries<'a> {
     operation: Operation,
     sizes: &'a Sizes,
     truth: &'a [Vec<i32>],
-    asked: u64,
+    requested: u64,
     answered: AtomicUsize,
     found: &'a AtomicUsize,
 }
@@ -139,8 +139,8 @@ impl RequestSource for Queries<'_> {
     }
 
     fn next(&mut self, _: &mut SmallRng) -> Option<Execution> {
-        let query = self.asked;
-        self.asked += 1;
+        let query = self.requested;
+        self.requested += 1;
         let wanted = serialized(self.sizes.dimension, QUERIES_FROM + query);
         let values = match self.operation {
             Operation::AnnFilter => vec![few(query), wanted],

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_understand_each_other_with_one_secret_and_an_authority_in_common() {
+    fn nodes_with_common_secret_and_authority_connect() {
         let plain = credentials("s", &[]);
         let old = credentials("s", &["a"]);
         let both = credentials("s", &["a", "b"]);

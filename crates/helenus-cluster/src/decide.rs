@@ -179,8 +179,10 @@ fn hand_over(document: &mut ClusterDocument, input: &DecisionInput) -> Result<()
         }
         match tablet.moving_to {
             Some(to) if document.accepts(to) => document.finish_move(*id, *epoch)?,
-            None if must_let_go(document, input.me.host_id) && document.reshape_of(*id).is_none() => {
-                document.let_go(*id, *epoch)?
+            None if must_release_tablets(document, input.me.host_id)
+                && document.reshape_of(*id).is_none() =>
+            {
+                document.unassign(*id, *epoch)?
             }
             _ => {}
         }
@@ -190,7 +192,7 @@ fn hand_over(document: &mut ClusterDocument, input: &DecisionInput) -> Result<()
 
 /// Returns true if the node leaves and there is no other node to take its tablets. It then closes them, and they stay without an owner
 /// until a node joins.
-pub(crate) fn must_let_go(document: &ClusterDocument, host_id: HostId) -> bool {
+pub(crate) fn must_release_tablets(document: &ClusterDocument, host_id: HostId) -> bool {
     document.node(host_id).is_some()
         && !document.accepts(host_id)
         && !document.nodes.iter().any(|node| document.accepts(node.host_id))

@@ -131,7 +131,7 @@ fn another_clusters_store_is_refused() {
 }
 
 #[test]
-fn who_would_not_be_understood_takes_nothing() {
+fn incompatible_node_gets_no_tablets() {
     let credentials = |secret: &str| {
         Some(crate::Credentials {
             secret: secret.into(),
@@ -159,7 +159,7 @@ fn who_would_not_be_understood_takes_nothing() {
 }
 
 #[test]
-fn the_dead_are_expelled_and_their_tablets_assigned_in_one_write() {
+fn dead_nodes_are_expelled_and_replaced_in_one_write() {
     let mut survivor = node(1);
     survivor.dead.extend([record(2).member(), record(3).member()]);
     let document = survivor.next(&cluster(3, 9));
@@ -224,7 +224,7 @@ fn the_last_node_leaves_tablets_that_the_next_one_takes() {
     let mut last = node(1);
     last.draining = true;
     let document = last.next(&cluster(1, 2));
-    assert!(must_let_go(&document, host(1)));
+    assert!(must_release_tablets(&document, host(1)));
     last.closed.extend([(TabletId(1), 1), (TabletId(2), 1)]);
     let document = last.next(&document);
     assert!(document.nodes.is_empty());
@@ -322,7 +322,7 @@ fn only_the_eldest_balances_and_only_when_all_is_calm() {
 }
 
 #[test]
-fn a_dead_node_is_remembered_until_it_comes_back_or_a_day_has_passed() {
+fn dead_node_is_remembered_until_return_or_for_a_day() {
     let mut survivor = node(1);
     survivor.dead = [record(2).member()].into();
     let document = survivor.next(&cluster(2, 4));

@@ -37,7 +37,7 @@ struct ObservedHeartbeat {
 }
 
 impl ObservedHeartbeat {
-    fn begin_anew(&mut self, now: Duration) {
+    fn restart(&mut self, now: Duration) {
         self.since = now;
         self.found = None;
         self.confirmed = false;
@@ -75,9 +75,7 @@ impl LeaseMonitor {
             .replace(now)
             .is_none_or(|last| now.saturating_sub(last) > gap);
         if blind {
-            self.watched
-                .values_mut()
-                .for_each(|watched| watched.begin_anew(now));
+            self.watched.values_mut().for_each(|watched| watched.restart(now));
         }
         if seen == Seen::All {
             self.watched
@@ -143,7 +141,7 @@ impl LeaseMonitor {
     /// Records that the heartbeat has changed. The result of reading it is void.
     pub fn changed(&mut self, member: Member, now: Duration) {
         if let Some(watched) = self.watched.get_mut(&member) {
-            watched.begin_anew(now);
+            watched.restart(now);
         }
     }
 

@@ -39,7 +39,7 @@ fn quiet(watch: &mut LeaseMonitor, from_ms: u64, to_ms: u64, stamp: Option<&str>
 }
 
 #[test]
-fn a_quiet_node_expires_at_the_version_that_was_there_all_the_time() {
+fn quiet_node_expires_at_its_unchanged_version() {
     let mut watch = LeaseMonitor::default();
     quiet(&mut watch, 0, 2000, Some("a"), HeartbeatRead::Live(7));
     assert_eq!(watch.verdict(member(), ms(2100), EXPIRY), LeaseVerdict::Alive);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helenus_row::TokenRange;
 
-use crate::decide::must_let_go;
+use crate::decide::must_release_tablets;
 use crate::document::{ClusterDocument, Reshape, TabletRecord};
 use crate::environment::TabletSpec;
 use crate::ids::{Epoch, HostId, TabletId};
@@ -85,11 +85,11 @@ pub(crate) fn reconcile(
     reshaped: &BTreeMap<TabletId, bool>,
     now: Duration,
 ) -> Vec<Action> {
-    let lets_go = must_let_go(document, me);
+    let releases = must_release_tablets(document, me);
     let mut actions: Vec<_> = document
         .tablets_of(me)
         .filter_map(|tablet| {
-            let goes = (lets_go || tablet.moving_to.is_some()) && document.reshape_of(tablet.id).is_none();
+            let goes = (releases || tablet.moving_to.is_some()) && document.reshape_of(tablet.id).is_none();
             own(document, tablet, goes, hosted, reshaped, now)
         })
         .collect();

@@ -77,7 +77,7 @@ fn a_merge_waits_until_all_has_been_calm_for_long() {
 }
 
 #[test]
-fn whoever_comes_goes_leaves_or_wavers_starts_it_anew() {
+fn membership_change_restarts_stability_period() {
     let stability = || {
         let mut watcher = Watcher::new(cluster(3, 4));
         assert_eq!(watcher.wait(600).len(), 3);
@@ -140,7 +140,7 @@ fn a_merge_that_failed_is_not_tried_again_at_once() {
 }
 
 #[test]
-fn a_tablet_that_nobody_has_told_of_for_a_moment_is_not_forgotten() {
+fn tablet_unreported_for_short_time_is_not_forgotten() {
     let mut watcher = Watcher::new(cluster(1, 2));
     watcher.wait(300);
     let load = watcher.loads.remove(&TabletId(2)).unwrap();

@@ -91,8 +91,8 @@ pub(crate) fn store_error(error: StoreError) -> CqlError {
         | StoreError::InvalidConfig(_)
         | StoreError::MetaConflict(_)
         | StoreError::TooLarge { .. }
-        | StoreError::PastTooLarge { .. }
-        | StoreError::PastUncertain { .. }
+        | StoreError::HistoryTooLarge { .. }
+        | StoreError::HistoryUncertain { .. }
         | StoreError::FileGone(_)
         | StoreError::Unavailable(_) => CqlError::Server(message),
     }
@@ -106,17 +106,17 @@ pub(crate) fn refused_read_only(why: &str) -> CqlError {
 }
 
 /// Inserts a request's consistency and kind of write into an error. The store knows neither.
-pub(crate) fn at_consistency(mut error: CqlError, asked: Consistency, kind: WriteType) -> CqlError {
+pub(crate) fn at_consistency(mut error: CqlError, requested: Consistency, kind: WriteType) -> CqlError {
     match &mut error {
         CqlError::WriteTimeout {
             consistency,
             write_type,
             ..
-        } => (*consistency, *write_type) = (asked, kind),
-        CqlError::ReadTimeout { consistency, .. } => *consistency = asked,
+        } => (*consistency, *write_type) = (requested, kind),
+        CqlError::ReadTimeout { consistency, .. } => *consistency = requested,
         CqlError::Warned { error, .. } => {
             let inner = std::mem::replace(error.as_mut(), CqlError::Server(String::new()));
-            **error = at_consistency(inner, asked, kind);
+            **error = at_consistency(inner, requested, kind);
         }
         _ => {}
     }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_store_says_that_rows_are_elsewhere_whatever_code_a_client_is_told() {
+    fn only_store_errors_mean_rows_are_elsewhere() {
         let stopping = CqlError::IsBootstrapping("This node is being stopped".to_owned());
         for error in [stopping, moving()] {
             assert_eq!(ExecutionError::from(error.clone()), ExecutionError::Failed(error));

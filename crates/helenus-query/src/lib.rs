@@ -15,13 +15,13 @@ pub mod cluster;
 pub mod engine;
 pub mod execution;
 pub mod failure;
+#[cfg(test)]
+mod history_masks_tests;
 pub mod index;
 pub mod java_order;
 pub mod limits;
 pub mod measurement;
 pub mod metrics;
-#[cfg(test)]
-mod past_masks_tests;
 #[cfg(test)]
 mod plan_tests;
 pub(crate) mod properties;

@@ -145,7 +145,7 @@ fn tombstones_last_for_the_grace() {
 }
 
 #[test]
-fn what_waits_for_older_runs_is_told() {
+fn data_waiting_for_older_runs_is_reported() {
     let tombstone = row_with(Cell::tombstone(5, 90));
     assert!(verdict(UPPER, &tombstone).purge_blocked);
     assert!(!verdict(LAST, &tombstone).purge_blocked);
@@ -195,7 +195,7 @@ fn gone_tables_and_dropped_columns_go() {
 }
 
 #[test]
-fn a_tombstone_takes_elements_along_that_are_equal_in_other_bytes() {
+fn tombstone_removes_equal_elements_of_other_encoding() {
     let (five, five_point_nought) = ([0, 0, 0, 0, 5], [0, 0, 0, 1, 50]);
     let mut builder = RowBuilder::new();
     builder.complex_cell(ColumnId(1), Bytes::copy_from_slice(&five), Cell::live(5, ""));
@@ -265,7 +265,7 @@ fn headers_cover_rows_and_are_forgotten_with_them() {
 }
 
 #[test]
-fn a_job_that_starts_within_a_partition_asks_for_its_header() {
+fn job_starting_within_partition_reads_its_header() {
     let header = PartitionHeader::deleting_partition(deletion(5, 10)).encode();
     let mut filter = RowFilter::new(now(), live_table);
     let key = row_key(TABLE, 1, b"p", b"c");

@@ -11,7 +11,7 @@ const DELETION: Deletion = Deletion {
 };
 
 #[test]
-fn a_row_has_its_own_deletion_those_of_collections_and_dead_cells() {
+fn row_has_row_collection_and_cell_tombstones() {
     let mut row = RowBuilder::new();
     row.cell(ColumnId(1), Cell::live(9, "v"));
     assert_eq!(count(KeyKind::Row, &row.build()), Ok(0));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_is_told_by_the_machines_clock() {
+    fn expiry_follows_machine_clock() {
         let clock = StoreClock::new(None);
         let day_ms = 24 * 3600 * 1000;
         let ahead_ms = clock.machine_ms() + day_ms;

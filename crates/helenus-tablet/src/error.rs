@@ -67,10 +67,10 @@ pub enum StoreError {
     TooLarge { size: usize, limit: usize },
     /// A read of the history needs more operations from the logs than its reader may hold in memory.
     #[error("the logs have more than {limit} bytes for that time")]
-    PastTooLarge { limit: u64 },
+    HistoryTooLarge { limit: u64 },
     /// A clock was set back, so the logs have this span of time twice.
     #[error("the clock of a node was set back: the times from {from_ms} to {to_ms} ms are in its log twice")]
-    PastUncertain { from_ms: i64, to_ms: i64 },
+    HistoryUncertain { from_ms: i64, to_ms: i64 },
     /// A read or write failed for another reason. A later try may succeed.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),

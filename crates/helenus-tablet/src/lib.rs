@@ -110,7 +110,7 @@ pub use operation::Op;
 pub use priority::set_long_running;
 pub use store::Store;
 pub use store::bucket::{Copied, LogMove, RefreshRound, TabletEvent, compact, log_place, migrate};
-pub use store::moment::HeldMoment;
+pub use store::cut::HeldCut;
 pub use store::stats::StoreStats;
 pub use store::write_batch::WriteBatch;
 pub use tablet::extents::{FileBlocks, TableFile};

@@ -13,7 +13,7 @@ fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_machine_is_the_limit_of_who_is_not_confined() {
+fn unconfined_process_is_limited_by_machine() {
     assert_eq!(memory_bytes(machine(&[]).path()), 8 << 30);
     let unlimited = [
         ("proc/self/cgroup", "0::/user.slice\n"),

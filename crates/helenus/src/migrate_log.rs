@@ -14,7 +14,7 @@ use crate::running_nodes::{heartbeats_of, refuse_if_alive};
 use crate::serve::settings;
 
 /// Name of the place of a log that is stored beside the data.
-const BESIDE_THE_DATA: &str = "store";
+const DATA_STORE: &str = "store";
 /// Poll interval of compactions, so long that none begins while tablets are flushed.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -62,7 +62,7 @@ pub fn run(args: &MigrateLogArgs) -> anyhow::Result<ExitCode> {
         began.elapsed().as_secs_f64()
     );
     match args.to.as_str() {
-        BESIDE_THE_DATA => println!("  helenus serve --store {}", args.store),
+        DATA_STORE => println!("  helenus serve --store {}", args.store),
         to => println!("  helenus serve --store {} --log-store {to}", args.store),
     }
     Ok(ExitCode::SUCCESS)
@@ -93,7 +93,7 @@ async fn move_log(args: &MigrateLogArgs, config: StoreConfig) -> anyhow::Result<
 
 /// Returns the configuration of the store with its log at `place`. `None` is beside the data.
 fn with_log(config: &StoreConfig, place: Option<&str>) -> anyhow::Result<StoreConfig> {
-    let place = place.filter(|place| *place != BESIDE_THE_DATA);
+    let place = place.filter(|place| *place != DATA_STORE);
     let topic = place.and_then(TopicUrl::parse).transpose()?;
     let objects = match (&topic, place) {
         (None, Some(place)) => Some(StoreUrl::parse(place)?),

@@ -93,7 +93,7 @@ def test_use_and_set_keyspace(target, session, keyspace):
     s.cluster.shutdown()
 
 
-def test_authentication_is_not_asked(target):
+def test_authentication_is_not_requested(target):
     """A server without authentication accepts credentials."""
     from cassandra.auth import PlainTextAuthProvider
     s = target.connect(auth_provider=PlainTextAuthProvider("cassandra", "cassandra"))

@@ -168,7 +168,7 @@ def test_writes_are_refused_while_the_disk_is_too_full(node, guarded):
     assert warnings(guarded, insert) == []
 
 
-def test_partitions_that_are_too_large_are_logged_when_they_are_written(node, guarded):
+def test_large_partitions_are_logged_when_written(node, guarded):
     guarded.execute("CREATE TABLE k.wide (a text, b int, c int, v text, PRIMARY KEY ((a, b), c))")
     set_guardrails(node, partition_size_warn_threshold="1KiB", partition_size_fail_threshold="4KiB", partition_tombstones_fail_threshold=10)
     insert = guarded.prepare("INSERT INTO k.wide (a, b, c, v) VALUES (?, ?, ?, 'xxxxxxxxxx')")
@@ -190,7 +190,7 @@ def test_partitions_that_are_too_large_are_logged_when_they_are_written(node, gu
     assert "Partition k.wide:dead:1 has 11 tombstones, this exceeds the failure threshold of 10." in dead and "ERROR" in dead
 
 
-def test_partitions_are_measured_again_when_a_compaction_joins_them(node, guarded):
+def test_compaction_measures_joined_partitions(node, guarded):
     guarded.execute("CREATE TABLE k.parts (p int, c int, v text, PRIMARY KEY (p, c))")
     set_guardrails(node, partition_size_warn_threshold="1KiB", partition_size_fail_threshold="null", partition_tombstones_fail_threshold=-1)
     insert = guarded.prepare("INSERT INTO k.parts (p, c, v) VALUES (1, ?, 'xxxxxxxxxx')")

@@ -111,7 +111,7 @@ def test_reads_of_partitions_count_and_scans_do_not(session, table):
     limited(prepared.bind((6, 1)))
 
 
-def test_conditions_batches_and_counters_count_once_for_a_partition(session, table):
+def test_rate_limit_counts_a_batch_once_per_partition(session, table):
     name = table("{'max_writes_per_second': 4}")
     limited = lambda statement: passed_at_rate(4, lambda: passed(session, statement, 30))
     limited(f"UPDATE {name} SET v = 1 WHERE p = 1 AND c = 1 IF v = 2")

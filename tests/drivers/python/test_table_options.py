@@ -118,7 +118,7 @@ def test_usual_options_get_no_warning(session):
     assert warnings(session, "ALTER TABLE usual WITH read_repair = 'NONE' AND memtable = 'trie'") == []
 
 
-def test_a_connection_is_warned_once_of_an_effect_that_is_missed(node):
+def test_missing_effect_is_warned_once_per_connection(node):
     for first in range(2):
         session = node.connect("o")
         told = [warnings(session, f"CREATE TABLE captured{first}{n} (k int PRIMARY KEY) WITH cdc = true") for n in range(3)]

@@ -26,7 +26,7 @@ const WRITES_IN_A_ROW_MAX: usize = 8;
 /// Time between two reads of the document by a node that is about to get a tablet, in case it misses the announcement.
 const EXPECTING_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two checks for a lease by a node that is about to join.
-const WANTING_LEASE_INTERVAL: Duration = Duration::from_millis(25);
+const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Number of leases before the leading node first sweeps the store for orphaned data, and between later sweeps.
 const FIRST_SWEEP_LEASES: u32 = 30;
@@ -406,9 +406,9 @@ impl ControlLoop {
             time = time.min(self.failure_detector.next_look(&document).unwrap_or(time));
         }
         let waits_for_lease = !self.joined && !self.context.shared.may_serve();
-        let wanting_lease = waits_for_lease.then(|| self.context.now() + WANTING_LEASE_INTERVAL);
+        let lease_check = waits_for_lease.then(|| self.context.now() + LEASE_CHECK_INTERVAL);
         let times = self.local_tablets.next_time().into_iter().chain(self.next_read);
-        times.chain(wanting_lease).fold(time, Duration::min)
+        times.chain(lease_check).fold(time, Duration::min)
     }
 
     fn expects_tablets(&self, document: &ClusterDocument) -> bool {

@@ -49,7 +49,7 @@ fn golden() -> ClusterDocument {
     document.finish_reshape(TabletId(2)).unwrap();
     document.begin_leaving(record(2).member()).unwrap();
     document.begin_move(TabletId(6), host(1)).unwrap();
-    document.let_go(TabletId(3), 1).unwrap();
+    document.unassign(TabletId(3), 1).unwrap();
     document.retired.push(TabletId(7));
     document.next_tablet = 8;
     document.store = Some(Uuid::from_u128(42));
@@ -241,7 +241,7 @@ fn an_expelled_node_leaves_nothing_half_done() {
 }
 
 #[test]
-fn a_lost_node_is_forgotten_on_demand_or_when_another_has_its_address() {
+fn lost_node_is_removed_by_command_or_address_reuse() {
     let mut document = cluster(3, 3);
     assert!(
         document
@@ -338,7 +338,7 @@ enum Step {
     BeginMerge(usize),
     FinishReshape(usize),
     UndoReshape(usize),
-    LetGo(usize),
+    Unassign(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -355,7 +355,7 @@ fn step() -> impl Strategy<Value = Step> {
         index().prop_map(Step::BeginMerge),
         index().prop_map(Step::FinishReshape),
         index().prop_map(Step::UndoReshape),
-        index().prop_map(Step::LetGo),
+        index().prop_map(Step::Unassign),
     ]
 }
 
@@ -386,7 +386,7 @@ fn apply(document: &mut ClusterDocument, step: Step) -> Result<(), ClusterError>
         Step::BeginMerge(id) => document.begin_merge(tablet(document, id).id),
         Step::FinishReshape(id) => document.finish_reshape(tablet(document, id).id),
         Step::UndoReshape(id) => document.undo_reshape(tablet(document, id).id),
-        Step::LetGo(id) => document.let_go(tablet(document, id).id, tablet(document, id).epoch),
+        Step::Unassign(id) => document.unassign(tablet(document, id).id, tablet(document, id).epoch),
     }
 }
 

@@ -67,7 +67,7 @@ impl ClusterDocument {
 
     /// Leaves a tablet without an owner, after its owner has closed it at this epoch. For an owner that leaves and has no other node to
     /// hand over to.
-    pub fn let_go(&mut self, id: TabletId, epoch: Epoch) -> Result<(), ClusterError> {
+    pub fn unassign(&mut self, id: TabletId, epoch: Epoch) -> Result<(), ClusterError> {
         if self.reshape_of(id).is_some() {
             return Err(ClusterError::Refused(format!(
                 "tablet {id} is being split or merged"

@@ -385,11 +385,11 @@ impl Documents for Bucket {
     }
 
     async fn stamps(&self, names: &[String]) -> Result<Vec<Listed>, DocumentError> {
-        let asked = names.iter().map(|name| {
+        let requested = names.iter().map(|name| {
             let name = name.clone();
             self.call(move |contents| contents.stamp(&name))
         });
-        let found = futures::future::try_join_all(asked).await?;
+        let found = futures::future::try_join_all(requested).await?;
         Ok(found.into_iter().flatten().collect())
     }
 

@@ -265,12 +265,14 @@ fn late_move(seed: u64, broken: Broken) -> Result<(), String> {
 }
 
 #[test]
-fn what_was_opened_ahead_is_not_taken_over_when_another_has_opened_it_since() {
-    let unasked = Broken {
+fn preopened_tablet_is_dropped_if_opened_elsewhere() {
+    let unrequested = Broken {
         ahead: true,
         ..Broken::default()
     };
-    let found = (0..60).filter(|seed| late_move(*seed, unasked).is_err()).count();
+    let found = (0..60)
+        .filter(|seed| late_move(*seed, unrequested).is_err())
+        .count();
     assert!(found > 0, "no seed finds a node that does not ask");
     println!("{found} of 60 seeds find a node that does not ask");
     for seed in 0..60 {

@@ -52,7 +52,7 @@ fn after_a_kill_every_partition_answers_within_five_seconds() {
 }
 
 #[test]
-fn a_lease_of_a_later_stay_does_not_vouch_for_what_was_read_before() {
+fn lease_of_later_incarnation_validates_no_earlier_read() {
     let world = settled(1, 3, 12);
     let process = world.process(0).unwrap();
     let before = process.handle.lease_term();
@@ -135,7 +135,7 @@ fn a_planned_hand_over_fails_nothing_and_adds_less_than_200_ms() {
 }
 
 #[test]
-fn what_is_left_behind_of_tablets_that_are_no_more_is_deleted_and_nothing_else() {
+fn only_leftovers_of_removed_tablets_are_deleted() {
     for seed in 0..20 {
         let world = settled(seed, 3, 4);
         // One split in ten fails, and is requested again.
@@ -187,7 +187,7 @@ fn a_store_that_is_away_for_a_minute_moves_nothing() {
 }
 
 #[test]
-fn a_node_refuses_documents_that_it_does_not_understand_and_other_clusters() {
+fn node_refuses_unknown_documents_and_other_clusters() {
     for (content, expected) in [
         (&br#"{"format":3}"#[..], "has format 3"),
         (b"\xff", "can't be read"),

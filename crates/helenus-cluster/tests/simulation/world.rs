@@ -141,8 +141,8 @@ impl World {
             host,
             refuses: refuses.clone(),
         };
-        self.tell_of_writes(node, process.clone());
-        self.tell_of_releases(group, releases);
+        self.announce_writes(node, process.clone());
+        self.announce_releases(group, releases);
         self.sim.spawn(group, async move {
             let result = agent.run().await;
             // A failed process is kept for the test to examine.
@@ -159,7 +159,7 @@ impl World {
 
     /// Announces the cluster documents that this node writes to other nodes. Some announcements are lost, and the rest arrive late and in
     /// any order.
-    fn tell_of_writes(&self, node: usize, process: Process) {
+    fn announce_writes(&self, node: usize, process: Process) {
         let world = self.clone();
         self.sim.spawn(process.group, async move {
             let mut written = process.handle.written();
@@ -181,7 +181,7 @@ impl World {
     }
 
     /// Notifies the next owners of a node's tablets that these are closed. Some notices are lost, and some arrive late.
-    fn tell_of_releases(&self, group: Group, mut releases: mpsc::UnboundedReceiver<Released>) {
+    fn announce_releases(&self, group: Group, mut releases: mpsc::UnboundedReceiver<Released>) {
         let world = self.clone();
         self.sim.spawn(group, async move {
             while let Some(released) = releases.recv().await {
@@ -300,14 +300,14 @@ impl World {
             coordinator.handle.refresh();
             return Reply::NotMine;
         };
-        let reply = self.ask(&owner, operation).await;
+        let reply = self.request(&owner, operation).await;
         if reply == Reply::NotMine {
             coordinator.handle.refresh();
         }
         reply
     }
 
-    async fn ask(&self, owner: &Process, operation: Operation) -> Reply {
+    async fn request(&self, owner: &Process, operation: Operation) -> Reply {
         if owner.refuses.load(Ordering::Relaxed) {
             return Reply::NotMine;
         }

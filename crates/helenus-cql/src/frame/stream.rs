@@ -125,7 +125,7 @@ impl Decoder {
             if !self.unwrapped.is_empty() {
                 let envelope = decode_envelope(&mut self.unwrapped, self.direction, self.max_body_len)?;
                 if envelope.is_some() {
-                    self.let_go();
+                    self.release();
                     return Ok(envelope);
                 }
                 if !self.continued {
@@ -152,7 +152,7 @@ impl Decoder {
     }
 
     /// Frees an empty buffer, which would otherwise keep the memory of its last envelope.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if self.unwrapped.is_empty() {
             self.unwrapped = BytesMut::new();
         }

@@ -400,7 +400,7 @@ fn columns_are_masked_and_unmasked() {
 }
 
 #[test]
-fn a_select_may_be_about_the_past() {
+fn select_parses_as_of() {
     let snapshot = |text: &str| match parse_statement(text).map(|parsed| parsed.statement) {
         Ok(Statement::Select(select)) => Ok(select.as_of),
         Ok(other) => panic!("{other:?}"),

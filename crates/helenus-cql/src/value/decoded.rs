@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use num_bigint::BigInt;
 
-use super::pack::pack_map_as_given;
+use super::pack::pack_map_keeping_order;
 use super::{
     Decimal, Duration, exactly, inet, is_null, pack_list, pack_map, pack_set, pack_tuple, pack_vector,
     read_elements, read_map, read_tuple, read_vector, validate,
@@ -99,7 +99,7 @@ impl CqlValue {
     }
 
     /// Serializes the value as [`CqlValue::encode`], but keeps the order of the elements of sets and maps instead of sorting them.
-    pub fn encode_as_given(&self, ty: &CqlType) -> Bytes {
+    pub fn encode_keeping_order(&self, ty: &CqlType) -> Bytes {
         self.encoded(ty, false)
     }
 
@@ -122,7 +122,7 @@ impl CqlValue {
                     .map(|(k, v)| (k.encoded(key, sorts), v.encoded(value, sorts)));
                 match sorts {
                     true => pack_map(key, entries),
-                    false => pack_map_as_given(&entries.collect::<Vec<_>>()),
+                    false => pack_map_keeping_order(&entries.collect::<Vec<_>>()),
                 }
             }
             (CqlValue::Tuple(fields), CqlType::Tuple(elements)) => pack_tuple(

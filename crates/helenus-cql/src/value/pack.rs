@@ -192,11 +192,11 @@ pub fn pack_map<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     entries.reverse();
     entries.sort_by(|a, b| compare(key_type, a.0.as_ref(), b.0.as_ref()));
     entries.dedup_by(|b, a| compare(key_type, a.0.as_ref(), b.0.as_ref()) == Ordering::Equal);
-    pack_map_as_given(&entries)
+    pack_map_keeping_order(&entries)
 }
 
 /// Builds a map from entries in the given order. The entries are sorted and have no duplicates, unless a user's function created them.
-pub fn pack_map_as_given<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
+pub fn pack_map_keeping_order<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: &[(K, V)]) -> Bytes {
     let entries = entries.iter().map(|(key, value)| (key, Some(value.as_ref())));
     pack_entries(entries)
 }

@@ -13,13 +13,13 @@ use helenus_row::ColumnId;
 use crate::schema::{Column, ColumnMask, Keyspace, Schema, Table, UserFunction, View, signature};
 
 /// A current mask, if it can mask the values of an earlier time. Otherwise a mask that replaces them by null.
-struct MaskOfToday {
+struct CurrentMask {
     mask: Arc<ColumnMask>,
     /// The user-defined function that the mask calls. `None` if the function is native.
     function: Option<Arc<UserFunction>>,
 }
 
-impl MaskOfToday {
+impl CurrentMask {
     /// Returns true if the column has another mask, or if the keyspace lacks the mask's function.
     fn is_new(&self, keyspace: &Keyspace, table: &Table, column: ColumnId) -> bool {
         let column = table.column_by_id(column).map(|(_, column)| column);
@@ -32,47 +32,51 @@ impl MaskOfToday {
     }
 }
 
-type MasksOfToday = BTreeMap<ColumnId, MaskOfToday>;
+type CurrentMasks = BTreeMap<ColumnId, CurrentMask>;
 
 /// Returns a keyspace as of an earlier time, with the current masks. With `only`, masks are added only to the table of that name and its
 /// base table.
-pub(crate) fn masked_as_today(today: &Schema, then: &Arc<Keyspace>, only: Option<&str>) -> Arc<Keyspace> {
-    let mut masked = Cow::Borrowed(then.as_ref());
-    let view_of = |name: &str| then.tables.get(name).and_then(|table| table.view.as_deref());
+pub(crate) fn with_current_masks(
+    today: &Schema,
+    earlier: &Arc<Keyspace>,
+    only: Option<&str>,
+) -> Arc<Keyspace> {
+    let mut masked = Cow::Borrowed(earlier.as_ref());
+    let view_of = |name: &str| earlier.tables.get(name).and_then(|table| table.view.as_deref());
     let base = only.and_then(view_of).map(|view| view.base_table.as_str());
     let is_wanted = |table: &&Arc<Table>| {
         only.is_none_or(|only| only == table.name || base.is_some_and(|base| base == table.name))
     };
-    let (views, bases): (Vec<_>, Vec<_>) = then
+    let (views, bases): (Vec<_>, Vec<_>) = earlier
         .tables
         .values()
         .filter(is_wanted)
         .partition(|table| table.is_view());
     for table in bases {
-        hide(&mut masked, table, masks_of_today(today, table));
+        hide(&mut masked, table, current_masks(today, table));
     }
     for table in views {
-        let mut masks = masks_of_today(today, table);
+        let mut masks = current_masks(today, table);
         if let Some(view) = &table.view {
             add_masks_of_base(&masked, table, view, &mut masks);
         }
         hide(&mut masked, table, masks);
     }
     match masked {
-        Cow::Borrowed(_) => then.clone(),
+        Cow::Borrowed(_) => earlier.clone(),
         Cow::Owned(masked) => Arc::new(masked),
     }
 }
 
 /// Gives a table's columns their current masks, and gives the keyspace the functions that these masks call.
-fn hide(keyspace: &mut Cow<'_, Keyspace>, table: &Arc<Table>, mut masks: MasksOfToday) {
-    masks.retain(|column, of_today| of_today.is_new(keyspace, table, *column));
+fn hide(keyspace: &mut Cow<'_, Keyspace>, table: &Arc<Table>, mut masks: CurrentMasks) {
+    masks.retain(|column, current| current.is_new(keyspace, table, *column));
     if masks.is_empty() {
         return;
     }
     let mut builder = table.to_builder();
     for column in &mut builder.columns {
-        let Some(MaskOfToday { mask, function }) = masks.get(&column.id) else {
+        let Some(CurrentMask { mask, function }) = masks.get(&column.id) else {
             continue;
         };
         column.mask = Some(mask.clone());
@@ -85,21 +89,21 @@ fn hide(keyspace: &mut Cow<'_, Keyspace>, table: &Arc<Table>, mut masks: MasksOf
     keyspace.to_mut().tables.insert(table.name.clone(), table);
 }
 
-fn masks_of_today(today: &Schema, then: &Table) -> MasksOfToday {
-    let Some((keyspace, known)) = today.last_known(then) else {
-        return MasksOfToday::new();
+fn current_masks(today: &Schema, earlier: &Table) -> CurrentMasks {
+    let Some((keyspace, known)) = today.last_known(earlier) else {
+        return CurrentMasks::new();
     };
-    let masks = then.columns.iter().filter_map(|column| {
-        let (mask, ty) = mask_of_today(known, then, column)?;
+    let masks = earlier.columns.iter().filter_map(|column| {
+        let (mask, ty) = current_mask(known, earlier, column)?;
         Some((column.id, applicable(keyspace, mask, ty, column)))
     });
     masks.collect()
 }
 
 /// Returns the latest mask of a column, and the type that the mask is for.
-fn mask_of_today<'t>(
+fn current_mask<'t>(
     known: &'t Table,
-    then: &Table,
+    earlier: &Table,
     column: &Column,
 ) -> Option<(&'t Arc<ColumnMask>, &'t CqlType)> {
     let current = known.column_by_id(column.id).map(|(_, column)| column);
@@ -109,7 +113,7 @@ fn mask_of_today<'t>(
     // A column that was dropped and added again keeps its id.
     let mut dropped = known.dropped_columns.values();
     let dropped = dropped.find(|dropped| dropped.id == Some(column.id))?;
-    let before = then.dropped_columns.get(&dropped.name);
+    let before = earlier.dropped_columns.get(&dropped.name);
     match before.is_some_and(|before| before.dropped_time_us == dropped.dropped_time_us) {
         true => None,
         false => Some((dropped.mask.as_ref()?, &dropped.ty)),
@@ -117,16 +121,16 @@ fn mask_of_today<'t>(
 }
 
 /// Returns a mask for the values of an earlier time: the current mask, or null if a user type or a function has changed since.
-fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, then: &Column) -> MaskOfToday {
-    let null = || MaskOfToday {
+fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, earlier: &Column) -> CurrentMask {
+    let null = || CurrentMask {
         mask: Arc::new(ColumnMask::null()),
         function: None,
     };
-    if *ty != then.ty {
+    if *ty != earlier.ty {
         return null();
     }
     if mask.keyspace == "system" {
-        return MaskOfToday {
+        return CurrentMask {
             mask: mask.clone(),
             function: None,
         };
@@ -134,7 +138,7 @@ fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, then: &
     let types = std::iter::once(ty).chain(mask.arguments.iter().map(|(ty, _)| ty));
     let function = keyspace.functions.get(&signature(&mask.name, types));
     match function.filter(|function| function.returns == *ty) {
-        Some(function) => MaskOfToday {
+        Some(function) => CurrentMask {
             mask: mask.clone(),
             function: Some(function.clone()),
         },
@@ -143,7 +147,7 @@ fn applicable(keyspace: &Keyspace, mask: &Arc<ColumnMask>, ty: &CqlType, then: &
 }
 
 /// Adds the masks of the base table's columns. A view has these columns under the same names.
-fn add_masks_of_base(keyspace: &Keyspace, table: &Table, view: &View, masks: &mut MasksOfToday) {
+fn add_masks_of_base(keyspace: &Keyspace, table: &Table, view: &View, masks: &mut CurrentMasks) {
     let Some(base) = keyspace.tables.get(&view.base_table) else {
         return;
     };
@@ -153,7 +157,7 @@ fn add_masks_of_base(keyspace: &Keyspace, table: &Table, view: &View, masks: &mu
         if let Some(mask) = mask.filter(|mask| column.mask.as_ref() != Some(mask)) {
             masks
                 .entry(column.id)
-                .or_insert(MaskOfToday { mask, function: None });
+                .or_insert(CurrentMask { mask, function: None });
         }
     }
 }

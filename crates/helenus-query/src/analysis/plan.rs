@@ -68,7 +68,7 @@ impl Plan {
 
 /// The version of a keyspace that a historic read uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum PastKey {
+pub enum AsOfKey {
     Snapshot {
         tag: String,
         keyspace: String,
@@ -82,8 +82,8 @@ pub enum PastKey {
 
 /// A read as of an earlier time.
 #[derive(Clone, Debug)]
-pub struct PastRead {
-    pub key: PastKey,
+pub struct AsOfRead {
+    pub key: AsOfKey,
     /// [`Keyspace::id`](crate::schema::Keyspace::id) of the keyspace at that time.
     pub keyspace_id: Option<Uuid>,
     /// The table as of that time. For a view, its base table.
@@ -107,7 +107,7 @@ pub struct Planned {
     /// The plan for roles without the permission to see masked values. `None` if no masked columns are selected.
     pub masked: Option<Arc<Planned>>,
     /// The earlier time that is read. `None` if the statement is about the current data.
-    pub past: Option<PastRead>,
+    pub as_of: Option<AsOfRead>,
     /// Id of the user that was last allowed to run the statement.
     allowed: AtomicU64,
 }
@@ -217,7 +217,7 @@ fn plan_as_seen(
     Ok(Planned {
         executed,
         masked: None,
-        past: None,
+        as_of: None,
         allowed: AtomicU64::new(0),
         partition_key_indexes,
         plan,

@@ -45,7 +45,7 @@ pub enum Owner {
     Here,
     Peer(Uuid),
     /// No node at present: the owner has failed, or the tablet is being moved.
-    Nobody,
+    Unowned,
 }
 
 /// A node, as reported to drivers.
@@ -146,7 +146,7 @@ pub enum RemoteError {
 
 /// Pinned tablets of one point in time, and the positions of the logs at that time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct PinnedCut {
     pub tablets: Vec<PinnedTablet>,
     pub positions: Vec<HistoryPosition>,
 }
@@ -157,7 +157,7 @@ pub enum Pin {
     /// Release the log, and pin the tablets that were frozen.
     Held(Uuid),
     /// Release the log, and drop the cut.
-    LetGo(Uuid),
+    Release(Uuid),
     /// Pin the SSTables that exist, without a common time.
     Flushed,
 }
@@ -246,10 +246,9 @@ pub trait Cluster: Send + Sync + 'static {
     ) -> Result<u64, RemoteError>;
     /// Freezes the tablets of `node`, and holds its log until [`Cluster::pin`], or for a short time. Returns the tokens of the node's
     /// tablets.
-    async fn hold(&self, node: Uuid, moment: Uuid, deadline: Instant)
-    -> Result<Vec<TokenRange>, RemoteError>;
+    async fn hold(&self, node: Uuid, cut: Uuid, deadline: Instant) -> Result<Vec<TokenRange>, RemoteError>;
     /// Releases the held log of `node`, and pins its tablets as `pin` requires.
-    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError>;
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<PinnedCut, RemoteError>;
     /// Makes `node` load the documents of these versions. With `is_settled`, also waits until all writes planned there with older ones have
     /// ended.
     async fn load(

@@ -6,8 +6,8 @@
 //! Rows of tables in use are read from pinned tablets. A time also needs the writes in the logs since the pin ([`super::history`]). Rows
 //! that TRUNCATE, DROP or a restore have left behind are in the present tablets.
 //!
-//! Masks are those of that time and of today ([`crate::analysis::past_masks`]). Permissions are today's permissions on the table that is
-//! read, not on a table that has its name now ([`super::access::past`]).
+//! Masks are those of that time and of today ([`crate::analysis::history_masks`]). Permissions are today's permissions on the table that is
+//! read, not on a table that has its name now ([`super::access::as_of`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use quick_cache::sync::Cache;
 
 use super::Engine;
 use super::open_times::{NotOpened, OpenTimes, Opened, OpenedTime, Share};
-use crate::analysis::past_masks::masked_as_today;
-use crate::analysis::plan::{PastKey, PastRead, Plan};
+use crate::analysis::history_masks::with_current_masks;
+use crate::analysis::plan::{AsOfKey, AsOfRead, Plan};
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::analysis::{self, Planned};
 use crate::clock::StoppedClock;
@@ -32,7 +32,7 @@ use crate::storage::ExecutionContext;
 
 /// An open snapshot.
 #[derive(Clone)]
-struct Past {
+struct OpenSnapshot {
     snapshot: Arc<Snapshot>,
     context: Arc<ExecutionContext>,
 }
@@ -41,33 +41,33 @@ struct Past {
 const SNAPSHOTS_MAX: usize = 16;
 
 /// The snapshots and times in history that are open.
-pub(super) struct Pasts {
-    snapshots: Cache<PastKey, Past>,
+pub(super) struct OpenHistory {
+    snapshots: Cache<AsOfKey, OpenSnapshot>,
     times: OpenTimes,
 }
 
-impl Default for Pasts {
-    fn default() -> Pasts {
-        Pasts {
+impl Default for OpenHistory {
+    fn default() -> OpenHistory {
+        OpenHistory {
             snapshots: Cache::new(SNAPSHOTS_MAX),
             times: OpenTimes::default(),
         }
     }
 }
 
-impl Pasts {
-    fn get(&self, key: &PastKey, snapshot: &Arc<Snapshot>) -> Option<Arc<ExecutionContext>> {
-        let past = self.snapshots.get(key)?;
-        Arc::ptr_eq(&past.snapshot, snapshot).then_some(past.context)
+impl OpenHistory {
+    fn get(&self, key: &AsOfKey, snapshot: &Arc<Snapshot>) -> Option<Arc<ExecutionContext>> {
+        let open = self.snapshots.get(key)?;
+        Arc::ptr_eq(&open.snapshot, snapshot).then_some(open.context)
     }
 
     /// Closes the snapshots that the schema no longer has.
-    pub fn forget_gone(&self, schema: &Schema) {
-        let is_there = |past: &Past| {
-            let known = schema.snapshots.get(&past.snapshot.key());
-            known.is_some_and(|known| Arc::ptr_eq(known, &past.snapshot))
+    pub fn close_cleared(&self, schema: &Schema) {
+        let is_there = |open: &OpenSnapshot| {
+            let known = schema.snapshots.get(&open.snapshot.key());
+            known.is_some_and(|known| Arc::ptr_eq(known, &open.snapshot))
         };
-        self.snapshots.retain(|_, past| is_there(past));
+        self.snapshots.retain(|_, open| is_there(open));
     }
 
     /// Returns the number of times that have been opened.
@@ -76,8 +76,8 @@ impl Pasts {
     }
 
     /// Closes times whose files may have been deleted.
-    pub fn forget_times_before(&self, first_ms: i64) {
-        let is_old = |key: &PastKey| matches!(key, PastKey::Time { time_ms, .. } if *time_ms < first_ms);
+    pub fn close_times_before(&self, first_ms: i64) {
+        let is_old = |key: &AsOfKey| matches!(key, AsOfKey::Time { time_ms, .. } if *time_ms < first_ms);
         self.times.close(is_old);
     }
 }
@@ -96,10 +96,10 @@ fn keyspace_of<'n>(table: &'n ast::QualifiedName, keyspace: Option<&'n str>) -> 
 }
 
 /// Returns the plan of a statement against the tables that it reads: the present ones, or those as of its time. A time must have been
-/// opened before ([`Engine::see_past`]).
+/// opened before ([`Engine::open_as_of`]).
 pub(super) fn plan(
     today: &Schema,
-    pasts: &Pasts,
+    open_history: &OpenHistory,
     keyspace: Option<&str>,
     parsed: &ast::ParsedStatement,
 ) -> Result<Planned, CqlError> {
@@ -111,33 +111,33 @@ pub(super) fn plan(
     let (key, schema) = match as_of {
         ast::AsOf::Snapshot(tag) => {
             let snapshot = today.require_snapshot(tag, named)?;
-            let then = masked_as_today(today, &snapshot.keyspace, Some(name));
-            (snapshot_key(snapshot), schema_of(today, &then)?)
+            let earlier = with_current_masks(today, &snapshot.keyspace, Some(name));
+            (snapshot_key(snapshot), schema_of(today, &earlier)?)
         }
         ast::AsOf::Time(literal) => {
             let key = time_key(literal, named)?;
-            let opened = pasts.times.get(&key);
+            let opened = open_history.times.get(&key);
             let opened = opened.ok_or_else(|| {
                 CqlError::Server(format!("AS OF {literal} is not open any more: try again"))
             })?;
             let opened = opened.schema();
-            let then = masked_as_today(today, opened.require_keyspace(named)?, Some(name));
-            (key, alone(today, then))
+            let earlier = with_current_masks(today, opened.require_keyspace(named)?, Some(name));
+            (key, alone(today, earlier))
         }
     };
     let mut planned = analysis::plan(&schema, keyspace, parsed)?;
-    planned.past = read_by(&planned.plan, &schema, key);
+    planned.as_of = read_by(&planned.plan, &schema, key);
     Ok(planned)
 }
 
-fn read_by(plan: &Plan, then: &Schema, key: PastKey) -> Option<PastRead> {
+fn read_by(plan: &Plan, earlier: &Schema, key: AsOfKey) -> Option<AsOfRead> {
     let Plan::Select(plan) = plan else { return None };
     let table = plan.table();
     let view = table.view.as_ref();
-    let base = view.and_then(|view| then.table(&table.keyspace, &view.base_table));
-    Some(PastRead {
+    let base = view.and_then(|view| earlier.table(&table.keyspace, &view.base_table));
+    Some(AsOfRead {
         key,
-        keyspace_id: then.keyspace(&table.keyspace).and_then(|keyspace| keyspace.id),
+        keyspace_id: earlier.keyspace(&table.keyspace).and_then(|keyspace| keyspace.id),
         base: base.unwrap_or(table).clone(),
     })
 }
@@ -146,8 +146,8 @@ fn read_by(plan: &Plan, then: &Schema, key: PastKey) -> Option<PastRead> {
 ///
 /// # Errors
 /// The literal is not a time.
-fn time_key(literal: &str, keyspace: &str) -> Result<PastKey, CqlError> {
-    Ok(PastKey::Time {
+fn time_key(literal: &str, keyspace: &str) -> Result<AsOfKey, CqlError> {
+    Ok(AsOfKey::Time {
         time_ms: time_of(literal)?,
         keyspace: keyspace.to_owned(),
     })
@@ -162,9 +162,9 @@ pub(super) fn time_of(literal: &str) -> Result<i64, CqlError> {
     timestamp::parse(literal, || i64::MAX).map_err(CqlError::invalid)
 }
 
-fn snapshot_key(snapshot: &Snapshot) -> PastKey {
+fn snapshot_key(snapshot: &Snapshot) -> AsOfKey {
     let (tag, keyspace) = snapshot.key();
-    PastKey::Snapshot { tag, keyspace }
+    AsOfKey::Snapshot { tag, keyspace }
 }
 
 impl Engine {
@@ -172,22 +172,22 @@ impl Engine {
     ///
     /// # Errors
     /// The snapshot or time no longer exists, or its files can't be read.
-    pub(super) async fn past(&self, key: &PastKey) -> Result<Arc<ExecutionContext>, CqlError> {
+    pub(super) async fn context_as_of(&self, key: &AsOfKey) -> Result<Arc<ExecutionContext>, CqlError> {
         match key {
-            PastKey::Snapshot { tag, keyspace } => self.past_of_snapshot(key, tag, keyspace).await,
-            PastKey::Time { time_ms, keyspace } => self.past_of_time(key, *time_ms, keyspace).await,
+            AsOfKey::Snapshot { tag, keyspace } => self.context_of_snapshot(key, tag, keyspace).await,
+            AsOfKey::Time { time_ms, keyspace } => self.context_of_time(key, *time_ms, keyspace).await,
         }
     }
 
-    async fn past_of_snapshot(
+    async fn context_of_snapshot(
         &self,
-        key: &PastKey,
+        key: &AsOfKey,
         tag: &str,
         keyspace: &str,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
         let snapshot = schema.require_snapshot(tag, keyspace)?;
-        if let Some(context) = self.cuts.pasts.get(key, snapshot) {
+        if let Some(context) = self.cuts.open_history.get(key, snapshot) {
             return Ok(context);
         }
         let store = match &snapshot.pinned {
@@ -200,44 +200,45 @@ impl Engine {
             None => self.context.store.clone(),
         };
         let clock = Arc::new(StoppedClock::at_ms(snapshot.taken_ms));
-        let then = schema_of(&schema, &snapshot.keyspace)?;
-        let context = Arc::new(self.context.of_past(store, then, clock));
-        let past = Past {
+        let earlier = schema_of(&schema, &snapshot.keyspace)?;
+        let context = Arc::new(self.context.as_of(store, earlier, clock));
+        let open = OpenSnapshot {
             snapshot: snapshot.clone(),
             context: context.clone(),
         };
-        self.cuts.pasts.snapshots.insert(key.clone(), past);
+        self.cuts.open_history.snapshots.insert(key.clone(), open);
         Ok(context)
     }
 
-    async fn past_of_time(
+    async fn context_of_time(
         &self,
-        key: &PastKey,
+        key: &AsOfKey,
         time_ms: i64,
         keyspace: &str,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
         let open = |share| self.open_time(share, time_ms, keyspace).boxed();
-        self.cuts.pasts.times.get_or_open(key, open).boxed().await
+        self.cuts.open_history.times.get_or_open(key, open).boxed().await
     }
 
     async fn open_time(&self, share: Share, time_ms: i64, keyspace: &str) -> Opened {
-        let all = self.context.store.past_bytes_max();
+        let all = self.context.store.history_bytes_max();
         let all = all.map_err(|error| NotOpened::Failed(store_error(error)))?;
         let opening = async {
-            let of = self.schema_then(time_ms).await?;
-            let of_then = Keyspace::clone(of.schema.require_keyspace(keyspace)?);
-            let then = self.then_within(of, std::slice::from_ref(&of_then), share.bytes(all));
-            let Some(then) = then.await? else {
+            let of = self.schema_as_of(time_ms).await?;
+            let earlier_keyspace = Keyspace::clone(of.schema.require_keyspace(keyspace)?);
+            let earlier =
+                self.tables_as_of_within(of, std::slice::from_ref(&earlier_keyspace), share.bytes(all));
+            let Some(earlier) = earlier.await? else {
                 return Ok(None);
             };
-            let schema = schema_of(&self.schema(), &Arc::new(of_then))?;
-            Ok::<_, CqlError>(Some((then, schema)))
+            let schema = schema_of(&self.schema(), &Arc::new(earlier_keyspace))?;
+            Ok::<_, CqlError>(Some((earlier, schema)))
         };
         match opening.await.map_err(NotOpened::Failed)? {
-            Some((then, schema)) => {
+            Some((earlier, schema)) => {
                 let clock = Arc::new(StoppedClock::at_ms(time_ms));
-                let held = then.bytes();
-                let context = self.context.of_past(then.store, schema, clock);
+                let held = earlier.bytes();
+                let context = self.context.as_of(earlier.store, schema, clock);
                 Ok(OpenedTime { context, held, all })
             }
             None => Err(NotOpened::TooLarge(self.too_much_before(time_ms, all).await)),
@@ -249,7 +250,7 @@ impl Engine {
     ///
     /// # Errors
     /// The time can't be read.
-    pub(crate) async fn see_past(
+    pub(crate) async fn open_as_of(
         &self,
         keyspace: Option<&str>,
         parsed: &ast::ParsedStatement,
@@ -258,7 +259,7 @@ impl Engine {
             return Ok(None);
         };
         let key = time_key(literal, keyspace_of(table, keyspace)?)?;
-        self.past(&key).boxed().await.map(Some)
+        self.context_as_of(&key).boxed().await.map(Some)
     }
 }
 

@@ -12,10 +12,10 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
 
 use super::Engine;
+use super::as_of::time_of;
 use super::ddl::branch::{Branch, Copy, Source};
 use super::ddl::{self, Change, DdlContext, difference, role_changes};
 use super::guardrails;
-use super::past::time_of;
 use super::system;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::request::ClientState;
@@ -77,12 +77,12 @@ impl Engine {
         }
         let (source, pinned, is_new) = match copy.time() {
             Some(literal) => {
-                let of = self.schema_then(time_of(literal)?).await?;
+                let of = self.schema_as_of(time_of(literal)?).await?;
                 let keyspace = Keyspace::clone(of.schema.require_keyspace(copy.origin(&ctx)?)?);
                 let Source { keyspace, .. } = copy.source(&ctx, Some(keyspace))?;
                 copy.permitted(&ctx, &keyspace)?;
-                let then = self.then(of, std::slice::from_ref(&keyspace)).await?;
-                (keyspace, self.pin_then(&then).await?, true)
+                let earlier = self.tables_as_of(of, std::slice::from_ref(&keyspace)).await?;
+                (keyspace, self.pin_as_of(&earlier).await?, true)
             }
             None => {
                 let Source { keyspace, pinned } = copy.source(&ctx, None)?;

@@ -20,12 +20,12 @@ pub struct Clients {
 struct Inner {
     connected: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// Statements of the connections that have ended.
-    gone: Mutex<Asked>,
+    gone: Mutex<StatementCounts>,
 }
 
 /// Numbers of statements that were run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct StatementCounts {
     pub prepared: u64,
     /// Statements that were sent as text, each alone.
     pub texts: u64,
@@ -71,8 +71,8 @@ impl Client {
         self.requests.load(Ordering::Relaxed)
     }
 
-    fn asked(&self) -> Asked {
-        Asked {
+    fn statement_counts(&self) -> StatementCounts {
+        StatementCounts {
             prepared: self.prepared.load(Ordering::Relaxed),
             texts: self.texts.load(Ordering::Relaxed),
         }
@@ -133,12 +133,12 @@ impl Connected {
 impl Drop for Connected {
     fn drop(&mut self) {
         self.inner.connected.lock().remove(&self.id);
-        self.inner.gone.lock().add(self.client.asked());
+        self.inner.gone.lock().add(self.client.statement_counts());
     }
 }
 
-impl Asked {
-    fn add(&mut self, other: Asked) {
+impl StatementCounts {
+    fn add(&mut self, other: StatementCounts) {
         self.prepared += other.prepared;
         self.texts += other.texts;
     }
@@ -178,12 +178,12 @@ impl Clients {
     }
 
     /// Returns the numbers of statements since the node started.
-    pub fn asked(&self) -> Asked {
-        let mut asked = *self.inner.gone.lock();
+    pub fn statement_counts(&self) -> StatementCounts {
+        let mut counts = *self.inner.gone.lock();
         for client in self.connected() {
-            asked.add(client.asked());
+            counts.add(client.statement_counts());
         }
-        asked
+        counts
     }
 }
 

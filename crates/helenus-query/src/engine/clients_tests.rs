@@ -5,7 +5,7 @@ fn address(port: u16) -> SocketAddr {
 }
 
 #[test]
-fn what_a_client_asked_for_outlives_it() {
+fn statement_counts_outlive_their_client() {
     let clients = Clients::default();
     let (one, other) = (
         clients.connect(address(1), None),
@@ -18,8 +18,8 @@ fn what_a_client_asked_for_outlives_it() {
     drop(one);
     let left: Vec<SocketAddr> = clients.connected().iter().map(|client| client.address).collect();
     assert_eq!(left, [address(2)]);
-    let asked = clients.asked();
-    assert_eq!((asked.prepared, asked.texts), (2, 2));
+    let statement_counts = clients.statement_counts();
+    assert_eq!((statement_counts.prepared, statement_counts.texts), (2, 2));
 }
 
 #[test]

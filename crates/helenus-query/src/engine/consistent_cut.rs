@@ -8,23 +8,23 @@
 //! by no node. In both cases the whole cut is tried again.
 //!
 //! A batch over several tablets consists of several records, so that the cut may contain only a part of it. The cut also contains the
-//! batch's entry in the batch log, from which the batch is completed ([`Store::complete_moment`]).
+//! batch's entry in the batch log, from which the batch is completed ([`Store::complete_cut`]).
 //!
-//! [`Store::complete_moment`]: helenus_tablet::Store::complete_moment
+//! [`Store::complete_cut`]: helenus_tablet::Store::complete_cut
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::future::join_all;
 use helenus_cql::error::CqlError;
-use helenus_tablet::{HeldMoment, PinnedTablet, Store, StoreError, TokenRange};
+use helenus_tablet::{HeldCut, PinnedTablet, Store, StoreError, TokenRange};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{Engine, ddl};
 use crate::boxed;
-use crate::cluster::{Cluster, Moment, Pin, RemoteError};
+use crate::cluster::{Cluster, Pin, PinnedCut, RemoteError};
 use crate::execution::writes::batch_recovery;
 use crate::failure::store_error;
 use crate::schema::Schema;
@@ -50,17 +50,17 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The cuts for which this node holds its log, or has held it.
 #[derive(Default)]
-pub(crate) struct HeldMoments(Mutex<HashMap<Uuid, (Instant, HeldMoment)>>);
+pub(crate) struct HeldCuts(Mutex<HashMap<Uuid, (Instant, HeldCut)>>);
 
-impl HeldMoments {
-    fn insert(&self, id: Uuid, moment: HeldMoment) {
-        let mut moments = self.0.lock();
-        moments.retain(|_, (since, _)| since.elapsed() < FORGOTTEN_AFTER);
-        moments.insert(id, (Instant::now(), moment));
+impl HeldCuts {
+    fn insert(&self, id: Uuid, cut: HeldCut) {
+        let mut held_cuts = self.0.lock();
+        held_cuts.retain(|_, (since, _)| since.elapsed() < FORGOTTEN_AFTER);
+        held_cuts.insert(id, (Instant::now(), cut));
     }
 
-    fn take(&self, id: Uuid) -> Option<HeldMoment> {
-        self.0.lock().remove(&id).map(|(_, moment)| moment)
+    fn take(&self, id: Uuid) -> Option<HeldCut> {
+        self.0.lock().remove(&id).map(|(_, cut)| cut)
     }
 }
 
@@ -69,9 +69,9 @@ impl Engine {
     ///
     /// # Errors
     /// The reason why no cut was possible. Tablets that remain pinned are unpinned by [`Engine::unpin`].
-    pub(super) async fn pin(&self, skip_flush: bool) -> Result<Moment, CqlError> {
+    pub(super) async fn pin(&self, skip_flush: bool) -> Result<PinnedCut, CqlError> {
         let store = &self.context.store;
-        let flushed = |tablets| Moment {
+        let flushed = |tablets| PinnedCut {
             tablets,
             positions: Vec::new(),
         };
@@ -102,7 +102,7 @@ impl Engine {
     ///
     /// # Errors
     /// The reason why no cut was possible. Tablets that remain pinned are unpinned by [`Engine::unpin`].
-    pub(super) async fn pin_for_history(&self) -> Result<Moment, CqlError> {
+    pub(super) async fn pin_for_history(&self) -> Result<PinnedCut, CqlError> {
         let pinned = match self.cluster() {
             Some(cluster) => {
                 self.pin_everywhere(cluster.as_ref(), false, UNAWAITED_PATIENCE)
@@ -118,27 +118,27 @@ impl Engine {
 
     /// Checks that all nodes answer, so that no node holds its log in vain.
     async fn all_answer(&self, cluster: &dyn Cluster) -> Result<(), String> {
-        let nothing = Pin::LetGo(Uuid::nil());
+        let nothing = Pin::Release(Uuid::nil());
         let nodes = nodes_alive(cluster);
         let answers = self.pin_on_all(cluster, &nodes, nothing, ANSWER_TIMEOUT).await;
         answers
             .into_iter()
-            .collect::<Result<Vec<Moment>, String>>()
+            .collect::<Result<Vec<PinnedCut>, String>>()
             .map(|_| ())
     }
 
-    async fn pin_alone(&self) -> Result<Moment, StoreError> {
-        let held = self.context.store.hold_moment(PATIENCE, Duration::ZERO).await?;
-        moment_of(held).await
+    async fn pin_alone(&self) -> Result<PinnedCut, StoreError> {
+        let held = self.context.store.hold_cut(PATIENCE, Duration::ZERO).await?;
+        pinned_cut(held).await
     }
 
     /// Pins a consistent cut of all nodes, and completes the batches that were in progress.
-    async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<Moment, CqlError> {
-        let moment = self.pin_everywhere(cluster, false, PATIENCE).await?;
-        match self.complete_batches(&moment.tablets).await {
-            Ok(()) => Ok(moment),
+    async fn pin_whole_batches(&self, cluster: &dyn Cluster) -> Result<PinnedCut, CqlError> {
+        let cut = self.pin_everywhere(cluster, false, PATIENCE).await?;
+        match self.complete_batches(&cut.tablets).await {
+            Ok(()) => Ok(cut),
             Err(error) => {
-                unpin_failed(&self.context.store, &moment.tablets).await;
+                unpin_failed(&self.context.store, &cut.tablets).await;
                 Err(error)
             }
         }
@@ -148,13 +148,13 @@ impl Engine {
         let (schema, store) = (self.schema(), &self.context.store);
         let opened = store.open_pinned_with(pinned, ddl::origins(&schema)).await;
         let clock = self.context.clock.clone();
-        let past = self
+        let context = self
             .context
-            .of_past(opened.map_err(store_error)?, Schema::clone(&schema), clock);
-        let ops = Box::pin(batch_recovery::under_way(&past)).await?;
+            .as_of(opened.map_err(store_error)?, Schema::clone(&schema), clock);
+        let ops = Box::pin(batch_recovery::under_way(&context)).await?;
         match ops.is_empty() {
             true => Ok(()),
-            false => store.complete_moment(pinned, ops).await.map_err(store_error),
+            false => store.complete_cut(pinned, ops).await.map_err(store_error),
         }
     }
 
@@ -163,7 +163,7 @@ impl Engine {
         cluster: &dyn Cluster,
         skip_flush: bool,
         patience: Duration,
-    ) -> Result<Moment, CqlError> {
+    ) -> Result<PinnedCut, CqlError> {
         let deadline = Instant::now() + patience;
         loop {
             let why = match self.try_to_pin(cluster, skip_flush).await {
@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<Moment, String> {
+    async fn try_to_pin(&self, cluster: &dyn Cluster, skip_flush: bool) -> Result<PinnedCut, String> {
         self.all_answer(cluster).await?;
         // Positions of nodes that take no part, such as former nodes, are read from the store. All their writes are in tablets that other
         // nodes have by now. The positions are read before the logs are held, since a log that begins after that has nothing before the
@@ -211,7 +211,7 @@ impl Engine {
         }
         let tokens = tablets.iter().map(|tablet| tablet.tokens).collect();
         match failure.map_or_else(|| check_all_tokens(tokens), Err) {
-            Ok(()) => Ok(Moment { tablets, positions }),
+            Ok(()) => Ok(PinnedCut { tablets, positions }),
             Err(why) => {
                 unpin_failed(store, &tablets).await;
                 Err(why)
@@ -221,19 +221,19 @@ impl Engine {
 
     /// Makes all nodes hold their logs at the same time.
     async fn hold_everywhere(&self, cluster: &dyn Cluster, nodes: &[Uuid]) -> Result<Pin, String> {
-        let moment = Uuid::new_v4();
+        let cut = Uuid::new_v4();
         let deadline = Instant::now() + HOLD_TIMEOUT;
         let holding = nodes.iter().map(|node| async move {
             match *node == cluster.here() {
-                true => self.serve_hold(moment).await.map_err(|error| error.to_string()),
-                false => cluster.hold(*node, moment, deadline).await.map_err(in_words),
+                true => self.serve_hold(cut).await.map_err(|error| error.to_string()),
+                false => cluster.hold(*node, cut, deadline).await.map_err(in_words),
             }
         });
         let held: Result<Vec<Vec<TokenRange>>, String> = join_all(holding).await.into_iter().collect();
         match held.and_then(|held| check_all_tokens(held.concat())) {
-            Ok(()) => Ok(Pin::Held(moment)),
+            Ok(()) => Ok(Pin::Held(cut)),
             Err(why) => {
-                self.pin_on_all(cluster, nodes, Pin::LetGo(moment), HOLD_TIMEOUT)
+                self.pin_on_all(cluster, nodes, Pin::Release(cut), HOLD_TIMEOUT)
                     .await;
                 Err(why)
             }
@@ -246,7 +246,7 @@ impl Engine {
         nodes: &[Uuid],
         pin: Pin,
         timeout: Duration,
-    ) -> Vec<Result<Moment, String>> {
+    ) -> Vec<Result<PinnedCut, String>> {
         let deadline = Instant::now() + timeout;
         let pinning = nodes.iter().map(|node| async move {
             match *node == cluster.here() {
@@ -262,11 +262,11 @@ impl Engine {
     /// # Errors
     /// The store could not be frozen in time.
     #[boxed]
-    pub async fn serve_hold(&self, moment: Uuid) -> Result<Vec<TokenRange>, CqlError> {
-        let held = self.context.store.hold_moment(FREEZE_PATIENCE, HOLD_MAX).await;
+    pub async fn serve_hold(&self, cut: Uuid) -> Result<Vec<TokenRange>, CqlError> {
+        let held = self.context.store.hold_cut(FREEZE_PATIENCE, HOLD_MAX).await;
         let held = held.map_err(store_error)?;
         let tokens = held.tablets().iter().map(|(_, tokens)| *tokens).collect();
-        self.cuts.moments.insert(moment, held);
+        self.cuts.held_cuts.insert(cut, held);
         Ok(tokens)
     }
 
@@ -275,24 +275,24 @@ impl Engine {
     /// # Errors
     /// The log was released too early, or the tablets could not be pinned.
     #[boxed]
-    pub async fn serve_pin(&self, pin: Pin) -> Result<Moment, CqlError> {
+    pub async fn serve_pin(&self, pin: Pin) -> Result<PinnedCut, CqlError> {
         let store = &self.context.store;
         match pin {
-            Pin::Flushed => Ok(Moment {
+            Pin::Flushed => Ok(PinnedCut {
                 tablets: store.pin_flushed().await.map_err(store_error)?,
                 positions: Vec::new(),
             }),
-            Pin::Held(moment) => {
-                let held = self.cuts.moments.take(moment);
+            Pin::Held(cut) => {
+                let held = self.cuts.held_cuts.take(cut);
                 // A cut whose log was not held long enough unpins its tablets itself.
-                let held = held.filter(HeldMoment::let_go).ok_or_else(|| {
+                let held = held.filter(HeldCut::release).ok_or_else(|| {
                     CqlError::Server("a log was released before all nodes were frozen".to_owned())
                 })?;
-                moment_of(held).await.map_err(store_error)
+                pinned_cut(held).await.map_err(store_error)
             }
-            Pin::LetGo(moment) => {
-                drop(self.cuts.moments.take(moment));
-                Ok(Moment::default())
+            Pin::Release(cut) => {
+                drop(self.cuts.held_cuts.take(cut));
+                Ok(PinnedCut::default())
             }
         }
     }
@@ -305,8 +305,8 @@ fn nodes_alive(cluster: &dyn Cluster) -> Vec<Uuid> {
 }
 
 /// Waits until a held cut is pinned.
-async fn moment_of(held: HeldMoment) -> Result<Moment, StoreError> {
-    Ok(Moment {
+async fn pinned_cut(held: HeldCut) -> Result<PinnedCut, StoreError> {
+    Ok(PinnedCut {
         positions: held.position().into_iter().collect(),
         tablets: held.pinned().await?,
     })

@@ -2,17 +2,17 @@
 
 use tokio::sync::Mutex;
 
+use super::as_of::OpenHistory;
+use super::consistent_cut::HeldCuts;
 use super::history::History;
-use super::moment::HeldMoments;
-use super::past::Pasts;
 
 /// The cuts of a node: those that are being taken, those that are open, and the history. The locks are held by the tasks that use cuts.
 pub(super) struct Cuts {
     /// Held while pinned tablets have no snapshot that names them yet, and while tablets that no snapshot names any more are unpinned.
     pub pinning: Mutex<()>,
-    pub moments: HeldMoments,
+    pub held_cuts: HeldCuts,
     pub history: History,
-    pub pasts: Pasts,
+    pub open_history: OpenHistory,
     /// Held while the rows of a restored table are copied.
     pub adopting: Mutex<()>,
     /// Held while this node writes a backup.
@@ -23,9 +23,9 @@ impl Cuts {
     pub fn new(history: History) -> Cuts {
         Cuts {
             pinning: Mutex::default(),
-            moments: HeldMoments::default(),
+            held_cuts: HeldCuts::default(),
             history,
-            pasts: Pasts::default(),
+            open_history: OpenHistory::default(),
             adopting: Mutex::default(),
             backing_up: Mutex::default(),
         }

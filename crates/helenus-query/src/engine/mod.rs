@@ -2,9 +2,11 @@
 
 pub mod access;
 mod adoption;
+mod as_of;
 pub mod backups;
 pub mod branches;
 pub mod clients;
+mod consistent_cut;
 mod copying;
 mod cuts;
 pub mod ddl;
@@ -12,9 +14,7 @@ pub mod describe;
 pub(crate) mod guardrails;
 pub mod history;
 pub(crate) mod identity;
-mod moment;
 mod open_times;
-mod past;
 pub(crate) mod prepared;
 mod read_only;
 pub mod sampling;
@@ -196,7 +196,7 @@ impl Engine {
                 running: RunningStatements::default(),
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
-                past_memory: None,
+                history_memory: None,
             };
             let context = Arc::new(context);
             guardrails::partitions::log_reported(&context.hooks.partitions, Arc::downgrade(&context));
@@ -309,7 +309,7 @@ impl Engine {
         Box::pin(async move {
             let keyspace = options.keyspace(client);
             let parsed = measurement::parsing(|| self.parse(text))?;
-            let _past = self.see_past(keyspace, &parsed).await?;
+            let _open = self.open_as_of(keyspace, &parsed).await?;
             let _epoch = writes(&parsed.statement).then(|| self.context.writing.epochs.enter());
             let planned = measurement::parsing(|| self.plan(keyspace, &parsed))?;
             if planned.markers.bind(&options.values).is_err() {
@@ -432,7 +432,12 @@ impl Engine {
         parsed: &ast::ParsedStatement,
     ) -> Result<Planned, CqlError> {
         trace::step(|| "Preparing statement");
-        past::plan(&self.context.schema.load(), &self.cuts.pasts, keyspace, parsed)
+        as_of::plan(
+            &self.context.schema.load(),
+            &self.cuts.open_history,
+            keyspace,
+            parsed,
+        )
     }
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
@@ -528,14 +533,15 @@ impl Engine {
             }
             None => Vec::new(),
         };
-        let past = match &planned.past {
-            Some(past) => Some(self.past(&past.key).boxed().await?),
+        let history_context = match &planned.as_of {
+            Some(history_context) => Some(self.context_as_of(&history_context.key).boxed().await?),
             None => None,
         };
         let (planned, options) = self.masked_for(client, planned, options);
         let options = options.as_ref();
-        if let Some(past) = past {
-            let ran = execution::run_here(&past, self, client, planned, &values, options, None).await;
+        if let Some(history_context) = history_context {
+            let ran =
+                execution::run_here(&history_context, self, client, planned, &values, options, None).await;
             return guardrails::with_warnings(warnings, ran.map_err(ExecutionError::into_client_error));
         }
         let Some(cluster) = self.cluster() else {

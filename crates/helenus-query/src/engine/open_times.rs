@@ -12,7 +12,7 @@ use helenus_cql::error::CqlError;
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::analysis::plan::PastKey;
+use crate::analysis::plan::AsOfKey;
 use crate::storage::ExecutionContext;
 
 /// Number of units that the bound is divided into.
@@ -27,7 +27,7 @@ const UNITS_MIN: u32 = UNITS / 256;
 /// A time that is open or being opened.
 #[derive(Clone)]
 struct Entry {
-    key: PastKey,
+    key: AsOfKey,
     opened: Arc<OnceCell<Arc<ExecutionContext>>>,
 }
 
@@ -36,7 +36,7 @@ struct Entries {
     /// The times that are kept open. The most recently used one is the last.
     kept: Vec<Entry>,
     /// Times that were closed while they had readers.
-    closed: Vec<(PastKey, Weak<ExecutionContext>)>,
+    closed: Vec<(AsOfKey, Weak<ExecutionContext>)>,
 }
 
 /// The open times of all keyspaces.
@@ -91,7 +91,7 @@ impl Share {
 
 impl Entries {
     /// Returns a time that is kept open, and marks it as the most recently used one.
-    fn find(&mut self, key: &PastKey) -> Option<Entry> {
+    fn find(&mut self, key: &AsOfKey) -> Option<Entry> {
         let at = self.kept.iter().position(|entry| entry.key == *key)?;
         let entry = self.kept.remove(at);
         self.kept.push(entry.clone());
@@ -99,7 +99,7 @@ impl Entries {
     }
 
     /// Returns a time that was closed but still has a reader. The time is not kept open again, because another one waits for its room.
-    fn read(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
+    fn read(&self, key: &AsOfKey) -> Option<Arc<ExecutionContext>> {
         let mut closed = self.closed.iter().filter(|(closed, _)| closed == key);
         closed.find_map(|(_, read)| read.upgrade())
     }
@@ -136,7 +136,7 @@ impl OpenTimes {
     }
 
     /// Returns a time that is open. `None` if it is not.
-    pub fn get(&self, key: &PastKey) -> Option<Arc<ExecutionContext>> {
+    pub fn get(&self, key: &AsOfKey) -> Option<Arc<ExecutionContext>> {
         let mut entries = self.entries.lock();
         match entries.find(key) {
             Some(entry) => entry.opened.get().cloned(),
@@ -145,7 +145,7 @@ impl OpenTimes {
     }
 
     /// Closes the times for which `is_old` is true. Their readers continue.
-    pub fn close(&self, is_old: impl Fn(&PastKey) -> bool) {
+    pub fn close(&self, is_old: impl Fn(&AsOfKey) -> bool) {
         let mut entries = self.entries.lock();
         entries.kept.retain(|entry| !is_old(&entry.key));
         entries.closed.retain(|(key, _)| !is_old(key));
@@ -157,7 +157,7 @@ impl OpenTimes {
     /// See `open`, which is called with the whole bound as its share.
     pub async fn get_or_open<'o>(
         &self,
-        key: &PastKey,
+        key: &AsOfKey,
         open: impl Fn(Share) -> BoxFuture<'o, Opened>,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
         let entry = {
@@ -209,7 +209,7 @@ impl OpenTimes {
             .units
             .clone()
             .acquire_many_owned(units.clamp(UNITS_MIN, UNITS));
-        context.past_memory = Some(permit.await.map_err(ended)?);
+        context.history_memory = Some(permit.await.map_err(ended)?);
         drop(place);
         self.opened.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(context))

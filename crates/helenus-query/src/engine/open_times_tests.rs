@@ -10,8 +10,8 @@ use crate::schema::Schema;
 
 const ALL: u64 = 256 << 20;
 
-fn key(time_ms: i64) -> PastKey {
-    PastKey::Time {
+fn key(time_ms: i64) -> AsOfKey {
+    AsOfKey::Time {
         time_ms,
         keyspace: "ks".to_owned(),
     }
@@ -22,7 +22,7 @@ fn opened(session: &Session, held: u64) -> Opened {
     let context = &session.engine.context;
     let schema = Schema::clone(&context.schema());
     Ok(OpenedTime {
-        context: context.of_past(context.store.clone(), schema, context.clock.clone()),
+        context: context.as_of(context.store.clone(), schema, context.clock.clone()),
         held,
         all: ALL,
     })
@@ -70,7 +70,7 @@ async fn times_are_opened_side_by_side() {
         }
         .boxed()
     };
-    let keys: Vec<PastKey> = (0..i64::from(OPENINGS)).map(key).collect();
+    let keys: Vec<AsOfKey> = (0..i64::from(OPENINGS)).map(key).collect();
     let found = join_all(keys.iter().map(|key| times.get_or_open(key, open))).await;
     assert!(found.iter().all(Result::is_ok));
 }
@@ -90,7 +90,7 @@ async fn a_time_that_needs_more_than_its_share_is_opened_alone() {
         }
         .boxed()
     };
-    let keys: Vec<PastKey> = (0..8).map(key).collect();
+    let keys: Vec<AsOfKey> = (0..8).map(key).collect();
     // An opened time makes room for others once its reader has ended.
     let read = async |key| times.get_or_open(key, open).await.is_ok();
     let found = join_all(keys.iter().map(read)).await;

@@ -10,7 +10,7 @@ use quick_cache::OptionsBuilder;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use super::identity::{prepared_id, table_names, use_warning};
-use super::{Engine, past, writes};
+use super::{Engine, as_of, writes};
 use crate::analysis::prepared::TableNames;
 use crate::analysis::{Planned, Prepared};
 use crate::measurement;
@@ -173,13 +173,13 @@ impl Engine {
     ) -> Result<(Arc<Prepared>, Vec<String>), CqlError> {
         self.check_length(text)?;
         if let Some(known) = self.known(keyspace, text) {
-            let is_told = keyspace.is_none() && !known.names.are_qualified();
-            let warning = is_told.then(|| use_warning(None, None, &known.id));
+            let is_reported = keyspace.is_none() && !known.names.are_qualified();
+            let warning = is_reported.then(|| use_warning(None, None, &known.id));
             return Ok((known, warning.into_iter().collect()));
         }
         let parsed = measurement::parsing(|| self.parse(text))?;
         // The time stays open until the plan is made.
-        let _open = self.see_past(keyspace, &parsed).await?;
+        let _open = self.open_as_of(keyspace, &parsed).await?;
         let plan = || measurement::parsing(|| self.plan_checked(client, keyspace, &parsed));
         let (planned, plan_bytes) = self.prepared.measure(plan)?;
         let markers = planned.markers.len();
@@ -261,7 +261,14 @@ impl Engine {
         }
         let replan = || {
             let parsed = parser::parse_statement(&prepared.query)?;
-            let plan = || past::plan(&schema, &self.cuts.pasts, prepared.keyspace.as_deref(), &parsed);
+            let plan = || {
+                as_of::plan(
+                    &schema,
+                    &self.cuts.open_history,
+                    prepared.keyspace.as_deref(),
+                    &parsed,
+                )
+            };
             self.prepared.measure(plan)
         };
         match measurement::parsing(replan) {

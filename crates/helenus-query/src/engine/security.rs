@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::access::{self, AccessControl, Credentials, PasswordAuthenticator, RoleContext};
 use super::service_levels::RoleServices;
-use crate::analysis::plan::PastRead;
+use crate::analysis::plan::AsOfRead;
 use crate::analysis::{Plan, Planned};
 use crate::boxed;
 use crate::request::{ClientState, QueryOptions, User};
@@ -136,7 +136,7 @@ impl Engine {
         let Some(masked) = planned
             .masked
             .as_ref()
-            .filter(|masked| self.hides(client, masked, planned.past.as_ref()))
+            .filter(|masked| self.hides(client, masked, planned.as_of.as_ref()))
         else {
             return (planned, Cow::Borrowed(options));
         };
@@ -148,7 +148,7 @@ impl Engine {
     }
 
     /// Returns true if masks hide some of the values that the plan reads from the client.
-    fn hides(&self, client: &ClientState, masked: &Planned, past: Option<&PastRead>) -> bool {
+    fn hides(&self, client: &ClientState, masked: &Planned, as_of: Option<&AsOfRead>) -> bool {
         let Plan::Select(plan) = &masked.plan else {
             return false;
         };
@@ -156,7 +156,7 @@ impl Engine {
             return false;
         }
         let schema = self.schema();
-        let on = access::past::on_table(&schema, past, plan.table());
+        let on = access::as_of::on_table(&schema, as_of, plan.table());
         let user = client.user.as_deref().map_or("", |user| user.name.as_str());
         !schema.access.may(user, Permission::Unmask, &on)
     }

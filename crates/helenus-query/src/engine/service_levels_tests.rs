@@ -46,7 +46,7 @@ fn each_role_has_its_own_requests() {
 }
 
 #[test]
-fn a_change_of_the_schema_counts_at_once_and_gives_no_requests_back() {
+fn schema_change_limits_at_once_and_refills_nothing() {
     let (services, users) = (RoleServices::default(), Users::default());
     let ann = users.get("ann");
     let refused = |schema: &Schema| services.count_at(schema, &ann, SECOND_NS).is_err();

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::Engine;
 use super::access;
 use super::adoption;
+use super::as_of::time_of;
 use super::ddl::{self, difference, snapshots};
-use super::past::time_of;
 use crate::boxed;
-use crate::cluster::Moment;
+use crate::cluster::PinnedCut;
 use crate::execution::backfill::{self, SchemaChanges};
 use crate::schema::Schema;
 use crate::storage::agreement::add_header_table;
@@ -30,7 +30,7 @@ const TIME_SNAPSHOT_TTL: Duration = Duration::from_secs(3600);
 const UNPIN_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The consistent cut of a snapshot.
-pub(super) struct TakenMoment {
+pub(super) struct TakenCut {
     /// Positions of the logs at the cut. Empty if they are unknown, or if the snapshot is of a time in history.
     pub positions: Vec<HistoryPosition>,
     pub tablets: Arc<[PinnedTablet]>,
@@ -48,14 +48,14 @@ impl Engine {
     /// consistent cut was possible, or the snapshot could not be written. No snapshot is left in any of these cases.
     #[boxed]
     pub async fn take_snapshot(&self, take: &Take) -> Result<(), CqlError> {
-        self.take_moment(take, false).await.map(|_| ())
+        self.take_cut(take, false).await.map(|_| ())
     }
 
     /// Takes a snapshot of tables in use, also for a backup. With `holds_all`, the tablets stay pinned even if there is no table.
     ///
     /// # Errors
     /// See [`Engine::take_snapshot`].
-    pub(super) async fn take_moment(&self, take: &Take, holds_all: bool) -> Result<TakenMoment, CqlError> {
+    pub(super) async fn take_cut(&self, take: &Take, holds_all: bool) -> Result<TakenCut, CqlError> {
         if self.context.store.is_read_only() {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
         }
@@ -74,21 +74,21 @@ impl Engine {
                 None => {
                     let keyspaces = checked(&schema).map_err(CqlError::invalid)?;
                     let taken_ms = self.now_ms();
-                    let Moment { tablets, positions } = self.pin(take.skip_flush).await?;
+                    let PinnedCut { tablets, positions } = self.pin(take.skip_flush).await?;
                     let pinned: Arc<[PinnedTablet]> = tablets.into();
                     (keyspaces, taken_ms, pinned, positions, schema.version)
                 }
                 Some(literal) => {
                     let time_ms = time_of(literal)?;
-                    let of = self.schema_then(time_ms).await?;
+                    let of = self.schema_as_of(time_ms).await?;
                     let keyspaces = checked(&of.schema).map_err(CqlError::invalid)?;
-                    let then = self.then(of, &keyspaces).await?;
-                    let pinned = self.pin_then(&then).await?;
+                    let earlier = self.tables_as_of(of, &keyspaces).await?;
+                    let pinned = self.pin_as_of(&earlier).await?;
                     (keyspaces, time_ms, pinned, Vec::new(), schema.version)
                 }
             }
         };
-        let mut moment = TakenMoment {
+        let mut cut = TakenCut {
             positions,
             tablets: pinned.clone(),
             schema_version,
@@ -96,7 +96,7 @@ impl Engine {
         };
         if holds_all && keyspaces.is_empty() {
             match self.keep_released(vec![pinned.clone()]).await {
-                Ok(hold) => moment.hold = Some(hold),
+                Ok(hold) => cut.hold = Some(hold),
                 Err(error) => {
                     self.unpin().await;
                     return Err(error);
@@ -110,7 +110,7 @@ impl Engine {
         match taken.await {
             Ok(_) => {
                 tracing::info!(snapshot = take.tag, "a snapshot was taken");
-                Ok(moment)
+                Ok(cut)
             }
             Err(error) => {
                 self.unpin().await;
@@ -139,10 +139,10 @@ impl Engine {
     }
 
     /// Unpins the tablets that snapshots and branches of a former schema have pinned, if today's schema and history do not need them.
-    async fn unpin_gone(&self, before: &Schema) {
+    async fn unpin_cleared(&self, before: &Schema) {
         let _taking = self.cuts.pinning.lock().await;
         let today = self.schema();
-        self.forget_pasts(&today);
+        self.close_cleared_snapshots(&today);
         let released = match self.pinned_by_released().await {
             Ok(released) => released,
             Err(error) => {
@@ -165,8 +165,8 @@ impl Engine {
     }
 
     /// Closes the snapshots that the schema no longer has.
-    fn forget_pasts(&self, schema: &Schema) {
-        self.cuts.pasts.forget_gone(schema);
+    fn close_cleared_snapshots(&self, schema: &Schema) {
+        self.cuts.open_history.close_cleared(schema);
         self.file_sizes.forget_pinned();
     }
 
@@ -197,14 +197,14 @@ impl Engine {
             snapshots::begin_adoption(schema, wanted, now_ms).map_err(CqlError::invalid)
         });
         let Some(adoption) = begun.await? else {
-            return self.put_back(wanted).await;
+            return self.apply_restore(wanted).await;
         };
         let adopted = Restore {
             tag: Some(adoption.tag),
             ..Restore::default()
         };
         let restored = match self.know_headers(&adoption.numbers).await {
-            Ok(()) => self.put_back(&adopted).await,
+            Ok(()) => self.apply_restore(&adopted).await,
             Err(error) => Err(error),
         };
         match restored {
@@ -274,7 +274,7 @@ impl Engine {
         Ok(())
     }
 
-    pub(super) async fn put_back(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
+    pub(super) async fn apply_restore(self: &Arc<Self>, wanted: &Restore) -> Result<Restored, CqlError> {
         let now_ms = self.now_ms();
         let ttl = self.limits().auto_snapshot.ttl;
         let restore = |schema: &_| {
@@ -312,7 +312,7 @@ impl Engine {
         let tags = cleared.unwrap_or_default();
         if !tags.is_empty() {
             tracing::info!(snapshots = tags.join(" "), "snapshots were cleared");
-            self.unpin_gone(&before).await;
+            self.unpin_cleared(&before).await;
         }
         Ok(tags)
     }
@@ -355,9 +355,9 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
             if let Some(before) = known.replace(schema.clone())
                 && !Arc::ptr_eq(&before, &schema)
             {
-                engine.forget_pasts(&schema);
+                engine.close_cleared_snapshots(&schema);
                 if engine.is_housekeeper() {
-                    engine.unpin_gone(&before).await;
+                    engine.unpin_cleared(&before).await;
                 }
             }
             if let Err(error) = expire(&engine).await {
@@ -379,7 +379,7 @@ async fn expire(engine: &Engine) -> Result<(), CqlError> {
     let expired = ddl::change(engine, |schema| Ok(snapshots::expire(schema, now_ms))).await?;
     if let Some(expired) = expired {
         tracing::info!(snapshots = expired.join(" "), "snapshots have expired");
-        engine.unpin_gone(&schema).await;
+        engine.unpin_cleared(&schema).await;
     }
     Ok(())
 }

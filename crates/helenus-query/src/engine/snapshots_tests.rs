@@ -73,16 +73,16 @@ async fn left_over(engine: &Engine) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn days_of_snapshots_and_branches_leave_nothing_over() {
-    keep_and_let_go(7).await;
+    keep_and_release(7).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: cargo test -p helenus-query a_month_of_snapshots -- --ignored"]
 async fn a_month_of_snapshots_and_branches_leaves_nothing_over() {
-    keep_and_let_go(30).await;
+    keep_and_release(30).await;
 }
 
-async fn keep_and_let_go(days: i64) {
+async fn keep_and_release(days: i64) {
     let folder = tempfile::tempdir().expect("a folder");
     let clock = Arc::new(SetClock(AtomicI64::new(1_800_000_000_000_000)));
     let mut config = EngineConfig {
@@ -144,15 +144,15 @@ async fn keep_and_let_go(days: i64) {
             &format!("INSERT INTO day{day}.t (k, n) VALUES (99, {day})"),
         )
         .await;
-        let then = match day % 2 {
+        let earlier = match day % 2 {
             0 => snapshots[&hour],
             _ => snapshots[&(hour - day % SNAPSHOT_HOURS)],
         };
-        branches.insert(day, then + day);
+        branches.insert(day, earlier + day);
         if day >= BRANCH_DAYS {
             let before = engine.schema();
             run(&engine, &format!("DROP KEYSPACE day{}", day - BRANCH_DAYS)).await;
-            engine.unpin_gone(&before).await;
+            engine.unpin_cleared(&before).await;
             branches.remove(&(day - BRANCH_DAYS));
         }
         engine.context.store.compact().await.expect("all is compacted");
@@ -176,7 +176,7 @@ async fn keep_and_let_go(days: i64) {
     for day in branches.keys() {
         run(&engine, &format!("DROP KEYSPACE day{day}")).await;
     }
-    engine.unpin_gone(&before).await;
+    engine.unpin_cleared(&before).await;
     engine
         .clear_snapshots(&Clear::default())
         .await

@@ -11,9 +11,9 @@ use super::Engine;
 /// Interval at which dropped tables are looked for.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum percentage of such rows, by bytes, for which a tablet is rewritten.
-const GONE_PERCENT: u64 = 20;
+const DROPPED_PERCENT: u64 = 20;
 /// Minimum number of bytes of such rows for which a tablet is rewritten.
-const GONE_BYTES_MIN: u64 = 1 << 20;
+const DROPPED_BYTES_MIN: u64 = 1 << 20;
 
 /// Starts to look for dropped tables in the background, as long as the engine exists.
 pub(super) fn begin(engine: &Arc<Engine>) {
@@ -36,7 +36,7 @@ async fn sweep(engine: &Engine) -> Result<(), CqlError> {
     let live_tables = &engine.context.hooks.live_tables;
     let tablets = engine.bytes_by_tablet(|table| live_tables.is_gone(table)).await?;
     for (tablet, gone, all) in tablets {
-        if gone >= GONE_BYTES_MIN && gone > all / 100 * GONE_PERCENT {
+        if gone >= DROPPED_BYTES_MIN && gone > all / 100 * DROPPED_PERCENT {
             tracing::info!(
                 tablet = tablet.id(),
                 gone_bytes = gone,

@@ -19,7 +19,7 @@ use super::views::existing_row_op;
 use crate::failure::ExecutionError;
 use crate::index::building::{BaseRow, decode, entries, existing, with_complete_index, without_old_entries};
 use crate::index::nearest::directories;
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::schema::{Derivation, DerivedTable, Schema, Table, View};
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::{FoundPartition, RangeCursor, read_stored_row};
@@ -149,7 +149,7 @@ async fn build(
     // Rows that are written from here on maintain the index or view themselves.
     crate::storage::agreement::await_old_writes(context).await?;
     let timestamp_us = context.clock.now_us() - BEFORE_WRITERS_US;
-    let mut cursor = RangeCursor::new(base, Bound::Unbounded, Bound::Unbounded, RowsWanted::all());
+    let mut cursor = RangeCursor::new(base, Bound::Unbounded, Bound::Unbounded, RowSelection::all());
     let mut rows = 0;
     let mut batch = Vec::with_capacity(BATCH_ROWS);
     while let Some(FoundPartition { key, static_row }) = cursor.next_partition(context, base).await? {

@@ -17,11 +17,11 @@ pub(crate) const VALUE_LEN_MAX: usize = 65_535;
 /// An index and the entries to look up in it.
 pub(crate) struct IndexLookup {
     pub index: Arc<Index>,
-    pub(crate) entries: WantedEntries,
+    pub(crate) entries: EntrySelection,
 }
 
 /// Entries by their key or a range of keys ([`placed_value`]).
-pub(crate) enum WantedEntries {
+pub(crate) enum EntrySelection {
     Value(Bytes),
     Range(ValueRange),
 }
@@ -30,14 +30,14 @@ impl IndexLookup {
     /// Returns the token of the first entry.
     pub fn token(&self) -> i64 {
         match &self.entries {
-            WantedEntries::Value(value) => entry_key(&self.index, value.clone()).token,
-            WantedEntries::Range(range) => range.first_token(&self.index),
+            EntrySelection::Value(value) => entry_key(&self.index, value.clone()).token,
+            EntrySelection::Range(range) => range.first_token(&self.index),
         }
     }
 
     /// Returns true if a range of values is looked up.
     pub fn is_range(&self) -> bool {
-        matches!(self.entries, WantedEntries::Range(_))
+        matches!(self.entries, EntrySelection::Range(_))
     }
 }
 
@@ -58,9 +58,9 @@ pub(crate) fn lookups<'f>(
         let same = |known: &&mut IndexLookup| known.index.table.number == index.table.number;
         match (entries, lookups.iter_mut().find(same)) {
             (
-                WantedEntries::Range(range),
+                EntrySelection::Range(range),
                 Some(IndexLookup {
-                    entries: WantedEntries::Range(known),
+                    entries: EntrySelection::Range(known),
                     ..
                 }),
             ) => known.narrow(range),
@@ -73,10 +73,10 @@ pub(crate) fn lookups<'f>(
     lookups.sort_by_key(IndexLookup::is_range);
     let first = lookups.first();
     let is_too_long = |lookup: &IndexLookup| match &lookup.entries {
-        WantedEntries::Value(value) => {
+        EntrySelection::Value(value) => {
             value.len() > VALUE_LEN_MAX && super::kinds::registered(&lookup.index).refuses_long_values
         }
-        WantedEntries::Range(_) => false,
+        EntrySelection::Range(_) => false,
     };
     if first.is_some_and(is_too_long) {
         return Err(CqlError::invalid(
@@ -105,8 +105,8 @@ pub(crate) fn ordered_range<'f>(
             continue;
         }
         match looked_up(index, column, expression)? {
-            Some(WantedEntries::Range(wanted)) => range.narrow(wanted),
-            Some(WantedEntries::Value(value)) => range.narrow(ValueRange::exactly(value)),
+            Some(EntrySelection::Range(wanted)) => range.narrow(wanted),
+            Some(EntrySelection::Value(value)) => range.narrow(ValueRange::exactly(value)),
             None => {}
         }
     }
@@ -117,7 +117,7 @@ pub(crate) fn ordered_range<'f>(
 fn answered<'t>(
     table: &'t Table,
     expression: &Expression,
-) -> Result<Option<(&'t Arc<Index>, WantedEntries)>, CqlError> {
+) -> Result<Option<(&'t Arc<Index>, EntrySelection)>, CqlError> {
     let Some(column) = table.columns.get(expression.column) else {
         return Ok(None);
     };
@@ -144,7 +144,7 @@ fn looked_up(
     index: &Index,
     column: &Column,
     expression: &Expression,
-) -> Result<Option<WantedEntries>, CqlError> {
+) -> Result<Option<EntrySelection>, CqlError> {
     let held = match (&expression.operand, expression.operator) {
         (Operand::Value(value), Operator::Eq | Operator::Contains) => held_value(index, column, value),
         (Operand::Value(key), Operator::ContainsKey) => held_key(index, column, key),
@@ -155,11 +155,15 @@ fn looked_up(
         },
         _ => return range(index, column, expression),
     };
-    Ok(Some(WantedEntries::Value(placed_value(index, held)?)))
+    Ok(Some(EntrySelection::Value(placed_value(index, held)?)))
 }
 
 /// Returns the range of values to look up, if the index is ordered by value. `None` if the index does not answer the expression.
-fn range(index: &Index, column: &Column, expression: &Expression) -> Result<Option<WantedEntries>, CqlError> {
+fn range(
+    index: &Index,
+    column: &Column,
+    expression: &Expression,
+) -> Result<Option<EntrySelection>, CqlError> {
     if index.order.is_none() {
         return Ok(None);
     }
@@ -167,11 +171,11 @@ fn range(index: &Index, column: &Column, expression: &Expression) -> Result<Opti
         // Analyzed text is compared for equality, whatever the operator.
         Operand::Value(value) if expression.operator.is_slice() && expression.analysis.is_none() => {
             let bound = placed_value(index, held_value(index, column, value))?;
-            Ok(ValueRange::beyond(expression.operator, bound).map(WantedEntries::Range))
+            Ok(ValueRange::beyond(expression.operator, bound).map(EntrySelection::Range))
         }
         Operand::Like(pattern) => Ok(match (pattern.kind, pattern.terms.as_slice()) {
-            (LikeKind::Matches, [term]) => Some(WantedEntries::Value(placed_value(index, term.clone())?)),
-            (LikeKind::Prefix, [term]) => Some(WantedEntries::Range(ValueRange::beginning_with(term))),
+            (LikeKind::Matches, [term]) => Some(EntrySelection::Value(placed_value(index, term.clone())?)),
+            (LikeKind::Prefix, [term]) => Some(EntrySelection::Range(ValueRange::beginning_with(term))),
             _ => None,
         }),
         _ => Ok(None),

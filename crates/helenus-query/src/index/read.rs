@@ -21,7 +21,7 @@ use super::stale_entry::StaleEntry;
 use crate::analysis::select::paging::{EntryPosition, PagingState, mark};
 use crate::failure::ExecutionError;
 use crate::limits::scope;
-use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
+use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow};
 use crate::schema::{Index, Table};
 use crate::storage::row_reads::{RowCursor, read_header, read_stored_row_under, read_stored_static};
 use crate::storage::{ExecutionContext, key_reads};
@@ -37,7 +37,7 @@ pub(crate) struct IndexSource {
     is_by_partition: bool,
     entries: EntryStream,
     order: RowOrder,
-    wanted: RowsWanted,
+    wanted: RowSelection,
     resume: Option<PagingState>,
     /// Entries that were read ahead, and below the number of entries to read next and the base rows that were read with them.
     ahead: VecDeque<Entry>,
@@ -61,7 +61,7 @@ impl IndexSource {
         context: &ExecutionContext,
         table: &Table,
         read: &IndexRead<'_>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
     ) -> Result<Option<IndexSource>, ExecutionError> {
         let chosen = read.choose(context, table).await?;
         Ok(chosen.map(|chosen| IndexSource::of(table, read, chosen, wanted)))
@@ -72,13 +72,13 @@ impl IndexSource {
         context: &ExecutionContext,
         table: &Table,
         read: &IndexRead<'_>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
     ) -> Result<Option<IndexSource>, ExecutionError> {
         let chosen = read.choose_few(context, table).await?;
         Ok(chosen.map(|chosen| IndexSource::of(table, read, chosen, wanted)))
     }
 
-    fn of(table: &Table, read: &IndexRead<'_>, chosen: Chosen<'_>, wanted: RowsWanted) -> IndexSource {
+    fn of(table: &Table, read: &IndexRead<'_>, chosen: Chosen<'_>, wanted: RowSelection) -> IndexSource {
         let Chosen {
             lookup,
             entries,
@@ -93,7 +93,7 @@ impl IndexSource {
         entries: EntryStream,
         order: RowOrder,
         resume: Option<&PagingState>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
     ) -> IndexSource {
         trace::step(|| {
             format!(

@@ -23,7 +23,7 @@ use super::posting_lists::hidden_rows::{
 use super::posting_lists::k_means::{k_means, nearest};
 use super::posting_lists::packed_vector::unpack;
 use crate::failure::ExecutionError;
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::schema::{Index, Schema};
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::RowCursor;
@@ -31,7 +31,7 @@ use crate::storage::row_reads::RowCursor;
 /// Maximum number of entries of a list that is not split.
 const ENTRIES_MAX: usize = 256;
 /// Number of entries that each list of a split should get. A split makes at most [`PARTS_MAX`] lists.
-const ENTRIES_WANTED: usize = 128;
+const SPLIT_ENTRIES: usize = 128;
 const PARTS_MAX: usize = 128;
 /// Number of vectors by which each centroid is computed.
 const SAMPLED_FOR_A_PART: usize = 48;
@@ -120,7 +120,7 @@ pub(crate) async fn round(
 
 /// Returns the marked lists, with the timestamps of their marks.
 async fn marks(context: &ExecutionContext, index: &Index) -> Result<Vec<(i64, i64)>, ExecutionError> {
-    let mut rows = RowCursor::new(&index.table, marks_partition(), None, RowsWanted::all(), false);
+    let mut rows = RowCursor::new(&index.table, marks_partition(), None, RowSelection::all(), false);
     let mut marks = Vec::new();
     while marks.len() < LISTS_IN_A_ROUND
         && let Some(found) = rows.next(context).await?
@@ -152,7 +152,7 @@ async fn split(
     if count <= ENTRIES_MAX {
         return Ok(Vec::new());
     }
-    let parts = count.div_ceil(ENTRIES_WANTED).min(PARTS_MAX);
+    let parts = count.div_ceil(SPLIT_ENTRIES).min(PARTS_MAX);
     let mut drawing = SmallRng::from_rng(&mut random);
     let centroids = tokio::task::spawn_blocking(move || k_means(&sample, parts, &mut drawing)).await;
     let centroids = centroids.map_err(|error| CqlError::Server(error.to_string()))?;
@@ -189,7 +189,7 @@ async fn sample(
     let mut count = 0;
     let mut sample: Vec<Vec<f32>> = Vec::new();
     loop {
-        let size_max = ((count / ENTRIES_WANTED).clamp(2, PARTS_MAX) + 1) * SAMPLED_FOR_A_PART;
+        let size_max = ((count / SPLIT_ENTRIES).clamp(2, PARTS_MAX) + 1) * SAMPLED_FOR_A_PART;
         let is_read = entries.next(context, |entry| {
             count += 1;
             let place = match sample.len() < size_max {

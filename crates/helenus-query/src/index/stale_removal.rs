@@ -26,7 +26,7 @@ use super::stale_entry::{STALE_MAX, StaleEntries, StaleEntry};
 use super::upkeep;
 use crate::cluster::Owner;
 use crate::failure::ExecutionError;
-use crate::rows::{PartitionKey, RowsWanted, corrupt_key};
+use crate::rows::{PartitionKey, RowSelection, corrupt_key};
 use crate::schema::{Column, ColumnKind, Index, Table};
 use crate::storage::row_reads::{RowCursor, read_header, read_stored_row_under, read_stored_static};
 use crate::storage::writes::write_ops;
@@ -84,7 +84,7 @@ async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> R
         match cluster.owner(entry.partition.token) {
             Owner::Here => by_owner.entry(None).or_default().push(entry),
             Owner::Peer(node) => by_owner.entry(Some(node)).or_default().push(entry),
-            Owner::Nobody => {}
+            Owner::Unowned => {}
         }
     }
     for (owner, entries) in by_owner {
@@ -199,7 +199,7 @@ impl Indexed<'_> {
             if live.is_some() {
                 return Ok(true);
             }
-            let mut rows = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
+            let mut rows = RowCursor::new(table, partition.clone(), header, RowSelection::all(), false);
             while let Some(found) = rows.next(context).await? {
                 if found.row.live(now_s)?.is_some() {
                     return Ok(true);

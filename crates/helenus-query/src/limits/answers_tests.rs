@@ -16,7 +16,7 @@ fn what_is_dropped_is_free_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_what_is_released() {
+async fn waiting_request_gets_released_memory() {
     let answers = Arc::new(ResultMemory::new(100));
     let first = answers.try_reserve(100).unwrap();
     let soon = Instant::now() + Duration::from_millis(50);

@@ -36,7 +36,7 @@ impl NodeLimits {
     }
 
     /// Returns the limits for reads as of an earlier time. They have the memory and the permits of this node.
-    pub fn of_past(&self) -> NodeLimits {
+    pub fn as_of(&self) -> NodeLimits {
         NodeLimits {
             client_memory: self.client_memory.clone(),
             answers: self.answers.clone(),

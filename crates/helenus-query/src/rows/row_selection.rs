@@ -7,40 +7,40 @@ use helenus_row::ClusteringRange;
 
 /// The rows of a partition to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RowsWanted {
+pub enum RowSelection {
     /// The rows of these encoded clusterings, which are in ascending order.
     Names(Arc<[Bytes]>),
     /// The rows within these ranges of encoded clusterings, which are ascending and do not overlap.
     Slices(Arc<[ClusteringRange]>),
 }
 
-impl RowsWanted {
+impl RowSelection {
     /// Selects every row.
-    pub fn all() -> RowsWanted {
-        RowsWanted::Slices(Arc::new([ClusteringRange::all()]))
+    pub fn all() -> RowSelection {
+        RowSelection::Slices(Arc::new([ClusteringRange::all()]))
     }
 
     pub fn is_empty(&self) -> bool {
         match self {
-            RowsWanted::Names(names) => names.is_empty(),
-            RowsWanted::Slices(ranges) => ranges.iter().all(ClusteringRange::is_empty),
+            RowSelection::Names(names) => names.is_empty(),
+            RowSelection::Slices(ranges) => ranges.iter().all(ClusteringRange::is_empty),
         }
     }
 
     /// Returns true if the row of that encoded clustering is selected.
     pub fn contains(&self, clustering: &[u8]) -> bool {
         match self {
-            RowsWanted::Names(names) => names
+            RowSelection::Names(names) => names
                 .binary_search_by(|name| name.as_ref().cmp(clustering))
                 .is_ok(),
-            RowsWanted::Slices(ranges) => ranges.iter().any(|range| range.contains(clustering)),
+            RowSelection::Slices(ranges) => ranges.iter().any(|range| range.contains(clustering)),
         }
     }
 
     /// Returns the selected rows after `clustering`, in the direction of reading.
-    pub fn after(&self, clustering: &[u8], reversed: bool) -> RowsWanted {
+    pub fn after(&self, clustering: &[u8], reversed: bool) -> RowSelection {
         match self {
-            RowsWanted::Names(names) => {
+            RowSelection::Names(names) => {
                 let is_left = |name: &&Bytes| {
                     if reversed {
                         name.as_ref() < clustering
@@ -48,15 +48,15 @@ impl RowsWanted {
                         name.as_ref() > clustering
                     }
                 };
-                RowsWanted::Names(names.iter().filter(is_left).cloned().collect())
+                RowSelection::Names(names.iter().filter(is_left).cloned().collect())
             }
-            RowsWanted::Slices(ranges) => {
+            RowSelection::Slices(ranges) => {
                 let rest = rest_range(clustering, reversed);
                 let left = ranges
                     .iter()
                     .map(|range| range.intersect(&rest))
                     .filter(|range| !range.is_empty());
-                RowsWanted::Slices(left.collect())
+                RowSelection::Slices(left.collect())
             }
         }
     }

@@ -12,20 +12,20 @@ use crate::storage::ExecutionContext;
 /// Waits until every node uses the documents that this node has loaded. Returns a warning for each node that did not confirm this in time.
 /// The node finds the documents by itself later, because nodes poll for changes.
 pub(crate) async fn await_schema_agreement(context: &ExecutionContext) -> Result<Vec<String>, CqlError> {
-    ask_all_to_load(context, false).await
+    make_all_load(context, false).await
 }
 
 /// Waits until all writes, on all nodes, are planned against this node's schema or a newer one. From then on all writes maintain its
 /// indexes and views.
 pub(crate) async fn await_old_writes(context: &ExecutionContext) -> Result<(), CqlError> {
     context.writing.epochs.drained().await;
-    match ask_all_to_load(context, true).await?.pop() {
+    match make_all_load(context, true).await?.pop() {
         Some(why) => Err(CqlError::Server(why)),
         None => Ok(()),
     }
 }
 
-pub(crate) async fn ask_all_to_load(
+pub(crate) async fn make_all_load(
     context: &ExecutionContext,
     is_settled: bool,
 ) -> Result<Vec<String>, CqlError> {
@@ -37,12 +37,12 @@ pub(crate) async fn ask_all_to_load(
     let versions = context.versions();
     let others = cluster.nodes().into_iter().map(|node| node.host_id);
     let others = others.filter(|node| *node != cluster.here());
-    let asked = others.map(|node| ask_to_load(context, cluster.as_ref(), node, versions, is_settled));
-    Ok(join_all(asked).await.into_iter().flatten().collect())
+    let requested = others.map(|node| make_load(context, cluster.as_ref(), node, versions, is_settled));
+    Ok(join_all(requested).await.into_iter().flatten().collect())
 }
 
 /// Retries until the node has loaded the documents or has left the cluster. Returns a warning if neither happens before the deadline.
-pub(crate) async fn ask_to_load(
+pub(crate) async fn make_load(
     context: &ExecutionContext,
     cluster: &dyn Cluster,
     node: uuid::Uuid,

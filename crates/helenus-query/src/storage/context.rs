@@ -45,7 +45,7 @@ pub struct ExecutionContext {
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
     /// Memory that an opened earlier time takes. `None` for the current time.
-    pub(crate) past_memory: Option<OwnedSemaphorePermit>,
+    pub(crate) history_memory: Option<OwnedSemaphorePermit>,
 }
 
 /// The state of the writes in progress on this node.
@@ -80,16 +80,11 @@ impl ExecutionContext {
     }
 
     /// Returns a context for reads as of an earlier time. It has other tablets and tables, and a stopped clock. Nothing is written there.
-    pub(crate) fn of_past(
-        &self,
-        store: Arc<Store>,
-        schema: Schema,
-        clock: Arc<dyn Clock>,
-    ) -> ExecutionContext {
+    pub(crate) fn as_of(&self, store: Arc<Store>, schema: Schema, clock: Arc<dyn Clock>) -> ExecutionContext {
         ExecutionContext {
             store,
             hooks: self.hooks.clone(),
-            limits: self.limits.of_past(),
+            limits: self.limits.as_of(),
             clock,
             schema: ArcSwap::from_pointee(schema),
             installed: Notify::default(),
@@ -103,7 +98,7 @@ impl ExecutionContext {
             running: RunningStatements::default(),
             cluster: OnceLock::new(),
             virtual_tables: Box::new(NoVirtualTables),
-            past_memory: None,
+            history_memory: None,
         }
     }
 

@@ -106,7 +106,7 @@ async fn get_anywhere(
                 let rows = cluster.get(node, &keys, deadline).await;
                 rows.map(|mut rows| rows.pop().flatten()).map_err(read_error)
             }
-            Owner::Nobody => Err(ExecutionError::NotOwned),
+            Owner::Unowned => Err(ExecutionError::NotOwned),
         };
         match tried {
             Err(ExecutionError::NotOwned) => {
@@ -137,13 +137,13 @@ pub(crate) async fn get_many(
                     rows.insert(key.clone(), row);
                 }
             }
-            Owner::Nobody => {}
+            Owner::Unowned => {}
         }
     }
-    let asked = far
+    let requested = far
         .iter()
         .map(|(node, keys)| async move { (keys, cluster.get(*node, keys, deadline).await) });
-    for (keys, answer) in join_all(asked).await {
+    for (keys, answer) in join_all(requested).await {
         let keys = keys.iter().map(|(_, key)| key.clone());
         rows.extend(keys.zip(answer.unwrap_or_default()));
     }
@@ -210,7 +210,7 @@ async fn try_scan(
             let scan = cluster.scan(node, range, deadline).await.map_err(read_error)?;
             Ok(TabletScan::Remote(scan))
         }
-        Owner::Nobody => Err(ExecutionError::NotOwned),
+        Owner::Unowned => Err(ExecutionError::NotOwned),
     }
 }
 

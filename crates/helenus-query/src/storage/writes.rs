@@ -141,7 +141,7 @@ pub(crate) async fn write_part(
                 write.schema_version = context.schema().document_version;
                 remote(cluster.write(node, &write, deadline).await)
             }
-            Owner::Nobody => Err(ExecutionError::NotOwned),
+            Owner::Unowned => Err(ExecutionError::NotOwned),
         };
         if let Some(written) = tries.end(tried).await {
             return written;

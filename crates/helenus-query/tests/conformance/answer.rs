@@ -81,15 +81,16 @@ impl Shown<'_> {
                 && !warning.starts_with("Materialized views are experimental")
                 && !warning.contains(" no effect in Helenus: ")
         };
-        let told = warnings
+        let reported = warnings
             .iter()
             .filter(|warning| self.protocol_version > 3 && is_compared(warning));
-        told.map(|warning| format!("warning: {}", one_line(warning)))
+        reported
+            .map(|warning| format!("warning: {}", one_line(warning)))
             .collect()
     }
 
     fn rows(&self, rows: &Rows, warnings: Vec<String>) -> Vec<String> {
-        let columns: Vec<(&str, Type)> = told_columns(&rows.metadata.columns);
+        let columns: Vec<(&str, Type)> = reported_columns(&rows.metadata.columns);
         let mut lines = Vec::new();
         if self.is_first_page && self.skips_metadata {
             lines.push("rows (no metadata)".to_owned());
@@ -156,10 +157,10 @@ fn with(first: String, rest: Vec<String>) -> Vec<String> {
     std::iter::once(first).chain(rest).collect()
 }
 
-fn told_columns(columns: &[ColumnSpec]) -> Vec<(&str, Type)> {
+fn reported_columns(columns: &[ColumnSpec]) -> Vec<(&str, Type)> {
     columns
         .iter()
-        .map(|column| (&*column.name, Type::told(&column.ty, false)))
+        .map(|column| (&*column.name, Type::reported(&column.ty, false)))
         .collect()
 }
 
@@ -176,7 +177,7 @@ pub fn tables(columns: &[ColumnSpec]) -> String {
 
 /// Returns the names and types of columns or markers.
 pub fn named(columns: &[ColumnSpec]) -> String {
-    let named = told_columns(columns);
+    let named = reported_columns(columns);
     let texts: Vec<String> = named.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
     texts.join(", ")
 }

@@ -64,20 +64,20 @@ pub fn differences(case: &Case, executed: &[Executed], known: &Known) -> Vec<Str
             .iter()
             .position(|block| block.head == outcome.head);
         let Some(place) = place else {
-            found.push(told(case, outcome, "not recorded", &[]));
+            found.push(reported(case, outcome, "not recorded", &[]));
             continue;
         };
         let expected = &recorded[next + place].lines;
         next += place + 1;
         let is_known = || known.iter().any(|start| outcome.head.starts_with(start.as_str()));
         if !is_same(expected, outcome, exact) && !is_known() {
-            found.push(told(case, outcome, "differs", expected));
+            found.push(reported(case, outcome, "differs", expected));
         }
     }
     found
 }
 
-fn told(case: &Case, outcome: &Executed, what: &str, expected: &[String]) -> String {
+fn reported(case: &Case, outcome: &Executed, what: &str, expected: &[String]) -> String {
     let line = |sign: char| move |line: &String| format!("\n  {sign} {line}");
     let expected: String = expected.iter().map(line('-')).collect();
     let actual: String = outcome.lines.iter().map(line('+')).collect();
@@ -119,7 +119,7 @@ fn is_same(expected: &[String], outcome: &Executed, exact: bool) -> bool {
         }
         let is_alike = match exact {
             true => in_order(message) == in_order(actual_message),
-            false => names_are_told(code(fields), &outcome.head, message, actual_message),
+            false => names_are_reported(code(fields), &outcome.head, message, actual_message),
         };
         is_alike && actual_fields == fields && expected[1..] == outcome.lines[1..]
     })
@@ -160,7 +160,7 @@ fn words(text: &str) -> BTreeSet<String> {
 
 /// Returns true if our message contains all names and values of the statement that the recorded message contains. The part of the statement
 /// that a syntax error quotes does not count.
-fn names_are_told(code: &str, statement: &str, recorded: &str, actual: &str) -> bool {
+fn names_are_reported(code: &str, statement: &str, recorded: &str, actual: &str) -> bool {
     let recorded = match code {
         "SyntaxError" => recorded.split(" (").next().unwrap_or(recorded),
         _ => recorded,
@@ -177,7 +177,7 @@ fn names_are_told(code: &str, statement: &str, recorded: &str, actual: &str) -> 
 fn names_of_the_statement_are_held_to_and_words_are_not() {
     let statement = "SELECT nosuch FROM t WHERE k = 1";
     let recorded = "Undefined column name nosuch in table ks.t";
-    let tells = |actual| names_are_told("Invalid", statement, recorded, actual);
+    let tells = |actual| names_are_reported("Invalid", statement, recorded, actual);
     assert!(tells("table t has no column nosuch"));
     assert!(!tells("table t has no such column"));
 }
@@ -185,7 +185,7 @@ fn names_of_the_statement_are_held_to_and_words_are_not() {
 #[test]
 fn what_a_syntax_error_quotes_is_not_held_to() {
     let recorded = "line 1:12 mismatched input 'FORM' expecting K_FROM (SELECT nosuch [FORM] t)";
-    let tells = |actual| names_are_told("SyntaxError", "SELECT nosuch FORM t", recorded, actual);
+    let tells = |actual| names_are_reported("SyntaxError", "SELECT nosuch FORM t", recorded, actual);
     assert!(tells("line 1:12: FROM expected, not FORM"));
     assert!(!tells("line 1:12: FROM expected"));
 }

@@ -320,7 +320,7 @@ impl<'c> Execution<'c> {
                     .iter()
                     .rev()
                     .find(|marker| *marker.name == *name);
-                let ty = marker.map_or(INT, |marker| Type::told(&marker.ty, false));
+                let ty = marker.map_or(INT, |marker| Type::reported(&marker.ty, false));
                 let value = encode(&ty, &value);
                 (name, value)
             });
@@ -435,7 +435,7 @@ fn bound(statement: &PreparedStatement, index: usize, text: &str) -> BoundValue 
         return encode(&Type::parse(ty), value);
     }
     let marker = statement.markers.get(index);
-    let ty = marker.map_or(INT, |marker| Type::told(&marker.ty, false));
+    let ty = marker.map_or(INT, |marker| Type::reported(&marker.ty, false));
     encode(&ty, text)
 }
 

@@ -25,8 +25,8 @@ pub enum Type {
 
 impl Type {
     /// Returns the type that is reported to a client. A vector is a class with its parameters, in which user types are classes too.
-    pub fn told(ty: &CqlType, is_in_vector: bool) -> Type {
-        let inner = |ty: &CqlType| Box::new(Type::told(ty, is_in_vector));
+    pub fn reported(ty: &CqlType, is_in_vector: bool) -> Type {
+        let inner = |ty: &CqlType| Box::new(Type::reported(ty, is_in_vector));
         match ty {
             CqlType::Native(NativeType::Empty) | CqlType::Custom(_) => Type::Custom(bare_class(ty)),
             CqlType::Native(native) => Type::Native(*native),
@@ -44,7 +44,7 @@ impl Type {
                     .collect(),
             },
             CqlType::Vector { element, dimension } => {
-                Type::Vector(Box::new(Type::told(element, true)), *dimension as usize)
+                Type::Vector(Box::new(Type::reported(element, true)), *dimension as usize)
             }
         }
     }

@@ -205,7 +205,7 @@ fn no_value_is_a_prefix_of_another() {
 }
 
 #[test]
-fn a_clustering_without_its_last_values_comes_before_those_that_have_them() {
+fn shorter_clustering_sorts_before_longer_ones() {
     for order in [Order::Asc, Order::Desc] {
         let layout = layout(&[(CqlType::TEXT, Order::Asc), (CqlType::TEXT, order)]);
         let short = layout.encode_clustering(&[b"a"]).unwrap().bytes;

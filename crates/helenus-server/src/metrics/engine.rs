@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helenus_query::engine::PreparedMetrics;
-use helenus_query::engine::history::PastFigures;
+use helenus_query::engine::history::HistoryFigures;
 use helenus_query::index::stale_entry::StaleCounts;
 use helenus_query::metrics::TransportQueue;
 use helenus_query::metrics::rate_limits::{RateLimitKind, RateLimitMetrics};
@@ -44,9 +44,9 @@ pub(crate) fn record_scan_parts(running: usize) {
 }
 
 /// Sets the gauges of the history that is kept. `reach` is how far back it can be read.
-pub(crate) fn record_past(figures: &PastFigures, reach: Duration, window: Duration) {
+pub(crate) fn record_history(figures: &HistoryFigures, reach: Duration, window: Duration) {
     gauge!("helenus_past_window_seconds").set(window.as_secs_f64());
-    gauge!("helenus_past_moments").set(figures.moments as f64);
+    gauge!("helenus_past_moments").set(figures.cuts as f64);
     gauge!("helenus_past_log_bytes").set(figures.log_bytes as f64);
     gauge!("helenus_past_reach_seconds").set(reach.as_secs_f64());
     counter!("helenus_past_times_opened_total").absolute(figures.times_opened);

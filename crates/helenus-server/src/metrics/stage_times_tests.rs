@@ -3,7 +3,7 @@ use helenus_query::measurement::{RequestMeasurement, StatementMeasurement};
 use super::*;
 
 #[test]
-fn what_nobody_accounts_for_is_running() {
+fn unaccounted_time_counts_as_running() {
     let first_byte = Instant::now();
     let at = |ms| first_byte + Duration::from_millis(ms);
     let arrival = Arrival {

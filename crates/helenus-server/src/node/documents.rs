@@ -22,7 +22,7 @@ use tokio::sync::watch;
 const FOLDER: &str = "meta";
 /// Minimum time between two checks of the engine's documents. Nodes notify each other of changes, so that a check only finds changes whose
 /// notification was lost.
-const OTHERS_INTERVAL: Duration = Duration::from_secs(2);
+const DOCUMENTS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Documents of a store in a bucket.
 pub struct StoreDocuments {
@@ -81,7 +81,7 @@ impl StoreDocuments {
 
     /// Checks the engine's documents for changes, unless they were checked recently.
     async fn check_others(&self) -> Result<(), DocumentError> {
-        let is_due = |seen: &Option<Instant>| seen.is_none_or(|seen| seen.elapsed() >= OTHERS_INTERVAL);
+        let is_due = |seen: &Option<Instant>| seen.is_none_or(|seen| seen.elapsed() >= DOCUMENTS_INTERVAL);
         if !is_due(&self.others_seen.lock()) {
             return Ok(());
         }
@@ -178,8 +178,8 @@ impl Documents for StoreDocuments {
     }
 
     async fn stamps(&self, names: &[String]) -> Result<Vec<Listed>, DocumentError> {
-        let asked = try_join_all(names.iter().map(|name| self.stamp(name)));
-        let (found, ()) = tokio::try_join!(asked, self.check_others())?;
+        let reads = try_join_all(names.iter().map(|name| self.stamp(name)));
+        let (found, ()) = tokio::try_join!(reads, self.check_others())?;
         Ok(found.into_iter().flatten().collect())
     }
 

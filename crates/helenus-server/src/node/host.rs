@@ -62,7 +62,7 @@ impl TabletHost for StoreHost {
             this.follow_former_owners();
             loaded.map_err(|error| unavailable(&error))
         };
-        let opening = store.open_tablet_then(tablet.0, tokens, loaded);
+        let opening = store.open_tablet_after(tablet.0, tokens, loaded);
         opening.await.map_err(failed)?;
         self.members.has_opened();
         let took_ms = began.elapsed().as_millis();

@@ -125,7 +125,7 @@ impl ClusterNode {
         let tasks = vec![
             members.ping_loop(engine.clone()),
             members.announce_loop(store.clone()),
-            tokio::spawn(forward_document_changes(server.told(), handle.clone())),
+            tokio::spawn(forward_document_changes(server.announced(), handle.clone())),
             tokio::spawn(open_standbys(
                 server.released(),
                 handle.clone(),
@@ -308,9 +308,9 @@ async fn reload_documents(engine: Arc<Engine>, mut documents: watch::Receiver<BT
 }
 
 /// Forwards versions of the cluster document that other nodes have written to the agent.
-async fn forward_document_changes(mut told: watch::Receiver<DocumentVersion>, agent: AgentHandle) {
-    while told.changed().await.is_ok() {
-        agent.document_announced(told.borrow_and_update().clone());
+async fn forward_document_changes(mut announced: watch::Receiver<DocumentVersion>, agent: AgentHandle) {
+    while announced.changed().await.is_ok() {
+        agent.document_announced(announced.borrow_and_update().clone());
     }
 }
 

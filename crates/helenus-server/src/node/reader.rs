@@ -53,7 +53,7 @@ async fn follow(engine: Arc<Engine>, interval: Duration) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            () = engine.store().refresh_wanted() => {}
+            () = engine.store().refresh_requested() => {}
         }
         match round(&engine, false).await {
             Ok(()) => is_failing = false,

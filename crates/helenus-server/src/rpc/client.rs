@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cluster::{DocumentVersion, NodeInfo};
 use helenus_query::cluster::{
-    Forwarded, ListSearch, Moment, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite, ScanRange,
+    Forwarded, ListSearch, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite, ScanRange,
     StaleEntries, Versions,
 };
 use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
@@ -28,8 +28,8 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use uuid::Uuid;
 
 use super::codec;
+use super::cut_codec;
 use super::failure::failure;
-use super::moment_codec;
 use super::part_codec;
 use super::peer_auth::{LocalIdentity, PeerCredentials};
 use super::proto::node_client::NodeClient;
@@ -462,28 +462,28 @@ impl Peers {
     pub async fn hold(
         &self,
         node: &NodeInfo,
-        moment: Uuid,
+        cut: Uuid,
         deadline: Instant,
     ) -> Result<Vec<TokenRange>, RemoteError> {
         let peer = self.peer(node)?;
         let request = peer
             .credentials
-            .request(moment_codec::hold_request(moment), left(deadline));
+            .request(cut_codec::hold_request(cut), left(deadline));
         let mut client = peer.client.clone();
         let answer = peer.call(request, async move |request| client.hold(request).await);
         let held = answer.await.map_err(|status| failure(&status))?;
-        Ok(moment_codec::held(&held))
+        Ok(cut_codec::held(&held))
     }
 
-    pub async fn pin(&self, node: &NodeInfo, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError> {
+    pub async fn pin(&self, node: &NodeInfo, pin: Pin, deadline: Instant) -> Result<PinnedCut, RemoteError> {
         let peer = self.peer(node)?;
         let request = peer
             .credentials
-            .request(moment_codec::pin_request(pin), left(deadline));
+            .request(cut_codec::pin_request(pin), left(deadline));
         let mut client = peer.client.clone();
         let answer = peer.call(request, async move |request| client.pin(request).await);
         let pinned = answer.await.map_err(|status| failure(&status))?;
-        moment_codec::pinned(&pinned).map_err(|status| failure(&status))
+        cut_codec::pinned(&pinned).map_err(|status| failure(&status))
     }
 
     pub async fn load(

@@ -11,7 +11,7 @@ use helenus_cluster::{
     TabletState,
 };
 use helenus_query::cluster::{
-    Cluster, Forwarded, ListSearch, Moment, Owner, PartAnswer, Pin, RemoteError, RemoteScan, RemoteWrite,
+    Cluster, Forwarded, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
     ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
@@ -102,8 +102,8 @@ impl ClusterClient {
         };
         let members = self.clone();
         tokio::spawn(async move {
-            let told = members.peers.release(&next, released, PING_INTERVAL);
-            if let Err(status) = told.await {
+            let reported = members.peers.release(&next, released, PING_INTERVAL);
+            if let Err(status) = reported.await {
                 tracing::debug!(node = %next.description.name, error = %status, "a node was not notified that its tablet is closed");
             }
         });
@@ -164,11 +164,11 @@ impl ClusterClient {
                     let (document, stamp) = (document.clone(), stamp.clone());
                     // Each node has a task of its own, so that one that hangs does not delay the others.
                     tokio::spawn(async move {
-                        let told = members
+                        let reported = members
                             .peers
                             .announce_document(&node, &document, stamp, PING_INTERVAL)
                             .await;
-                        if let Err(status) = told {
+                        if let Err(status) = reported {
                             tracing::debug!(node = %node.description.name, error = %status, "a node was not notified of the cluster document");
                         }
                     });
@@ -210,7 +210,7 @@ impl ClusterClient {
             protocol: PROTOCOL,
             software: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let asked_us = engine.wall_clock_us();
+        let requested_us = engine.wall_clock_us();
         match self.peers.ping(node, message, PING_INTERVAL).await {
             Ok(answer) if answer.store != self.store.as_bytes().as_slice() => {
                 tracing::warn!(node = name, address, here = %self.store, "the node at this address belongs to another store");
@@ -224,7 +224,7 @@ impl ClusterClient {
             Ok(answer) => {
                 engine.observe_clock(answer.clock_us);
                 if answer.wall_clock_us != 0 {
-                    let span_us = (asked_us, engine.wall_clock_us());
+                    let span_us = (requested_us, engine.wall_clock_us());
                     self.clock_skew
                         .observe(node.host_id.0, name, answer.wall_clock_us, span_us);
                 }
@@ -256,7 +256,7 @@ impl Cluster for ClusterClient {
         match self.agent.view().tablet_of(token).and_then(|tablet| tablet.owner) {
             Some(owner) if owner == self.here => Owner::Here,
             Some(owner) => Owner::Peer(owner.0),
-            None => Owner::Nobody,
+            None => Owner::Unowned,
         }
     }
 
@@ -350,8 +350,8 @@ impl Cluster for ClusterClient {
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.execute(&peer, statement, deadline);
-        self.counts.statements.count(asked.await)
+        let requested = self.peers.execute(&peer, statement, deadline);
+        self.counts.statements.count(requested.await)
     }
 
     async fn read_part(
@@ -362,8 +362,8 @@ impl Cluster for ClusterClient {
         deadline: Instant,
     ) -> Result<PartAnswer, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.read_part(&peer, statement, tokens, deadline);
-        self.counts.parts.count(asked.await)
+        let requested = self.peers.read_part(&peer, statement, tokens, deadline);
+        self.counts.parts.count(requested.await)
     }
 
     async fn get(
@@ -373,8 +373,8 @@ impl Cluster for ClusterClient {
         deadline: Instant,
     ) -> Result<Vec<Option<Bytes>>, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.get(&peer, keys, deadline);
-        self.counts.gets.count(asked.await)
+        let requested = self.peers.get(&peer, keys, deadline);
+        self.counts.gets.count(requested.await)
     }
 
     async fn scan(
@@ -384,8 +384,8 @@ impl Cluster for ClusterClient {
         deadline: Instant,
     ) -> Result<Box<dyn RemoteScan>, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.scan(&peer, range, deadline);
-        self.counts.scans.count(asked.await)
+        let requested = self.peers.scan(&peer, range, deadline);
+        self.counts.scans.count(requested.await)
     }
 
     async fn search_lists(
@@ -395,14 +395,14 @@ impl Cluster for ClusterClient {
         deadline: Instant,
     ) -> Result<Vec<Bytes>, RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.search_lists(&peer, search, deadline);
-        self.counts.list_searches.count(asked.await)
+        let requested = self.peers.search_lists(&peer, search, deadline);
+        self.counts.list_searches.count(requested.await)
     }
 
     async fn write(&self, node: Uuid, write: &RemoteWrite, deadline: Instant) -> Result<(), RemoteError> {
         let peer = self.peer(node)?;
-        let asked = self.peers.write(&peer, write, deadline);
-        self.counts.writes.count(asked.await)
+        let requested = self.peers.write(&peer, write, deadline);
+        self.counts.writes.count(requested.await)
     }
 
     async fn remove_stale(
@@ -415,17 +415,12 @@ impl Cluster for ClusterClient {
         self.peers.remove_stale(&peer, stale, deadline).await
     }
 
-    async fn hold(
-        &self,
-        node: Uuid,
-        moment: Uuid,
-        deadline: Instant,
-    ) -> Result<Vec<TokenRange>, RemoteError> {
+    async fn hold(&self, node: Uuid, cut: Uuid, deadline: Instant) -> Result<Vec<TokenRange>, RemoteError> {
         let peer = self.peer(node)?;
-        self.peers.hold(&peer, moment, deadline).await
+        self.peers.hold(&peer, cut, deadline).await
     }
 
-    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError> {
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<PinnedCut, RemoteError> {
         let peer = self.peer(node)?;
         self.peers.pin(&peer, pin, deadline).await
     }

@@ -1,7 +1,7 @@
 //! Encodes and decodes the messages between nodes about a consistent cut.
 
 use bytes::Bytes;
-use helenus_query::cluster::{Moment, Pin};
+use helenus_query::cluster::{Pin, PinnedCut};
 use helenus_tablet::{HistoryPosition, PinnedTablet, TokenRange};
 use tonic::Status;
 use uuid::Uuid;
@@ -31,9 +31,9 @@ fn token_range(of: &Tokens) -> TokenRange {
     }
 }
 
-pub(super) fn hold_request(moment: Uuid) -> HoldRequest {
+pub(super) fn hold_request(cut: Uuid) -> HoldRequest {
     HoldRequest {
-        moment: id_bytes(moment),
+        moment: id_bytes(cut),
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn hold_request(moment: Uuid) -> HoldRequest {
 ///
 /// # Errors
 /// The id is invalid.
-pub(super) fn moment(request: &HoldRequest) -> Result<Uuid, Status> {
+pub(super) fn cut(request: &HoldRequest) -> Result<Uuid, Status> {
     id(&request.moment)
 }
 
@@ -58,8 +58,8 @@ pub(super) fn held(response: &HoldResponse) -> Vec<TokenRange> {
 pub(super) fn pin_request(pin: Pin) -> PinRequest {
     PinRequest {
         what: Some(match pin {
-            Pin::Held(moment) => pin_request::What::Held(id_bytes(moment)),
-            Pin::LetGo(moment) => pin_request::What::LetGo(id_bytes(moment)),
+            Pin::Held(cut) => pin_request::What::Held(id_bytes(cut)),
+            Pin::Release(cut) => pin_request::What::LetGo(id_bytes(cut)),
             Pin::Flushed => pin_request::What::Flushed(true),
         }),
     }
@@ -71,8 +71,8 @@ pub(super) fn pin_request(pin: Pin) -> PinRequest {
 /// This version does not know the kind of the request, or its id is invalid.
 pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
     match &request.what {
-        Some(pin_request::What::Held(moment)) => id(moment).map(Pin::Held),
-        Some(pin_request::What::LetGo(moment)) => id(moment).map(Pin::LetGo),
+        Some(pin_request::What::Held(cut)) => id(cut).map(Pin::Held),
+        Some(pin_request::What::LetGo(cut)) => id(cut).map(Pin::Release),
         Some(pin_request::What::Flushed(_)) => Ok(Pin::Flushed),
         None => Err(Status::invalid_argument(
             "the request to pin is of a newer version of Helenus",
@@ -80,7 +80,7 @@ pub(super) fn pin(request: &PinRequest) -> Result<Pin, Status> {
     }
 }
 
-pub(super) fn pin_response(moment: Moment) -> PinResponse {
+pub(super) fn pin_response(cut: PinnedCut) -> PinResponse {
     let tablet = |tablet: PinnedTablet| proto::PinnedTablet {
         tablet: tablet.id,
         tokens: Some(tokens(tablet.tokens)),
@@ -88,8 +88,8 @@ pub(super) fn pin_response(moment: Moment) -> PinResponse {
         checkpoint: id_bytes(tablet.checkpoint),
     };
     PinResponse {
-        tablets: moment.tablets.into_iter().map(tablet).collect(),
-        positions: moment.positions.into_iter().map(log_position).collect(),
+        tablets: cut.tablets.into_iter().map(tablet).collect(),
+        positions: cut.positions.into_iter().map(log_position).collect(),
     }
 }
 
@@ -105,7 +105,7 @@ fn log_position(position: HistoryPosition) -> proto::LogPosition {
 ///
 /// # Errors
 /// The tokens of a tablet are missing, or the id of a checkpoint or a log is invalid.
-pub(super) fn pinned(response: &PinResponse) -> Result<Moment, Status> {
+pub(super) fn pinned(response: &PinResponse) -> Result<PinnedCut, Status> {
     let tablet = |tablet: &proto::PinnedTablet| {
         let tokens = tablet.tokens.as_ref().map(token_range);
         Ok(PinnedTablet {
@@ -122,7 +122,7 @@ pub(super) fn pinned(response: &PinResponse) -> Result<Moment, Status> {
             offset: position.offset,
         })
     };
-    Ok(Moment {
+    Ok(PinnedCut {
         tablets: response
             .tablets
             .iter()
@@ -141,15 +141,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nodes_tell_each_other_of_a_moment_comes_as_it_was_sent() {
+    fn cut_messages_between_nodes_round_trip() {
         let number = Uuid::from_u128(7);
-        assert_eq!(moment(&hold_request(number)).unwrap(), number);
+        assert_eq!(cut(&hold_request(number)).unwrap(), number);
         let range = TokenRange {
             first: i64::MIN,
             last: -3,
         };
         assert_eq!(held(&hold_response(vec![range])), [range]);
-        for what in [Pin::Held(number), Pin::LetGo(number), Pin::Flushed] {
+        for what in [Pin::Held(number), Pin::Release(number), Pin::Flushed] {
             assert_eq!(pin(&pin_request(what)).unwrap(), what);
         }
         assert!(pin(&PinRequest { what: None }).is_err());
@@ -159,7 +159,7 @@ mod tests {
             manifest: 12,
             checkpoint: number,
         };
-        let moment = Moment {
+        let cut = PinnedCut {
             tablets: vec![tablet],
             positions: vec![HistoryPosition {
                 log: number,
@@ -167,8 +167,8 @@ mod tests {
                 offset: u64::MAX,
             }],
         };
-        let mut sent = pin_response(moment.clone());
-        assert_eq!(pinned(&sent).unwrap(), moment);
+        let mut sent = pin_response(cut.clone());
+        assert_eq!(pinned(&sent).unwrap(), cut);
         sent.tablets[0].tokens = None;
         assert!(pinned(&sent).is_err());
     }

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_ends_with_its_number_with_its_bytes_and_with_what_there_is() {
+    fn group_is_limited_by_count_bytes_and_supply() {
         let group = |count: usize, size: usize| {
             let mut left = 0..count;
             next_batch(|| left.next(), |_| size).len()

@@ -47,7 +47,7 @@ fn call(secret: &str, from: LocalIdentity, to: (u128, u128)) -> Result<(), Statu
 }
 
 #[test]
-fn a_member_of_the_store_is_heard_and_nobody_else() {
+fn only_members_of_the_store_are_accepted() {
     let theirs = || own(2, STORE, &[(1, 10), (2, 20)]);
     call("secret", theirs(), (1, 10)).unwrap();
     let refused = |secret: &str, from, to| call(secret, from, to).unwrap_err().message().to_owned();

@@ -18,7 +18,7 @@ pub(super) struct RefusalLog(Mutex<HashMap<(Uuid, String), RefusalHistory>>);
 struct RefusalHistory {
     first: Instant,
     last: Instant,
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl RefusalLog {
@@ -41,18 +41,18 @@ impl RefusalLog {
         let seen = all.entry((node, kind.to_owned())).or_insert(RefusalHistory {
             first: now,
             last: now,
-            told: None,
+            reported: None,
         });
         if now.duration_since(seen.last) > REPEAT_INTERVAL {
             seen.first = now;
         }
         seen.last = now;
         let is_due = seen
-            .told
-            .is_none_or(|told| now.duration_since(told) >= REPEAT_INTERVAL);
+            .reported
+            .is_none_or(|reported| now.duration_since(reported) >= REPEAT_INTERVAL);
         let should_log = is_due && now.duration_since(seen.first) >= grace;
         if should_log {
-            seen.told = Some(now);
+            seen.reported = Some(now);
         }
         should_log
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_is_told_once_a_minute_and_what_passes_soon_is_not() {
+    fn refusal_is_logged_once_a_minute_unless_transient() {
         let refusals = RefusalLog::default();
         let (began, node) = (Instant::now(), Uuid::from_u128(1));
         let at = |s: u64, kind: &str, grace| {

@@ -270,10 +270,10 @@ impl RequestHandler {
                 let mut answering = Box::pin(AssertUnwindSafe(answering).catch_unwind());
                 // Most requests are answered from memory in the first poll. The others continue in tasks of their own.
                 if futures::poll!(answering.as_mut()).is_pending() {
-                    let asked = running.begin(id, is_left);
+                    let guard = running.begin(id, is_left);
                     tokio::spawn(async move {
                         let _ = answering.await;
-                        drop(asked);
+                        drop(guard);
                     });
                 }
             }
@@ -292,9 +292,9 @@ async fn in_time<T>(timeout: Duration, read: impl Future<Output = Result<T, Stat
 struct Running(Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>);
 
 impl Running {
-    fn begin(&self, id: u64, is_left: Arc<AtomicBool>) -> Asked {
+    fn begin(&self, id: u64, is_left: Arc<AtomicBool>) -> RequestGuard {
         self.0.lock().insert(id, is_left);
-        Asked {
+        RequestGuard {
             id,
             running: self.clone(),
         }
@@ -315,12 +315,12 @@ impl Running {
 }
 
 /// A running request. Dropping this removes it from the list.
-struct Asked {
+struct RequestGuard {
     id: u64,
     running: Running,
 }
 
-impl Drop for Asked {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.running.0.lock().remove(&self.id);
     }

@@ -90,7 +90,7 @@ struct StreamState {
 }
 
 struct PendingRequest {
-    asker: oneshot::Sender<Outcome>,
+    caller: oneshot::Sender<Outcome>,
     deadline: Instant,
     bytes: usize,
     /// Set to true when the client has disconnected.
@@ -103,12 +103,12 @@ impl PendingRequest {
     /// Fails the request. The error is `sent` if the request was sent and may have been executed. Otherwise the error is that the node was
     /// not reached, for the reason `not_sent`.
     fn fail(self, sent: RemoteError, not_sent: &str) {
-        let told = match self.was_sent {
+        let reported = match self.was_sent {
             true => sent,
             false => RemoteError::Unreachable(not_sent.to_owned()),
         };
         // The error is ignored, because the caller may have given up.
-        let _ = self.asker.send(Err(told));
+        let _ = self.caller.send(Err(reported));
     }
 }
 
@@ -274,8 +274,8 @@ impl RequestStream {
                 permit.map_err(|_| late())?.map_err(|_| late())?
             }
         };
-        let (asker, answered) = oneshot::channel();
-        let _asked = self.put(what, asker, deadline);
+        let (caller, answered) = oneshot::channel();
+        let _requested = self.put(what, caller, deadline);
         let ended = |_| Err(RemoteError::NoAnswer("the connection has ended".to_owned()));
         answered.await.unwrap_or_else(ended)
     }
@@ -283,7 +283,7 @@ impl RequestStream {
     fn put(
         &self,
         what: question::What,
-        asker: oneshot::Sender<Outcome>,
+        caller: oneshot::Sender<Outcome>,
         deadline: Instant,
     ) -> PendingGuard<'_> {
         let is_left = scope::left();
@@ -295,7 +295,7 @@ impl RequestStream {
             state.open.insert(
                 id,
                 PendingRequest {
-                    asker,
+                    caller,
                     deadline,
                     bytes,
                     is_left,
@@ -324,11 +324,11 @@ impl RequestStream {
                 ended = run(client, request, &queue) => ended,
                 () = sweep(&queue) => Ok(()),
             };
-            let told = match ended {
+            let reported = match ended {
                 Ok(()) => RemoteError::NoAnswer("the connection has ended".to_owned()),
                 Err(status) => failure(&status),
             };
-            queue.state.lock().fail(&told, &queue.traffic);
+            queue.state.lock().fail(&reported, &queue.traffic);
         });
     }
 }
@@ -360,7 +360,7 @@ async fn run(
         for Answer { id, what } in group.answers {
             // A request that was given up is not in `open` any more. Its response is dropped.
             if let (Some(open), Some(what)) = (state.open.remove(&id), what) {
-                let _ = open.asker.send(Ok(what));
+                let _ = open.caller.send(Ok(what));
             }
         }
     }

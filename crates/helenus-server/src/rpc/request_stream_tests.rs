@@ -125,10 +125,10 @@ fn within(milliseconds: u64) -> Instant {
 }
 
 #[tokio::test]
-async fn each_question_has_its_answer_and_those_that_wait_go_together() {
+async fn each_request_gets_its_answer_and_queued_ones_batch() {
     let exchange = exchange(PeerBehaviour::Answers).await;
-    let asked = (0..500).map(|_| exchange.request(get(), within(10_000)));
-    let answers = futures::future::join_all(asked).await;
+    let requested = (0..500).map(|_| exchange.request(get(), within(10_000)));
+    let answers = futures::future::join_all(requested).await;
     let group = |outcome: &Outcome| match outcome {
         Ok(answer::What::Get(answer)) => {
             let text = answer.rows[0].value.clone().unwrap();
@@ -146,7 +146,7 @@ async fn each_question_has_its_answer_and_those_that_wait_go_together() {
 }
 
 #[tokio::test]
-async fn a_question_that_was_heard_and_not_answered_may_have_been_done() {
+async fn received_unanswered_request_may_be_executed() {
     let silent = exchange(PeerBehaviour::Hangs).await;
     let outcome = silent.request(get(), within(200)).await;
     assert!(matches!(outcome, Err(RemoteError::NoAnswer(_))), "{outcome:?}");
@@ -159,7 +159,7 @@ async fn a_question_that_was_heard_and_not_answered_may_have_been_done() {
 }
 
 #[tokio::test]
-async fn a_question_to_a_node_that_is_not_there_was_not_heard() {
+async fn request_to_absent_node_was_not_received() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -194,10 +194,10 @@ async fn what_was_given_up_before_it_was_sent_is_not_sent() {
     {
         let mut state = queue.state.lock();
         for id in 0..3 {
-            let (asker, _) = oneshot::channel();
+            let (caller, _) = oneshot::channel();
             let pending = PendingRequest {
                 bytes: 0,
-                asker,
+                caller,
                 deadline: within(1000),
                 is_left: Arc::default(),
                 was_sent: false,

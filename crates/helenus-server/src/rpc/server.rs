@@ -27,7 +27,7 @@ use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
 use super::codec;
-use super::moment_codec;
+use super::cut_codec;
 use super::peer_auth::{Caller, LocalIdentity, PeerAuthInterceptor};
 use super::proto::node_server::{Node, NodeServer};
 use super::proto::{
@@ -65,7 +65,7 @@ pub struct RpcServer {
     address: SocketAddr,
     /// Number of requests so far, without greetings.
     calls: Arc<AtomicU64>,
-    told: watch::Receiver<DocumentVersion>,
+    announced: watch::Receiver<DocumentVersion>,
     released: Option<mpsc::Receiver<TabletReleased>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
@@ -87,7 +87,7 @@ impl RpcServer {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let calls = Arc::<AtomicU64>::default();
-        let (tell, told) = watch::channel(DocumentVersion::default());
+        let (tell, announced) = watch::channel(DocumentVersion::default());
         let (release, released) = mpsc::channel(RELEASED_MAX);
         let (stop, mut stopped) = watch::channel(false);
         let service = NodeService {
@@ -133,7 +133,7 @@ impl RpcServer {
         Ok(RpcServer {
             address,
             calls,
-            told,
+            announced,
             released: Some(released),
             stop,
             serving,
@@ -141,8 +141,8 @@ impl RpcServer {
     }
 
     /// Returns a channel with the newest version of the cluster document that another node has sent.
-    pub fn told(&self) -> watch::Receiver<DocumentVersion> {
-        self.told.clone()
+    pub fn announced(&self) -> watch::Receiver<DocumentVersion> {
+        self.announced.clone()
     }
 
     /// Returns a channel with the notifications about closed tablets. `None` if it was taken before.
@@ -341,20 +341,20 @@ impl Node for NodeService {
 
     async fn hold(&self, request: Request<HoldRequest>) -> Result<Response<HoldResponse>, Status> {
         self.count_call(&request);
-        let moment = moment_codec::moment(request.get_ref())?;
+        let cut = cut_codec::cut(request.get_ref())?;
         let engine = self.handler.engine.clone();
-        let held = to_the_end(async move { engine.serve_hold(moment).await }).await?;
+        let held = to_the_end(async move { engine.serve_hold(cut).await }).await?;
         let held = held.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Response::new(moment_codec::hold_response(held)))
+        Ok(Response::new(cut_codec::hold_response(held)))
     }
 
     async fn pin(&self, request: Request<PinRequest>) -> Result<Response<PinResponse>, Status> {
         self.count_call(&request);
-        let pin = moment_codec::pin(request.get_ref())?;
+        let pin = cut_codec::pin(request.get_ref())?;
         let engine = self.handler.engine.clone();
         let pinned = to_the_end(async move { engine.serve_pin(pin).await }).await?;
         let pinned = pinned.map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Response::new(moment_codec::pin_response(pinned)))
+        Ok(Response::new(cut_codec::pin_response(pinned)))
     }
 
     async fn load(&self, request: Request<LoadRequest>) -> Result<Response<LoadResponse>, Status> {

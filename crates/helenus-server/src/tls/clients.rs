@@ -162,7 +162,7 @@ impl ClientTls {
             }
             _ if self.files.is_optional => Ok(Stream::Plain(socket)),
             [version] => {
-                tell_to_encrypt(socket, version).await;
+                require_encryption(socket, version).await;
                 Err(io::Error::other("the client did not start a TLS handshake"))
             }
         }
@@ -173,7 +173,7 @@ impl ClientTls {
 const HANDSHAKE: u8 = 0x16;
 
 /// Sends an error to a client that speaks unencrypted CQL. Without it, the client would not learn why the connection closes.
-async fn tell_to_encrypt(mut socket: TcpStream, version: u8) {
+async fn require_encryption(mut socket: TcpStream, version: u8) {
     let Some(version) = ProtocolVersion::from_number(version & 0x7f) else {
         return;
     };

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use super::backend::Backend;
 use crate::metrics::engine::{
-    record_past, record_prepared, record_rate_limits, record_scan_parts, record_stale, record_store,
+    record_history, record_prepared, record_rate_limits, record_scan_parts, record_stale, record_store,
     record_waiting,
 };
 
@@ -190,8 +190,8 @@ impl Backend for Arc<Engine> {
         record_waiting(self.metrics().transport.read());
         record_scan_parts(self.scan_parts_running());
         record_prepared(&self.prepared_metrics());
-        if let (Some((figures, reach)), Some(window)) = (self.past_figures(), self.past_window()) {
-            record_past(&figures, reach, window);
+        if let (Some((figures, reach)), Some(window)) = (self.history_figures(), self.history_window()) {
+            record_history(&figures, reach, window);
         }
     }
 }

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_request_waits_for_the_memory_of_another_and_the_largest_gets_all() {
+    async fn request_waits_for_memory_and_largest_gets_all() {
         let memory = WorkingMemory::new(10 * UNIT_BYTES);
         let most = memory.reserve(1 << 40).await.unwrap();
         let mut waiting = std::pin::pin!(memory.reserve(UNIT_BYTES));

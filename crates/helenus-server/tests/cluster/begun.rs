@@ -35,7 +35,7 @@ fn failures() -> [CqlError; 5] {
 }
 
 /// Runs a statement at the first node, and returns the client's result. The first request to another node fails with `failure`.
-async fn told(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result<(), CqlError> {
+async fn reported(nodes: &Nodes, cut: &Cut, failure: CqlError, text: &str) -> Result<(), CqlError> {
     cut.fail_next(failure);
     let (client, options) = (Nodes::client(), QueryOptions::default());
     let outcome = nodes.engines[0].query(&client, text, &options).await;
@@ -53,7 +53,7 @@ async fn pairs(nodes: &Nodes, cut: &Cut) -> Vec<(i32, i32)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_logged_batch_that_was_begun_is_not_said_to_be_undone() {
+async fn begun_logged_batch_is_not_reported_as_undone() {
     let (nodes, cut) = Nodes::start_cut().await;
     nodes
         .run(0, "CREATE TABLE t (k int PRIMARY KEY, l list<int>)")
@@ -65,10 +65,10 @@ async fn a_logged_batch_that_was_begun_is_not_said_to_be_undone() {
             "BEGIN BATCH USING TIMESTAMP 1000 INSERT INTO t (k, l) VALUES ({own}, [1, 2]); \
              INSERT INTO t (k, l) VALUES ({far}, [3, 4]) APPLY BATCH"
         );
-        let told = told(&nodes, &cut, failure, &text).await;
+        let reported = reported(&nodes, &cut, failure, &text).await;
         assert!(
-            matches!(told, Err(CqlError::WriteTimeout { .. })),
-            "{what}: told {told:?}"
+            matches!(reported, Err(CqlError::WriteTimeout { .. })),
+            "{what}: told {reported:?}"
         );
         let until = Instant::now() + Duration::from_secs(30);
         while nodes.run(1, &format!("SELECT l FROM t WHERE k = {far}")).await != "[3, 4]" {
@@ -81,7 +81,7 @@ async fn a_logged_batch_that_was_begun_is_not_said_to_be_undone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_of_which_one_node_did_its_part_is_not_said_to_be_undone() {
+async fn partly_applied_update_is_not_reported_as_undone() {
     let (nodes, cut) = Nodes::start_cut().await;
     nodes
         .run(0, "CREATE TABLE t (k int PRIMARY KEY, l list<int>)")
@@ -89,10 +89,10 @@ async fn an_update_of_which_one_node_did_its_part_is_not_said_to_be_undone() {
     for (failure, (own, far)) in failures().into_iter().zip(pairs(&nodes, &cut).await) {
         let what = format!("{failure:?}");
         let text = format!("UPDATE t SET l = l + [1] WHERE k IN ({own}, {far})");
-        let told = told(&nodes, &cut, failure, &text).await;
+        let reported = reported(&nodes, &cut, failure, &text).await;
         assert!(
-            matches!(told, Err(CqlError::WriteTimeout { .. })),
-            "{what}: told {told:?}"
+            matches!(reported, Err(CqlError::WriteTimeout { .. })),
+            "{what}: told {reported:?}"
         );
         let done = nodes
             .run(1, &format!("SELECT l FROM t WHERE k IN ({own}, {far})"))

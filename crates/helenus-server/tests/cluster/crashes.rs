@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_query::cluster::{
-    Cluster, Forwarded, LeaseTerm, ListSearch, Moment, Owner, PartAnswer, Pin, RemoteError, RemoteScan,
+    Cluster, Forwarded, LeaseTerm, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan,
     RemoteWrite, ReportedNode, ReportedTablet, ScanRange, StaleEntries, Versions,
 };
 use helenus_query::engine::Engine;
@@ -172,15 +172,10 @@ impl Cluster for Cut {
     ) -> Result<u64, RemoteError> {
         self.members.remove_stale(node, stale, deadline).await
     }
-    async fn hold(
-        &self,
-        node: Uuid,
-        moment: Uuid,
-        deadline: Instant,
-    ) -> Result<Vec<TokenRange>, RemoteError> {
-        self.members.hold(node, moment, deadline).await
+    async fn hold(&self, node: Uuid, cut: Uuid, deadline: Instant) -> Result<Vec<TokenRange>, RemoteError> {
+        self.members.hold(node, cut, deadline).await
     }
-    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<Moment, RemoteError> {
+    async fn pin(&self, node: Uuid, pin: Pin, deadline: Instant) -> Result<PinnedCut, RemoteError> {
         self.members.pin(node, pin, deadline).await
     }
     async fn load(

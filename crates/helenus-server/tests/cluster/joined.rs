@@ -119,7 +119,7 @@ async fn create(node: &Joined) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_node_takes_its_share_and_a_drained_one_gives_it_back() {
+async fn second_node_takes_share_and_drained_node_returns_it() {
     let first = join("share", 1).await;
     create(&first).await;
     for k in 0..50 {
@@ -164,7 +164,7 @@ async fn a_second_node_takes_its_share_and_a_drained_one_gives_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_has_left_passes_on_what_its_clients_still_ask() {
+async fn departed_node_forwards_requests_of_its_clients() {
     let first = join("left", 1).await;
     create(&first).await;
     assert_eq!(first.run("CREATE INDEX ON t (v)").await, "");

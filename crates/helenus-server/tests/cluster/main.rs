@@ -86,7 +86,7 @@ async fn pages_go_on_at_any_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_and_counters_are_exact_whoever_is_asked() {
+async fn conditions_and_counters_are_exact_on_any_coordinator() {
     let nodes = Nodes::start().await;
     nodes.run(0, "CREATE TABLE t (k int PRIMARY KEY, v int)").await;
     nodes

@@ -18,7 +18,7 @@ async fn is_answered(nodes: &Nodes, text: &str) -> bool {
 }
 
 /// Runs a statement on a node. Returns whether its condition was met, and its rows. `None` if the statement has no condition.
-async fn told(nodes: &Nodes, node: usize, text: &str) -> (Option<bool>, String) {
+async fn reported(nodes: &Nodes, node: usize, text: &str) -> (Option<bool>, String) {
     let outcome = nodes.outcome(node, text, &QueryOptions::default()).await;
     let outcome = outcome.unwrap_or_else(|error| panic!("{text}: {error}"));
     (outcome.is_applied, shown(&outcome))
@@ -62,23 +62,23 @@ async fn a_column_named_applied_is_not_read_without_a_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_node_is_told_whether_a_condition_was_met() {
+async fn result_of_condition_is_returned_by_every_node() {
     let (nodes, cut) = with_applied_column().await;
     let k = own_keys(&nodes, &cut).await[0];
     for node in 0..NODES {
         let update = |expected| {
             format!("UPDATE t SET \"[applied]\" = true WHERE k = {k} IF \"[applied]\" = {expected}")
         };
-        let met = told(&nodes, node, &update(true)).await;
+        let met = reported(&nodes, node, &update(true)).await;
         assert_eq!(met, (Some(true), "true".to_owned()), "node {node}");
-        let unmet = told(&nodes, node, &update(false)).await;
+        let unmet = reported(&nodes, node, &update(false)).await;
         assert_eq!(unmet, (Some(false), "false, true".to_owned()), "node {node}");
         let select = format!("SELECT \"[applied]\" FROM t WHERE k = {k}");
-        let selected = told(&nodes, node, &select).await;
+        let selected = reported(&nodes, node, &select).await;
         assert_eq!(selected, (None, "true".to_owned()), "node {node}");
         let insert = format!("INSERT INTO t (k, \"[applied]\") VALUES ({k}, true)");
         assert_eq!(
-            told(&nodes, node, &insert).await,
+            reported(&nodes, node, &insert).await,
             (None, String::new()),
             "node {node}"
         );
@@ -86,7 +86,7 @@ async fn every_node_is_told_whether_a_condition_was_met() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_of_the_owner_is_told_though_routing_could_go_on() {
+async fn owners_error_is_returned_without_further_routing() {
     let (nodes, cut) = with_applied_column().await;
     let mut far = None;
     for k in 0..60 {

@@ -74,7 +74,7 @@ async fn an_index_over_rows_that_expire_shrinks_on_several_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_of_deleted_ranges_go_and_those_of_rows_that_do_not_fit_for_other_reasons_stay() {
+async fn stale_entries_are_removed_only_for_deleted_ranges() {
     let nodes = Nodes::start().await;
     for statement in [
         "CREATE TABLE t (k int, c int, v int, w int, PRIMARY KEY (k, c))",

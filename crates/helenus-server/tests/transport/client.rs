@@ -72,7 +72,7 @@ impl Client {
         if let Some(compression) = compression {
             options.push(("COMPRESSION", compression.name()));
         }
-        assert_eq!(client.ask(startup(&options)).await, Response::Ready(Ready));
+        assert_eq!(client.request(startup(&options)).await, Response::Ready(Ready));
         client.decoder.start(version, compression);
         client.encoder = OutputEncoder::started(version, compression);
         client
@@ -113,7 +113,7 @@ impl Client {
         .expect("no answer")
     }
 
-    pub async fn ask(&mut self, request: Request) -> Response {
+    pub async fn request(&mut self, request: Request) -> Response {
         self.send(1, request).await;
         let (stream, message) = self.receive().await.expect("closed");
         assert_eq!(stream, 1);

@@ -64,16 +64,16 @@ async fn every_version_and_compression() {
                 continue;
             }
             let mut client = Client::connect(server.address(), version, compression, &[]).await;
-            assert_eq!(client.ask(query("void")).await, void());
-            let Response::Result(QueryResult::Rows(rows)) = client.ask(query("rows 1000")).await else {
+            assert_eq!(client.request(query("void")).await, void());
+            let Response::Result(QueryResult::Rows(rows)) = client.request(query("rows 1000")).await else {
                 panic!()
             };
             assert_eq!(rows.content.iter().count(), 1000);
             assert!(matches!(
-                client.ask(Request::Options(Options)).await,
+                client.request(Request::Options(Options)).await,
                 Response::Supported(_)
             ));
-            let error = client.ask(query("nonsense")).await;
+            let error = client.request(query("nonsense")).await;
             assert_eq!(error, Response::Error(CqlError::Syntax("no nonsense".to_owned())));
         }
     }
@@ -90,12 +90,12 @@ async fn handshake_refusals() {
         (stream, refusal.as_str()),
         (0, "Unexpected message QUERY, expecting STARTUP or OPTIONS")
     );
-    let refusal = protocol_error(client.ask(startup(&[("CQL_VERSION", "2.0.0")])).await);
+    let refusal = protocol_error(client.request(startup(&[("CQL_VERSION", "2.0.0")])).await);
     assert_eq!(
         refusal,
         "CQL version 2.0.0 is not supported by the binary protocol (supported version are >= 3.0.0)"
     );
-    let refusal = protocol_error(client.ask(startup(&[("COMPRESSION", "zip")])).await);
+    let refusal = protocol_error(client.request(startup(&[("COMPRESSION", "zip")])).await);
     assert_eq!(refusal, "Unknown compression algorithm: zip");
     client.send(1, query("void")).await;
     let (stream, message) = client.receive().await.unwrap();
@@ -105,10 +105,10 @@ async fn handshake_refusals() {
         (1, "Unexpected message QUERY, expecting STARTUP or OPTIONS")
     );
     assert_eq!(
-        client.ask(startup(&[("CQL_VERSION", "4.0.0")])).await,
+        client.request(startup(&[("CQL_VERSION", "4.0.0")])).await,
         Response::Ready(helenus_cql::frame::response::Ready)
     );
-    let refusal = protocol_error(client.ask(startup(&[])).await);
+    let refusal = protocol_error(client.request(startup(&[])).await);
     assert_eq!(
         refusal,
         "Unexpected message STARTUP, the connection is already initialized"
@@ -123,7 +123,7 @@ async fn handshake_refusals() {
         "Invalid message version. Got 3/v3 but previous messages on this connection had version 4/v4"
     );
     let mut client = Client::open(server.address(), V5).await;
-    let refusal = protocol_error(client.ask(startup(&[("COMPRESSION", "snappy")])).await);
+    let refusal = protocol_error(client.request(startup(&[("COMPRESSION", "snappy")])).await);
     assert_eq!(refusal, "Snappy compression is not supported in protocol V5");
 }
 
@@ -169,7 +169,7 @@ async fn garbage_closes_its_connection_only() {
     client.socket.write_all(&bytes[..bytes.len() - 3]).await.unwrap();
     client.socket.shutdown().await.unwrap();
     assert!(client.receive().await.is_none());
-    assert_eq!(bystander.ask(query("void")).await, void());
+    assert_eq!(bystander.request(query("void")).await, void());
 }
 
 #[tokio::test]
@@ -212,10 +212,10 @@ async fn a_panic_is_an_answer() {
     let (server, _) = server().await;
     let mut client = Client::connect(server.address(), V4, None, &[]).await;
     assert!(matches!(
-        client.ask(query("panic")).await,
+        client.request(query("panic")).await,
         Response::Error(CqlError::Server(_))
     ));
-    assert_eq!(client.ask(query("void")).await, void());
+    assert_eq!(client.request(query("void")).await, void());
 }
 
 #[tokio::test]
@@ -223,10 +223,10 @@ async fn keyspaces() {
     let (server, _) = server().await;
     let mut client = Client::connect(server.address(), V5, None, &[]).await;
     assert_eq!(
-        client.ask(query("use a")).await,
+        client.request(query("use a")).await,
         Response::Result(QueryResult::SetKeyspace("a".to_owned()))
     );
-    assert_eq!(text_of(client.ask(query("keyspace")).await), "a");
+    assert_eq!(text_of(client.request(query("keyspace")).await), "a");
     let parameters = QueryParameters {
         keyspace: Some("b".to_owned()),
         ..QueryParameters::default()
@@ -235,8 +235,8 @@ async fn keyspaces() {
         query: "keyspace".to_owned(),
         parameters,
     }));
-    assert_eq!(text_of(client.ask(request).await), "b");
-    assert_eq!(text_of(client.ask(query("keyspace")).await), "a");
+    assert_eq!(text_of(client.request(request).await), "b");
+    assert_eq!(text_of(client.request(query("keyspace")).await), "a");
 }
 
 #[tokio::test]
@@ -271,7 +271,7 @@ async fn values_warnings_and_traces() {
 }
 
 #[tokio::test]
-async fn a_trace_tells_what_was_done() {
+async fn trace_shows_executed_steps() {
     let (server, mock) = server().await;
     let mut client = Client::connect(server.address(), V5, None, &[]).await;
     let mut message = RequestMessage::new(query("void"));
@@ -324,7 +324,7 @@ async fn prepared_statements() {
         query: "rows 2".to_owned(),
         keyspace: None,
     });
-    let Response::Result(QueryResult::Prepared(prepared)) = client.ask(prepare).await else {
+    let Response::Result(QueryResult::Prepared(prepared)) = client.request(prepare).await else {
         panic!()
     };
     let known = prepared.result_metadata_id.to_vec();
@@ -332,10 +332,10 @@ async fn prepared_statements() {
         Response::Result(QueryResult::Rows(rows)) => rows,
         other => panic!("{other:?}"),
     };
-    let same = rows(client.ask(execute("rows 2", Some(known.clone()), true)).await);
+    let same = rows(client.request(execute("rows 2", Some(known.clone()), true)).await);
     assert!(same.page.skip && same.page.new_metadata_id.is_none());
     mock.columns.store(2, Ordering::Relaxed);
-    let changed = rows(client.ask(execute("rows 2", Some(known.clone()), true)).await);
+    let changed = rows(client.request(execute("rows 2", Some(known.clone()), true)).await);
     assert_eq!(changed.metadata.columns.len(), 2);
     assert_eq!(
         changed.page.new_metadata_id.as_deref(),
@@ -343,20 +343,20 @@ async fn prepared_statements() {
     );
     let again = rows(
         client
-            .ask(execute("rows 2", Some(changed.metadata.id().to_vec()), true))
+            .request(execute("rows 2", Some(changed.metadata.id().to_vec()), true))
             .await,
     );
     assert!(again.page.skip);
     // Rows of a statement other than SELECT always carry their metadata.
-    let outcome = rows(client.ask(execute("keyspace", Some(known), true)).await);
+    let outcome = rows(client.request(execute("keyspace", Some(known), true)).await);
     assert!(!outcome.page.skip && outcome.page.new_metadata_id.is_none());
 
     let mut older = Client::connect(server.address(), V4, None, &[]).await;
-    assert!(!rows(older.ask(execute("rows 2", None, true)).await).page.skip);
+    assert!(!rows(older.request(execute("rows 2", None, true)).await).page.skip);
     mock.columns.store(1, Ordering::Relaxed);
-    assert!(rows(older.ask(execute("rows 2", None, true)).await).page.skip);
+    assert!(rows(older.request(execute("rows 2", None, true)).await).page.skip);
     let id = "0123456789abcdef";
-    let Response::Error(CqlError::Unprepared(unknown)) = older.ask(execute(id, None, true)).await else {
+    let Response::Error(CqlError::Unprepared(unknown)) = older.request(execute(id, None, true)).await else {
         panic!()
     };
     assert_eq!(unknown, id.as_bytes());
@@ -370,7 +370,7 @@ async fn prepared_statements() {
         ..Batch::default()
     };
     assert_eq!(
-        text_of(client.ask(Request::Batch(Box::new(batch))).await),
+        text_of(client.request(Request::Batch(Box::new(batch))).await),
         "3 statements"
     );
 }
@@ -382,22 +382,22 @@ async fn schema_events_go_to_those_who_registered() {
     let mut deaf = Client::connect(server.address(), V4, None, &[]).await;
     let mut wrong = Client::connect(server.address(), V4, None, &[]).await;
     listener
-        .ask(Request::Register(Register {
+        .request(Request::Register(Register {
             events: vec![EventType::SchemaChange],
         }))
         .await;
     wrong
-        .ask(Request::Register(Register {
+        .request(Request::Register(Register {
             events: vec![EventType::StatusChange],
         }))
         .await;
-    let Response::Result(QueryResult::SchemaChange(change)) = deaf.ask(query("create a")).await else {
+    let Response::Result(QueryResult::SchemaChange(change)) = deaf.request(query("create a")).await else {
         panic!()
     };
     let (stream, message) = listener.receive().await.unwrap();
     assert_eq!(stream, -1);
     assert_eq!(message.response, Response::Event(Event::SchemaChange(change)));
-    assert_eq!(wrong.ask(query("void")).await, void());
+    assert_eq!(wrong.request(query("void")).await, void());
     drop(mock);
 }
 
@@ -439,7 +439,7 @@ async fn too_much_in_flight() {
     for _ in 0..20 {
         assert_eq!(client.receive().await.unwrap().1.response, void());
     }
-    assert_eq!(client.ask(query("void")).await, void());
+    assert_eq!(client.request(query("void")).await, void());
 }
 
 #[tokio::test]
@@ -456,7 +456,7 @@ async fn the_nodes_bytes_are_shared() {
     first.send(2, query("void")).await;
     mock.begins(1).await;
     // One request of each connection may always run.
-    assert_eq!(second.ask(query("void")).await, void());
+    assert_eq!(second.request(query("void")).await, void());
     assert_eq!(
         mock.begun.load(Ordering::Relaxed),
         2,
@@ -491,8 +491,8 @@ async fn connections_are_limited() {
     drop(second);
     tokio::time::sleep(Duration::from_millis(100)).await;
     let mut fourth = Client::connect(server.address(), V4, None, &[]).await;
-    assert_eq!(first.ask(query("void")).await, void());
-    assert_eq!(fourth.ask(query("void")).await, void());
+    assert_eq!(first.request(query("void")).await, void());
+    assert_eq!(fourth.request(query("void")).await, void());
 }
 
 #[tokio::test]
@@ -512,7 +512,7 @@ async fn silent_connections_are_closed() {
     .await;
     let mut idle = Client::connect(server.address(), V4, None, &[]).await;
     // A connection that waits for a response is not idle.
-    assert_eq!(idle.ask(query("sleep 1000")).await, void());
+    assert_eq!(idle.request(query("sleep 1000")).await, void());
     assert!(idle.receive().await.is_none());
 }
 
@@ -566,7 +566,7 @@ async fn stopping_answers_what_runs_and_turns_away_what_comes() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_work_to_hand_over_serves_its_clients_until_they_are_idle() {
+async fn server_with_work_to_hand_over_serves_until_clients_idle() {
     let (server, mock, mut busy, mut idle) = with_a_busy_and_an_idle_client().await;
     let (done, is_done) = tokio::sync::oneshot::channel::<()>();
     let handed_over = async {
@@ -591,7 +591,7 @@ async fn a_server_that_has_work_to_hand_over_serves_its_clients_until_they_are_i
 }
 
 #[tokio::test]
-async fn a_client_that_is_never_quiet_is_served_and_then_its_connection_ends() {
+async fn busy_client_is_served_until_its_connection_ends() {
     let (server, _) = server().await;
     let mut client = Client::connect(server.address(), V5, None, &[]).await;
     let began = Instant::now();

@@ -33,7 +33,7 @@ async fn receive(client: &mut Client) -> (i16, Response) {
 }
 
 #[tokio::test]
-async fn what_has_waited_for_too_long_is_refused_until_the_queue_is_short() {
+async fn overdue_requests_are_refused_until_queue_is_short() {
     let (server, mock) = small_server().await;
     let mut client = Client::connect(server.address(), V4, None, &[]).await;
     for stream in 0..4000 {
@@ -60,7 +60,7 @@ async fn what_has_waited_for_too_long_is_refused_until_the_queue_is_short() {
         done,
         "what is refused is not run"
     );
-    assert_eq!(client.ask(query("void")).await, void());
+    assert_eq!(client.request(query("void")).await, void());
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn one_clients_queue_does_not_hold_up_another() {
         busy.send(stream, query("held 1")).await;
     }
     mock.begins(32).await;
-    assert_eq!(other.ask(query("void")).await, void());
+    assert_eq!(other.request(query("void")).await, void());
     assert_eq!(
         mock.ended.load(Ordering::Relaxed),
         1,

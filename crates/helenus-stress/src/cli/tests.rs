@@ -94,7 +94,7 @@ fn flags_of_tlp_stress_keep_their_names() {
 }
 
 #[test]
-fn durations_and_operations_exclude_each_other_and_levels_take_any_case() {
+fn duration_excludes_operations_and_levels_ignore_case() {
     assert!(parse_words("helenus-stress run kv -d 5 -n 10").is_err());
     assert!(parse_words("helenus-stress run kv -r 1.5").is_err());
     assert!(parse_words("helenus-stress run kv -t 0").is_err());

@@ -19,7 +19,7 @@ use crate::results::directory::REPORT_FILE;
 use crate::results::{Comparison, Round, RunKind, RunResult, table, write_comparison};
 
 /// Minimum number of rounds in which a difference can be distinguished from noise.
-const ROUNDS_TO_TELL: u32 = 5;
+const ROUNDS_MIN: u32 = 5;
 
 /// Runs the rounds, and prints and writes the comparison.
 pub fn compare(args: &CompareArgs) -> Result<Ended> {
@@ -60,8 +60,8 @@ pub fn compare(args: &CompareArgs) -> Result<Ended> {
     }
     let mut comparison =
         Comparison::from_runs(std::env::args().collect(), rounds, &a, &b).context("no rounds")?;
-    if args.rounds < ROUNDS_TO_TELL {
-        let note = format!("Fewer than {ROUNDS_TO_TELL} rounds can't distinguish a difference from noise.");
+    if args.rounds < ROUNDS_MIN {
+        let note = format!("Fewer than {ROUNDS_MIN} rounds can't distinguish a difference from noise.");
         comparison.notes.push(note);
     }
     write_comparison(&directory, &comparison)?;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_process_stands_still_until_it_is_let_go() {
+    fn paused_process_makes_no_progress_until_resumed() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let state = |pid: u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_has_the_length_that_was_asked_for_and_gives_its_version_back() {
+    fn value_has_requested_length_and_returns_its_version() {
         for format in [ValueFormat::Text, ValueFormat::Blob] {
             for len in [format.header_len(), 100, 1_000] {
                 let value = value(format, "001.0.1", len);

@@ -97,20 +97,20 @@ mod tests {
     }
 
     #[test]
-    fn a_keyspace_has_as_many_copies_as_nodes_up_to_three_unless_told() {
+    fn default_replication_is_node_count_up_to_three() {
         let factor = |nodes| create_keyspace(&args(), nodes);
         assert!(factor(1).ends_with("'replication_factor': 1}"));
         assert!(factor(9).ends_with("'replication_factor': 3}"));
-        let told = SchemaArgs {
+        let explicit = SchemaArgs {
             replication: Some("5".into()),
             ..args()
         };
-        assert!(create_keyspace(&told, 1).ends_with("'replication_factor': 5}"));
-        let told = SchemaArgs {
+        assert!(create_keyspace(&explicit, 1).ends_with("'replication_factor': 5}"));
+        let explicit = SchemaArgs {
             replication: Some(r#"{"class": "NetworkTopologyStrategy", "dc1": 2}"#.into()),
             ..args()
         };
-        assert!(create_keyspace(&told, 1).ends_with("= {'class': 'NetworkTopologyStrategy', 'dc1': 2}"));
+        assert!(create_keyspace(&explicit, 1).ends_with("= {'class': 'NetworkTopologyStrategy', 'dc1': 2}"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn texts(reader: &mut LogReader) -> Vec<String> {
 }
 
 #[test]
-fn segments_are_read_in_order_and_torn_or_damaged_ones_as_far_as_they_go() {
+fn segments_are_read_in_order_up_to_any_damage() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     let torn = segment(&[(1, "a"), (2, "b")]);

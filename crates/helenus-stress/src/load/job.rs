@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn told_parts_are_spread_over_their_class_and_the_rest_keeps_its_proportions() {
+    fn explicit_parts_scale_class_and_keep_proportions() {
         let mix = |reads, deletes| Mix::new(OPERATIONS, reads, deletes);
         assert_eq!(parts(&mix(None, None).unwrap()), [0.375, 0.125, 0.125, 0.375]);
         assert_eq!(parts(&mix(Some(0.2), None).unwrap()), [0.15, 0.05, 0.2, 0.6]);

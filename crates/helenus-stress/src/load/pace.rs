@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_loop_ends_after_its_iterations_or_when_told() {
+    async fn closed_loop_ends_after_iterations_or_on_stop() {
         let (thread, stop) = (load_thread(), Stop::new(None, Some(2)));
         assert!(Pace::Closed.next(&thread, &stop).await.is_some());
         assert!(Pace::Closed.next(&thread, &stop).await.is_some());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn after_the_deadline_nothing_is_sent_and_what_is_left_shows_as_lag() {
+    async fn nothing_is_sent_after_deadline_and_rest_is_lag() {
         let start = Instant::now();
         let stop = Stop::new(Some(start + Duration::from_millis(50)), None);
         let schedule = Schedule::new(start, 1000.0, None);

@@ -117,7 +117,7 @@ async fn run(in_flight: usize, pace: Pace, requests: usize, connections: usize) 
 }
 
 #[tokio::test]
-async fn a_closed_loop_answers_every_request_once_and_prepares_again_where_that_was_forgotten() {
+async fn closed_loop_answers_each_request_and_prepares_again() {
     let (outcome, prepares) = run(4, Pace::Closed, 40, 2).await;
     assert_eq!((outcome.requests, outcome.operations), (80, 160));
     assert_eq!(outcome.latency_us.len(), 80);
@@ -133,7 +133,7 @@ async fn a_closed_loop_answers_every_request_once_and_prepares_again_where_that_
 }
 
 #[tokio::test]
-async fn an_open_loop_counts_the_time_that_a_request_waited_to_be_sent() {
+async fn open_loop_latency_includes_wait_before_send() {
     // One slot completes 50 requests per second, and a thousand per second become due.
     let interval = Duration::from_millis(1);
     let (outcome, _) = run(1, Pace::Open { interval }, 20, 1).await;

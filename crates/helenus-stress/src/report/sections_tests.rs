@@ -156,7 +156,7 @@ fn nothing_measured_is_said_instead_of_drawn() {
 }
 
 #[test]
-fn a_second_without_answers_is_a_gap_in_latency_and_zero_in_throughput() {
+fn second_without_answers_is_latency_gap_and_zero_rate() {
     let mut run = loaded("x");
     run.intervals[2]
         .operations

@@ -63,7 +63,7 @@ fn the_page_needs_nothing_from_the_network() {
 }
 
 #[test]
-fn whatever_comes_from_results_is_escaped() {
+fn results_are_escaped_in_reports() {
     let folder = tempfile::tempdir().unwrap();
     let evil = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\"'&";
     let mut result = samples::run(evil, 1.0);
@@ -131,7 +131,7 @@ fn a_comparison_shows_its_figures_with_and_without_its_rounds() {
 }
 
 #[test]
-fn the_page_goes_where_it_is_asked_to() {
+fn page_is_written_to_requested_path() {
     let folder = tempfile::tempdir().unwrap();
     write_run(folder.path(), &samples::run("helenus", 1.0));
     let mut args = ReportArgs {

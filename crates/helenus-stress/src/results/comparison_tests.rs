@@ -23,7 +23,7 @@ fn figure<'a>(comparison: &'a Comparison, name: &str) -> &'a ComparedFigure {
 }
 
 #[test]
-fn a_slower_side_is_told_apart() {
+fn slower_side_is_detected() {
     let comparison = comparison([1.0, 1.01, 0.99, 1.02, 0.98], [2.0, 2.02, 1.98, 2.04, 1.96]);
     for name in [
         "write rate",

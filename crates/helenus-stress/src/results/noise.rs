@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_apart_rounds_are_a_difference_and_a_single_overlap_is_not() {
+    fn five_separate_rounds_differ_and_one_overlap_does_not() {
         let a = [1.0, 2.0, 3.0, 4.0, 5.0];
         assert!((mann_whitney(&a, &[6.0, 7.0, 8.0, 9.0, 10.0]) - 2.0 / 252.0).abs() < 1e-12);
         assert!((mann_whitney(&[6.0, 7.0, 8.0, 9.0, 10.0], &a) - 2.0 / 252.0).abs() < 1e-12);

@@ -117,9 +117,9 @@ impl Store {
             .find_map(|before| before.content.history.as_ref());
         let former = order.former_origins.iter().filter(|_| before.is_some());
         let origins = order.origins.iter().chain(former).map(|pinned| pinned.as_ref());
-        let moments: Vec<&[PinnedTablet]> = [order.tablets].into_iter().chain(origins).collect();
+        let cuts: Vec<&[PinnedTablet]> = [order.tablets].into_iter().chain(origins).collect();
         let copier = Arc::new(copier);
-        let mut files = copier.clone().copy_all(&moments, &mut report).await?;
+        let mut files = copier.clone().copy_all(&cuts, &mut report).await?;
         if let (Some(_), Some(before)) = (&order.content.history, before) {
             let logs = self.history_to_copy(&before.positions).await?;
             files.extend(copier.copy_history(name, logs, &mut report).await?);
@@ -198,20 +198,20 @@ impl Copier {
     /// Copies the missing files of the given cuts. Returns all of their files, including those that were there already.
     async fn copy_all(
         self: Arc<Self>,
-        moments: &[&[PinnedTablet]],
+        cuts: &[&[PinnedTablet]],
         report: &mut BackupReport,
     ) -> Result<Vec<BackupFile>, StoreError> {
         let mut files = Vec::new();
         let mut tables = BTreeSet::new();
-        for moment in moments {
-            if let Some(copied) = self.copy_unfinished_batches(moment).await? {
+        for cut in cuts {
+            if let Some(copied) = self.copy_unfinished_batches(cut).await? {
                 report.count(&copied);
                 files.push(copied.file);
             }
         }
-        let tablets: BTreeSet<(u32, u64)> = moments
+        let tablets: BTreeSet<(u32, u64)> = cuts
             .iter()
-            .flat_map(|moment| moment.iter().map(|tablet| (tablet.id, tablet.manifest)))
+            .flat_map(|cut| cut.iter().map(|tablet| (tablet.id, tablet.manifest)))
             .collect();
         for (id, manifest) in &tablets {
             let stored = stored_files(&self.from, *id, *manifest).await?;
@@ -223,7 +223,7 @@ impl Copier {
         let all = tablets.len() + tables.len();
         let mut waiting = tables.into_iter();
         let mut copies = JoinSet::new();
-        let mut told = Instant::now();
+        let mut reported = Instant::now();
         loop {
             for path in waiting.by_ref().take(FILES - copies.len()) {
                 let copier = self.clone();
@@ -236,8 +236,8 @@ impl Copier {
             let copied = copied.map_err(|error| StoreError::Unavailable(error.to_string()))??;
             report.count(&copied);
             files.push(copied.file);
-            if told.elapsed() >= PROGRESS_INTERVAL {
-                told = Instant::now();
+            if reported.elapsed() >= PROGRESS_INTERVAL {
+                reported = Instant::now();
                 report.log_progress(all);
             }
         }
@@ -280,8 +280,8 @@ impl Copier {
     }
 
     /// Copies the operations of batches that were unfinished at a cut. `None` if there were none.
-    async fn copy_unfinished_batches(&self, moment: &[PinnedTablet]) -> Result<Option<Copied>, StoreError> {
-        let Some(path) = unfinished_batches::path(moment) else {
+    async fn copy_unfinished_batches(&self, cut: &[PinnedTablet]) -> Result<Option<Copied>, StoreError> {
+        let Some(path) = unfinished_batches::path(cut) else {
             return Ok(None);
         };
         match self.from.head(&path).await {

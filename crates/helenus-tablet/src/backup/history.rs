@@ -40,7 +40,7 @@ impl Store {
     /// than `until_ms`.
     ///
     /// # Errors
-    /// A part is missing or damaged. [`StoreError::PastUncertain`] if the clock of a log's node showed that time twice.
+    /// A part is missing or damaged. [`StoreError::HistoryUncertain`] if the clock of a log's node showed that time twice.
     #[boxed]
     pub async fn ops_of_backups(
         &self,

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 const RUNNING: &str = "helenus-backup-running.json";
 const RENEWED_EACH: Duration = Duration::from_secs(60);
 /// Time without a renewal after which a node's claim is void.
-const GONE_AFTER: Duration = Duration::from_secs(600);
+const CLAIM_TTL: Duration = Duration::from_secs(600);
 
 /// Claim of the node that backs up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ struct Claim {
 
 impl Claim {
     fn is_valid(&self, now_ms: u64) -> bool {
-        u128::from(now_ms.abs_diff(self.renewed_ms)) < GONE_AFTER.as_millis()
+        u128::from(now_ms.abs_diff(self.renewed_ms)) < CLAIM_TTL.as_millis()
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
         let again = Running::begin(&location, first).await.unwrap();
         again.end().await;
         Running::begin(&location, second).await.unwrap().end().await;
-        let renewed_ms = now_ms() - GONE_AFTER.as_millis() as u64;
+        let renewed_ms = now_ms() - CLAIM_TTL.as_millis() as u64;
         let gone = serde_json::to_vec(&Claim {
             node: first,
             renewed_ms,

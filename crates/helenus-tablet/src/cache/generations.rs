@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_closed_until_all_who_closed_it_have_opened_it_and_is_another_then() {
+    fn fence_opens_with_its_last_closer_and_changes() {
         let generations = CacheGenerations::default();
         let (slot, other) = (CacheGenerations::slot(7), CacheGenerations::slot(8));
         let before = generations.read(slot);

@@ -100,13 +100,13 @@ impl Filters {
 }
 
 /// Number of entries between two updates of the job's progress.
-const TELL_EVERY: u32 = 1024;
+const REPORT_EVERY: u32 = 1024;
 
 #[derive(Default)]
 struct Counts {
     /// Entries and bytes that are not yet added to the job's progress.
-    untold: u32,
-    untold_bytes: u64,
+    unreported: u32,
+    unreported_bytes: u64,
     rows: u64,
     dead: u64,
     covering: u64,
@@ -154,16 +154,16 @@ impl Filter {
 
     /// Counts an entry as processed.
     fn pass(&mut self, entry: &RowEntry) {
-        self.counts.untold += 1;
-        self.counts.untold_bytes += (entry.key.len() + entry.value.len()) as u64;
-        if self.counts.untold >= TELL_EVERY {
-            self.tell();
+        self.counts.unreported += 1;
+        self.counts.unreported_bytes += (entry.key.len() + entry.value.len()) as u64;
+        if self.counts.unreported >= REPORT_EVERY {
+            self.report();
         }
     }
 
-    fn tell(&mut self) {
-        let bytes = std::mem::take(&mut self.counts.untold_bytes);
-        self.counts.untold = 0;
+    fn report(&mut self) {
+        let bytes = std::mem::take(&mut self.counts.unreported_bytes);
+        self.counts.unreported = 0;
         if let Some(job) = &self.job {
             job.output.done_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -326,7 +326,7 @@ impl CompactionFilter for Filter {
         if let Some(meter) = &mut self.meter {
             meter.end();
         }
-        self.tell();
+        self.report();
         let counts = std::mem::take(&mut self.counts);
         if let Some(job) = &self.job {
             job.output.add(counts.rows, counts.dead, counts.covering);

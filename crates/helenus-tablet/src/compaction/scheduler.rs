@@ -110,12 +110,12 @@ impl Scheduler {
             return Some(spec);
         }
         let garbage = GarbageEstimate::of(tree, &self.compactions);
-        let is_asked = self.compactions.take_requested_all();
-        if is_asked && garbage.is_met() || garbage.is_much() {
+        let is_requested = self.compactions.take_requested_all();
+        if is_requested && garbage.is_met() || garbage.is_much() {
             return tree.join_all();
         }
-        if is_asked && garbage.fills_oldest() {
-            return tree.write_oldest_anew();
+        if is_requested && garbage.fills_oldest() {
+            return tree.rewrite_oldest();
         }
         self.join_at_rest(tree)
     }
@@ -269,7 +269,7 @@ impl<'a> Levels<'a> {
         Some(CompactionSpec::new(sources, destination))
     }
 
-    fn write_oldest_anew(&self) -> Option<CompactionSpec> {
+    fn rewrite_oldest(&self) -> Option<CompactionSpec> {
         let oldest = self.runs.last()?;
         Some(CompactionSpec::new(
             vec![SourceId::SortedRun(oldest.id)],

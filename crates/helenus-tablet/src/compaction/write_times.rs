@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_newer_than_a_number_is_told_by_table() {
+    fn newer_write_times_are_reported_by_table() {
         let times = WriteTimes::default();
         times.record(11, one(1, 500));
         assert_eq!(times.newer_than(u64::MAX), None, "the log is being replayed");
@@ -173,11 +173,11 @@ mod tests {
         }
         assert!(times.0.lock().ranges.len() <= RANGES_MAX);
         for flushed in (0..5000).step_by(250) {
-            let told = times.newer_than(flushed as u64).unwrap()[&1];
+            let reported = times.newer_than(flushed as u64).unwrap()[&1];
             let oldest = written[flushed + 1..].iter().min().unwrap();
-            assert!(told <= *oldest);
+            assert!(reported <= *oldest);
             if flushed % 500 == 0 {
-                assert_eq!(told, *oldest, "compactions begin at flushes");
+                assert_eq!(reported, *oldest, "compactions begin at flushes");
             }
         }
         for seq in 5000..5000 + FLUSHES_MAX as u64 {

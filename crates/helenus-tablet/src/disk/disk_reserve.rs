@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_put_by_while_there_is_plenty_and_given_back_when_there_is_none() {
+    fn reserve_grows_with_free_space_and_is_released_if_full() {
         let folder = tempfile::tempdir().unwrap();
         let len = || std::fs::metadata(folder.path().join("ROOM")).map_or(0, |data| data.len());
         let room = DiskReserve::new(folder.path());

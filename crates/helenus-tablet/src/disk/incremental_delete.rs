@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_erased_bit_by_bit_and_only_when_nobody_reads_it() {
+    fn file_is_erased_in_steps_once_no_reader_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = large_file(folder.path());
         let mut reader = File::open(&path).unwrap();

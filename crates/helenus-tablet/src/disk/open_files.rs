@@ -209,11 +209,11 @@ mod tests {
             end - large..end,
             end - large..end + 5,
         ] {
-            let asked = GetOptions {
+            let requested = GetOptions {
                 range: Some(GetRange::Bounded(range.clone())),
                 ..GetOptions::default()
             };
-            let wanted = OpenFiles::wanted(&name, &asked).expect("it is served here");
+            let wanted = OpenFiles::wanted(&name, &requested).expect("it is served here");
             let read = files.read(&name, path.clone(), wanted).await.unwrap();
             let there = range.start as usize..range.end.min(end) as usize;
             assert_eq!(read.bytes().await.unwrap(), written[there], "{range:?}");

@@ -2,7 +2,7 @@
 //!
 //! While [`crate::config::StoreConfig::keeps_history`] is set, a part of a log that no tablet needs any more is not lost. It is compressed
 //! and written to `history/log/` as a *chunk* ([`chunk`]) before it is deleted ([`archive`]). To read the state as of an earlier time, all
-//! tablets are opened at a consistent cut that was pinned before it ([`crate::store::moment`]). Then the operations that the logs of all
+//! tablets are opened at a consistent cut that was pinned before it ([`crate::store::cut`]). Then the operations that the logs of all
 //! nodes have after the positions of that cut are added ([`HistoryPosition`]).
 //!
 //! ```text

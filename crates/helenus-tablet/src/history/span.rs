@@ -137,7 +137,7 @@ impl<'s> SpanOps<'s> {
     /// Adds segments, in the order of their numbers. Frames that were added already are skipped.
     ///
     /// # Errors
-    /// Earlier segments are missing. [`StoreError::PastUncertain`] if the clock was set back although the caller stated otherwise.
+    /// Earlier segments are missing. [`StoreError::HistoryUncertain`] if the clock was set back although the caller stated otherwise.
     pub fn add(&mut self, part: Segments, wants: &impl Fn(&Op) -> bool) -> Result<(), StoreError> {
         if part.previous > self.read {
             return Err(StoreError::FileGone(format!(
@@ -165,7 +165,7 @@ impl<'s> SpanOps<'s> {
         let was_later = self.latest_ms > until_ms;
         match self.span.set_back {
             SetBack::Nowhere if is_step && was_later && time_ms <= until_ms && !self.is_past => {
-                return Err(StoreError::PastUncertain {
+                return Err(StoreError::HistoryUncertain {
                     from_ms: time_ms,
                     to_ms: self.latest_ms,
                 });

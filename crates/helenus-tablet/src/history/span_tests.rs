@@ -74,7 +74,7 @@ fn a_clock_that_was_an_hour_ahead_hides_no_commit() {
     );
     let refused = read(&times, &until(45, SetBack::Nowhere)).unwrap_err();
     assert!(
-        matches!(refused, StoreError::PastUncertain { from_ms: 40, to_ms } if to_ms == HOUR + 30),
+        matches!(refused, StoreError::HistoryUncertain { from_ms: 40, to_ms } if to_ms == HOUR + 30),
         "{refused}"
     );
     // Times before and after the repeated span are not uncertain.

@@ -42,7 +42,7 @@ pub enum HeaderError {
     #[error("the segment header is damaged")]
     Damaged,
     #[error("the log was written by version {0}, this binary understands up to {LOG_VERSION}")]
-    MinNewerTimestamp(u32),
+    NewerVersion(u32),
 }
 
 impl SegmentHeader {
@@ -69,7 +69,7 @@ impl SegmentHeader {
         let mut rest = &body[8..];
         let version = rest.get_u32_le();
         if version > LOG_VERSION {
-            return Err(HeaderError::MinNewerTimestamp(version));
+            return Err(HeaderError::NewerVersion(version));
         }
         rest.advance(4);
         Ok(SegmentHeader {

@@ -72,11 +72,11 @@ impl Waiter {
     }
 
     pub fn done(self, result: Result<(), StoreError>) {
-        self.tell(result);
+        self.notify(result);
     }
 
     /// Sends the result to the writer before its write has ended. The caller must keep the returned turn until the write has ended.
-    pub fn tell(self, result: Result<(), StoreError>) -> Option<Arc<dyn WriteTurn>> {
+    pub fn notify(self, result: Result<(), StoreError>) -> Option<Arc<dyn WriteTurn>> {
         // An error is ignored, because the writer may have stopped waiting.
         let _ = self.sender.send(result);
         self.turn
@@ -112,7 +112,7 @@ struct PendingGroup<R> {
     entries: Vec<Entry<R>>,
     next_lsn: u64,
     /// Work of the log thread after it has applied `entries`.
-    then: Vec<BetweenGroups>,
+    between_groups: Vec<BetweenGroups>,
     failures: LogFailures,
     /// Reason why the log is closed. `None` if it takes writes.
     closed: Option<StoreError>,
@@ -139,7 +139,7 @@ impl<R: Route> Log<R> {
                 frame: writer::empty_frame(),
                 entries: Vec::new(),
                 next_lsn: 1,
-                then: Vec::new(),
+                between_groups: Vec::new(),
                 failures: LogFailures::of_new_log(),
                 closed: None,
                 awaited: 0,
@@ -215,7 +215,7 @@ impl<R: Route> Log<R> {
     pub fn between_groups(&self, work: BetweenGroups) {
         let mut pending = self.pending.lock();
         if pending.closed.is_none() {
-            pending.then.push(work);
+            pending.between_groups.push(work);
             pending.awaited = 0;
             drop(pending);
             self.ready.notify_one();

@@ -178,7 +178,7 @@ fn read_header(folder: &Path, number: u64) -> Result<SegmentHeader, StoreError> 
         })?;
     let header = SegmentHeader::decode(&bytes).map_err(|error| match error {
         HeaderError::Damaged => corrupt(&path, 0, "the segment header is damaged"),
-        HeaderError::MinNewerTimestamp(found) => StoreError::NewerFormat {
+        HeaderError::NewerVersion(found) => StoreError::NewerFormat {
             found: u64::from(found),
             supported: u64::from(super::LOG_VERSION),
         },

@@ -94,7 +94,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
     fn run(mut self) {
         set_latency_critical();
         let mut frame = empty_frame();
-        while let Some((entries, then)) = self.take(&mut frame) {
+        while let Some((entries, between_groups)) = self.take(&mut frame) {
             let (began, count) = (Instant::now(), entries.len());
             let result = match frame.len() > FRAME_HEADER_LEN {
                 true => self.appender.append(&mut frame).map(Some),
@@ -104,7 +104,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
                 Ok(bytes) => self.hand_on(entries, bytes),
                 Err(error) => self.refuse(entries, &error),
             }
-            then.into_iter().for_each(|work| work());
+            between_groups.into_iter().for_each(|work| work());
             frame.resize(FRAME_HEADER_LEN, 0);
             frame.shrink_to(KEPT_BUFFER_MAX);
             self.gather(count, began);
@@ -114,7 +114,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
     /// Waits for writes, and takes all queued ones with the work to be done after them. `None` if the log is closed and the queue is empty.
     fn take(&self, frame: &mut Vec<u8>) -> Option<(Vec<Entry<R>>, Vec<BetweenGroups>)> {
         let mut pending = self.log.pending.lock();
-        while pending.entries.is_empty() && pending.then.is_empty() {
+        while pending.entries.is_empty() && pending.between_groups.is_empty() {
             if pending.closed.is_some() {
                 return None;
             }
@@ -125,7 +125,7 @@ impl<R: Route, D: Dispatch<R>, A: LogAppender> Writer<R, D, A> {
         std::mem::swap(&mut pending.frame, frame);
         let capacity = pending.entries.len().next_power_of_two().min(1024);
         let entries = std::mem::replace(&mut pending.entries, Vec::with_capacity(capacity));
-        Some((entries, std::mem::take(&mut pending.then)))
+        Some((entries, std::mem::take(&mut pending.between_groups)))
     }
 
     /// Applies a group that is in the log. `bytes` is `None` if the group has left no frame.

@@ -46,7 +46,7 @@ async fn documents_change_by_compare_and_set() {
 }
 
 #[tokio::test]
-async fn who_is_told_of_a_version_changes_it_without_reading_it() {
+async fn announced_version_is_changed_without_a_read() {
     let bucket: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let meta = || Meta::new(bucket.clone(), Path::default(), None);
     let (writer, hearer, stranger) = (meta(), meta(), meta());
@@ -111,7 +111,7 @@ fn damaged_documents_are_not_served() {
 }
 
 #[tokio::test]
-async fn what_was_seen_of_a_document_that_others_have_changed_is_no_excuse() {
+async fn stale_view_of_changed_document_is_not_accepted() {
     let store: Arc<dyn ObjectStore> = Arc::new(object_store::memory::InMemory::new());
     let [one, other] = [(); 2].map(|()| Meta::new(store.clone(), Path::default(), None));
     assert_eq!(one.put("d", b"1", MetaExpect::Absent).await.unwrap(), 1);

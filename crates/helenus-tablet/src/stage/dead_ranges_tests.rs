@@ -57,7 +57,7 @@ fn a_write_that_may_be_alive_cuts_the_range_off() {
 }
 
 #[test]
-fn ranges_that_touch_become_one_and_of_others_the_one_with_more_rows_stays() {
+fn touching_ranges_join_and_larger_range_is_kept() {
     let mut dead = DeadRanges::default();
     dead.add(b"p", range("pb", "pd"), 9);
     dead.add(b"p", range("pd", "pf"), 8);

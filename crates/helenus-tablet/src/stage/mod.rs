@@ -97,12 +97,12 @@ pub(crate) struct RangeView {
     pub staged: Vec<(Bytes, Change)>,
     pub tree: Arc<Tree>,
     /// The writes that the view shows, for [`Stage::add_dead`].
-    pub moment: Moment,
+    pub read_point: ReadPoint,
 }
 
 /// A point between two batches, at which a reader has seen the staged writes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment(u64);
+pub(crate) struct ReadPoint(u64);
 
 /// A range of a partition's rows in which a reader has found none alive.
 #[derive(Debug)]
@@ -271,13 +271,13 @@ impl Stage {
         Ok(Some(RangeView {
             staged: inner.staged(&*self.model, bounds)?,
             tree: inner.tree.clone(),
-            moment: Moment(inner.taken),
+            read_point: ReadPoint(inner.taken),
         }))
     }
 
     /// Makes scans skip rows that a reader has found dead, whatever the time. The rows are not skipped if a write that the reader did not
     /// see may have revived one.
-    pub fn add_dead(&self, rows: DeadRows, seen: Moment) {
+    pub fn add_dead(&self, rows: DeadRows, seen: ReadPoint) {
         let mut inner = self.inner.lock();
         let are_later_writes_staged = match inner.taken - seen.0 {
             0 => true,

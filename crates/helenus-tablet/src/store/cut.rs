@@ -1,11 +1,11 @@
-//! Freezes all tablets that are open here at one cut ([`Store::hold_moment`]), and pins them ([`HeldMoment::pinned`]).
+//! Freezes all tablets that are open here at one cut ([`Store::hold_cut`]), and pins them ([`HeldCut::pinned`]).
 //!
 //! The cut is between two groups of the log: a batch of one record is in it in all tablets, or in none. Writes wait until the staged ones
 //! are in the memtables, which takes milliseconds. The memtables are flushed and the files pinned beside later writes.
 //!
 //! Several nodes have a consistent cut if at some time the logs of all of them are held. Then no write that one node has included is later
 //! than a write that another has left out. So the log can be held until all nodes are frozen. The hold ends by itself, since its caller may
-//! be gone, and [`HeldMoment::let_go`] returns whether it has lasted. No tablet can be handed over meanwhile, because a hand-over waits for
+//! be gone, and [`HeldCut::release`] returns whether it has lasted. No tablet can be handed over meanwhile, because a hand-over waits for
 //! the log.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const STAGED_WAIT: Duration = Duration::from_millis(50);
 const PIN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Frozen tablets, whose log is held. If this is dropped, those that were pinned are unpinned.
-pub struct HeldMoment {
+pub struct HeldCut {
     /// Position of the end of the log. `None` if the node has no log.
     position: Option<HistoryPosition>,
     tablets: Vec<(u32, TokenRange)>,
@@ -48,7 +48,7 @@ pub struct HeldMoment {
 enum HoldState {
     #[default]
     Held,
-    LetGo,
+    Released,
     Expired,
 }
 
@@ -71,19 +71,19 @@ impl LogHold {
     }
 
     /// Releases the log. Returns false if the hold had expired before.
-    fn let_go(&self) -> bool {
+    fn release(&self) -> bool {
         let mut state = self.state.lock();
         if *state == HoldState::Held {
-            *state = HoldState::LetGo;
+            *state = HoldState::Released;
             self.changed.notify_all();
         }
-        *state == HoldState::LetGo
+        *state == HoldState::Released
     }
 }
 
-impl Drop for HeldMoment {
+impl Drop for HeldCut {
     fn drop(&mut self) {
-        self.hold.let_go();
+        self.hold.release();
         let (pinning, mut pinned) = (
             std::mem::take(&mut self.pinning),
             std::mem::take(&mut self.pinned),
@@ -103,7 +103,7 @@ impl Drop for HeldMoment {
     }
 }
 
-impl HeldMoment {
+impl HeldCut {
     /// Returns the frozen tablets.
     pub fn tablets(&self) -> &[(u32, TokenRange)] {
         &self.tablets
@@ -115,8 +115,8 @@ impl HeldMoment {
     }
 
     /// Releases the log. Returns false if the hold had expired before.
-    pub fn let_go(&self) -> bool {
-        self.hold.let_go()
+    pub fn release(&self) -> bool {
+        self.hold.release()
     }
 
     /// Releases the log, and waits until the files of the frozen tablets are pinned.
@@ -125,7 +125,7 @@ impl HeldMoment {
     /// One of the tablets was closed, or could not be flushed. Then none stays pinned.
     #[boxed]
     pub async fn pinned(mut self) -> Result<Vec<PinnedTablet>, StoreError> {
-        self.let_go();
+        self.release();
         let mut failure = None;
         while let Some(pinning) = self.pinning.last_mut() {
             let result = pinning.await;
@@ -148,22 +148,22 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full for too long. [`StoreError::ReadOnly`] for a read-only store.
     pub async fn pin(self: &Arc<Self>) -> Result<Vec<PinnedTablet>, StoreError> {
-        let moment = self.hold_moment(PIN_PATIENCE, Duration::ZERO).await?;
-        moment.pinned().await
+        let cut = self.hold_cut(PIN_PATIENCE, Duration::ZERO).await?;
+        cut.pinned().await
     }
 
     /// Freezes all tablets that are open here at one cut. The cut includes every write that was acknowledged before the call. Their log is
-    /// held until the result is dropped or [`HeldMoment::let_go`] is called, but no longer than `at_most`. Meanwhile their memory is
+    /// held until the result is dropped or [`HeldCut::release`] is called, but no longer than `at_most`. Meanwhile their memory is
     /// flushed and their files are pinned.
     ///
     /// # Errors
     /// [`StoreError::NotPinned`] if memory was full, or a tablet was being handed over, for all of `patience`. [`StoreError::ReadOnly`] for
     /// a read-only store.
-    pub async fn hold_moment(
+    pub async fn hold_cut(
         self: &Arc<Self>,
         patience: Duration,
         at_most: Duration,
-    ) -> Result<HeldMoment, StoreError> {
+    ) -> Result<HeldCut, StoreError> {
         self.check_writable()?;
         if let StoreKind::Local(local) = &self.kind {
             local.space.check()?;
@@ -172,7 +172,7 @@ impl Store {
         loop {
             let tablets = self.tablets();
             let Some(log) = tablets.first().map(|tablet| tablet.log.clone()) else {
-                return Ok(HeldMoment {
+                return Ok(HeldCut {
                     position: self.own_position().await,
                     tablets: Vec::new(),
                     pinning: Vec::new(),
@@ -185,8 +185,8 @@ impl Store {
             };
             // Most staged writes are applied while new ones are accepted, so that the hold is short. If memory is full, all of them are.
             applied(&tablets).await?;
-            if let Some(moment) = self.freeze(log, at_most).await? {
-                return Ok(moment);
+            if let Some(cut) = self.freeze(log, at_most).await? {
+                return Ok(cut);
             }
             if Instant::now() >= deadline {
                 return Err(StoreError::NotPinned(
@@ -220,7 +220,7 @@ impl Store {
         self: &Arc<Self>,
         log: Arc<NodeLog>,
         at_most: Duration,
-    ) -> Result<Option<HeldMoment>, StoreError> {
+    ) -> Result<Option<HeldCut>, StoreError> {
         let runtime = Handle::current();
         let (store, of_log) = (self.clone(), log.clone());
         let (sender, frozen) = oneshot::channel();
@@ -243,7 +243,7 @@ impl Store {
         log: &Arc<NodeLog>,
         hold: &Arc<LogHold>,
         runtime: &Handle,
-    ) -> Result<Option<HeldMoment>, StoreError> {
+    ) -> Result<Option<HeldCut>, StoreError> {
         let tablets = self.tablets();
         // A tablet that takes no more writes may be another node's by now.
         let is_whole = |tablet: &Arc<Tablet>| {
@@ -262,7 +262,7 @@ impl Store {
         }
         let frozen = tablets.iter().zip(&locks);
         let is_abandoned = Arc::<AtomicBool>::default();
-        Ok(Some(HeldMoment {
+        Ok(Some(HeldCut {
             position: position(log),
             pinning: frozen
                 .map(|(tablet, lock)| tablet.pin_now(lock, is_abandoned.clone()))

@@ -136,7 +136,7 @@ impl Dispatch<OpenTablets> for TabletRouter {
         for (at, Part { tablet, ops }) in group.parts.into_iter().enumerate() {
             let room = self.wait_for_room(&tablet, &mut group.writers);
             if let Err(error) = room.and_then(|()| tablet.stage_ops(ops)) {
-                failed.push((at, self.told(&tablet, error)));
+                failed.push((at, self.reported(&tablet, error)));
             }
             pause = pause.max(tablet.backlog.pause());
         }
@@ -154,7 +154,7 @@ impl Dispatch<OpenTablets> for TabletRouter {
 
 impl TabletRouter {
     /// Returns the error that is reported to writers if a tablet does not take operations that are in the log.
-    fn told(&self, tablet: &Tablet, error: StoreError) -> StoreError {
+    fn reported(&self, tablet: &Tablet, error: StoreError) -> StoreError {
         if tablet.limits.is_in_bucket() {
             // The outcome is unknown, because the next owner replays the operations from the log.
             return StoreError::Unknown(error.to_string());
@@ -172,7 +172,7 @@ impl TabletRouter {
             };
             for writer in writers.iter_mut() {
                 if let Some(waiter) = writer.waiter.take() {
-                    writer.turn = waiter.tell(Err(error.clone()));
+                    writer.turn = waiter.notify(Err(error.clone()));
                 }
             }
             self.log.refuse_pending(&error);

@@ -93,7 +93,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`] for a store of pinned tablets.
-    pub fn past_bytes_max(&self) -> Result<u64, StoreError> {
+    pub fn history_bytes_max(&self) -> Result<u64, StoreError> {
         Ok(self.files()?.databases.config.memtable_bytes.max(PAST_BYTES_MIN))
     }
 
@@ -101,8 +101,8 @@ impl Store {
     /// is not among the positions has begun after them.
     ///
     /// # Errors
-    /// A part is missing or damaged. [`StoreError::PastTooLarge`] if the operations are more than `limit` bytes.
-    /// [`StoreError::PastUncertain`] if a log has that time twice.
+    /// A part is missing or damaged. [`StoreError::HistoryTooLarge`] if the operations are more than `limit` bytes.
+    /// [`StoreError::HistoryUncertain`] if a log has that time twice.
     #[boxed]
     pub async fn history_since(
         &self,
@@ -124,8 +124,10 @@ impl Store {
             let of_log = loop {
                 match self.ops_of_log(span, parts, tables, room).await {
                     Ok(found) => break found,
-                    Err(StoreError::PastTooLarge { .. }) => return Err(StoreError::PastTooLarge { limit }),
-                    Err(error @ StoreError::PastUncertain { .. }) => return Err(error),
+                    Err(StoreError::HistoryTooLarge { .. }) => {
+                        return Err(StoreError::HistoryTooLarge { limit });
+                    }
+                    Err(error @ StoreError::HistoryUncertain { .. }) => return Err(error),
                     // A segment may be trimmed between the listing and the reading. It is in a chunk then.
                     Err(error) if failures >= ATTEMPTS => return Err(error),
                     Err(_) => {
@@ -173,7 +175,7 @@ impl Store {
             bytes += Op::bytes_of(&ops.found[seen..]);
             seen = ops.found.len();
             if bytes > room {
-                return Err(StoreError::PastTooLarge { limit: room });
+                return Err(StoreError::HistoryTooLarge { limit: room });
             }
             if ops.is_past() {
                 break;

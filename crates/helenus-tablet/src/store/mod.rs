@@ -3,12 +3,12 @@
 mod assemble;
 mod background;
 pub(crate) mod bucket;
+pub(crate) mod cut;
 mod dispatch;
 mod forced_compaction;
 pub(crate) mod history;
 mod late_writes;
 pub(crate) mod local;
-pub(crate) mod moment;
 mod origins;
 pub(crate) mod pinned;
 mod statistics;

@@ -1,4 +1,4 @@
-//! Tablets pinned at one cut ([`super::moment`]). They can be read ([`Store::open_pinned`]) and released ([`Store::unpin`],
+//! Tablets pinned at one cut ([`super::cut`]). They can be read ([`Store::open_pinned`]) and released ([`Store::unpin`],
 //! [`Store::unpin_others`]).
 //!
 //! Any process that can read the files can open them, whichever node pinned them. A node may end before it has recorded its checkpoints.

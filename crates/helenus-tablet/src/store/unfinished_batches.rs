@@ -37,7 +37,7 @@ impl Store {
     /// # Errors
     /// The operations cannot be written.
     #[boxed]
-    pub async fn complete_moment(&self, pinned: &[PinnedTablet], ops: Vec<Op>) -> Result<(), StoreError> {
+    pub async fn complete_cut(&self, pinned: &[PinnedTablet], ops: Vec<Op>) -> Result<(), StoreError> {
         let files = self.files()?;
         let Some(path) = path(pinned) else {
             return Ok(());
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_read_back_as_they_were_written_and_damage_is_seen() {
+    fn operations_round_trip_and_damage_is_detected() {
         let op = |token: i64| Op {
             token,
             key: Bytes::from(token.to_string()),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::stage::dead_ranges::{Bounds, KeyRange};
-use crate::stage::{DeadRows, Moment, Stage};
+use crate::stage::{DeadRows, ReadPoint, Stage};
 
 /// Minimum number of dead rows. Fewer are not worth the lock of the stage.
 const ROWS_MIN: u64 = 8;
@@ -16,7 +16,7 @@ const ROWS_MIN: u64 = 8;
 /// scan.
 pub(crate) struct DeadFront {
     stage: Arc<Stage>,
-    moment: Moment,
+    read_point: ReadPoint,
     partition: Bytes,
     reversed: bool,
     /// The bound at which the scan begins: the least key, or in reverse the successor of the greatest.
@@ -28,10 +28,10 @@ pub(crate) struct DeadFront {
 }
 
 impl DeadFront {
-    /// Creates the dead front of a scan that sees the writes of `moment`. `None` if the scan has no bound at its beginning.
+    /// Creates the dead front of a scan that sees the writes of `read_point`. `None` if the scan has no bound at its beginning.
     pub fn new(
         stage: Arc<Stage>,
-        moment: Moment,
+        read_point: ReadPoint,
         partition: Bytes,
         bounds: &Bounds,
         reversed: bool,
@@ -45,7 +45,7 @@ impl DeadFront {
         };
         Some(Box::new(DeadFront {
             stage,
-            moment,
+            read_point,
             partition,
             reversed,
             begin,
@@ -101,7 +101,7 @@ impl Drop for DeadFront {
                 keys: self.keys(last),
                 count: self.count,
             };
-            self.stage.add_dead(rows, self.moment);
+            self.stage.add_dead(rows, self.read_point);
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::error::{StoreError, from_slatedb};
 use crate::stage::Stage;
 use crate::tablet::Tablet;
-use crate::tablet::pin::TabletMoment;
+use crate::tablet::pin::TabletCut;
 use crate::tree::Tree;
 
 type Waiter = oneshot::Sender<Result<(), StoreError>>;
@@ -42,7 +42,7 @@ pub(crate) struct Flushes {
     requests: mpsc::UnboundedSender<Request>,
     received: Mutex<Option<mpsc::UnboundedReceiver<Request>>>,
     /// The cuts to be flushed before any later write. Changed only while `memory` is held.
-    moments: Mutex<VecDeque<TabletMoment>>,
+    cuts: Mutex<VecDeque<TabletCut>>,
     /// True if a flush was requested because memory is full enough, and has not begun.
     is_due: AtomicBool,
     /// Notified when a flush has ended.
@@ -64,7 +64,7 @@ impl Flushes {
         Flushes {
             requests,
             received: Mutex::new(Some(received)),
-            moments: Mutex::default(),
+            cuts: Mutex::default(),
             is_due: AtomicBool::new(false),
             ended: Notify::new(),
             due_bytes: join_bytes(memtable_bytes) / 100 * LEFT_PERCENT,
@@ -114,14 +114,14 @@ impl Flushes {
     }
 
     /// Requests that a cut is pinned before anything later is flushed. The caller holds `memory` since before the cut was frozen.
-    pub fn pin(&self, moment: TabletMoment) {
-        self.moments.lock().push_back(moment);
+    pub fn pin(&self, cut: TabletCut) {
+        self.cuts.lock().push_back(cut);
         // The request fails only if the tablet is closed. The cut is then dropped with the tablet.
         let _ = self.requests.send(Request::Moments);
     }
 
-    fn next_moment(&self) -> Option<TabletMoment> {
-        self.moments.lock().pop_front()
+    fn next_cut(&self) -> Option<TabletCut> {
+        self.cuts.lock().pop_front()
     }
 }
 
@@ -143,8 +143,8 @@ pub(crate) async fn run(tablet: Arc<Tablet>) {
             next = received.try_recv().ok();
         }
         if waiters.is_empty() {
-            while let Some(moment) = flushes.next_moment() {
-                tablet.pin(moment, &mut given).await;
+            while let Some(cut) = flushes.next_cut() {
+                tablet.pin(cut, &mut given).await;
             }
             flushes.ended.notify_waiters();
             continue;
@@ -166,11 +166,11 @@ impl Tablet {
     async fn flush_memory(&self, given: &mut u64) -> Result<(), StoreError> {
         let tree = loop {
             let memory = self.flushes.memory.lock().await;
-            let Some(moment) = self.flushes.next_moment() else {
+            let Some(cut) = self.flushes.next_cut() else {
                 break self.stage.freeze();
             };
             drop(memory);
-            self.pin(moment, given).await;
+            self.pin(cut, given).await;
         };
         self.flush_tree(tree, given).await
     }

@@ -228,7 +228,7 @@ impl Tablet {
         }
         let hash = self.cache.hash(key);
         let below = match tree.get(&*self.model, key, hash, &self.limits).await {
-            Err(StoreError::FileGone(_)) => Box::pin(self.read_anew(key, hash, tree.manifest())).await?,
+            Err(StoreError::FileGone(_)) => Box::pin(self.read_again(key, hash, tree.manifest())).await?,
             found => found?,
         };
         let below = match self.origins.of(key) {
@@ -242,7 +242,7 @@ impl Tablet {
     }
 
     /// Returns the merged row of a followed tablet, after a file of manifest `used` was not found.
-    async fn read_anew(&self, key: &[u8], hash: u64, mut used: u64) -> Result<Option<Bytes>, StoreError> {
+    async fn read_again(&self, key: &[u8], hash: u64, mut used: u64) -> Result<Option<Bytes>, StoreError> {
         loop {
             self.follow_after_loss(used).await?;
             let tree = self.stage.tree();
@@ -282,11 +282,21 @@ impl Tablet {
         let Some(view) = self.stage.range(&mut bounds, partition.as_ref(), reversed)? else {
             return Ok(Scan::empty());
         };
-        let RangeView { staged, tree, moment } = view;
+        let RangeView {
+            staged,
+            tree,
+            read_point,
+        } = view;
         // Dead ranges are not used for a followed tablet, because writes of another process do not cut them off here.
         let is_followed = self.db.followed().is_some();
         let dead = partition.as_ref().filter(|_| !is_followed).and_then(|partition| {
-            DeadFront::new(self.stage.clone(), moment, partition.clone(), &bounds, reversed)
+            DeadFront::new(
+                self.stage.clone(),
+                read_point,
+                partition.clone(),
+                &bounds,
+                reversed,
+            )
         });
         let over_origin = match self.origins.of_range(&bounds) {
             Some(origin) => Some(origin_scan::begin(origin, &bounds, self.tokens, reversed).await?),

@@ -47,11 +47,11 @@ pub struct TableOrigin {
 impl TableOrigin {
     /// Returns the pinned tablets of all levels.
     pub fn all_pinned(&self) -> impl Iterator<Item = &PinnedTablet> {
-        self.moments().flat_map(|pinned| pinned.iter())
+        self.cuts().flat_map(|pinned| pinned.iter())
     }
 
     /// Returns the pinned tablets of each level, a cut each.
-    pub fn moments(&self) -> impl Iterator<Item = &Arc<[PinnedTablet]>> {
+    pub fn cuts(&self) -> impl Iterator<Item = &Arc<[PinnedTablet]>> {
         self.levels().map(|origin| &origin.pinned)
     }
 
@@ -79,14 +79,14 @@ pub(crate) struct Origins {
 /// The origin of a table.
 #[derive(Clone)]
 pub(crate) struct Origin {
-    moment: Arc<Moment>,
+    cut: Arc<OriginCut>,
     /// The table numbers with which keys begin: the table's own and the origin's.
     own: [u8; NUMBER_LEN],
     there: [u8; NUMBER_LEN],
 }
 
 /// Tablets pinned at one cut. They are opened when they are first read.
-struct Moment {
+struct OriginCut {
     pinned: Arc<[PinnedTablet]>,
     origins: Arc<Origins>,
     open: OpenPinned,
@@ -100,25 +100,25 @@ impl Origins {
     /// Replaces the set of tables that have an origin. Tablets that are already open stay open.
     pub fn set(&self, defined: Defined, open: &OpenPinned) {
         let before = self.known.load_full();
-        let known: BTreeMap<Option<Uuid>, &Arc<Moment>> = before
+        let known: BTreeMap<Option<Uuid>, &Arc<OriginCut>> = before
             .values()
-            .map(|origin| (moment_id(&origin.moment.pinned), &origin.moment))
+            .map(|origin| (cut_id(&origin.cut.pinned), &origin.cut))
             .collect();
-        let mut by_moment = BTreeMap::<Option<Uuid>, Defined>::new();
+        let mut by_cut = BTreeMap::<Option<Uuid>, Defined>::new();
         for (table, origin) in defined {
-            by_moment
-                .entry(moment_id(&origin.pinned))
+            by_cut
+                .entry(cut_id(&origin.pinned))
                 .or_default()
                 .push((table, origin));
         }
         let mut origins = HashMap::new();
-        for (id, tables) in by_moment {
+        for (id, tables) in by_cut {
             let Some((_, first)) = tables.first() else {
                 continue;
             };
-            let moment = match known.get(&id) {
-                Some(moment) => Arc::clone(moment),
-                None => Arc::new(Moment {
+            let cut = match known.get(&id) {
+                Some(cut) => Arc::clone(cut),
+                None => Arc::new(OriginCut {
                     pinned: first.pinned.clone(),
                     origins: Arc::default(),
                     open: open.clone(),
@@ -128,10 +128,10 @@ impl Origins {
             let below = tables
                 .iter()
                 .filter_map(|(_, origin)| Some((origin.table, origin.below.clone()?)));
-            moment.origins.set(below.collect(), open);
+            cut.origins.set(below.collect(), open);
             origins.extend(tables.iter().map(|(table, origin)| {
                 let origin = Origin {
-                    moment: moment.clone(),
+                    cut: cut.clone(),
                     own: table.to_be_bytes(),
                     there: origin.table.to_be_bytes(),
                 };
@@ -171,7 +171,7 @@ impl Origins {
 }
 
 /// Returns an id of a cut. Each cut has checkpoints of its own.
-fn moment_id(pinned: &[PinnedTablet]) -> Option<Uuid> {
+fn cut_id(pinned: &[PinnedTablet]) -> Option<Uuid> {
     pinned.first().map(|tablet| tablet.checkpoint)
 }
 
@@ -202,12 +202,12 @@ impl Origin {
     /// # Errors
     /// The tablets have been released, or one of their files is damaged.
     pub async fn tablets(&self) -> Result<OpenTablets, StoreError> {
-        let Moment {
+        let OriginCut {
             pinned,
             origins,
             open,
             tablets,
-        } = self.moment.as_ref();
+        } = self.cut.as_ref();
         let opening = || open(pinned.clone(), origins.clone());
         tablets.get_or_try_init(opening).await.cloned()
     }

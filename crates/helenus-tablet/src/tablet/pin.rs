@@ -39,7 +39,7 @@ impl PinnedTablet {
 pub(crate) type PinnedReceiver = oneshot::Receiver<Result<PinnedTablet, StoreError>>;
 
 /// The content of a tablet at one cut.
-pub(crate) struct TabletMoment {
+pub(crate) struct TabletCut {
     /// The tablet's tree, frozen, with all writes as of that time.
     pub tree: Arc<Tree>,
     pub pinned: oneshot::Sender<Result<PinnedTablet, StoreError>>,
@@ -58,7 +58,7 @@ impl Tablet {
     ) -> PinnedReceiver {
         let (pinned, receiver) = oneshot::channel();
         let tree = self.stage.freeze();
-        self.flushes.pin(TabletMoment {
+        self.flushes.pin(TabletCut {
             tree,
             pinned,
             is_abandoned,
@@ -67,12 +67,12 @@ impl Tablet {
     }
 
     /// Flushes a cut and pins the files as of that time. Must be called where no other flush runs.
-    pub(super) async fn pin(&self, moment: TabletMoment, given: &mut u64) {
-        let TabletMoment {
+    pub(super) async fn pin(&self, cut: TabletCut, given: &mut u64) {
+        let TabletCut {
             tree,
             pinned,
             is_abandoned,
-        } = moment;
+        } = cut;
         if is_abandoned.load(Ordering::Acquire) {
             let why = "the cut was cancelled".to_owned();
             let _ = pinned.send(Err(StoreError::NotPinned(why)));

@@ -27,7 +27,7 @@ async fn what_does_not_wait_delays_what_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_follow_a_new_rate() {
+async fn waiting_requests_follow_new_rate() {
     let throttle = Arc::new(Throttle::default());
     throttle.set_rate(Some(1));
     throttle.charge(1_000_000);

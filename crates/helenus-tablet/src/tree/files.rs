@@ -73,18 +73,18 @@ impl SsTables {
         }
     }
 
-    /// Refreshes the set of files from the newest manifest. If it has changed, passes it to `tell` and returns true.
+    /// Refreshes the set of files from the newest manifest. If it has changed, passes it to `announce` and returns true.
     pub fn refresh_files(
         &self,
         newest: impl FnOnce() -> Option<Arc<VersionedManifest>>,
-        tell: impl FnOnce(Arc<Files>),
+        announce: impl FnOnce(Arc<Files>),
     ) -> bool {
         let mut seen = self.seen.lock();
         let Some(manifest) = newest().filter(|manifest| !seen.is_of(manifest)) else {
             return false;
         };
         *seen = Arc::new(self.files(&manifest));
-        tell(seen.clone());
+        announce(seen.clone());
         true
     }
 

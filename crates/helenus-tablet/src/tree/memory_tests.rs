@@ -67,7 +67,7 @@ fn versions_of(tables: &[Arc<MemTable>]) -> usize {
 }
 
 #[test]
-fn joined_tables_have_the_same_rows_in_fewer_tables_with_fewer_versions() {
+fn joining_memtables_keeps_rows_with_fewer_versions() {
     let mut random = SmallRng::seed_from_u64(5);
     let mut model: BTreeMap<String, (EntryKind, Bytes)> = BTreeMap::new();
     let mut tables: Vec<Arc<MemTable>> = Vec::new();

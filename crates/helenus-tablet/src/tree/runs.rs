@@ -187,12 +187,12 @@ impl MergingScan {
                 break;
             }
             let is_row = source.rows.kind(place) != EntryKind::Deleted;
-            let wants_more = !is_row || visit(key, source.rows.value_ref(place));
+            let needs_more = !is_row || visit(key, source.rows.value_ref(place));
             if is_row {
                 last = Some((at, place));
             }
             self.pass(at);
-            if !wants_more || self.lacks_rows {
+            if !needs_more || self.lacks_rows {
                 break;
             }
         }

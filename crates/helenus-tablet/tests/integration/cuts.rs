@@ -32,7 +32,7 @@ async fn two_stores(name: &str) -> [Arc<Store>; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_write_comes_between_the_moments_of_stores_that_are_held_at_one_time() {
+async fn no_write_falls_between_cuts_held_together() {
     let stores = two_stores("moment").await;
     let names = names(40);
     let owner = |name: &str| stores[usize::from(token(name.as_bytes()) >= 0)].clone();
@@ -40,8 +40,8 @@ async fn no_write_comes_between_the_moments_of_stores_that_are_held_at_one_time(
         write(&owner(name), name, "1").await;
     }
     let [here, there] = &stores;
-    let held_here = here.hold_moment(PATIENCE, LONG).await.unwrap();
-    let held_there = there.hold_moment(PATIENCE, LONG).await.unwrap();
+    let held_here = here.hold_cut(PATIENCE, LONG).await.unwrap();
+    let held_there = there.hold_cut(PATIENCE, LONG).await.unwrap();
     assert_eq!((held_here.tablets().len(), held_there.tablets().len()), (1, 1));
     // Writes wait, and so does the hand-over of a tablet.
     let writer = tokio::spawn({
@@ -55,39 +55,36 @@ async fn no_write_comes_between_the_moments_of_stores_that_are_held_at_one_time(
     });
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!writer.is_finished() && !handing_over.is_finished());
-    assert!(held_here.let_go() && held_there.let_go());
+    assert!(held_here.release() && held_there.release());
     let mut pinned = held_here.pinned().await.unwrap();
     pinned.extend(held_there.pinned().await.unwrap());
     writer.await.unwrap();
     handing_over.await.unwrap().unwrap();
     // Every store that shares the bucket can read the pinned tablets.
     for store in &stores {
-        let past = store.open_pinned(&pinned).await.unwrap();
-        assert_eq!(dump(&past).await.len(), names.len());
+        let reader = store.open_pinned(&pinned).await.unwrap();
+        assert_eq!(dump(&reader).await.len(), names.len());
         for name in &names {
-            assert_eq!(read(&past, name).await.as_deref(), Some("1"));
+            assert_eq!(read(&reader, name).await.as_deref(), Some("1"));
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hold_that_nobody_ends_ends_by_itself_and_says_so() {
+async fn unreleased_hold_expires_and_reports_it() {
     let store = open("hold").await;
-    let held = store
-        .hold_moment(PATIENCE, Duration::from_millis(20))
-        .await
-        .unwrap();
+    let held = store.hold_cut(PATIENCE, Duration::from_millis(20)).await.unwrap();
     write(&store, "row", "1").await;
-    assert!(!held.let_go());
+    assert!(!held.release());
     // A hold that is dropped ends at once.
-    drop(store.hold_moment(PATIENCE, LONG).await.unwrap());
+    drop(store.hold_cut(PATIENCE, LONG).await.unwrap());
     write(&store, "row", "2").await;
     assert_eq!(read(&store, "row").await.as_deref(), Some("12"));
     // A store without tablets holds nothing.
     let [here, _] = two_stores("hold_nothing").await;
     here.close_tablet(here.tablets()[0].id()).await.unwrap();
-    let held = here.hold_moment(PATIENCE, LONG).await.unwrap();
-    assert!(held.tablets().is_empty() && held.let_go());
+    let held = here.hold_cut(PATIENCE, LONG).await.unwrap();
+    assert!(held.tablets().is_empty() && held.release());
     assert!(held.pinned().await.unwrap().is_empty());
 }
 
@@ -127,9 +124,9 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
         );
     }
     for pinned in [&before, &split] {
-        let past = store.open_pinned(pinned).await.unwrap();
+        let reader = store.open_pinned(pinned).await.unwrap();
         for name in &names {
-            assert_eq!(read(&past, name).await.as_deref(), Some("old"), "{name}");
+            assert_eq!(read(&reader, name).await.as_deref(), Some("old"), "{name}");
         }
     }
     // Checkpoints that are not in the list stay for a while, because another node may be about to record them.
@@ -149,19 +146,19 @@ async fn pinned_tablets_outlive_splits_and_their_own_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_under_way_is_added_to_what_is_pinned_and_to_nothing_else() {
+async fn unfinished_batches_are_added_to_pinned_tablets_only() {
     let store = open("added").await;
     write(&store, "a", "1").await;
     let pinned = store.pin().await.unwrap();
-    let past = store.open_pinned(&pinned).await.unwrap();
+    let reader = store.open_pinned(&pinned).await.unwrap();
     let op = |name: &'static str| helenus_tablet::Op {
         token: token(name.as_bytes()),
         key: name.into(),
         operand: "2".into(),
     };
-    past.add_to_pinned(vec![op("a"), op("b")]).unwrap();
-    assert_eq!(read(&past, "a").await.as_deref(), Some("12"));
-    assert_eq!(read(&past, "b").await.as_deref(), Some("2"));
+    reader.add_to_pinned(vec![op("a"), op("b")]).unwrap();
+    assert_eq!(read(&reader, "a").await.as_deref(), Some("12"));
+    assert_eq!(read(&reader, "b").await.as_deref(), Some("2"));
     assert_eq!(read(&store, "a").await.as_deref(), Some("1"));
     let again = store.open_pinned(&pinned).await.unwrap();
     assert_eq!(read(&again, "b").await, None);
@@ -170,7 +167,7 @@ async fn what_was_under_way_is_added_to_what_is_pinned_and_to_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_moment_has_pinned_that_nobody_takes_is_let_go() {
+async fn unclaimed_pinned_tablets_are_unpinned() {
     let folder = tempfile::tempdir().unwrap();
     let store = support::open(folder.path()).await;
     let objects: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
@@ -183,7 +180,7 @@ async fn what_a_moment_has_pinned_that_nobody_takes_is_let_go() {
         }
         count
     };
-    let held = store.hold_moment(PATIENCE, LONG).await.unwrap();
+    let held = store.hold_cut(PATIENCE, LONG).await.unwrap();
     while pinned().await < tablets.len() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -195,7 +192,7 @@ async fn what_a_moment_has_pinned_that_nobody_takes_is_let_go() {
     }
     // A cut that is claimed stays pinned.
     let taken = store
-        .hold_moment(PATIENCE, LONG)
+        .hold_cut(PATIENCE, LONG)
         .await
         .unwrap()
         .pinned()

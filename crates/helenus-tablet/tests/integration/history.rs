@@ -73,7 +73,7 @@ impl Known {
         let mut positions = stores[0].history_positions().await.unwrap();
         let mut held = Vec::new();
         for store in stores {
-            held.push(store.hold_moment(PATIENCE, LONG).await.unwrap());
+            held.push(store.hold_cut(PATIENCE, LONG).await.unwrap());
         }
         let mut tablets = Vec::new();
         for held in held {
@@ -96,7 +96,7 @@ impl Known {
             return Ok(None);
         };
         let tables = BTreeSet::from([0]);
-        let limit = store.past_bytes_max()?;
+        let limit = store.history_bytes_max()?;
         let found = store
             .history_since(&base.positions, &HistoryUntil::time(time_ms), &tables, limit)
             .await?;
@@ -142,7 +142,7 @@ async fn flush(store: &Store) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_shows_every_time_whatever_was_flushed_cut_off_and_restarted() {
+async fn folder_reads_any_time_across_flushes_and_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path()).await;
     let mut random = StdRng::seed_from_u64(7);
@@ -200,7 +200,7 @@ async fn more_of_the_logs_than_may_lie_in_memory_is_refused() {
     assert_eq!(read(500_000).await.unwrap().len(), 20);
     let refused = read(200_000).await;
     assert!(
-        matches!(refused, Err(StoreError::PastTooLarge { limit: 200_000 })),
+        matches!(refused, Err(StoreError::HistoryTooLarge { limit: 200_000 })),
         "{refused:?}"
     );
 }
@@ -212,7 +212,7 @@ fn walk(folder: &Path) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_on_a_bucket_show_every_time_whichever_had_the_tablets() {
+async fn bucket_stores_read_any_time_whoever_owned_tablets() {
     let config = StoreConfig {
         open_all_tablets: false,
         keeps_history: true,

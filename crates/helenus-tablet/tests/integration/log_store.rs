@@ -169,10 +169,10 @@ async fn the_log_may_lie_in_a_folder() {
     batch.merge(token(b"row1"), key("row1"), bytes::Bytes::from_static(b"lost"));
     let error = first.write(batch, true).await.unwrap_err();
     // The fencing is noticed by the PUT that is refused, or by the manifest before that.
-    let is_told = matches!(
+    let is_reported = matches!(
         error,
         StoreError::Fenced | StoreError::Unknown(_) | StoreError::NotOwned(_)
     );
-    assert!(is_told, "{error}");
+    assert!(is_reported, "{error}");
     assert_eq!(read(&second, "row1").await.as_deref(), Some("a"));
 }

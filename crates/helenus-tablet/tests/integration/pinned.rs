@@ -35,7 +35,7 @@ fn sst_names(path: &Path) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moment_has_what_was_acknowledged_and_batches_whole() {
+async fn cut_has_acknowledged_writes_and_whole_batches() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     assert!(store.tablets().len() > 1);
@@ -65,19 +65,19 @@ async fn a_moment_has_what_was_acknowledged_and_batches_whole() {
             }
         }
     });
-    let mut moments = Vec::new();
+    let mut cuts = Vec::new();
     for _ in 0..20 {
         let least = acknowledged.load(Ordering::SeqCst);
         let pinned = store.pin().await.unwrap();
-        moments.push((least, pinned, begun.load(Ordering::SeqCst)));
+        cuts.push((least, pinned, begun.load(Ordering::SeqCst)));
     }
     ends.store(true, Ordering::SeqCst);
     writer.await.unwrap();
     flusher.await.unwrap();
     store.flush().await.unwrap();
-    for (least, pinned, most) in moments {
-        let past = store.open_pinned(&pinned).await.unwrap();
-        let rows = dump(&past).await;
+    for (least, pinned, most) in cuts {
+        let reader = store.open_pinned(&pinned).await.unwrap();
+        let rows = dump(&reader).await;
         let rounds: BTreeSet<&str> = rows.iter().map(|(_, row)| row.as_str()).collect();
         assert!(rounds.len() <= 1, "batches are whole: {rounds:?}");
         let last = rounds.first().map_or(0, |row| {
@@ -89,7 +89,7 @@ async fn a_moment_has_what_was_acknowledged_and_batches_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moment_outlives_later_writes_compactions_and_restarts() {
+async fn cut_survives_writes_compactions_and_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let config = || StoreConfig {
         garbage_age: std::time::Duration::from_millis(10),
@@ -114,15 +114,15 @@ async fn a_moment_outlives_later_writes_compactions_and_restarts() {
     drop(store);
     let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     assert_eq!(read(&store, "row1").await.unwrap(), "old+0+1+2");
-    let past = store.open_pinned(&pinned).await.unwrap();
-    assert_eq!(dump(&past).await, then);
-    assert_eq!(read(&past, "row1").await.unwrap(), "old");
+    let reader = store.open_pinned(&pinned).await.unwrap();
+    assert_eq!(dump(&reader).await, then);
+    assert_eq!(read(&reader, "row1").await.unwrap(), "old");
     assert!(matches!(
-        past.write(WriteBatch::of(Vec::new()), true).await,
+        reader.write(WriteBatch::of(Vec::new()), true).await,
         Ok(())
     ));
-    assert!(past.is_read_only());
-    assert!(matches!(past.flush().await, Err(StoreError::ReadOnly)));
+    assert!(reader.is_read_only());
+    assert!(matches!(reader.flush().await, Err(StoreError::ReadOnly)));
 
     // Checkpoints in the list of those to keep stay. The others are removed, and their files deleted.
     let kept = pinned.iter().map(|of| of.checkpoint).collect();
@@ -150,7 +150,7 @@ async fn what_is_in_memory_is_left_out_of_what_was_flushed() {
     store.flush().await.unwrap();
     write(&store, "a", "+later").await;
     let pinned = store.pin_flushed().await.unwrap();
-    let past = store.open_pinned(&pinned).await.unwrap();
-    assert_eq!(read(&past, "a").await.unwrap(), "flushed");
+    let reader = store.open_pinned(&pinned).await.unwrap();
+    assert_eq!(read(&reader, "a").await.unwrap(), "flushed");
     assert_eq!(read(&store, "a").await.unwrap(), "flushed+later");
 }

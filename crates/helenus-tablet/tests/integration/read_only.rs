@@ -182,7 +182,7 @@ async fn the_heirs_of_a_tablet_are_read_when_it_is_gone() {
     let rounds = {
         let reader = reader.clone();
         tokio::spawn(async move {
-            reader.refresh_wanted().await;
+            reader.refresh_requested().await;
             let round = reader.begin_refresh().unwrap();
             reader.follow_tablets(&[(13, RING)]).await.unwrap();
             reader.end_refresh(&round, None);

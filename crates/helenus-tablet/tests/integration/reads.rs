@@ -123,7 +123,7 @@ async fn a_row_is_what_was_written_wherever_it_lies() {
 /// Shows that a read returns each operand that was acknowledged before it, in order and once, whatever is applied, flushed, compacted and
 /// deleted meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn reads_amid_flushes_and_compactions_miss_nothing_and_see_nothing_twice() {
+async fn reads_are_exact_during_flushes_and_compactions() {
     const KEYS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 0).await;
@@ -214,7 +214,7 @@ async fn what_was_deleted_stays_so_in_memory_and_in_files() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_traced_read_tells_where_it_looked() {
+async fn traced_read_shows_its_sources() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 0).await;
     let known = key("t/1");

@@ -73,7 +73,7 @@ async fn a_second_process_fences_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_seen_before_it_is_durable_and_a_slow_store_is_not_waited_for() {
+async fn reads_show_durable_writes_only_and_do_not_block() {
     let bucket = faulty("slow");
     let store = open("slow").await;
     write(&store, "row", "a").await;
@@ -169,7 +169,7 @@ async fn locks_are_held_until_the_outcome_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_follows_a_write_is_done_though_its_writer_waits_no_more() {
+async fn follow_up_of_write_runs_after_writer_has_left() {
     let bucket = faulty("followed");
     let store = open("followed").await;
     let batch = |operand: &'static str| {
@@ -329,7 +329,7 @@ async fn open_with_format(name: &str, format: &str) -> StoreError {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_is_flushed_before_it_takes_long_to_replay_and_trimmed() {
+async fn log_is_flushed_and_trimmed_to_bound_replay() {
     let bucket = faulty("long");
     let store = open("long").await;
     let name = names(1).remove(0);

@@ -50,7 +50,7 @@ async fn tablets_come_and_go() {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 Ok(())
             };
-            here.open_tablet_then(7, right_tokens, slowly).await
+            here.open_tablet_after(7, right_tokens, slowly).await
         })
     };
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -85,7 +85,7 @@ async fn tablets_come_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tablets_next_owner_has_a_clock_beyond_the_stamps_of_the_one_before() {
+async fn next_owners_clock_is_beyond_former_timestamps() {
     let one = StoreConfig {
         open_all_tablets: false,
         ..config("stamps")
@@ -115,7 +115,7 @@ async fn a_tablets_next_owner_has_a_clock_beyond_the_stamps_of_the_one_before() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tablet_is_split_under_writes_without_copying_and_merged_again() {
+async fn tablet_splits_without_copy_under_writes_and_merges() {
     let bucket = faulty("split");
     let store = open("split").await;
     let parent = store.tablet(i64::MAX).unwrap();
@@ -238,7 +238,7 @@ async fn keys(tablet: &Tablet) -> Vec<Bytes> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tablet_that_cannot_flush_for_lack_of_compactions_is_handed_over_all_the_same() {
+async fn tablet_blocked_on_compactions_is_handed_over() {
     let config = StoreConfig {
         open_all_tablets: false,
         tablet_count: 1,
@@ -277,7 +277,7 @@ async fn a_tablet_that_cannot_flush_for_lack_of_compactions_is_handed_over_all_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tablet_that_was_opened_ahead_is_taken_over_unless_another_has_opened_it_since() {
+async fn preopened_tablet_is_taken_unless_opened_elsewhere() {
     let bucket = faulty("ahead");
     let one = StoreConfig {
         open_all_tablets: false,

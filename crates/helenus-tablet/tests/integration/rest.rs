@@ -42,7 +42,7 @@ fn requests(store: &Store) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tablet_at_rest_asks_nothing_of_the_bucket_and_is_compacted_again_when_there_is_something() {
+async fn idle_tablet_sends_no_requests_until_work_appears() {
     let store = Store::open(config("rest"), Arc::new(APPEND)).await.unwrap();
     let tablet = store.tablets()[0].clone();
     for round in 1..=2 {
@@ -52,11 +52,11 @@ async fn a_tablet_at_rest_asks_nothing_of_the_bucket_and_is_compacted_again_when
         loop {
             let before = requests(&store);
             tokio::time::sleep(Duration::from_secs(3)).await;
-            let asked = requests(&store) - before;
-            if asked == 0 {
+            let requested = requests(&store) - before;
+            if requested == 0 {
                 break;
             }
-            assert!(Instant::now() < end, "it asks {asked} times in 3 s");
+            assert!(Instant::now() < end, "it asks {requested} times in 3 s");
         }
         let row = read(&store, "row").await.unwrap();
         assert_eq!(row, "x".repeat(4 * round));
@@ -64,7 +64,7 @@ async fn a_tablet_at_rest_asks_nothing_of_the_bucket_and_is_compacted_again_when
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_to_a_tablet_after_it_was_deleted_is_found_and_deleted() {
+async fn objects_written_after_tablet_deletion_are_deleted() {
     let bucket = Arc::new(InMemory::new());
     set_memory_store("strays", bucket.clone());
     let store = Store::open(config("strays"), Arc::new(APPEND)).await.unwrap();

@@ -131,7 +131,7 @@ async fn scans_give_what_was_written_wherever_it_lies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partition_that_was_too_large_is_kept_when_its_rows_have_died() {
+async fn large_partition_is_kept_after_its_rows_died() {
     let folder = tempfile::tempdir().unwrap();
     let store = one_tablet(folder.path()).await;
     let name = |row: u8| key(format!("s-mortal/{row:03}"));
@@ -161,7 +161,7 @@ async fn a_partition_that_was_too_large_is_kept_when_its_rows_have_died() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_scan_shows_one_moment_though_it_goes_on_for_long() {
+async fn long_scan_shows_one_cut() {
     let folder = tempfile::tempdir().unwrap();
     let store = one_tablet(folder.path()).await;
     let write = async |byte: u8| {

@@ -54,7 +54,7 @@ impl AuditLogArgs {
 }
 
 pub(super) fn show(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    let options = node.ask(AUDIT_LOG)?;
+    let options = node.request(AUDIT_LOG)?;
     for option in options.as_array().map_or(&[][..], Vec::as_slice) {
         let text = |name: &str| option.get(name).and_then(Value::as_str).unwrap_or_default();
         println!("{}", format!("{:<20}{}", text("name"), text("value")).trim_end());

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_do_succeeds_and_what_cannot_be_done_is_refused() {
+    fn no_op_commands_succeed_and_impossible_are_refused() {
         assert_eq!(run("repair").unwrap(), ExitCode::SUCCESS);
         let refused = run("import").unwrap_err().to_string();
         assert!(

@@ -86,16 +86,16 @@ impl NodeClient {
 
     /// Returns the node's report on itself. A node that is alone has one too.
     pub fn report(&self) -> anyhow::Result<Value> {
-        self.ask(NODE)
+        self.request(NODE)
     }
 
     /// Returns the connected clients of the node.
     pub fn clients(&self) -> anyhow::Result<Value> {
-        self.ask(CLIENTS)
+        self.request(CLIENTS)
     }
 
     /// Requests a path that every node serves, and returns the JSON of the answer.
-    pub fn ask(&self, path: &str) -> anyhow::Result<Value> {
+    pub fn request(&self, path: &str) -> anyhow::Result<Value> {
         let url = self.url(path);
         let answer = agent_for_any_status(TIMEOUT).get(&url).call();
         let mut answer = answer.with_context(|| format!("no report from {url}"))?;
@@ -109,7 +109,7 @@ impl NodeClient {
 
     /// Returns the rows of a virtual table, which the node computes.
     pub fn rows(&self, table: &str) -> anyhow::Result<Vec<Value>> {
-        match self.ask(&format!("/node/tables/{table}"))? {
+        match self.request(&format!("/node/tables/{table}"))? {
             Value::Array(rows) => Ok(rows),
             _ => bail!(
                 "the node at {} gave an unexpected answer: use the nodetool of its version",

@@ -12,7 +12,7 @@ use super::topology::{Naming, Topology, is_up};
 pub(super) fn run(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode> {
     print!(
         "{}",
-        page(&Topology::ask(node)?, &node.rows("keyspaces")?, naming)
+        page(&Topology::request(node)?, &node.rows("keyspaces")?, naming)
     );
     Ok(ExitCode::SUCCESS)
 }

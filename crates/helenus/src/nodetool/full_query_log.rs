@@ -50,7 +50,7 @@ impl FullQueryLogArgs {
 }
 
 pub(super) fn show(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    let options = node.ask("/node/full_query_log")?;
+    let options = node.request("/node/full_query_log")?;
     let row =
         |option: &Value| ["name", "value"].map(|field| option[field].as_str().unwrap_or_default().to_owned());
     let options = options.as_array().map_or(&[][..], Vec::as_slice);

@@ -16,11 +16,11 @@ pub(super) fn run(
     naming: Naming,
 ) -> anyhow::Result<ExitCode> {
     let [keyspace, table, key] = [keyspace, table, key].map(percent_encoded);
-    let token = node.ask(&format!("/node/token/{keyspace}/{table}/{key}"))?;
+    let token = node.request(&format!("/node/token/{keyspace}/{table}/{key}"))?;
     let token: i64 = text(&token, "token")
         .parse()
         .context("the node has answered no token")?;
-    let topology = Topology::ask(node)?;
+    let topology = Topology::request(node)?;
     let Some(owner) = topology.owner_of_token(token) else {
         bail!("the tablet of token {token} has no owner at present");
     };

@@ -10,7 +10,7 @@ use super::output::{host, letters, text};
 use super::topology::{Naming, Topology, is_up};
 
 pub(super) fn run(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode> {
-    print!("{}", page(&Topology::ask(node)?, &node.report()?, naming));
+    print!("{}", page(&Topology::request(node)?, &node.report()?, naming));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -62,7 +62,7 @@ fn state(node: &Value) -> &'static str {
 
 /// Prints whether the other nodes are up. A node is up if its lease is valid, so Phi is not an estimate.
 pub(super) fn failure_detector(node: &NodeClient, naming: Naming) -> anyhow::Result<ExitCode> {
-    let topology = Topology::ask(node)?;
+    let topology = Topology::request(node)?;
     let others = topology
         .nodes()
         .filter(|node| node.get("here").and_then(Value::as_bool) != Some(true));

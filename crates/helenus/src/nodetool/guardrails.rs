@@ -180,7 +180,7 @@ pub(super) fn set(node: &NodeClient, args: &SetArgs) -> anyhow::Result<ExitCode>
 
 /// Returns the settings of the node with their values.
 fn settings(node: &NodeClient) -> anyhow::Result<Vec<(String, String)>> {
-    let settings = node.ask(GUARDRAILS)?;
+    let settings = node.request(GUARDRAILS)?;
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
     let setting = |setting: &Value| {
         let value = setting.get("value").and_then(Value::as_str);

@@ -43,7 +43,7 @@ pub(super) fn run_tables(node: &NodeClient, words: &[String]) -> anyhow::Result<
         },
         _ => bail!("tablehistograms requires <keyspace> <table> or <keyspace.table> format argument."),
     };
-    let tables = node.ask(TABLES)?;
+    let tables = node.request(TABLES)?;
     let tables = tables.as_array().map_or(&[] as &[Value], Vec::as_slice);
     let is_wanted = |table: &&Value| {
         wanted.as_ref().is_none_or(|(keyspace, name)| {
@@ -109,7 +109,7 @@ fn table_page(table: &Value) -> String {
 
 /// Prints the latencies of the node's clients. Reads of transactions count as reads. Writes to views count with their table.
 pub(super) fn run_proxy(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    print!("{}", proxy_page(&node.ask(LATENCIES)?));
+    print!("{}", proxy_page(&node.request(LATENCIES)?));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use super::client::{NodeClient, TIMEOUT};
 const LEVELS: &str = "/node/log_level";
 
 pub(super) fn show(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    let levels = node.ask(LEVELS)?;
+    let levels = node.request(LEVELS)?;
     println!();
     println!("{:<50}{:>10}", "Logger Name", "Log Level");
     for level in levels.as_array().map_or(&[][..], Vec::as_slice) {

@@ -9,7 +9,7 @@ use super::client::NodeClient;
 use super::output::{file_size, number};
 
 pub(super) fn run(node: &NodeClient) -> anyhow::Result<ExitCode> {
-    print!("{}", page(&node.ask("/node/history")?));
+    print!("{}", page(&node.request("/node/history")?));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -68,7 +68,7 @@ pub(super) fn run(node: &NodeClient, args: &ProfileArgs) -> anyhow::Result<ExitC
         return schedule(node, args, &profile);
     }
     if args.list {
-        let jobs = node.ask(SAMPLING)?;
+        let jobs = node.request(SAMPLING)?;
         print!("{}", jobs_page(jobs.as_array().map_or(&[], Vec::as_slice)));
         return Ok(ExitCode::SUCCESS);
     }

@@ -43,7 +43,7 @@ const TIMEOUTS: [(&str, Option<&str>); 10] = [
 
 /// Returns the value of a setting as text, such as `10s` or `64MiB/s`.
 pub(super) fn read(node: &NodeClient, setting: Setting) -> anyhow::Result<String> {
-    let settings = node.ask(SETTINGS)?;
+    let settings = node.request(SETTINGS)?;
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
     let found = settings.iter().find(|one| text(one, "name") == setting.name());
     let value = found.and_then(|one| one.get("value")).and_then(Value::as_str);
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_rates_are_read_as_the_node_tells_them() {
+    fn times_and_rates_parse_as_reported_by_node() {
         assert_eq!(millis("5s").unwrap(), 5000);
         assert_eq!(millis("1800ms").unwrap(), 1800);
         assert_eq!(millis("2m").unwrap(), 120_000);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_timeout_that_there_is_not_is_refused_in_cassandras_words() {
+    fn unknown_timeout_kind_is_refused_as_by_cassandra() {
         let refused = timeout("nonsense").unwrap_err().to_string();
         assert!(
             refused.starts_with("Timeout type requires one of (read, range,"),

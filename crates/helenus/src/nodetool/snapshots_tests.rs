@@ -74,7 +74,7 @@ fn an_age_is_a_time_before_now() {
 }
 
 #[test]
-fn what_was_restored_is_told_with_the_snapshot_of_what_was_there() {
+fn restore_report_names_snapshot_of_former_rows() {
     let restored =
         json!({ "snapshot": "t1", "keyspace": "ks", "tables": ["a", "b"], "replaced": "replaced-1-ks" });
     assert_eq!(

@@ -10,7 +10,7 @@ use super::topology::{Naming, Topology, check_keyspace};
 
 pub(super) fn run(node: &NodeClient, keyspace: Option<&str>, naming: Naming) -> anyhow::Result<ExitCode> {
     check_keyspace(node, keyspace)?;
-    print!("{}", page(&Topology::ask(node)?, naming));
+    print!("{}", page(&Topology::request(node)?, naming));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -87,7 +87,7 @@ impl Operations {
 
 pub(super) fn run(node: &NodeClient, args: &TableStatsArgs) -> anyhow::Result<ExitCode> {
     let format = Format::of(args.format.as_deref())?;
-    let report = node.ask(TABLES)?;
+    let report = node.request(TABLES)?;
     let all = report.as_array().map_or(&[] as &[Value], Vec::as_slice);
     check_names(&args.tables, all)?;
     let is_shown = |table: &&Value| args.tables.is_empty() || args.ignore != is_named(&args.tables, table);

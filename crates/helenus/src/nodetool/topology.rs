@@ -27,10 +27,10 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    pub fn ask(node: &NodeClient) -> anyhow::Result<Topology> {
+    pub fn request(node: &NodeClient) -> anyhow::Result<Topology> {
         let cluster = node.cluster()?;
         // The loads are optional, because the store may be unavailable.
-        let loads = node.ask("/cluster/loads").unwrap_or_default();
+        let loads = node.request("/cluster/loads").unwrap_or_default();
         Ok(Topology::new(cluster, loads))
     }
 

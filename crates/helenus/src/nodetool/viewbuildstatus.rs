@@ -17,8 +17,9 @@ pub(super) fn run(node: &NodeClient, keyspace: &str, view: Option<&str>) -> anyh
         bail!("viewbuildstatus requires keyspace and view name arguments");
     };
     let rows = node.rows("view_build_status")?;
-    let is_asked = |row: &&Value| text(row, "keyspace_name") == keyspace && text(row, "view_name") == view;
-    let rows: Vec<&Value> = rows.iter().filter(is_asked).collect();
+    let is_requested =
+        |row: &&Value| text(row, "keyspace_name") == keyspace && text(row, "view_name") == view;
+    let rows: Vec<&Value> = rows.iter().filter(is_requested).collect();
     if rows.is_empty() {
         bail!("there is no view {keyspace}.{view}");
     }

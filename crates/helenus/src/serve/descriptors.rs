@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Highest limit to request. A higher one is of no use, and a system may refuse it.
-const WANTED: u64 = 1 << 20;
+const LIMIT_MAX: u64 = 1 << 20;
 /// Descriptors reserved for the store, its log and HTTP. If the limit is low, half of it is reserved.
 const RESERVED: u64 = 2048;
 
@@ -11,7 +11,7 @@ const RESERVED: u64 = 2048;
 pub fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;
-    let wanted = maximum.unwrap_or(WANTED).min(WANTED);
+    let wanted = maximum.unwrap_or(LIMIT_MAX).min(LIMIT_MAX);
     if current >= wanted {
         return Some(current);
     }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::config::Config;
 use super::guardrail_settings;
 use super::log_filter::LogFilter;
-use super::settings::{self, Given, Sources};
+use super::settings::{self, ExplicitSettings, Sources};
 use super::settings_live::{LIVE, is_live};
 use super::settings_shown;
 
@@ -43,7 +43,7 @@ struct State {
     /// The configuration in effect. Its throttles are shared with the store.
     config: Config,
     /// The given settings when the node started. They show which settings need a restart.
-    given: Given,
+    given: ExplicitSettings,
 }
 
 /// The parts of the node whose settings change.
@@ -71,7 +71,7 @@ impl AppliedTo {
 
 impl Live {
     /// Creates the settings of a node that was started with `config`, which was read from `sources`.
-    pub fn new(sources: Sources, given: Given, config: Config, applied_to: AppliedTo) -> Live {
+    pub fn new(sources: Sources, given: ExplicitSettings, config: Config, applied_to: AppliedTo) -> Live {
         Live {
             sources,
             state: Mutex::new(State { config, given }),
@@ -80,9 +80,9 @@ impl Live {
     }
 
     /// Reads the settings again after each notification.
-    pub async fn follow(self: Arc<Self>, told: Arc<Notify>) {
+    pub async fn follow(self: Arc<Self>, notify: Arc<Notify>) {
         loop {
-            told.notified().await;
+            notify.notified().await;
             let live = self.clone();
             // A blocking thread is needed because files are read.
             match tokio::task::spawn_blocking(move || live.reload()).await {
@@ -198,7 +198,7 @@ fn log_change(name: &str, before: &Config, now: &Config) {
 }
 
 /// Returns the settings that differ from those at the start of the node and take effect only after a restart.
-fn differing(began: &Given, now: &Given) -> Vec<&'static str> {
+fn differing(began: &ExplicitSettings, now: &ExplicitSettings) -> Vec<&'static str> {
     settings::names()
         .filter(|name| !is_live(name) && began.get(*name) != now.get(*name))
         .collect()

@@ -50,7 +50,7 @@ use self::cluster::Identity;
 use self::config::{CASSANDRA_VERSION, Config, LogFormat};
 use self::live::{AppliedTo, Live};
 use self::log_filter::LogFilter;
-use self::settings::{Given, Sources};
+use self::settings::{ExplicitSettings, Sources};
 use self::starting::Booted;
 use self::stopping::Stopping;
 
@@ -131,7 +131,7 @@ impl ServeArgs {
 struct Start {
     config: Config,
     sources: Sources,
-    given: Given,
+    given: ExplicitSettings,
     log_filter: LogFilter,
     began: Instant,
 }

@@ -367,14 +367,14 @@ pub struct Sources {
 }
 
 /// Given settings by name. The values are unparsed.
-pub type Given = BTreeMap<String, String>;
+pub type ExplicitSettings = BTreeMap<String, String>;
 
 impl Sources {
     /// Reads the sources again. Returns the resulting configuration, and the given settings.
     ///
     /// # Errors
     /// Returns the first setting that is unknown or wrong.
-    pub fn load(&self) -> anyhow::Result<(Config, Given)> {
+    pub fn load(&self) -> anyhow::Result<(Config, ExplicitSettings)> {
         let given = self.read()?;
         let config = add_up(&given)?;
         let values = given.into_iter().map(|(name, value, _)| (name, value));

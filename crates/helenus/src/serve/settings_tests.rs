@@ -198,7 +198,7 @@ fn rates_have_units() {
 }
 
 #[test]
-fn what_differs_from_the_defaults_is_told_without_secrets() {
+fn non_default_settings_are_reported_without_secrets() {
     let config = load(
         &pairs(&[("rack", "r2"), ("cluster_secret", "12345678")]),
         None,

@@ -61,14 +61,14 @@ pub fn take() -> io::Result<Arc<Notify>> {
     Ok(hangup)
 }
 
-fn handle_signal(kind: SignalKind, name: &'static str, told: Option<Arc<Notify>>) -> io::Result<()> {
+fn handle_signal(kind: SignalKind, name: &'static str, notify: Option<Arc<Notify>>) -> io::Result<()> {
     let mut signals = signal(kind)?;
     tokio::spawn(async move {
         while signals.recv().await.is_some() {
-            match &told {
-                Some(told) => {
+            match &notify {
+                Some(notify) => {
                     tracing::info!(signal = name, "SIGHUP: reading settings and certificates again");
-                    told.notify_one();
+                    notify.notify_one();
                 }
                 None => tracing::info!(signal = name, "the signal is ignored"),
             }

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_statements() {
+    fn commands_are_distinguished_from_statements() {
         assert_eq!(parse("timing on"), Some(Ok(Command::Timing(Some(true)))));
         assert_eq!(
             parse("CONSISTENCY quorum;"),

@@ -287,12 +287,12 @@ impl Session {
         statement: &str,
         paging_state: Option<Bytes>,
     ) -> Result<(ResponseMessage, Duration), StatementError> {
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let is_traced = self.is_tracing && paging_state.is_none();
         let message = self
             .client
             .query(statement, self.parameters(paging_state), is_traced)?;
-        let spent = asked.elapsed();
+        let spent = requested_at.elapsed();
         for warning in &message.warnings {
             eprintln!("Warning: {warning}");
         }
@@ -397,7 +397,7 @@ impl Session {
                 return Ok(spent);
             };
             std::io::stdout().write_all(&text)?;
-            if !self.ask_for_more()? {
+            if !self.confirm_more()? {
                 return Ok(spent);
             }
             let (message, waited) = self.fetch(statement, Some(state))?;
@@ -412,7 +412,7 @@ impl Session {
     }
 
     /// Prompts for the next page. Returns true for Enter, false for q or Ctrl-C.
-    fn ask_for_more(&self) -> Result<bool> {
+    fn confirm_more(&self) -> Result<bool> {
         print!("--- more: Enter, or q to stop --- ");
         std::io::stdout().flush()?;
         let answer = self.read_answer()?;

@@ -85,12 +85,12 @@ fn await_session(
     let query = format!(
         "SELECT request, started_at, coordinator, duration, client FROM system_traces.sessions WHERE session_id = {id}"
     );
-    let asked = Instant::now();
+    let requested_at = Instant::now();
     loop {
         let rows = query_rows(client, &query)?;
         let row = rows.content.iter().next();
         let duration = row.as_ref().and_then(|row| int(row.get(3)?.as_ref()?));
-        let has_waited_enough = asked.elapsed() > COMPLETE_WAIT_MAX;
+        let has_waited_enough = requested_at.elapsed() > COMPLETE_WAIT_MAX;
         if let Some(row) = row
             && (duration.is_some() || has_waited_enough)
         {

@@ -23,7 +23,7 @@ impl ControlLoop {
         let context = self.context.clone();
         let get = context.documents.get(document::NAME);
         let mut get = pin!(context.within(context.config.lease, get));
-        let mut is_asked_again = false;
+        let mut is_requested_again = false;
         let found = loop {
             tokio::select! {
                 biased;
@@ -32,11 +32,11 @@ impl ControlLoop {
                     if self.take_announcement() {
                         return;
                     }
-                    is_asked_again = true;
+                    is_requested_again = true;
                 }
             }
         };
-        if is_asked_again {
+        if is_requested_again {
             context.shared.refresh.notify_one();
         }
         match found {

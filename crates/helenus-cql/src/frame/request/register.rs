@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completed_traces_can_be_asked_for_from_v4_on() {
+    fn completed_traces_can_be_requested_from_v4() {
         let register = Register {
             events: vec![EventType::TraceComplete],
         };

@@ -150,7 +150,7 @@ impl Scalar {
             thrown @ Failure::Thrown { .. } => self.failure(&thrown.to_string()),
         })?;
         // The entries of a map are in the order in which the code left them.
-        Ok(result.map(|value| value.encode_as_given(&self.function.returns)))
+        Ok(result.map(|value| value.encode_keeping_order(&self.function.returns)))
     }
 
     /// Returns a `FunctionExecutionException`.

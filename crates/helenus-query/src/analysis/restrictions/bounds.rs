@@ -14,7 +14,7 @@ use super::restriction::{BoundTuple, Restriction, SliceBound, Test, column_name,
 use super::token::TokenBounds;
 use super::{StatementRestrictions, is_filter};
 use crate::analysis::EvalContext;
-use crate::rows::{PartitionKey, RowsWanted};
+use crate::rows::{PartitionKey, RowSelection};
 use crate::schema::Table;
 
 /// Maximum number of combinations of the IN values of several columns. A few thousand bytes of text could request billions. The values of
@@ -181,22 +181,22 @@ impl StatementRestrictions {
     }
 
     /// Returns the rows to read of each partition.
-    pub fn rows_wanted(&self, ctx: &EvalContext<'_>) -> Result<RowsWanted, CqlError> {
+    pub fn row_selection(&self, ctx: &EvalContext<'_>) -> Result<RowSelection, CqlError> {
         if self.clustering.is_empty() {
             // Without clustering columns a partition has one row, whose clustering is empty.
             return Ok(match self.table.clustering_count {
-                0 => RowsWanted::Names([Bytes::new()].into()),
+                0 => RowSelection::Names([Bytes::new()].into()),
                 // All data of the table is in the static row.
-                _ if self.table.is_static_compact() => RowsWanted::Names([].into()),
-                _ => RowsWanted::all(),
+                _ if self.table.is_static_compact() => RowSelection::Names([].into()),
+                _ => RowSelection::all(),
             });
         }
         if self.names_slices() {
             return self
                 .clustering_slices(ctx)
-                .map(|ranges| RowsWanted::Slices(ranges.into()));
+                .map(|ranges| RowSelection::Slices(ranges.into()));
         }
-        self.row_names(ctx).map(RowsWanted::Names)
+        self.row_names(ctx).map(RowSelection::Names)
     }
 
     /// Returns true if the restrictions on clustering columns lead to slices rather than to single rows.

@@ -165,7 +165,7 @@ impl Evaluation<'_> {
         Ok(Some(match &receiver.ty {
             CqlType::Map { .. } => {
                 let entries: Vec<(&[u8], &[u8])> = keys.into_iter().zip(values).collect();
-                value::pack::pack_map_as_given(&entries)
+                value::pack::pack_map_keeping_order(&entries)
             }
             _ => pack_list(keys),
         }))

@@ -7,24 +7,24 @@ use uuid::Uuid;
 
 use super::RoleContext;
 use super::ensure::ensure;
-use crate::analysis::plan::PastRead;
+use crate::analysis::plan::AsOfRead;
 use crate::schema::roles::Resource;
 use crate::schema::{Keyspace, Schema, Table};
 
 /// Returns the resource whose present permissions apply to a table, present or former. If another table has its name now, this is its
 /// keyspace. If another keyspace has the keyspace's name now, it is all keyspaces.
-pub(crate) fn on_table(today: &Schema, past: Option<&PastRead>, table: &Table) -> Resource {
-    match past {
+pub(crate) fn on_table(today: &Schema, as_of: Option<&AsOfRead>, table: &Table) -> Resource {
+    match as_of {
         None => Resource::table(&table.keyspace, &table.name),
-        Some(past) => on_table_of(today, past.keyspace_id, table),
+        Some(as_of) => on_table_of(today, as_of.keyspace_id, table),
     }
 }
 
-fn on_table_of(today: &Schema, keyspace_id: Option<Uuid>, then: &Table) -> Resource {
-    let table = today.table(&then.keyspace, &then.name);
-    match table.is_some_and(|table| table.is_same_as(then)) {
-        true => Resource::table(&then.keyspace, &then.name),
-        false => on_all_tables(today, &then.keyspace, keyspace_id),
+fn on_table_of(today: &Schema, keyspace_id: Option<Uuid>, earlier: &Table) -> Resource {
+    let table = today.table(&earlier.keyspace, &earlier.name);
+    match table.is_some_and(|table| table.is_same_as(earlier)) {
+        true => Resource::table(&earlier.keyspace, &earlier.name),
+        false => on_all_tables(today, &earlier.keyspace, keyspace_id),
     }
 }
 
@@ -36,9 +36,9 @@ fn on_all_tables(today: &Schema, keyspace: &str, id: Option<Uuid>) -> Resource {
 }
 
 /// Returns the resource whose present permissions apply to a function that a statement calls.
-pub(crate) fn on_function(today: &Schema, past: Option<&PastRead>, function: &Resource) -> Resource {
-    match past {
-        Some(past) if !today.is_same_keyspace(&past.base.keyspace, past.keyspace_id) => {
+pub(crate) fn on_function(today: &Schema, as_of: Option<&AsOfRead>, function: &Resource) -> Resource {
+    match as_of {
+        Some(as_of) if !today.is_same_keyspace(&as_of.base.keyspace, as_of.keyspace_id) => {
             Resource::AllFunctions
         }
         _ => function.clone(),
@@ -59,9 +59,9 @@ pub(crate) fn authorize_copy(
         return Ok(());
     }
     let ensure_both = |on: &Resource, by_name: &Resource, is_masked: bool| {
-        ensure_past(ctx, Permission::Select, on, by_name)?;
+        ensure_as_of(ctx, Permission::Select, on, by_name)?;
         match is_masked {
-            true => ensure_past(ctx, Permission::Unmask, on, by_name),
+            true => ensure_as_of(ctx, Permission::Unmask, on, by_name),
             false => Ok(()),
         }
     };
@@ -84,14 +84,14 @@ pub(crate) fn authorize_copy(
 ///
 /// # Errors
 /// Cassandra's error for a missing permission.
-pub(crate) fn authorize_read(ctx: &RoleContext<'_>, read: &PastRead) -> Result<(), CqlError> {
+pub(crate) fn authorize_read(ctx: &RoleContext<'_>, read: &AsOfRead) -> Result<(), CqlError> {
     let on = on_table_of(ctx.schema, read.keyspace_id, &read.base);
     let by_name = Resource::table(&read.base.keyspace, &read.base.name);
-    ensure_past(ctx, Permission::Select, &on, &by_name)
+    ensure_as_of(ctx, Permission::Select, &on, &by_name)
 }
 
 /// Refuses a client without a permission. The message explains why a permission on the named resource is not enough.
-fn ensure_past(
+fn ensure_as_of(
     ctx: &RoleContext<'_>,
     permission: Permission,
     on: &Resource,

@@ -6,9 +6,9 @@ use helenus_cql::ast::{self, Permission, RoleOptions, Statement};
 use helenus_cql::error::CqlError;
 
 use super::ensure::{RequiredPermission, check, ensure};
-use super::{RoleContext, grant, past, service_level};
+use super::{RoleContext, as_of, grant, service_level};
 use crate::analysis::modification::ModificationPlan;
-use crate::analysis::plan::PastRead;
+use crate::analysis::plan::AsOfRead;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::{Plan, Planned};
 use crate::schema::roles::Resource;
@@ -33,16 +33,16 @@ pub(crate) fn authorize(
     };
     match &planned.plan {
         Plan::Select(plan) => {
-            let past = planned.past.as_ref();
-            match past {
+            let as_of = planned.as_of.as_ref();
+            match as_of {
                 None => ensure(
                     ctx,
                     Permission::Select,
                     &needed_of_reading(ctx.schema, plan.table()),
                 )?,
-                Some(read) => past::authorize_read(ctx, read)?,
+                Some(read) => as_of::authorize_read(ctx, read)?,
             }
-            may_restrict(ctx, plan, past)?;
+            may_restrict(ctx, plan, as_of)?;
         }
         Plan::Modification(plan) => check(ctx, needs_of_writing(ctx.schema, plan))?,
         Plan::Batch(plan) => {
@@ -56,7 +56,7 @@ pub(crate) fn authorize(
         }
     }
     let executing = |function: &Resource| {
-        let on = past::on_function(ctx.schema, planned.past.as_ref(), function);
+        let on = as_of::on_function(ctx.schema, planned.as_of.as_ref(), function);
         (Permission::Execute, on)
     };
     check(ctx, planned.executed.iter().map(executing).collect())?;
@@ -77,13 +77,13 @@ fn needed_of_reading(schema: &Schema, table: &Arc<Table>) -> Resource {
 }
 
 /// Refuses WHERE and ORDER BY on masked columns to users with neither the permission UNMASK nor SELECT_MASKED.
-fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, past: Option<&PastRead>) -> Result<(), CqlError> {
+fn may_restrict(ctx: &RoleContext<'_>, plan: &SelectPlan, as_of: Option<&AsOfRead>) -> Result<(), CqlError> {
     let table = plan.table();
     if !table.is_masked() {
         return Ok(());
     }
     let user = ctx.user.unwrap_or_default();
-    let on = past::on_table(ctx.schema, past, table);
+    let on = as_of::on_table(ctx.schema, as_of, table);
     let may = |permission| ctx.schema.access.may(user, permission, &on);
     if may(Permission::Unmask) || may(Permission::SelectMasked) {
         return Ok(());
@@ -162,7 +162,7 @@ fn needs_of_changing(
         |permission, name: &ast::Ident| vec![(permission, Resource::Keyspace(name.as_str().to_owned()))];
     Ok(match statement {
         Statement::CreateKeyspace(_) => vec![(Permission::Create, Resource::AllKeyspaces)],
-        // The origin may be another table than the present one of that name. Once it is known, `past::authorize_copy` decides.
+        // The origin may be another table than the present one of that name. Once it is known, `as_of::authorize_copy` decides.
         Statement::CopyKeyspace(statement) => vec![
             (Permission::Create, Resource::AllKeyspaces),
             (

@@ -145,12 +145,16 @@ fn change(ctx: &RoleContext<'_>, statement: &PermissionsStatement, operation: Op
     }
     let role = ctx.existing(&statement.role, format!("Role {}", statement.role))?;
     let on = resource(ctx, &statement.resource)?;
-    let asked: PermissionSet = statement.permissions.iter().collect();
+    let requested: PermissionSet = statement.permissions.iter().collect();
     let before = role.permissions.get(&on).copied().unwrap_or_default();
-    let missing = asked.without(before);
+    let missing = requested.without(before);
     let (after, in_vain, complaint) = match operation {
-        Operation::Grant => (before.with(asked), asked.without(missing), "already granted"),
-        Operation::Revoke => (before.without(asked), missing, "not granted"),
+        Operation::Grant => (
+            before.with(requested),
+            requested.without(missing),
+            "already granted",
+        ),
+        Operation::Revoke => (before.without(requested), missing, "not granted"),
     };
     let mut warnings = Vec::new();
     if !in_vain.is_empty() {

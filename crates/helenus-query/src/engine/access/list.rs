@@ -164,8 +164,12 @@ fn permissions(ctx: &RoleContext<'_>, statement: &ListPermissions) -> Result<Res
     let wanted: PermissionSet = statement.permissions.iter().collect();
     let mut found = Vec::new();
     for role in roles {
-        let asked = |resource: &Resource| on.as_ref().is_none_or(|on| on.contains(resource));
-        for (resource, granted) in role.permissions.iter().filter(|(resource, _)| asked(resource)) {
+        let requested = |resource: &Resource| on.as_ref().is_none_or(|on| on.contains(resource));
+        for (resource, granted) in role
+            .permissions
+            .iter()
+            .filter(|(resource, _)| requested(resource))
+        {
             let shown = granted.iter().filter(|permission| wanted.contains(*permission));
             found.extend(shown.map(|permission| (role.name.as_str(), resource, permission)));
         }

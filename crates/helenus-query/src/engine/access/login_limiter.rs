@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_gone_is_passed_over() {
+    async fn departed_client_is_skipped() {
         let login_limiter = LoginLimiter::new(1);
         let first = login_limiter.take(address(1)).await;
         for _ in 0..3 {

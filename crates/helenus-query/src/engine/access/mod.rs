@@ -3,6 +3,7 @@
 //! Roles and permissions are part of the [`Schema`](crate::schema::Schema). They are written down with it, are the same on every node, and
 //! take effect with the next request.
 
+pub(crate) mod as_of;
 pub(crate) mod authorize;
 pub(crate) mod credentials;
 pub(crate) mod ensure;
@@ -10,7 +11,6 @@ pub(crate) mod grant;
 pub(crate) mod list;
 pub(crate) mod login_limiter;
 pub(crate) mod password;
-pub(crate) mod past;
 pub(crate) mod role;
 pub(crate) mod service_level;
 pub(crate) mod service_level_lists;

@@ -147,30 +147,30 @@ fn unknown_options_are_refused_with_those_there_are() {
         "workload_type = 'batch'",
         "workload_type = interactive",
     ] {
-        let told = refusal(&schema, &format!("CREATE SERVICE LEVEL gold WITH {option}"));
+        let reported = refusal(&schema, &format!("CREATE SERVICE LEVEL gold WITH {option}"));
         assert!(
-            told.ends_with("of a service level: the options are max_requests_per_second and timeout"),
-            "{told}"
+            reported.ends_with("of a service level: the options are max_requests_per_second and timeout"),
+            "{reported}"
         );
     }
     for rate in ["0", "-1", "1.5", "'many'", "4294967296"] {
-        let told = refusal(
+        let reported = refusal(
             &schema,
             &format!("CREATE SERVICE LEVEL gold WITH max_requests_per_second = {rate}"),
         );
         assert!(
-            told.contains("it must be a whole number from 1 to 4294967295"),
-            "{told}"
+            reported.contains("it must be a whole number from 1 to 4294967295"),
+            "{reported}"
         );
     }
     for timeout in ["0ms", "-1s", "500us", "1d", "1mo", "25h", "5", "soon"] {
-        let told = refusal(
+        let reported = refusal(
             &schema,
             &format!("CREATE SERVICE LEVEL gold WITH timeout = {timeout}"),
         );
         assert!(
-            told.contains("a duration of whole milliseconds from 1ms to 24h"),
-            "{told}"
+            reported.contains("a duration of whole milliseconds from 1ms to 24h"),
+            "{reported}"
         );
     }
 }

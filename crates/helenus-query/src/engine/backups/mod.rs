@@ -22,8 +22,8 @@ use serde::Deserialize;
 
 use super::Engine;
 use super::ddl::schema_store::read_whole;
-use super::history::released::moments_of;
-use super::snapshots::{Clear, Take, TakenMoment};
+use super::history::released::origin_cuts;
+use super::snapshots::{Clear, Take, TakenCut};
 use crate::boxed;
 use crate::failure::store_error;
 use crate::schema::names::is_system_name;
@@ -67,7 +67,7 @@ fn key(file: Option<&str>) -> Result<Option<BackupKey>, CqlError> {
 }
 
 /// The content of a backup.
-struct Moment {
+struct BackupCut {
     taken_ms: i64,
     schema: Schema,
     tablets: Arc<[PinnedTablet]>,
@@ -104,7 +104,7 @@ impl Engine {
             as_of: None,
         };
         // With history, times after the backup are restored from its tablets. They must be pinned even if there is no table.
-        let taken = self.take_moment(&take, self.cuts.history.is_on()).await?;
+        let taken = self.take_cut(&take, self.cuts.history.is_on()).await?;
         let written = self.write_backup(wanted, &take.tag, &location, settings, &taken);
         let written = written.await;
         let cleared = self.clear_left_backups().await;
@@ -166,11 +166,11 @@ impl Engine {
         tag: &str,
         location: &BackupLocation,
         settings: BTreeMap<String, String>,
-        taken: &TakenMoment,
+        taken: &TakenCut,
     ) -> Result<BackupReport, CqlError> {
-        let moment = moment(&self.schema(), tag, self.now_ms());
+        let cut = cut(&self.schema(), tag, self.now_ms());
         let is_kept = self.cuts.history.is_on();
-        let schema = documents::encode(&moment.schema)?;
+        let schema = documents::encode(&cut.schema)?;
         let schema = serde_json::from_slice(&schema);
         let history = match is_kept && !taken.positions.is_empty() {
             true => Some(BackupHistory {
@@ -180,14 +180,14 @@ impl Engine {
             }),
             false => None,
         };
-        let origins = moments_of(&moment.schema);
+        let origins = origin_cuts(&cut.schema);
         let former_origins = match is_kept {
             true => self.former_origins(&origins).await?,
             false => Vec::new(),
         };
-        let tablets: &[PinnedTablet] = match moment.tablets.is_empty() && is_kept {
+        let tablets: &[PinnedTablet] = match cut.tablets.is_empty() && is_kept {
             true => &taken.tablets,
-            false => &moment.tablets,
+            false => &cut.tablets,
         };
         let order = BackupOrder {
             location,
@@ -198,7 +198,7 @@ impl Engine {
             former_origins,
             content: BackupContent {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                taken_ms: moment.taken_ms,
+                taken_ms: cut.taken_ms,
                 clock_us: self.context.store.clock_us().max(self.clock_us()),
                 settings,
                 header_tables: self.context.hooks.headers.all(),
@@ -242,7 +242,7 @@ impl Engine {
 
 /// Returns the content of a backup: the tables of the snapshot with this tag, which contains all tables. Roles, and keyspaces without
 /// tables at that time, are today's.
-fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
+fn cut(today: &Schema, tag: &str, now_ms: i64) -> BackupCut {
     let taken: Vec<_> = today
         .snapshots
         .values()
@@ -269,7 +269,7 @@ fn moment(today: &Schema, tag: &str, now_ms: i64) -> Moment {
             .or_insert_with(without_tables);
     }
     let pinned = taken.iter().find_map(|snapshot| snapshot.pinned.clone());
-    Moment {
+    BackupCut {
         taken_ms: taken.first().map_or(now_ms, |snapshot| snapshot.taken_ms),
         schema,
         tablets: pinned.unwrap_or_default(),

@@ -11,9 +11,9 @@ use helenus_tablet::{BackupDocument, BackupLocation, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::{backup_error, key, schema_of, times};
+use crate::engine::as_of::time_of;
 use crate::engine::ddl::snapshots::{Restoring, begin_copy};
-use crate::engine::history::then::{numbers_of_tables, uncertain};
-use crate::engine::past::time_of;
+use crate::engine::history::as_of::{numbers_of_tables, uncertain};
 use crate::engine::snapshots::{Clear, Restore};
 use crate::engine::{Engine, copying, ddl};
 use crate::failure::store_error;
@@ -96,11 +96,11 @@ impl Engine {
                 return Err(CqlError::invalid("name a backup or a time, not both"));
             }
             Some(literal) => {
-                self.open_source_then(&location, time_of(literal)?, wanted)
+                self.open_source_as_of(&location, time_of(literal)?, wanted)
                     .await?
             }
         };
-        let keyspaces = wanted_keyspaces(&source, wanted)?;
+        let keyspaces = requested_keyspaces(&source, wanted)?;
         // New writes must have later timestamps than the restored rows.
         self.context.writing.timestamps.raise(source.clock_us);
         let mut restored = RestoredBackup {
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Opens the last backup before a time, and adds the writes up to that time from the logs in later backups.
-    async fn open_source_then(
+    async fn open_source_as_of(
         &self,
         location: &BackupLocation,
         time_ms: i64,
@@ -174,7 +174,7 @@ impl Engine {
         let ops = store.ops_of_backups(location, &later, &history.positions, time_ms, &numbers);
         let ops = ops.await.map_err(|error| uncertain_or(error, time_ms))?;
         opened.add_to_pinned(ops).map_err(store_error)?;
-        self.complete_batches_then(&opened, schema.clone(), time_ms)
+        self.complete_batches_as_of(&opened, schema.clone(), time_ms)
             .await?;
         Ok(Source {
             name: begin.name.clone(),
@@ -192,7 +192,7 @@ impl Engine {
         keyspace: Arc<Keyspace>,
         table: Option<&str>,
     ) -> Result<RestoredKeyspace, CqlError> {
-        let then = Snapshot {
+        let earlier = Snapshot {
             tag: source.name.clone(),
             taken_ms: source.taken_ms,
             expires_ms: None,
@@ -201,7 +201,7 @@ impl Engine {
         };
         let now_ms = self.now_ms();
         let begun = ddl::change(self, |schema| {
-            let begun = begin_copy(schema, &then, table, now_ms).map_err(CqlError::invalid)?;
+            let begun = begin_copy(schema, &earlier, table, now_ms).map_err(CqlError::invalid)?;
             Ok(Some(begun))
         });
         let Some(Restoring { tag, numbers }) = begun.await? else {
@@ -211,8 +211,11 @@ impl Engine {
             tag: Some(tag.clone()),
             ..Restore::default()
         };
-        let restored = match self.copy_from_backup(source, &then.keyspace.name, &numbers).await {
-            Ok(()) => self.put_back(&copied).await,
+        let restored = match self
+            .copy_from_backup(source, &earlier.keyspace.name, &numbers)
+            .await
+        {
+            Ok(()) => self.apply_restore(&copied).await,
             Err(error) => Err(error),
         };
         match restored {
@@ -257,12 +260,12 @@ impl Engine {
     }
 
     /// Restores roles, which replace existing roles of the same names. Returns their names.
-    async fn restore_roles(&self, then: &Schema) -> Result<Vec<String>, CqlError> {
+    async fn restore_roles(&self, earlier: &Schema) -> Result<Vec<String>, CqlError> {
         ddl::change(self, |schema| {
-            Ok(with_roles(schema, then).map(|schema| (schema, ())))
+            Ok(with_roles(schema, earlier).map(|schema| (schema, ())))
         })
         .await?;
-        let names: Vec<String> = then.access.roles.keys().cloned().collect();
+        let names: Vec<String> = earlier.access.roles.keys().cloned().collect();
         tracing::info!(roles = names.join(" "), "roles were restored");
         Ok(names)
     }
@@ -270,13 +273,13 @@ impl Engine {
 
 /// Returns the schema with the roles of a backup. `None` if it has them already. Permissions are left out if their table or keyspace is no
 /// longer the one of the backup.
-fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
+fn with_roles(schema: &Schema, earlier: &Schema) -> Option<Schema> {
     let mut roles = Roles::clone(&schema.access);
-    let then_roles = &then.access;
-    let of_then = |(name, of): (&String, &Arc<Role>)| {
+    let earlier_roles = &earlier.access;
+    let as_earlier = |(name, of): (&String, &Arc<Role>)| {
         let mut role = Role::clone(of);
         role.permissions.retain(|on, permissions| {
-            let is_same = on.is_system_data() || on.is_same(then, schema);
+            let is_same = on.is_system_data() || on.is_same(earlier, schema);
             if !is_same {
                 let permissions = permissions.iter().map(Permission::name).collect::<Vec<_>>();
                 tracing::warn!(role = %name, permissions = permissions.join(" "), %on, "permissions were not restored: the resource of that name is not the one in the backup");
@@ -285,9 +288,9 @@ fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
         });
         (name.clone(), Arc::new(role))
     };
-    roles.roles.extend(then_roles.roles.iter().map(of_then));
-    roles.identities.extend(then_roles.identities.clone());
-    roles.service_levels.extend(then_roles.service_levels.clone());
+    roles.roles.extend(earlier_roles.roles.iter().map(as_earlier));
+    roles.identities.extend(earlier_roles.identities.clone());
+    roles.service_levels.extend(earlier_roles.service_levels.clone());
     (roles != *schema.access).then(|| Schema {
         access: Arc::new(roles),
         ..schema.clone()
@@ -297,7 +300,7 @@ fn with_roles(schema: &Schema, then: &Schema) -> Option<Schema> {
 /// Returns the refusal of a time that a clock has shown twice, or converts another error.
 fn uncertain_or(error: StoreError, time_ms: i64) -> CqlError {
     match error {
-        StoreError::PastUncertain { from_ms, to_ms } => uncertain(time_ms, from_ms, to_ms),
+        StoreError::HistoryUncertain { from_ms, to_ms } => uncertain(time_ms, from_ms, to_ms),
         other => backup_error(other),
     }
 }
@@ -330,7 +333,7 @@ fn later_backups(backups: &[BackupDocument], time_ms: i64) -> Result<Vec<BackupD
     }
 }
 
-fn wanted_keyspaces(source: &Source, wanted: &RestoreBackup) -> Result<Vec<Arc<Keyspace>>, CqlError> {
+fn requested_keyspaces(source: &Source, wanted: &RestoreBackup) -> Result<Vec<Arc<Keyspace>>, CqlError> {
     let keyspaces = &source.schema.keyspaces;
     let Some(name) = &wanted.keyspace else {
         return Ok(keyspaces.values().cloned().collect());

@@ -104,32 +104,32 @@ fn roles_take_the_place_of_those_of_their_names() {
     };
     let none = br#"{"format":1,"next_table_number":1,"keyspaces":[]}"#;
     let mut schema = crate::engine::ddl::schema_store::read_whole(none).unwrap();
-    let mut then = schema.clone();
-    then.access = Arc::new(ann);
+    let mut earlier = schema.clone();
+    earlier.access = Arc::new(ann);
     schema.access = Arc::new(today);
-    let after = with_roles(&schema, &then).unwrap();
+    let after = with_roles(&schema, &earlier).unwrap();
     let can_login: Vec<bool> = after.access.roles.values().map(|role| role.can_login).collect();
     assert_eq!(can_login, [true, false]);
     assert!(
-        with_roles(&after, &then).is_none(),
+        with_roles(&after, &earlier).is_none(),
         "nothing is written for nothing"
     );
 }
 
 #[test]
 fn restored_roles_keep_permissions_on_the_same_things() {
-    let mut then = InMemorySchema::new("ks");
+    let mut earlier = InMemorySchema::new("ks");
     for statement in [
         "CREATE TABLE t (k int PRIMARY KEY)",
         "CREATE TABLE u (k int PRIMARY KEY)",
     ] {
-        then.apply(statement).unwrap();
+        earlier.apply(statement).unwrap();
     }
     let mut today = InMemorySchema {
-        schema: then.schema.clone(),
-        ..then
+        schema: earlier.schema.clone(),
+        ..earlier
     };
-    let mut then = then.schema;
+    let mut earlier = earlier.schema;
     for statement in [
         "DROP TABLE u",
         "CREATE TABLE u (k int PRIMARY KEY)",
@@ -151,8 +151,8 @@ fn restored_roles_keep_permissions_on_the_same_things() {
     for on in same.iter().chain(&another) {
         ann.permissions.insert(on.clone(), on.applicable());
     }
-    then.access = Arc::new(Roles::default().with_role(ann));
-    let after = with_roles(&today.schema, &then).unwrap();
+    earlier.access = Arc::new(Roles::default().with_role(ann));
+    let after = with_roles(&today.schema, &earlier).unwrap();
     let left: BTreeSet<Resource> = after.access.roles["ann"].permissions.keys().cloned().collect();
     assert_eq!(left, BTreeSet::from(same));
 }

@@ -7,7 +7,7 @@ use helenus_cql::value::timestamp;
 use helenus_tablet::{BackupDocument, BackupHistory, manifest_of};
 
 use super::schema_of;
-use crate::engine::history::released::moments_of;
+use crate::engine::history::released::origin_cuts;
 use crate::engine::history::timeline::ChangesOfBackups;
 use crate::schema::Schema;
 
@@ -71,8 +71,8 @@ pub fn check_times(backups: &[BackupDocument; 2]) -> Result<(), String> {
     let has: BTreeSet<&str> = files.map(|file| file.path.as_str()).collect();
     let mut missing: Option<String> = None;
     let look = |schema: &Schema| {
-        let moments = moments_of(schema);
-        let mut tablets = moments.values().flat_map(|moment| moment.iter());
+        let cuts = origin_cuts(schema);
+        let mut tablets = cuts.values().flat_map(|cut| cut.iter());
         let lost = tablets.find(|tablet| !has.contains(manifest_of(tablet).as_str()));
         missing = missing.take().or_else(|| lost.map(manifest_of));
     };

@@ -15,9 +15,9 @@ use super::renumber::{branched, numbers_of};
 use super::snapshots::{bring_functions, bring_types, put_in};
 use super::table::{already_exists, check_name};
 use super::{Change, DdlContext};
-use crate::analysis::past_masks::masked_as_today;
+use crate::analysis::history_masks::with_current_masks;
 use crate::analysis::restrictions::view_filter::link_views;
-use crate::engine::access::past::authorize_copy;
+use crate::engine::access::as_of::authorize_copy;
 use crate::index::definition::default_name;
 use crate::index::entries::hidden_table;
 use crate::response::{ChangeKind, SchemaTarget};
@@ -111,18 +111,18 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Returns the source of the copy. It is taken from `then`, a keyspace as of the statement's time, or else from the present schema or a
+    /// Returns the source of the copy. It is taken from `earlier`, a keyspace as of the statement's time, or else from the present schema or a
     /// snapshot.
     ///
     /// # Errors
     /// The source does not exist, or is a keyspace of the server's.
-    pub fn source(self, ctx: &DdlContext<'_>, then: Option<Keyspace>) -> Result<Source, CqlError> {
-        let Source { keyspace, pinned } = match then {
+    pub fn source(self, ctx: &DdlContext<'_>, earlier: Option<Keyspace>) -> Result<Source, CqlError> {
+        let Source { keyspace, pinned } = match earlier {
             Some(keyspace) => Source {
                 keyspace,
                 pinned: None,
             },
-            None => keyspace_then(ctx.schema, self.origin(ctx)?, self.as_of())?,
+            None => keyspace_as_of(ctx.schema, self.origin(ctx)?, self.as_of())?,
         };
         let keyspace = match self {
             Copy::Keyspace(statement) => {
@@ -130,7 +130,7 @@ impl<'a> Copy<'a> {
                 keyspace
             }
             Copy::Table(statement) => {
-                let table = table_then(&keyspace, statement)?;
+                let table = table_as_of(&keyspace, statement)?;
                 keyspace.narrowed_to(vec![table])
             }
         };
@@ -142,7 +142,7 @@ impl<'a> Copy<'a> {
     /// # Errors
     /// Cassandra's error for missing permissions.
     pub fn permitted(self, ctx: &DdlContext<'_>, source: &Keyspace) -> Result<Arc<Keyspace>, CqlError> {
-        let masked = masked_as_today(ctx.schema, &Arc::new(source.clone()), None);
+        let masked = with_current_masks(ctx.schema, &Arc::new(source.clone()), None);
         let is_whole = matches!(self, Copy::Keyspace(_));
         authorize_copy(&ctx.roles(), &masked, is_whole)?;
         Ok(masked)
@@ -176,7 +176,7 @@ fn check_new_table(ctx: &DdlContext<'_>, statement: &ast::CopyTable) -> Result<(
 }
 
 /// Returns a keyspace of the present schema, or of a snapshot.
-fn keyspace_then(schema: &Schema, name: &str, as_of: Option<&ast::AsOf>) -> Result<Source, CqlError> {
+fn keyspace_as_of(schema: &Schema, name: &str, as_of: Option<&ast::AsOf>) -> Result<Source, CqlError> {
     let Some(ast::AsOf::Snapshot(tag)) = as_of else {
         return Ok(Source {
             keyspace: Keyspace::clone(schema.require_keyspace(name)?),
@@ -190,7 +190,7 @@ fn keyspace_then(schema: &Schema, name: &str, as_of: Option<&ast::AsOf>) -> Resu
     })
 }
 
-fn table_then(keyspace: &Keyspace, statement: &ast::CopyTable) -> Result<Arc<Table>, CqlError> {
+fn table_as_of(keyspace: &Keyspace, statement: &ast::CopyTable) -> Result<Arc<Table>, CqlError> {
     let name = statement.origin.name.as_str();
     let Some(table) = keyspace.tables.get(name) else {
         return Err(CqlError::invalid(match &statement.as_of {

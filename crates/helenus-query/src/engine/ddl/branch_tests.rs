@@ -73,12 +73,12 @@ fn a_keyspace_comes_along_as_a_whole() {
         1,
     )
     .unwrap();
-    let (then, now) = (
+    let (earlier, now) = (
         schema.schema.keyspace("ks").unwrap(),
         schema.schema.keyspace("b").unwrap(),
     );
-    assert_eq!(then.replication, now.replication);
-    assert!(then.durable_writes && !now.durable_writes);
+    assert_eq!(earlier.replication, now.replication);
+    assert!(earlier.durable_writes && !now.durable_writes);
     assert!(now.types.values().all(|ty| ty.keyspace == "b"));
     assert!(now.functions.values().all(|of| of.keyspace == "b"));
     assert!(now.aggregates.values().all(|of| of.keyspace == "b"));
@@ -100,7 +100,7 @@ fn a_keyspace_comes_along_as_a_whole() {
 }
 
 #[test]
-fn a_branch_of_a_branch_names_both_moments() {
+fn branch_of_branch_names_both_cuts() {
     let mut schema = schema();
     copy(&mut schema, "CREATE KEYSPACE b AS COPY OF ks", 1).unwrap();
     schema.keyspace = Some("b".to_owned());

@@ -125,8 +125,12 @@ impl Replay {
             Ok(Effect::Changed(change)) => {
                 schema_store::tests::check_lines(&self.schema, &change.schema);
                 let events = difference::events(&self.schema, &change.schema);
-                let is_told = |event: &SchemaChange| unqualified(event) == unqualified(&change.event);
-                assert!(events.iter().any(is_told), "{:?} is not told of", change.event);
+                let is_reported = |event: &SchemaChange| unqualified(event) == unqualified(&change.event);
+                assert!(
+                    events.iter().any(is_reported),
+                    "{:?} is not told of",
+                    change.event
+                );
                 self.schema = change.schema;
                 with_warnings(change_line(&change.event), change.warnings)
             }
@@ -349,7 +353,7 @@ fn ddl_is_answered_as_by_cassandra() {
 }
 
 #[test]
-fn tables_read_back_with_their_options_and_default_ones_take_no_room() {
+fn table_options_round_trip_and_defaults_are_not_stored() {
     let mut replay = Replay::new("kept");
     replay.answer("CREATE TABLE plain (k int PRIMARY KEY, v text)");
     let plain = documents::encode(&replay.schema).unwrap();
@@ -366,7 +370,7 @@ fn tables_read_back_with_their_options_and_default_ones_take_no_room() {
 }
 
 #[test]
-fn functions_and_aggregates_are_told_of_behind_tables_and_dropped_before_them() {
+fn function_events_follow_tables_and_drops_precede_them() {
     let mut replay = Replay::new("told");
     let events = |replay: &mut Replay, statement: &str| {
         let before = replay.schema.clone();
@@ -431,9 +435,9 @@ fn an_argument_has_a_name_that_java_takes() {
 }
 
 #[test]
-fn clients_are_told_of_everything_that_a_statement_changes() {
+fn schema_events_cover_every_change_of_a_statement() {
     let mut replay = Replay::new("told");
-    let mut told = |statement: &str| {
+    let mut reported = |statement: &str| {
         let before = replay.schema.clone();
         let answer = replay.answer(statement).unwrap();
         assert!(answer[0].starts_with("schema_change"), "{statement}: {answer:?}");
@@ -445,27 +449,27 @@ fn clients_are_told_of_everything_that_a_statement_changes() {
         };
         events.iter().map(short).collect::<Vec<_>>()
     };
-    assert_eq!(told("CREATE TYPE inner (a int)"), ["CREATED TYPE inner"]);
+    assert_eq!(reported("CREATE TYPE inner (a int)"), ["CREATED TYPE inner"]);
     assert_eq!(
-        told("CREATE TYPE outer (i frozen<inner>)"),
+        reported("CREATE TYPE outer (i frozen<inner>)"),
         ["CREATED TYPE outer"]
     );
     let t = "CREATE TABLE t (k int PRIMARY KEY, v int, l list<frozen<outer>>)";
-    assert_eq!(told(t), ["CREATED TABLE t"]);
+    assert_eq!(reported(t), ["CREATED TABLE t"]);
     assert_eq!(
-        told("CREATE TABLE other (k int PRIMARY KEY)"),
+        reported("CREATE TABLE other (k int PRIMARY KEY)"),
         ["CREATED TABLE other"]
     );
     let view = "CREATE MATERIALIZED VIEW whole AS SELECT * FROM t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)";
-    assert_eq!(told(view), ["CREATED TABLE whole"]);
+    assert_eq!(reported(view), ["CREATED TABLE whole"]);
     assert_eq!(
-        told("ALTER TABLE t ADD w int"),
+        reported("ALTER TABLE t ADD w int"),
         ["UPDATED TABLE t", "UPDATED TABLE whole"]
     );
-    assert_eq!(told("ALTER TABLE t WITH comment = 'c'"), ["UPDATED TABLE t"]);
-    assert_eq!(told("CREATE INDEX i ON t (w)"), ["UPDATED TABLE t"]);
+    assert_eq!(reported("ALTER TABLE t WITH comment = 'c'"), ["UPDATED TABLE t"]);
+    assert_eq!(reported("CREATE INDEX i ON t (w)"), ["UPDATED TABLE t"]);
     assert_eq!(
-        told("ALTER TYPE inner ADD b int"),
+        reported("ALTER TYPE inner ADD b int"),
         [
             "UPDATED TYPE inner",
             "UPDATED TYPE outer",
@@ -474,11 +478,11 @@ fn clients_are_told_of_everything_that_a_statement_changes() {
         ]
     );
     assert_eq!(
-        told("ALTER KEYSPACE told WITH durable_writes = false"),
+        reported("ALTER KEYSPACE told WITH durable_writes = false"),
         ["UPDATED KEYSPACE"]
     );
     assert_eq!(
-        told("DROP KEYSPACE told"),
+        reported("DROP KEYSPACE told"),
         [
             "DROPPED TABLE whole",
             "DROPPED TABLE other",

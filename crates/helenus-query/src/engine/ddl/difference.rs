@@ -127,16 +127,16 @@ impl<'a> KeyspaceDiff<'a> {
             events,
         );
         self.emit(&self.functions, function::target_of, ChangeKind::Dropped, events);
-        self.tell_tables(ChangeKind::Dropped, true, events);
-        self.tell_tables(ChangeKind::Dropped, false, events);
+        self.report_tables(ChangeKind::Dropped, true, events);
+        self.report_tables(ChangeKind::Dropped, false, events);
         self.emit(&self.types, type_target, ChangeKind::Dropped, events);
     }
 
     /// Reports the elements that were created, or those that were updated.
     fn changed(&self, change: ChangeKind, events: &mut Vec<SchemaChange>) {
         self.emit(&self.types, type_target, change, events);
-        self.tell_tables(change, false, events);
-        self.tell_tables(change, true, events);
+        self.report_tables(change, false, events);
+        self.report_tables(change, true, events);
         self.emit(&self.functions, function::target_of, change, events);
         self.emit(&self.aggregates, function::target_of_aggregate, change, events);
     }
@@ -149,16 +149,16 @@ impl<'a> KeyspaceDiff<'a> {
         change: ChangeKind,
         events: &mut Vec<SchemaChange>,
     ) {
-        let told = pairs.iter().filter_map(|pair| match (change, pair) {
+        let reported = pairs.iter().filter_map(|pair| match (change, pair) {
             (ChangeKind::Dropped, (Some(of), None)) | (ChangeKind::Created, (None, Some(of))) => Some(of),
             (ChangeKind::Updated, (Some(old), Some(new))) if old != new => Some(new),
             _ => None,
         });
-        events.extend(told.map(|of| event(change, self.keyspace, target(of))));
+        events.extend(reported.map(|of| event(change, self.keyspace, target(of))));
     }
 
     /// Reports the tables, or the views. A table with the same name but another id is one that was dropped and created again.
-    fn tell_tables(&self, change: ChangeKind, views: bool, events: &mut Vec<SchemaChange>) {
+    fn report_tables(&self, change: ChangeKind, views: bool, events: &mut Vec<SchemaChange>) {
         let is_other = |old: &Table, new: &Table| old.id != new.id;
         let named = self.tables.iter().filter_map(|pair| match (change, pair) {
             (ChangeKind::Dropped, (Some(old), None)) => Some(old),

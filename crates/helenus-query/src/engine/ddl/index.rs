@@ -27,8 +27,8 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         .tables
         .get(statement.table.name.as_str())
         .ok_or_else(|| CqlError::invalid(format!("Table '{}' doesn't exist", statement.table.name)))?;
-    let given_name = statement.name.as_ref().map(|name| name.0.clone());
-    if let Some(name) = &given_name
+    let explicit_name = statement.name.as_ref().map(|name| name.0.clone());
+    if let Some(name) = &explicit_name
         && keyspace.index(name).is_some()
     {
         return match statement.if_not_exists {
@@ -47,7 +47,7 @@ pub fn create(ctx: &DdlContext<'_>, statement: &ast::CreateIndex) -> Applied {
         ));
     }
     let target = target(table, statement)?;
-    let name = given_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
+    let name = explicit_name.unwrap_or_else(|| default_name(keyspace, table, &target.column));
     let (kind, mut options) = index_kind(statement)?;
     options.insert("target".to_owned(), target_option(&target));
     if let Some(twin) = table

@@ -37,8 +37,8 @@ pub async fn store(
     let more = added.iter().map(|line| line.len()).sum();
     // In a bucket, a base also proves that there was a document. The first document has no base, because a base without a document means
     // that the document was lost.
-    let wants_base = store.is_shared() && before.document_version > 0 && journal.base.is_none();
-    let replaced = (wants_base || journal.is_full(more)).then(|| journal.base.take());
+    let needs_base = store.is_shared() && before.document_version > 0 && journal.base.is_none();
+    let replaced = (needs_base || journal.is_full(more)).then(|| journal.base.take());
     if let Some(replaced) = &replaced {
         journal = new_base(store, before, replaced.as_ref()).await?;
     }

@@ -86,7 +86,7 @@ async fn with_keyspace(store: &Arc<Store>) -> Schema {
 }
 
 #[tokio::test]
-async fn whoever_reads_at_whatever_time_finds_the_same() {
+async fn concurrent_readers_find_the_same_schema() {
     let open = open().await;
     let mut schema = with_keyspace(&open.store).await;
     let mut follower = load(&open.store).await.unwrap();
@@ -131,7 +131,7 @@ async fn a_follower_keeps_the_tables_that_have_not_changed() {
 }
 
 #[tokio::test]
-async fn who_was_first_wins_and_the_other_is_told() {
+async fn first_writer_wins_and_second_gets_an_error() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
     execute(&open.store, &schema, "CREATE TABLE a (k int PRIMARY KEY)").await;
@@ -146,7 +146,7 @@ async fn who_was_first_wins_and_the_other_is_told() {
 }
 
 #[tokio::test]
-async fn a_schema_in_format_1_is_read_and_written_anew() {
+async fn schema_of_format_1_is_read_and_rewritten() {
     let open = open().await;
     let old = r#"{"format":1,"next_table_number":2,"keyspaces":[{"name":"ks","class":"SimpleStrategy","options":{"replication_factor":"1"},"durable_writes":true,"types":[],"tables":[{"name":"t","id":"00000000-0000-0000-0000-000000000001","number":1,"next_column_id":1,"columns":[{"name":"k","ty":{"native":"int"},"kind":"partition_key","position":0,"id":0}]}]}]}"#;
     let put = open.store.meta_put(NAME, old.as_bytes(), MetaExpect::Absent);
@@ -323,7 +323,7 @@ async fn service_levels_are_written_down_with_the_roles() {
 }
 
 #[tokio::test]
-async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_gone() {
+async fn ordered_index_excludes_older_binaries_until_dropped() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
     let format = async || format(&open.store).await;
@@ -360,7 +360,7 @@ async fn an_index_in_the_order_of_values_keeps_older_binaries_out_until_it_is_go
 }
 
 #[tokio::test]
-async fn an_index_on_vectors_keeps_older_binaries_out_and_older_ones_have_no_lists() {
+async fn vector_index_excludes_older_binaries_and_old_has_no_lists() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
     let has_lists = |schema: &Schema| schema.table("ks", "t").unwrap().indexes[0].has_posting_lists;
@@ -378,7 +378,7 @@ async fn an_index_on_vectors_keeps_older_binaries_out_and_older_ones_have_no_lis
 }
 
 #[tokio::test]
-async fn masks_are_kept_and_keep_older_binaries_out_until_they_are_gone() {
+async fn masks_exclude_older_binaries_until_dropped() {
     let open = open().await;
     let schema = with_keyspace(&open.store).await;
     let create = "CREATE TABLE t (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))";

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DdlContext;
 use super::renumber::{branched, numbers_of, renumbered};
-use crate::analysis::past_masks::masked_as_today;
+use crate::analysis::history_masks::with_current_masks;
 use crate::analysis::restrictions::view_filter::link_views;
 use crate::index::entries::hidden_table;
 use crate::schema::documents::{read_table_into, table_doc};
@@ -166,7 +166,7 @@ pub(crate) fn restore(
 /// Returns the snapshot with today's masks added to its tables.
 fn as_today(today: &Schema, snapshot: &Snapshot) -> Snapshot {
     Snapshot {
-        keyspace: masked_as_today(today, &snapshot.keyspace, None),
+        keyspace: with_current_masks(today, &snapshot.keyspace, None),
         ..snapshot.clone()
     }
 }
@@ -251,13 +251,13 @@ fn select(snapshot: &Snapshot, name: Option<&str>) -> Result<Vec<Arc<Table>>, St
     }
 }
 
-/// Adds the types of the former keyspace `then`. An existing type stays as it is if it only has more fields, unless a key is of that type.
+/// Adds the types of the former keyspace `earlier`. An existing type stays as it is if it only has more fields, unless a key is of that type.
 pub(super) fn bring_types(
     keyspace: &mut Keyspace,
-    then: &Keyspace,
+    earlier: &Keyspace,
     tables: &[Arc<Table>],
 ) -> Result<(), String> {
-    for (name, ty) in &then.types {
+    for (name, ty) in &earlier.types {
         let Some(now) = keyspace.types.get(name) else {
             keyspace.types.insert(name.clone(), ty.clone());
             continue;
@@ -280,15 +280,15 @@ pub(super) fn bring_types(
     Ok(())
 }
 
-/// Adds the functions and aggregates of the former keyspace `then`. Existing ones stay as they are.
-pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
-    for (signature, function) in &then.functions {
+/// Adds the functions and aggregates of the former keyspace `earlier`. Existing ones stay as they are.
+pub(super) fn bring_functions(keyspace: &mut Keyspace, earlier: &Keyspace) {
+    for (signature, function) in &earlier.functions {
         let functions = &mut keyspace.functions;
         functions
             .entry(signature.clone())
             .or_insert_with(|| function.clone());
     }
-    for (signature, aggregate) in &then.aggregates {
+    for (signature, aggregate) in &earlier.aggregates {
         let aggregates = &mut keyspace.aggregates;
         aggregates
             .entry(signature.clone())
@@ -297,10 +297,10 @@ pub(super) fn bring_functions(keyspace: &mut Keyspace, then: &Keyspace) {
 }
 
 /// Returns true if a type has all fields of its former definition, and perhaps more. Names of fields may differ.
-fn extends(now: &UserType, then: &UserType) -> bool {
-    let mut fields = now.fields.iter().zip(&then.fields);
-    now.fields.len() >= then.fields.len()
-        && fields.all(|(now, then)| now.ty.to_string() == then.ty.to_string())
+fn extends(now: &UserType, earlier: &UserType) -> bool {
+    let mut fields = now.fields.iter().zip(&earlier.fields);
+    now.fields.len() >= earlier.fields.len()
+        && fields.all(|(now, earlier)| now.ty.to_string() == earlier.ty.to_string())
 }
 
 /// Removes the tables of these names from a keyspace, with their views, and returns them.

@@ -54,7 +54,7 @@ fn numbers(schema: &Schema) -> [u32; 3] {
 }
 
 /// Restores tables, and checks that the journal of the change leads to the same schema.
-fn put_back(
+fn apply_restore(
     schema: &mut InMemorySchema,
     tag: Option<&str>,
     keyspace: Option<&str>,
@@ -101,7 +101,7 @@ fn a_truncated_table_comes_back_with_its_rows_index_and_view() {
         .collect();
     assert!(before.iter().chain(&emptied).all(|number| kept.contains(number)));
 
-    let restored = put_back(&mut schema, None, Some("ks"), Some("t")).unwrap();
+    let restored = apply_restore(&mut schema, None, Some("ks"), Some("t")).unwrap();
     assert_eq!(restored.tables, ["t"]);
     assert_eq!(restored.tag, tag);
     let replaced = format!("replaced-{}-t", NOW_MS + 5);
@@ -111,8 +111,8 @@ fn a_truncated_table_comes_back_with_its_rows_index_and_view() {
     assert_eq!(table.views, ["tv"]);
     // The replaced tables are a snapshot too, so that the restore can be undone.
     assert_eq!(tags(&schema.schema), [&replaced]);
-    assert!(put_back(&mut schema, None, Some("ks"), Some("t")).is_err());
-    put_back(&mut schema, Some(&replaced), None, None).unwrap();
+    assert!(apply_restore(&mut schema, None, Some("ks"), Some("t")).is_err());
+    apply_restore(&mut schema, Some(&replaced), None, None).unwrap();
     assert_eq!(numbers(&schema.schema), emptied);
 }
 
@@ -129,9 +129,9 @@ fn the_newest_snapshot_is_put_back_unless_one_is_named() {
         format!("truncated-{}-t", NOW_MS + 1),
     );
     assert_eq!(tags(&schema.schema), [&older, &newer]);
-    put_back(&mut schema, None, Some("ks"), None).unwrap();
+    apply_restore(&mut schema, None, Some("ks"), None).unwrap();
     assert_eq!(numbers(&schema.schema), second);
-    put_back(&mut schema, Some(&older), Some("ks"), Some("t")).unwrap();
+    apply_restore(&mut schema, Some(&older), Some("ks"), Some("t")).unwrap();
     assert_eq!(numbers(&schema.schema), first);
 }
 
@@ -141,12 +141,12 @@ fn a_dropped_table_comes_back_beside_the_others() {
     let number = schema.schema.table("ks", "other").unwrap().number;
     schema.apply("DROP TABLE other").unwrap();
     schema.apply("CREATE TABLE other (x text PRIMARY KEY)").unwrap();
-    let restored = put_back(&mut schema, None, Some("ks"), Some("other")).unwrap();
+    let restored = apply_restore(&mut schema, None, Some("ks"), Some("other")).unwrap();
     let table = schema.schema.table("ks", "other").unwrap();
     assert_eq!(table.number, number);
     assert!(table.column("v").is_some());
     // The table of the same name that was created after the drop is not lost.
-    put_back(&mut schema, restored.replaced.as_deref(), None, None).unwrap();
+    apply_restore(&mut schema, restored.replaced.as_deref(), None, None).unwrap();
     assert!(schema.schema.table("ks", "other").unwrap().column("x").is_some());
 }
 
@@ -166,7 +166,7 @@ fn a_dropped_keyspace_comes_back_whole_or_table_by_table() {
         schema: schema.schema.clone(),
         ..InMemorySchema::new("unused")
     };
-    let restored = put_back(&mut whole, None, Some("ks"), None).unwrap();
+    let restored = apply_restore(&mut whole, None, Some("ks"), None).unwrap();
     assert_eq!(restored.tables, ["other", "t"]);
     assert_eq!(restored.replaced, None);
     assert_eq!(numbers(&whole.schema), before);
@@ -177,11 +177,11 @@ fn a_dropped_keyspace_comes_back_whole_or_table_by_table() {
     assert_eq!(found.replication, keyspace.replication);
     assert_eq!(table_names(found), table_names(&keyspace));
 
-    put_back(&mut schema, Some(&tag), Some("ks"), Some("other")).unwrap();
+    apply_restore(&mut schema, Some(&tag), Some("ks"), Some("other")).unwrap();
     assert_eq!(table_names(schema.schema.keyspace("ks").unwrap()), ["other"]);
     assert!(schema.schema.keyspace("ks").unwrap().types.is_empty());
     // The other tables can still be restored.
-    put_back(&mut schema, Some(&tag), None, None).unwrap();
+    apply_restore(&mut schema, Some(&tag), None, None).unwrap();
     assert_eq!(numbers(&schema.schema), before);
     assert!(schema.schema.snapshots.is_empty());
 }
@@ -192,7 +192,7 @@ fn a_type_may_have_grown_unless_keys_are_made_of_it() {
     schema.apply("TRUNCATE t").unwrap();
     schema.apply("ALTER TYPE address ADD zip int").unwrap();
     schema.apply("ALTER TYPE address RENAME street TO road").unwrap();
-    put_back(&mut schema, None, Some("ks"), Some("t")).unwrap();
+    apply_restore(&mut schema, None, Some("ks"), Some("t")).unwrap();
     let (_, column) = schema.schema.table("ks", "t").unwrap().column("a").unwrap();
     let ty = schema.schema.keyspace("ks").unwrap().types["address"].clone();
     assert!(ty.fields.len() == 3 && ty.fields[0].name == "road");
@@ -203,7 +203,7 @@ fn a_type_may_have_grown_unless_keys_are_made_of_it() {
         .unwrap();
     schema.apply("DROP TABLE keyed").unwrap();
     schema.apply("ALTER TYPE unused ADD more int").unwrap();
-    let refused = put_back(&mut schema, None, Some("ks"), Some("keyed")).unwrap_err();
+    let refused = apply_restore(&mut schema, None, Some("ks"), Some("keyed")).unwrap_err();
     assert!(
         refused.starts_with("type ks.unused is not what it was"),
         "{refused}"
@@ -216,7 +216,8 @@ fn what_stands_in_the_way_is_named() {
     schema.apply("TRUNCATE t").unwrap();
     schema.apply("DROP MATERIALIZED VIEW tv").unwrap();
     schema.apply("CREATE TABLE tv (k int PRIMARY KEY)").unwrap();
-    let refused = |schema: &mut InMemorySchema| put_back(schema, None, Some("ks"), Some("t")).unwrap_err();
+    let refused =
+        |schema: &mut InMemorySchema| apply_restore(schema, None, Some("ks"), Some("t")).unwrap_err();
     assert_eq!(
         refused(&mut schema),
         "there is another ks.tv by now: drop it first"
@@ -229,7 +230,7 @@ fn what_stands_in_the_way_is_named() {
         "index ti is on table ks.other by now: drop it first"
     );
     schema.apply("DROP INDEX ti").unwrap();
-    put_back(&mut schema, None, Some("ks"), Some("t")).unwrap();
+    apply_restore(&mut schema, None, Some("ks"), Some("t")).unwrap();
 
     let wrong = |tag: Option<&str>, keyspace: Option<&str>, table: Option<&str>| {
         let mut copy = InMemorySchema {
@@ -237,7 +238,7 @@ fn what_stands_in_the_way_is_named() {
             keyspace: None,
             ..InMemorySchema::new("unused")
         };
-        put_back(&mut copy, tag, keyspace, table).unwrap_err()
+        apply_restore(&mut copy, tag, keyspace, table).unwrap_err()
     };
     let missing = "; see nodetool listsnapshots";
     assert_eq!(
@@ -264,7 +265,7 @@ fn a_view_is_not_restored_alone() {
     let mut schema = schema();
     schema.apply("TRUNCATE t").unwrap();
     let tag = format!("truncated-{NOW_MS}-t");
-    let refused = put_back(&mut schema, Some(&tag), None, Some("tv")).unwrap_err();
+    let refused = apply_restore(&mut schema, Some(&tag), None, Some("tv")).unwrap_err();
     assert_eq!(refused, "tv is a materialized view: restore its base table, t");
 }
 
@@ -289,7 +290,7 @@ fn tables_and_nodes_may_have_no_snapshots() {
 }
 
 #[test]
-fn snapshots_are_cleared_by_tag_keyspace_and_age_and_when_their_time_has_passed() {
+fn snapshots_are_cleared_by_tag_keyspace_age_and_expiry() {
     let mut schema = schema();
     schema.apply("TRUNCATE t").unwrap();
     schema.now_us += 10_000_000;
@@ -393,7 +394,7 @@ fn a_snapshot_of_a_table_has_its_views_and_types() {
 }
 
 #[test]
-fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
+fn restore_renumbers_pinned_tables_and_keeps_snapshot() {
     let mut schema = schema();
     let before = numbers(&schema.schema);
     take_now(&mut schema, &to_take_of("x", &["ks"], &[]), 1).unwrap();
@@ -418,7 +419,7 @@ fn pinned_tables_are_put_back_under_new_numbers_and_their_snapshot_stays() {
     // Rows that are written under the new numbers from now on are not swept.
     let kept: Vec<u32> = schema.schema.kept_tables().map(|table| table.number.0).collect();
     assert!(adoption.numbers.iter().any(|(_, to)| kept.contains(&to.0)));
-    put_back(&mut schema, Some(&adoption.tag), None, None).unwrap();
+    apply_restore(&mut schema, Some(&adoption.tag), None, None).unwrap();
     assert_eq!(sorted(&numbers(&schema.schema)), sorted(&to));
     let origin = schema.schema.table("ks", "t").unwrap().origins();
     assert!(

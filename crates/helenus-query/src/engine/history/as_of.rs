@@ -22,7 +22,7 @@ use crate::storage::hooks::table_of;
 const SETTLED_AFTER_MS: u64 = 1000;
 
 /// The schema as of a time that can be read.
-pub(in crate::engine) struct SchemaThen {
+pub(in crate::engine) struct SchemaAsOf {
     until: HistoryUntil,
     base: Arc<Base>,
     /// The schema, without virtual keyspaces.
@@ -30,7 +30,7 @@ pub(in crate::engine) struct SchemaThen {
 }
 
 /// Tables of the store as of a time.
-pub(in crate::engine) struct Then {
+pub(in crate::engine) struct TablesAsOf {
     /// The opened tablets, which cannot be written to.
     pub store: Arc<Store>,
     base: Arc<Base>,
@@ -38,7 +38,7 @@ pub(in crate::engine) struct Then {
     ops: Vec<Op>,
 }
 
-impl Then {
+impl TablesAsOf {
     /// Returns the bytes of the writes from the logs, which are held in memory.
     pub fn bytes(&self) -> u64 {
         Op::bytes_of(&self.ops)
@@ -50,7 +50,7 @@ impl Engine {
     ///
     /// # Errors
     /// History is not kept, or not for long enough ([`CqlError::Invalid`]). Otherwise the store can't be read.
-    pub(in crate::engine) async fn schema_then(&self, time_ms: i64) -> Result<SchemaThen, CqlError> {
+    pub(in crate::engine) async fn schema_as_of(&self, time_ms: i64) -> Result<SchemaAsOf, CqlError> {
         self.check_time(time_ms)?;
         if self.context.store.is_shared() {
             let ago_ms = self.now_ms().saturating_sub(time_ms).max(0);
@@ -59,22 +59,22 @@ impl Engine {
         }
         let (base, until) = self.place_of(time_ms).await?;
         let schema = self.schema_at(&base, time_ms, until.set_back).await?;
-        Ok(SchemaThen { until, base, schema })
+        Ok(SchemaAsOf { until, base, schema })
     }
 
     /// Returns the tables of keyspaces as of a time, with their indexes and views.
     ///
     /// # Errors
     /// The store can't be read, or too much was written to the tables between the base and that time ([`CqlError::Invalid`]).
-    pub(in crate::engine) async fn then(
+    pub(in crate::engine) async fn tables_as_of(
         &self,
-        of: SchemaThen,
+        of: SchemaAsOf,
         keyspaces: &[Keyspace],
-    ) -> Result<Then, CqlError> {
-        let limit = self.context.store.past_bytes_max().map_err(store_error)?;
+    ) -> Result<TablesAsOf, CqlError> {
+        let limit = self.context.store.history_bytes_max().map_err(store_error)?;
         let time_ms = of.until.time_ms;
-        match self.then_within(of, keyspaces, limit).await? {
-            Some(then) => Ok(then),
+        match self.tables_as_of_within(of, keyspaces, limit).await? {
+            Some(earlier) => Ok(earlier),
             None => Err(self.too_much_before(time_ms, limit).await),
         }
     }
@@ -84,14 +84,14 @@ impl Engine {
     ///
     /// # Errors
     /// The store can't be read.
-    pub(in crate::engine) async fn then_within(
+    pub(in crate::engine) async fn tables_as_of_within(
         &self,
-        of: SchemaThen,
+        of: SchemaAsOf,
         keyspaces: &[Keyspace],
         limit: u64,
-    ) -> Result<Option<Then>, CqlError> {
+    ) -> Result<Option<TablesAsOf>, CqlError> {
         let store = &self.context.store;
-        let SchemaThen { until, base, schema } = of;
+        let SchemaAsOf { until, base, schema } = of;
         let time_ms = until.time_ms;
         let numbers = numbers_of_tables(keyspaces.iter());
         let tables = keyspaces.iter().flat_map(|keyspace| keyspace.tables.values());
@@ -100,8 +100,8 @@ impl Engine {
             .history_since(&base.positions, &until, &numbers, limit)
             .await;
         let mut ops = match found {
-            Err(StoreError::PastTooLarge { .. }) => return Ok(None),
-            Err(StoreError::PastUncertain { from_ms, to_ms }) => {
+            Err(StoreError::HistoryTooLarge { .. }) => return Ok(None),
+            Err(StoreError::HistoryUncertain { from_ms, to_ms }) => {
                 return Err(uncertain(time_ms, from_ms, to_ms));
             }
             found => found.map_err(store_error)?,
@@ -113,11 +113,11 @@ impl Engine {
             // A batch over several tablets may be in some logs before that time and in others after it.
             let mut whole = Schema::clone(&self.schema());
             whole.keyspaces.extend(schema.keyspaces);
-            let under_way = self.complete_batches_then(&opened, whole, time_ms).await?;
+            let under_way = self.complete_batches_as_of(&opened, whole, time_ms).await?;
             let is_of_these = |op: &Op| table_of(&op.key).is_some_and(|number| numbers.contains(&number.0));
             ops.extend(under_way.into_iter().filter(is_of_these));
         }
-        Ok(Some(Then {
+        Ok(Some(TablesAsOf {
             store: opened,
             base,
             ops,
@@ -145,24 +145,27 @@ impl Engine {
     ///
     /// # Errors
     /// The tablets can't be read.
-    pub(in crate::engine) async fn complete_batches_then(
+    pub(in crate::engine) async fn complete_batches_as_of(
         &self,
         opened: &Arc<Store>,
         schema: Schema,
         time_ms: i64,
     ) -> Result<Vec<Op>, CqlError> {
         let clock = Arc::new(StoppedClock::at_ms(time_ms));
-        let past = self.context.of_past(opened.clone(), schema, clock);
-        Box::pin(batch_recovery::under_way(&past)).await
+        let context = self.context.as_of(opened.clone(), schema, clock);
+        Box::pin(batch_recovery::under_way(&context)).await
     }
 
     /// Pins tables as of a time. The caller holds `pinning` until the schema names the pinned tablets.
     ///
     /// # Errors
-    /// See [`Engine::then`].
-    pub(in crate::engine) async fn pin_then(&self, then: &Then) -> Result<Arc<[PinnedTablet]>, CqlError> {
+    /// See [`Engine::tables_as_of`].
+    pub(in crate::engine) async fn pin_as_of(
+        &self,
+        earlier: &TablesAsOf,
+    ) -> Result<Arc<[PinnedTablet]>, CqlError> {
         let store = &self.context.store;
-        let pinned = match store.pin_again(&then.base.tablets).await {
+        let pinned = match store.pin_again(&earlier.base.tablets).await {
             Ok(pinned) => pinned,
             Err(error) => {
                 self.unpin().await;
@@ -170,13 +173,13 @@ impl Engine {
             }
         };
         // The batch log is left out, because it has no meaning in a pinned copy.
-        let of_tables = then
+        let of_tables = earlier
             .ops
             .iter()
             .filter(|op| table_of(&op.key) != Some(batch_log::TABLE));
         let ops: Vec<Op> = of_tables.cloned().collect();
         if !ops.is_empty()
-            && let Err(error) = store.complete_moment(&pinned, ops).await
+            && let Err(error) = store.complete_cut(&pinned, ops).await
         {
             self.unpin().await;
             return Err(store_error(error));

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::clock_watch::Run;
 use super::eras::BaseTimes;
 
-use crate::cluster::Moment;
+use crate::cluster::PinnedCut;
 use crate::engine::Engine;
 use crate::failure::store_error;
 use crate::schema::documents::PinnedDoc;
@@ -141,7 +141,7 @@ impl Engine {
         // The lock prevents others from unpinning the tablets before the base names them.
         let _pinning = self.cuts.pinning.lock().await;
         let began_ms = self.now_ms();
-        let Moment { tablets, positions } = self.pin_for_history().await?;
+        let PinnedCut { tablets, positions } = self.pin_for_history().await?;
         let bases = self.bases().await?;
         let last = bases.last();
         // The time is read after the pin, so that all commits in the base are before it.
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_reads_back_as_it_was_written_and_a_newer_one_is_refused() {
+    fn base_round_trips_and_newer_format_is_refused() {
         let base = Base {
             number: 4,
             began_ms: Some(1_763_999_999_990),

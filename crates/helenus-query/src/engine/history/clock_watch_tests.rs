@@ -37,7 +37,7 @@ fn steps_divide_what_a_clock_has_shown() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_between_two_readings_is_seen_by_a_commit() {
+fn commit_shows_clock_that_was_ahead_between_readings() {
     let mut watch = ClockWatch::default();
     watch.read(Duration::ZERO, 0, None);
     watch.restart(0);

@@ -62,7 +62,7 @@ fn bases_of_older_binaries_are_in_the_order_of_their_times() {
 }
 
 #[test]
-fn a_process_whose_clock_was_ahead_makes_only_its_own_times_uncertain() {
+fn clock_ahead_makes_only_own_times_uncertain() {
     let bases = [
         base(100, &[run(90, 100)]),
         // The process whose clock is ahead takes a base at once.
@@ -89,7 +89,7 @@ fn a_process_whose_clock_was_ahead_makes_only_its_own_times_uncertain() {
 }
 
 #[test]
-fn a_time_while_the_last_base_before_a_step_was_taken_ends_at_the_step() {
+fn time_during_last_base_before_step_ends_at_step() {
     let bases = [
         base(100, &[run(90, 100)]),
         base(500, &[run(100, 500)]),
@@ -114,7 +114,7 @@ fn a_clock_that_is_ahead_for_a_moment_hides_nothing() {
 }
 
 #[test]
-fn what_is_older_than_the_window_is_known_by_the_order_of_bases() {
+fn first_needed_base_follows_order_of_bases() {
     let taken = [0, 100, 200, 300, 400];
     assert_eq!(first_needed(&taken, -1, 450), 0);
     assert_eq!(first_needed(&taken, 250, 450), 2);

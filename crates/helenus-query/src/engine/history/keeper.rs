@@ -7,7 +7,7 @@ use helenus_cql::error::CqlError;
 use helenus_tablet::FailureStreak;
 use uuid::Uuid;
 
-use super::PastFigures;
+use super::HistoryFigures;
 use super::eras::first_needed;
 use crate::engine::Engine;
 use crate::failure::store_error;
@@ -69,7 +69,7 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
                 true => keeper.run(&engine, was_set_back).await,
                 false => {
                     keeper.last = None;
-                    *engine.cuts.history.figures.lock() = PastFigures::default();
+                    *engine.cuts.history.figures.lock() = HistoryFigures::default();
                     match was_set_back {
                         // No other node knows about the steps of this node's clock.
                         true => engine.take_base().await,
@@ -151,13 +151,13 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i
     engine
         .trim_released(earliest_ms.unwrap_or(i64::MIN), None)
         .await?;
-    engine.cuts.pasts.forget_times_before(first.taken_ms);
+    engine.cuts.open_history.close_times_before(first.taken_ms);
     let trimmed = engine.context.store.trim_history(&first.positions).await;
-    *engine.cuts.history.figures.lock() = PastFigures {
-        moments: bases.len(),
+    *engine.cuts.history.figures.lock() = HistoryFigures {
+        cuts: bases.len(),
         earliest_ms: Some(first.taken_ms),
         log_bytes: trimmed.map_err(store_error)?.kept_bytes,
-        ..PastFigures::default()
+        ..HistoryFigures::default()
     };
     Ok(())
 }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn bases_of_fast_writers_are_thinned_and_those_of_slow_ones_stay() {
+    fn bases_are_thinned_for_fast_writers_only() {
         let window_ms = 100_000;
         let interval_ms = window_ms / OLDER_BASES;
         let often = kept(window_ms, interval_ms / 10);

@@ -1,7 +1,7 @@
 //! History: any second within a window (`point_in_time_window`) can be read, branched from and restored.
 //!
 //! From time to time all tablets are pinned at a consistent cut, a [`Base`], together with the positions of all nodes' logs. The store as
-//! of a time is the last base before it, plus the writes in the logs from there until that time ([`then`]). The schema of a time follows
+//! of a time is the last base before it, plus the writes in the logs from there until that time ([`as_of`]). The schema of a time follows
 //! from its changes, which are written down as they are made ([`timeline`]). The keeper ([`keeper`]) takes bases and removes what is older
 //! than the window.
 //!
@@ -10,12 +10,12 @@
 //!
 //! In a cluster, commit times are those of the nodes' clocks. A time in history is as exact as these clocks agree.
 
+pub(super) mod as_of;
 mod base;
 mod clock_watch;
 mod eras;
 pub(super) mod keeper;
 pub(super) mod released;
-pub(super) mod then;
 pub(super) mod timeline;
 
 use std::sync::Arc;
@@ -52,16 +52,16 @@ pub(crate) struct History {
     /// True once a change of the schema has been written down, or a lost one that came before it.
     is_continued: AtomicBool,
     /// Figures that the keeper found last.
-    figures: parking_lot::Mutex<PastFigures>,
+    figures: parking_lot::Mutex<HistoryFigures>,
     /// Reason of the keeper's last failure. `None` if its last run succeeded.
     failure: parking_lot::Mutex<Option<String>>,
 }
 
 /// Figures of the history, as its keeper found them last. 0 on nodes that are not the keeper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PastFigures {
+pub struct HistoryFigures {
     /// Number of bases.
-    pub moments: usize,
+    pub cuts: usize,
     /// The first time that can be read, in milliseconds since the Unix epoch. `None` if it is unknown.
     pub earliest_ms: Option<i64>,
     /// Bytes of logs that are kept for history.
@@ -105,9 +105,9 @@ impl History {
 
 impl Engine {
     /// Returns the figures of the history, and the time span that can be read. `None` if no history is kept.
-    pub fn past_figures(&self) -> Option<(PastFigures, Duration)> {
-        let figures = PastFigures {
-            times_opened: self.cuts.pasts.times_opened(),
+    pub fn history_figures(&self) -> Option<(HistoryFigures, Duration)> {
+        let figures = HistoryFigures {
+            times_opened: self.cuts.open_history.times_opened(),
             ..*self.cuts.history.figures.lock()
         };
         let reach_ms = figures
@@ -118,12 +118,12 @@ impl Engine {
     }
 
     /// Returns the length of the window in which any time shall be readable. `None` if no history is kept.
-    pub fn past_window(&self) -> Option<Duration> {
+    pub fn history_window(&self) -> Option<Duration> {
         self.cuts.history.window
     }
 
     /// Returns the reason why this node's keeper failed the last time. `None` if it did not.
-    pub fn past_failure(&self) -> Option<String> {
+    pub fn history_failure(&self) -> Option<String> {
         self.cuts.history.failure.lock().clone()
     }
 
@@ -140,8 +140,8 @@ impl Engine {
         clock.was_set_back
     }
 
-    /// Reads the steady clock, and the wall clock in ms, at the same time. The steady clock is read on both sides of the wall clock, because
-    /// on a busy machine a thread may be suspended between two readings, and the wall clock would seem to have made a step.
+    /// Reads the steady clock, and the wall clock in ms, at the same time. A busy machine may suspend a thread between two readings, which
+    /// would look like a step of the wall clock. So the steady clock is read before and after.
     fn both_clocks(&self) -> (Duration, i64) {
         let since = self.cuts.history.since;
         let mut tries = 0;

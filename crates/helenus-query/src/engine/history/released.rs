@@ -21,37 +21,38 @@ use crate::schema::documents::PinnedDoc;
 const FOLDER: &str = "released";
 
 /// All tablets as of one consistent cut.
-type PinnedMoment = Arc<[PinnedTablet]>;
+type CutTablets = Arc<[PinnedTablet]>;
 
 #[derive(Serialize, Deserialize)]
 struct ReleasedDoc {
-    moments: Vec<Vec<PinnedDoc>>,
+    #[serde(rename = "moments")]
+    cuts: Vec<Vec<PinnedDoc>>,
 }
 
 /// The content of a document.
 pub(in crate::engine) struct Released {
     name: String,
     time_ms: i64,
-    pub moments: Vec<PinnedMoment>,
+    pub cuts: Vec<CutTablets>,
 }
 
 impl Released {
     fn pinned(&self) -> impl Iterator<Item = &PinnedTablet> {
-        self.moments.iter().flat_map(|moment| moment.iter())
+        self.cuts.iter().flat_map(|cut| cut.iter())
     }
 }
 
 /// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is its id.
-pub(in crate::engine) fn moments_of(schema: &Schema) -> BTreeMap<Uuid, PinnedMoment> {
+pub(in crate::engine) fn origin_cuts(schema: &Schema) -> BTreeMap<Uuid, CutTablets> {
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());
-    by_id(origins.flat_map(TableOrigin::moments).cloned()).collect()
+    by_id(origins.flat_map(TableOrigin::cuts).cloned()).collect()
 }
 
 /// Returns each cut with its id.
-fn by_id(moments: impl IntoIterator<Item = PinnedMoment>) -> impl Iterator<Item = (Uuid, PinnedMoment)> {
-    moments.into_iter().filter_map(|moment| {
-        let id = PinnedTablet::cut_id(&moment)?;
-        Some((id, moment))
+fn by_id(cuts: impl IntoIterator<Item = CutTablets>) -> impl Iterator<Item = (Uuid, CutTablets)> {
+    cuts.into_iter().filter_map(|cut| {
+        let id = PinnedTablet::cut_id(&cut)?;
+        Some((id, cut))
     })
 }
 
@@ -61,11 +62,11 @@ impl Engine {
     /// # Errors
     /// The store can't be written to.
     pub(super) async fn note_released(&self, before: &Schema, after: &Schema) -> Result<(), CqlError> {
-        let mut gone = moments_of(before);
+        let mut gone = origin_cuts(before);
         if gone.is_empty() {
             return Ok(());
         }
-        let there = moments_of(after);
+        let there = origin_cuts(after);
         gone.retain(|id, _| !there.contains_key(id));
         match gone.is_empty() {
             true => Ok(()),
@@ -77,14 +78,11 @@ impl Engine {
     ///
     /// # Errors
     /// The store can't be written to.
-    pub(in crate::engine) async fn keep_released(
-        &self,
-        moments: Vec<PinnedMoment>,
-    ) -> Result<String, CqlError> {
+    pub(in crate::engine) async fn keep_released(&self, cuts: Vec<CutTablets>) -> Result<String, CqlError> {
         let document = ReleasedDoc {
-            moments: moments
+            cuts: cuts
                 .iter()
-                .map(|moment| moment.iter().map(PinnedDoc::from).collect())
+                .map(|cut| cut.iter().map(PinnedDoc::from).collect())
                 .collect(),
         };
         let name = format!("{:013}-{}", self.now_ms().max(0), Uuid::new_v4().simple());
@@ -101,12 +99,12 @@ impl Engine {
     /// The store can't be read, or a document is damaged.
     pub(in crate::engine) async fn former_origins(
         &self,
-        origins: &BTreeMap<Uuid, PinnedMoment>,
-    ) -> Result<Vec<PinnedMoment>, CqlError> {
+        origins: &BTreeMap<Uuid, CutTablets>,
+    ) -> Result<Vec<CutTablets>, CqlError> {
         // The schema is read first: an origin that is released meanwhile is in it.
-        let mut former = moments_of(&self.schema());
+        let mut former = origin_cuts(&self.schema());
         for released in self.released().await? {
-            former.extend(by_id(released.moments));
+            former.extend(by_id(released.cuts));
         }
         former.retain(|id, _| !origins.contains_key(id));
         Ok(former.into_values().collect())
@@ -129,11 +127,11 @@ impl Engine {
             let document: ReleasedDoc = serde_json::from_slice(&content).map_err(|why| {
                 CqlError::Server(format!("history/{FOLDER}/{name} can't be understood: {why}"))
             })?;
-            let moment = |moment: Vec<PinnedDoc>| moment.into_iter().map(PinnedTablet::from).collect();
+            let cut = |cut: Vec<PinnedDoc>| cut.into_iter().map(PinnedTablet::from).collect();
             released.push(Released {
                 name,
                 time_ms,
-                moments: document.moments.into_iter().map(moment).collect(),
+                cuts: document.cuts.into_iter().map(cut).collect(),
             });
         }
         Ok(released)

@@ -453,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_by_a_clock_that_was_set_back_are_in_the_order_of_versions() {
+    fn changes_after_clock_step_follow_version_order() {
         let chain: Vec<Change> = [(10, 1), (5_000, 2), (20, 3), (30, 4)]
             .map(|(time_ms, version)| Change {
                 time_ms,
@@ -477,6 +477,28 @@ mod tests {
         let order = in_order(Uuid::from_u128(1), &mut by_version);
         let times: Vec<i64> = order.iter().map(|change| change.time_ms).collect();
         assert_eq!(times, [5_000, 20, 30]);
+    }
+
+    #[test]
+    fn earliest_change_of_a_version_counts() {
+        let change = |time_ms, version| Change {
+            time_ms,
+            version: Uuid::from_u128(version),
+            document: ChangeDoc {
+                before: Uuid::from_u128(1),
+                next_table_number: 0,
+                lines: Vec::new(),
+            },
+        };
+        let mut changes = HashMap::new();
+        for (time_ms, version) in [(20, 3), (10, 2), (30, 4)] {
+            add_change(&mut changes, change(time_ms, version));
+        }
+        let chain = in_order(Uuid::from_u128(1), &mut changes);
+        assert_eq!(
+            chain.iter().map(|change| change.time_ms).collect::<Vec<_>>(),
+            [10]
+        );
     }
 
     #[test]

@@ -74,12 +74,12 @@ pub(crate) fn clients(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
 }
 
 pub(crate) fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let asked = engine.clients.asked();
-    let all = asked.prepared + asked.texts;
+    let statement_counts = engine.clients.statement_counts();
+    let all = statement_counts.prepared + statement_counts.texts;
     let ratio = if all == 0 {
         0.0
     } else {
-        asked.prepared as f64 / all as f64
+        statement_counts.prepared as f64 / all as f64
     };
     let metrics = [
         (
@@ -87,9 +87,9 @@ pub(crate) fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
             engine.prepared_statements().len() as f64,
         ),
         ("prepared_statements_evicted", engine.prepared_evicted() as f64),
-        ("prepared_statements_executed", asked.prepared as f64),
+        ("prepared_statements_executed", statement_counts.prepared as f64),
         ("prepared_statements_ratio", ratio),
-        ("regular_statements_executed", asked.texts as f64),
+        ("regular_statements_executed", statement_counts.texts as f64),
     ];
     metrics
         .into_iter()

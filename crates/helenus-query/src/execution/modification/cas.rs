@@ -22,7 +22,7 @@ use crate::execution::writes::{WriteSet, confirm};
 use crate::failure::ExecutionError;
 use crate::request::QueryOptions;
 use crate::response::{ColumnSpec, Outcome, Response, ResultMetadata, Rows, RowsBuilder};
-use crate::rows::{OwnedRow, PartitionKey, RowsWanted};
+use crate::rows::{OwnedRow, PartitionKey, RowSelection};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::storage::row_reads::{ReadView, RowCursor, read_header, read_row, read_static, read_stored_row};
 use crate::storage::{Access, ExecutionContext, PartitionGuard};
@@ -248,8 +248,8 @@ async fn read(
         .filter_map(|place| table.columns.get(*place))
         .filter(|column| column.is_static())
         .collect();
-    let wants_static = table.has_static() && (request.updates_static || !conditioned.is_empty());
-    let mut statics = match wants_static {
+    let needs_static = table.has_static() && (request.updates_static || !conditioned.is_empty());
+    let mut statics = match needs_static {
         true => read_static(view, table, partition, now_s).await?,
         false => None,
     };
@@ -275,7 +275,7 @@ async fn first_live_row(
     now_s: i64,
 ) -> Result<Option<(Bytes, OwnedRow)>, ExecutionError> {
     let header = read_header(view, table, partition).await?;
-    let mut cursor = RowCursor::new(table, partition.clone(), header, RowsWanted::all(), false);
+    let mut cursor = RowCursor::new(table, partition.clone(), header, RowSelection::all(), false);
     while let Some(found) = cursor.next(view).await? {
         let is_seen = |live: LiveRow<'_>| reads_cells || live.liveness.is_some();
         if found.row.live(now_s)?.is_some_and(is_seen)

@@ -128,7 +128,7 @@ async fn timestamps_decide_and_deletions_win_ties() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_column_that_comes_back_has_what_was_written_after_it_was_dropped() {
+async fn readded_column_has_only_values_written_after_drop() {
     let db = Session::new().await;
     db.all(&[
         "CREATE TABLE t (p int, c int, v int, l set<int>, PRIMARY KEY (p, c))",

@@ -20,7 +20,7 @@ async fn run_held<F: Future<Output = ()>>(
     check: impl FnOnce() -> F,
 ) -> Vec<String> {
     let store = db.engine.store();
-    let held = store.hold_moment(HELD, HELD).await.unwrap();
+    let held = store.hold_cut(HELD, HELD).await.unwrap();
     let mut running = Box::pin(join_all(statements.iter().map(|text| db.run(text))));
     // Afterwards, all writes have been computed as far as possible.
     for _ in 0..20 * statements.len() {
@@ -30,7 +30,7 @@ async fn run_held<F: Future<Output = ()>>(
     check().await;
     let groups = || store.stats().log.groups;
     let before = groups();
-    assert!(held.let_go(), "the log went on before");
+    assert!(held.release(), "the log went on before");
     let answers = running.await;
     assert!(groups() - before <= 2, "{} groups", groups() - before);
     answers

@@ -240,7 +240,7 @@ async fn at_owner(
             let served = request.serve(context, cluster, place, deadline, timing);
             served.await.into()
         }
-        Owner::Nobody => AttemptOutcome::Moved,
+        Owner::Unowned => AttemptOutcome::Moved,
         Owner::Peer(node) => {
             let place = match target.parts {
                 Some(parts) => Place::Part(parts),
@@ -275,9 +275,9 @@ async fn forward(
         options: &options,
         schema_version: context.schema().document_version,
     };
-    let asked = std::time::Instant::now();
+    let requested_at = std::time::Instant::now();
     let answer = cluster.execute(node, &forwarded, deadline).await;
-    let ended = Some(measurement::waited_for_owner(node, asked));
+    let ended = Some(measurement::waited_for_owner(node, requested_at));
     match answer {
         Ok(outcome) => AttemptOutcome::Done(Ok(Outcome { ended, ..outcome })),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,

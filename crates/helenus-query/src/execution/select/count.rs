@@ -12,7 +12,7 @@ use helenus_tablet::TokenRange;
 
 use super::partition_reader::AGGREGATE_PAGE_ROWS;
 use crate::limits::scope;
-use crate::rows::{RowCounts, RowsWanted, corrupt, corrupt_key};
+use crate::rows::{RowCounts, RowSelection, corrupt, corrupt_key};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::RangeCursor;
@@ -44,7 +44,7 @@ impl CountRequest {
     /// Counts the rows of the partitions with these tokens.
     pub async fn run(&self, context: &ExecutionContext, tokens: TokenRange) -> Result<Counted, CqlError> {
         let (first, last) = (Bound::Included(tokens.first), Bound::Included(tokens.last));
-        let mut cursor = RangeCursor::new(&self.table, first, last, RowsWanted::all());
+        let mut cursor = RangeCursor::new(&self.table, first, last, RowSelection::all());
         let mut counter = RowCounter::new(self);
         let failure_threshold = context.limits().tombstone_failure_threshold;
         let (mut has_more, mut timed) = (true, 0);

@@ -214,7 +214,7 @@ async fn recall(
 const NO_FILTER: (&str, fn(i32) -> bool) = ("", |_| true);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_find_what_is_nearest_through_overwrites_deletions_and_restarts() {
+async fn lists_find_nearest_after_writes_and_restarts() {
     let measure = SimilarityFunction::Euclidean;
     let mut node = Node::open("changes").await;
     let mut mixture = Mixture::new(11);
@@ -265,7 +265,7 @@ async fn lists_find_what_is_nearest_through_overwrites_deletions_and_restarts() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_of_rows_that_were_there_is_built_and_filters_widen_the_search() {
+async fn index_is_built_over_rows_and_filters_widen_search() {
     let measure = SimilarityFunction::Cosine;
     let node = Node::open("built").await;
     let mut mixture = Mixture::new(12);

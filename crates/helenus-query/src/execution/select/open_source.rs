@@ -21,7 +21,7 @@ use crate::index::read::entry_cursor::Bases;
 use crate::index::read::in_order::OrderedRead;
 use crate::index::read::positions::BaseRange;
 use crate::index::read::probe::IndexRead;
-use crate::rows::{PartitionKey, RowsWanted};
+use crate::rows::{PartitionKey, RowSelection};
 use crate::schema::Index;
 
 /// The rows that a SELECT must read.
@@ -29,13 +29,13 @@ pub(crate) struct SelectedRows {
     /// The partitions. `None` if a range of keys is read.
     keys: Option<Vec<PartitionKey>>,
     /// The rows of each partition.
-    wanted: RowsWanted,
+    wanted: RowSelection,
 }
 
 impl SelectExecution<'_> {
     /// Returns the rows that the restrictions select. `None` if there can be none. Errors in the partition key are reported first, but an
     /// empty or too long key is reported last.
-    pub(crate) fn asked(&self) -> Result<Option<SelectedRows>, CqlError> {
+    pub(crate) fn requested(&self) -> Result<Option<SelectedRows>, CqlError> {
         let restrictions = &self.plan.restrictions;
         let named = match restrictions.is_key_range {
             true => None,
@@ -44,7 +44,7 @@ impl SelectExecution<'_> {
         if named.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
-        let wanted = self.rows_wanted()?;
+        let wanted = self.row_selection()?;
         if wanted.is_empty() && !self.plan.table.is_static_compact() {
             return Ok(None);
         }
@@ -59,7 +59,7 @@ impl SelectExecution<'_> {
 
     /// Returns the source of the rows. `None` if no row can match.
     pub(crate) async fn source(&self, filter: &Filter) -> Result<Option<RowSource>, ExecutionError> {
-        let Some(SelectedRows { keys, wanted }) = self.asked()? else {
+        let Some(SelectedRows { keys, wanted }) = self.requested()? else {
             return Ok(None);
         };
         if let Some(ordering) = &self.plan.by_value {
@@ -83,7 +83,7 @@ impl SelectExecution<'_> {
 
     async fn source_of_range(
         &self,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         lookups: &[IndexLookup],
     ) -> Result<Option<RowSource>, ExecutionError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
@@ -115,7 +115,7 @@ impl SelectExecution<'_> {
         &self,
         nearest: &AnnOrdering,
         index: &Arc<Index>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         lookups: &[IndexLookup],
     ) -> Result<Option<RowSource>, ExecutionError> {
         let Some(bounds) = self.plan.restrictions.token_bounds(&self.ctx)? else {
@@ -142,7 +142,7 @@ impl SelectExecution<'_> {
         &self,
         ordering: &ValueOrdering,
         keys: Option<Vec<PartitionKey>>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         filter: &Filter,
     ) -> Result<Option<IndexSource>, CqlError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());
@@ -185,7 +185,7 @@ impl SelectExecution<'_> {
     async fn source_of_keys(
         &self,
         keys: Vec<PartitionKey>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         mut lookups: Vec<IndexLookup>,
     ) -> Result<RowSource, ExecutionError> {
         let (table, resume) = (&self.plan.table, self.resume.as_ref());

@@ -36,11 +36,11 @@ pub(super) struct PartOwners<'a> {
     origin: Origin<'a>,
     /// The options of the request to the owner of a part.
     options: QueryOptions,
-    nodes: Mutex<HashMap<Uuid, Arc<AskedNode>>>,
+    nodes: Mutex<HashMap<Uuid, Arc<PartNode>>>,
 }
 
 /// A node that reads parts.
-struct AskedNode {
+struct PartNode {
     /// Permits for concurrent parts on the node. The node also limits the parts of all requests together.
     places: Semaphore,
     /// True if the node did not answer.
@@ -76,7 +76,7 @@ impl PartOwners<'_> {
     ///
     /// # Errors
     /// Errors that another attempt would meet too.
-    pub async fn ask(&self, part: &Part) -> Result<Option<PartResult>, ExecutionError> {
+    pub async fn request(&self, part: &Part) -> Result<Option<PartResult>, ExecutionError> {
         let Owner::Peer(id) = self.cluster.owner(part.tokens.first) else {
             return Ok(None);
         };
@@ -85,7 +85,7 @@ impl PartOwners<'_> {
         if node.is_silent.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        match self.ask_node(id, part).await {
+        match self.request_from_node(id, part).await {
             Ok(answer) => Ok(PartResult::of_answer(answer, self.plan)),
             Err(RemoteError::Failed(error)) if !is_passing(&error) => Err(error.into()),
             Err(error) => {
@@ -97,7 +97,7 @@ impl PartOwners<'_> {
         }
     }
 
-    async fn ask_node(&self, node: Uuid, part: &Part) -> Result<PartAnswer, RemoteError> {
+    async fn request_from_node(&self, node: Uuid, part: &Part) -> Result<PartAnswer, RemoteError> {
         let options = QueryOptions {
             page_size: i32::try_from(part.rows_max).ok(),
             paging_state: part.resume.as_ref().map(PagingState::encode),
@@ -115,8 +115,8 @@ impl PartOwners<'_> {
             .await
     }
 
-    fn node(&self, id: Uuid) -> Arc<AskedNode> {
-        let new = || AskedNode {
+    fn node(&self, id: Uuid) -> Arc<PartNode> {
+        let new = || PartNode {
             places: Semaphore::new(self.context.limits().scan_concurrency),
             is_silent: AtomicBool::new(false),
         };
@@ -160,9 +160,9 @@ pub(crate) async fn serve(
     let run = SelectExecution::of_part(context, planned, ctx, now_s(context, options))?;
     let filter = run.plan.restrictions.filter(&ctx)?;
     let work = run
-        .part_work(&run.rows_wanted()?, &filter)
+        .part_work(&run.row_selection()?, &filter)
         .ok_or_else(not_in_parts)?;
-    let part = asked_part(options, tokens, run.plan).ok_or_else(not_in_parts)?;
+    let part = requested_part(options, tokens, run.plan).ok_or_else(not_in_parts)?;
     scope::step_aside().await;
     let _permit = match work.gives_rows() {
         true => None,
@@ -173,8 +173,8 @@ pub(crate) async fn serve(
     Ok(result.into_answer(run.plan).ok_or_else(not_in_parts)?)
 }
 
-/// Returns the part that [`PartOwners::ask_node`] has encoded. `None` if it belongs to another table.
-fn asked_part(options: &QueryOptions, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
+/// Returns the part that [`PartOwners::request_from_node`] has encoded. `None` if it belongs to another table.
+fn requested_part(options: &QueryOptions, tokens: TokenRange, plan: &SelectPlan) -> Option<Part> {
     let state = |state: &Bytes| PagingState::decode(state)?.of(&plan.table);
     let rows_max = options.page_size.and_then(|size| u32::try_from(size).ok());
     Some(Part {

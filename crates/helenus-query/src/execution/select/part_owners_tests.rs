@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::cluster::{
-    LeaseTerm, ListSearch, Moment, PartRows, Pin, RemoteScan, RemoteWrite, ReportedNode, ReportedTablet,
+    LeaseTerm, ListSearch, PartRows, Pin, PinnedCut, RemoteScan, RemoteWrite, ReportedNode, ReportedTablet,
     ScanRange, Source, StaleEntries, Versions,
 };
 use crate::engine::{Engine, EngineConfig};
@@ -187,7 +187,7 @@ impl Cluster for Halves {
         not_here()
     }
 
-    async fn pin(&self, _: Uuid, _: Pin, _: Instant) -> Result<Moment, RemoteError> {
+    async fn pin(&self, _: Uuid, _: Pin, _: Instant) -> Result<PinnedCut, RemoteError> {
         not_here()
     }
 
@@ -265,7 +265,7 @@ impl Joined {
     }
 
     /// Returns the numbers of parts and of scans that the other node has received since the last call.
-    fn asked(&self) -> (usize, usize) {
+    fn requested(&self) -> (usize, usize) {
         let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
         (taken(&self.cluster.parts), taken(&self.cluster.scans))
     }
@@ -288,7 +288,7 @@ async fn an_owner_reads_its_parts_and_sends_no_rows() {
     for concurrency in [1, 4] {
         let joined = Joined::with(concurrency, Box::new(|answer| answer)).await;
         joined.check_results().await;
-        let (parts, scans) = joined.asked();
+        let (parts, scans) = joined.requested();
         assert!(parts >= 3, "{parts}");
         assert_eq!(scans, 0);
     }
@@ -355,7 +355,7 @@ async fn rows_of_parts_come_in_order_whatever_the_pages_are() {
             }
             assert_eq!(joined.cluster.scans.load(Ordering::Relaxed), 0, "{text}");
         }
-        assert!(joined.asked().0 >= 100);
+        assert!(joined.requested().0 >= 100);
     }
 }
 
@@ -382,7 +382,7 @@ async fn rows_that_the_owner_has_not_sent_are_read_here() {
             let found = in_pages(&joined.engine, text, Some(20)).await;
             assert_eq!(found, *expected, "{text}");
         }
-        assert!(joined.asked().1 >= 3);
+        assert!(joined.requested().1 >= 3);
     }
 }
 
@@ -407,12 +407,12 @@ async fn parts_that_the_owner_has_not_read_are_read_here() {
         ),
         (Box::new(move |_| Err(unknown())), true),
     ];
-    for (reply, is_asked_once) in replies {
+    for (reply, is_requested_once) in replies {
         let joined = Joined::with(1, reply).await;
         joined.check_results().await;
-        let (parts, scans) = joined.asked();
+        let (parts, scans) = joined.requested();
         assert!(scans >= 3, "{scans}");
-        match is_asked_once {
+        match is_requested_once {
             true => assert_eq!(parts, 3),
             false => assert!(parts > 3, "{parts}"),
         }
@@ -422,13 +422,13 @@ async fn parts_that_the_owner_has_not_read_are_read_here() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_lasts_is_the_clients() {
     let failure = CqlError::invalid("no such column");
-    let told = failure.clone();
-    let reply: Reply = Box::new(move |_| Err(RemoteError::Failed(told.clone())));
+    let reported = failure.clone();
+    let reply: Reply = Box::new(move |_| Err(RemoteError::Failed(reported.clone())));
     let joined = Joined::with(2, reply).await;
-    let told = run(&joined.engine, "SELECT sum(w) FROM ks.t").await.unwrap_err();
-    let (told, _) = told.split();
-    assert_eq!(told, failure);
-    assert_eq!(joined.asked().1, 0);
+    let reported = run(&joined.engine, "SELECT sum(w) FROM ks.t").await.unwrap_err();
+    let (reported, _) = reported.split();
+    assert_eq!(reported, failure);
+    assert_eq!(joined.requested().1, 0);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use crate::failure::ExecutionError;
 use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope;
 use crate::request::BoundValue;
-use crate::rows::{RowCounts, RowsWanted};
+use crate::rows::{RowCounts, RowSelection};
 use crate::storage::ExecutionContext;
 
 /// Maximum bytes of a part's page. It limits the messages between nodes, and the memory of parts that are read concurrently.
@@ -137,7 +137,7 @@ pub(super) struct CollectRequest {
     values: Vec<BoundValue>,
     protocol_version: u8,
     now_s: i64,
-    wanted: RowsWanted,
+    wanted: RowSelection,
 }
 
 impl<'a> SelectExecution<'a> {
@@ -168,7 +168,7 @@ impl<'a> SelectExecution<'a> {
     }
 
     /// Returns the work on each part. `None` if the statement cannot be read in parts.
-    pub(super) fn part_work(&self, wanted: &RowsWanted, filter: &Filter) -> Option<PartWork> {
+    pub(super) fn part_work(&self, wanted: &RowSelection, filter: &Filter) -> Option<PartWork> {
         let plan = self.plan;
         if plan.nearest.is_some() {
             return None;
@@ -182,13 +182,13 @@ impl<'a> SelectExecution<'a> {
         }
     }
 
-    fn aggregate_work(&self, wanted: &RowsWanted, filter: &Filter) -> Option<PartWork> {
+    fn aggregate_work(&self, wanted: &RowSelection, filter: &Filter) -> Option<PartWork> {
         let plan = self.plan;
         if plan.is_distinct || self.resume.is_some() || !plan.selection.is_mergeable() {
             return None;
         }
-        let wants_all = plan.restrictions.clustering.is_empty() && !plan.table.is_static_compact();
-        if plan.selection.counts_rows() && filter.is_empty() && wants_all {
+        let needs_all = plan.restrictions.clustering.is_empty() && !plan.table.is_static_compact();
+        if plan.selection.counts_rows() && filter.is_empty() && needs_all {
             return Some(PartWork::Count(CountRequest {
                 table: plan.table.clone(),
                 now_s: self.now_s,
@@ -199,7 +199,7 @@ impl<'a> SelectExecution<'a> {
         Some(PartWork::Collect(Arc::new(self.collect_request(wanted))))
     }
 
-    fn collect_request(&self, wanted: &RowsWanted) -> CollectRequest {
+    fn collect_request(&self, wanted: &RowSelection) -> CollectRequest {
         CollectRequest {
             planned: self.planned.clone(),
             values: self.ctx.values.to_vec(),

@@ -25,7 +25,7 @@ use crate::analysis::restrictions::Filter;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
 use crate::limits::scope;
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::storage::ExecutionContext;
 use crate::trace;
 
@@ -42,7 +42,7 @@ impl SelectExecution<'_> {
     pub(super) async fn read_parts(
         &self,
         bounds: TokenBounds,
-        wanted: &RowsWanted,
+        wanted: &RowSelection,
         filter: &Filter,
         output: &mut ResultCollector<'_>,
         tombstones: &mut TombstoneCount,
@@ -146,16 +146,16 @@ pub(super) struct PartReader<'r> {
 }
 
 impl PartReader<'_> {
-    async fn ask(&self, part: &Part) -> Result<Option<PartResult>, ExecutionError> {
+    async fn request(&self, part: &Part) -> Result<Option<PartResult>, ExecutionError> {
         match self.owners {
-            Some(owners) => owners.ask(part).await,
+            Some(owners) => owners.request(part).await,
             None => Ok(None),
         }
     }
 
     /// Reads a part. If this node reads it, it does so in the current task.
     pub async fn read(&self, part: Part) -> Result<PartResult, ExecutionError> {
-        match self.ask(&part).await? {
+        match self.request(&part).await? {
             Some(result) => Ok(result),
             None => self.work.run(self.context, part).await,
         }
@@ -164,7 +164,7 @@ impl PartReader<'_> {
     /// Reads a part concurrently with others.
     pub fn read_aside(&self, part: Part) -> BoxFuture<'_, Result<PartResult, ExecutionError>> {
         Box::pin(async move {
-            if let Some(result) = self.ask(&part).await? {
+            if let Some(result) = self.request(&part).await? {
                 return Ok(result);
             }
             let _place = self.places.acquire().await;

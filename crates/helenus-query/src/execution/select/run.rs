@@ -28,7 +28,7 @@ use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::request::{BoundValue, QueryOptions};
 use crate::response::{Outcome, Response, Rows};
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::schema::{ColumnKind, Table, TableKind};
 use crate::storage::ExecutionContext;
 
@@ -197,7 +197,7 @@ impl SelectExecution<'_> {
         if sorts {
             // Errors in the values are reported first.
             plan.restrictions.filter(&self.ctx)?;
-            if self.asked()?.is_some() || is_aggregate {
+            if self.requested()?.is_some() || is_aggregate {
                 self.warn_aggregate();
                 return Err(CqlError::invalid(
                     "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query",
@@ -250,10 +250,10 @@ impl SelectExecution<'_> {
     }
 
     /// Returns the rows of each partition to be read.
-    pub fn rows_wanted(&self) -> Result<RowsWanted, CqlError> {
+    pub fn row_selection(&self) -> Result<RowSelection, CqlError> {
         match self.plan.is_distinct {
-            true => Ok(RowsWanted::all()),
-            false => self.plan.restrictions.rows_wanted(&self.ctx),
+            true => Ok(RowSelection::all()),
+            false => self.plan.restrictions.row_selection(&self.ctx),
         }
     }
 
@@ -268,7 +268,7 @@ impl SelectExecution<'_> {
         let mut tombstones = TombstoneCount::new(&self.context.limits());
         let mut is_read = false;
         if let RowSource::Range(range) = &source {
-            let (bounds, wanted) = range.asked();
+            let (bounds, wanted) = range.requested();
             is_read = Box::pin(self.read_parts(bounds, wanted, &filter, output, &mut tombstones)).await?;
         }
         if !is_read {

@@ -11,7 +11,7 @@ use crate::analysis::select::paging::{EntryPosition, PagingState};
 use crate::failure::ExecutionError;
 use crate::index::nearest::NearestSource;
 use crate::index::read::IndexSource;
-use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
+use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::key_reads::get_many;
@@ -142,7 +142,7 @@ impl RowSource {
 /// A source of partitions by key, in the given order.
 pub(crate) struct KeySource {
     keys: std::vec::IntoIter<PartitionKey>,
-    wanted: RowsWanted,
+    wanted: RowSelection,
     reversed: bool,
     resume: Option<PagingState>,
     current: Option<PartitionKey>,
@@ -164,7 +164,7 @@ const ROWS_AHEAD_MAX: usize = 512;
 impl KeySource {
     pub fn new(
         mut keys: Vec<PartitionKey>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         reversed: bool,
         resume: Option<&PagingState>,
     ) -> KeySource {
@@ -195,7 +195,7 @@ impl KeySource {
             self.known_partitions = left;
             return;
         }
-        let (Some(cluster), RowsWanted::Names(names)) = (context.cluster(), &self.wanted) else {
+        let (Some(cluster), RowSelection::Names(names)) = (context.cluster(), &self.wanted) else {
             return;
         };
         if self.keys.len() == 0 || self.resume.is_some() || context.hooks.headers.contains(table.number) {
@@ -251,7 +251,7 @@ impl KeySource {
 /// A source of the partitions of a range of tokens.
 pub(crate) struct RangeSource {
     bounds: TokenBounds,
-    wanted: RowsWanted,
+    wanted: RowSelection,
     cursor: RangeCursor,
     static_row: Option<StoredRow>,
 }
@@ -260,7 +260,7 @@ impl RangeSource {
     pub fn new(
         table: &Table,
         bounds: TokenBounds,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         resume: Option<&PagingState>,
     ) -> RangeSource {
         trace::step(|| format!("Executing seq scan on {}", table.name));
@@ -281,7 +281,7 @@ impl RangeSource {
     }
 
     /// Returns the tokens, and the rows of each partition, that this source returns.
-    pub fn asked(&self) -> (TokenBounds, &RowsWanted) {
+    pub fn requested(&self) -> (TokenBounds, &RowSelection) {
         (self.bounds, &self.wanted)
     }
 

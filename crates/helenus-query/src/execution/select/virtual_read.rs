@@ -131,7 +131,7 @@ impl SelectExecution<'_> {
     /// Returns the rows that the restrictions select, in order, after those of earlier pages.
     fn virtual_rows(&self, table: &Table) -> Result<Vec<VirtualRow>, CqlError> {
         let restrictions = &self.plan.restrictions;
-        let wanted = self.rows_wanted()?;
+        let wanted = self.row_selection()?;
         let rows = self.context.virtual_tables.rows(table)?;
         let mut rows = rows
             .into_iter()

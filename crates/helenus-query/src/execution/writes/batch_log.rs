@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_reads_back_as_it_was_written_and_half_of_one_is_refused() {
+    fn entry_round_trips_and_truncated_entry_is_refused() {
         let op = |token: i64| Op {
             token,
             key: Bytes::from(token.to_string()),

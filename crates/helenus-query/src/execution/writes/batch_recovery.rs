@@ -93,10 +93,10 @@ impl Entry {
 ///
 /// # Errors
 /// The log cannot be read, or the rows from which index entries and views are computed.
-pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlError> {
-    let now_s = past.clock.now_us().div_euclid(1_000_000);
+pub(crate) async fn under_way(context: &ExecutionContext) -> Result<Vec<Op>, CqlError> {
+    let now_s = context.clock.now_us().div_euclid(1_000_000);
     let mut found = Vec::new();
-    for tablet in past.store.tablets().iter() {
+    for tablet in context.store.tablets().iter() {
         let scan =
             key_reads::scan_tablet(tablet, key_reads::keys_of(TABLE, tablet.token_range()), false).await;
         let mut scan = scan.map_err(ExecutionError::into_client_error)?;
@@ -104,10 +104,10 @@ pub(crate) async fn under_way(past: &ExecutionContext) -> Result<Vec<Op>, CqlErr
             let Some(ops) = content(packed, now_s)? else {
                 continue;
             };
-            let writes = WriteSet::from_ops(&past.schema(), ops)?;
-            let ops = writes.indexed_ops(past).await;
+            let writes = WriteSet::from_ops(&context.schema(), ops)?;
+            let ops = writes.indexed_ops(context).await;
             let ops = ops.map_err(ExecutionError::into_client_error)?.into_ops();
-            past.store.add_to_pinned(ops.clone()).map_err(store_error)?;
+            context.store.add_to_pinned(ops.clone()).map_err(store_error)?;
             found.extend(ops);
         }
     }

@@ -57,7 +57,7 @@ pub(crate) async fn commit(
         // it.
         return match cluster.owner(*first) {
             Owner::Here => apply_here(context, cluster, writes).await,
-            Owner::Peer(_) | Owner::Nobody => Err(ExecutionError::NotOwned),
+            Owner::Peer(_) | Owner::Unowned => Err(ExecutionError::NotOwned),
         };
     }
     Ok(Box::pin(commit_parts(context, cluster, *first, writes, together)).await?)
@@ -145,7 +145,7 @@ async fn apply(
                 };
                 remote(cluster.write(node, &write, deadline).await)
             }
-            Owner::Nobody => Err(ExecutionError::NotOwned),
+            Owner::Unowned => Err(ExecutionError::NotOwned),
         };
         if let Some(written) = tries.end(tried).await {
             return written;

@@ -16,7 +16,7 @@ use crate::failure::ExecutionError;
 use crate::index::nearest::directories;
 use crate::index::posting_lists::PostingLists;
 use crate::index::upkeep;
-use crate::rows::{PartitionKey, RowAt, RowsWanted, corrupt, corrupt_key};
+use crate::rows::{PartitionKey, RowAt, RowSelection, corrupt, corrupt_key};
 use crate::schema::{Table, views_of};
 use crate::storage::row_reads::{RowCursor, read_header, read_stored_row_under, read_stored_static};
 use crate::storage::{Access, ExecutionContext};
@@ -222,7 +222,7 @@ impl WriteSet {
         let view = self.view(context);
         let before = read_header(view, table, partition).await?;
         let after = self.header_after(before.clone().unwrap_or_default(), table, partition);
-        let mut cursor = RowCursor::new(table, partition.clone(), before, RowsWanted::all(), false);
+        let mut cursor = RowCursor::new(table, partition.clone(), before, RowSelection::all(), false);
         let untouched = RowBuilder::new().build();
         let mut ops = Vec::new();
         while let Some(RowAt { clustering, row }) = cursor.next(view).await? {

@@ -13,7 +13,7 @@ use crate::index::posting_lists::hidden_rows::{
     Change, VERSION_ROW, cell, decode_list, decode_list_row, directory_partition, encode_list, list_row,
     row_op,
 };
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::schema::{Index, Table};
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::{RowCursor, read_stored_row_under};
@@ -79,7 +79,7 @@ fn version_of(cell: &[u8]) -> i64 {
 
 async fn read(context: &ExecutionContext, index: &Index) -> Result<Directory, ExecutionError> {
     let partition = directory_partition();
-    let mut rows = RowCursor::new(&index.table, partition, None, RowsWanted::all(), false);
+    let mut rows = RowCursor::new(&index.table, partition, None, RowSelection::all(), false);
     let mut version = 0;
     let mut lists = Vec::new();
     while let Some(found) = rows.next(context).await? {

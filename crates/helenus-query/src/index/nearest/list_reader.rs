@@ -7,7 +7,7 @@ use helenus_row::{KeyKind, key};
 use crate::failure::ExecutionError;
 use crate::index::posting_lists::hidden_rows::{list_partition, stored_cell};
 use crate::limits::scope;
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::schema::Index;
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::{RowCursor, kept_partition};
@@ -85,7 +85,7 @@ impl ListReader {
     pub fn new(index: &Index, list: i64) -> ListReader {
         let partition = list_partition(list);
         ListReader {
-            rows: RowCursor::new(&index.table, partition, None, RowsWanted::all(), false),
+            rows: RowCursor::new(&index.table, partition, None, RowSelection::all(), false),
             count: 0,
         }
     }

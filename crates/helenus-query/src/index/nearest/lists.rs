@@ -20,7 +20,7 @@ use crate::storage::ExecutionContext;
 
 /// The query of a search in an index's posting lists.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ListQuery<'a> {
     pub index: &'a Index,
     pub measure: SimilarityFunction,
     pub vector: &'a [f32],
@@ -29,7 +29,7 @@ pub(super) struct Wanted<'a> {
 /// Searches families of lists concurrently. The lists of a family are read one after another, in their order.
 pub(super) async fn search(
     context: &ExecutionContext,
-    wanted: Wanted<'_>,
+    query: ListQuery<'_>,
     families: Vec<Vec<i64>>,
 ) -> Result<Vec<ListCandidates>, ExecutionError> {
     let mut here = Vec::with_capacity(families.len());
@@ -45,10 +45,10 @@ pub(super) async fn search(
     }
     let mut searches: Vec<BoxFuture<'_, _>> = Vec::with_capacity(here.len() + elsewhere.len());
     for (node, families) in elsewhere {
-        searches.push(search_at(context, wanted, node, families).boxed());
+        searches.push(search_at(context, query, node, families).boxed());
     }
     for family in here {
-        searches.push(search_runs(context, wanted, family).boxed());
+        searches.push(search_runs(context, query, family).boxed());
     }
     Ok(try_join_all(searches).await?.into_iter().flatten().collect())
 }
@@ -67,22 +67,22 @@ fn peer_of(cluster: &dyn Cluster, family: &[i64]) -> Option<Uuid> {
 /// Has another node search its lists. If that fails for any reason, this node reads the lists row by row from their owners at that time.
 async fn search_at(
     context: &ExecutionContext,
-    wanted: Wanted<'_>,
+    query: ListQuery<'_>,
     node: Uuid,
     families: Vec<Vec<i64>>,
 ) -> Result<Vec<ListCandidates>, ExecutionError> {
     let search = ListSearch {
-        index: wanted.index.table.number.0,
+        index: query.index.table.number.0,
         lists: families.concat(),
-        vector: wanted.vector.to_vec(),
+        vector: query.vector.to_vec(),
         schema_version: context.schema().document_version,
     };
-    if let Some(found) = ask(context, node, &search).await {
+    if let Some(found) = request_search(context, node, &search).await {
         return Ok(found);
     }
     let mut found = Vec::with_capacity(search.lists.len());
     for family in families {
-        found.extend(search_family(context, wanted, family).await?);
+        found.extend(search_family(context, query, family).await?);
     }
     Ok(found)
 }
@@ -90,22 +90,26 @@ async fn search_at(
 /// Searches a family of lists that do not all belong to another node. Neighbouring lists with the same owner are searched together.
 async fn search_runs(
     context: &ExecutionContext,
-    wanted: Wanted<'_>,
+    query: ListQuery<'_>,
     family: Vec<i64>,
 ) -> Result<Vec<ListCandidates>, ExecutionError> {
     let peer = |list: &i64| peer_of(context.cluster()?.as_ref(), std::slice::from_ref(list));
     let mut found = Vec::with_capacity(family.len());
     for run in family.chunk_by(|one, next| peer(one) == peer(next)) {
         let run_found = match run.first().and_then(peer) {
-            Some(node) => search_at(context, wanted, node, vec![run.to_vec()]).await?,
-            None => search_family(context, wanted, run.to_vec()).await?,
+            Some(node) => search_at(context, query, node, vec![run.to_vec()]).await?,
+            None => search_family(context, query, run.to_vec()).await?,
         };
         found.extend(run_found);
     }
     Ok(found)
 }
 
-async fn ask(context: &ExecutionContext, node: Uuid, search: &ListSearch) -> Option<Vec<ListCandidates>> {
+async fn request_search(
+    context: &ExecutionContext,
+    node: Uuid,
+    search: &ListSearch,
+) -> Option<Vec<ListCandidates>> {
     let cluster = context.cluster()?;
     match cluster.search_lists(node, search, context.deadline()).await {
         Ok(found) if found.len() == search.lists.len() => {
@@ -124,12 +128,12 @@ async fn ask(context: &ExecutionContext, node: Uuid, search: &ListSearch) -> Opt
 
 async fn search_family(
     context: &ExecutionContext,
-    wanted: Wanted<'_>,
+    query: ListQuery<'_>,
     family: Vec<i64>,
 ) -> Result<Vec<ListCandidates>, ExecutionError> {
     let mut found = Vec::with_capacity(family.len());
     for list in family {
-        found.push(search_list(context, wanted, list).await?);
+        found.push(search_list(context, query, list).await?);
     }
     Ok(found)
 }
@@ -137,21 +141,21 @@ async fn search_family(
 /// Reads a list: as one piece if it is in this node's memory, row by row otherwise.
 async fn search_list(
     context: &ExecutionContext,
-    wanted: Wanted<'_>,
+    query: ListQuery<'_>,
     list: i64,
 ) -> Result<ListCandidates, ExecutionError> {
     let collect = |entry: ListEntry<'_>, collector: &mut ListCollector| {
-        if let Some(distance) = distance(wanted.measure, wanted.vector, entry.packed) {
+        if let Some(distance) = distance(query.measure, query.vector, entry.packed) {
             collector.add(distance, entry.clustering, entry.written_us);
         }
     };
-    if let Some(at_hand) = ListAtHand::of(context, wanted.index, list).await? {
+    if let Some(at_hand) = ListAtHand::of(context, query.index, list).await? {
         let mut collector = ListCollector::new(list, Some(at_hand.bytes().clone()));
         at_hand.visit(|entry| collect(entry, &mut collector))?;
         return Ok(collector.finish());
     }
     let mut collector = ListCollector::new(list, None);
-    let mut entries = ListReader::new(wanted.index, list);
+    let mut entries = ListReader::new(query.index, list);
     loop {
         let is_read = entries.next(context, |entry| {
             collect(entry, &mut collector);
@@ -181,7 +185,7 @@ pub(crate) async fn serve(
     let (_, index) = found
         .filter(|(_, index)| index.has_posting_lists)
         .ok_or(ExecutionError::NotOwned)?;
-    let wanted = Wanted {
+    let query = ListQuery {
         index,
         measure: SimilarityFunction::of(index),
         vector: &search.vector,
@@ -189,7 +193,7 @@ pub(crate) async fn serve(
     let mut found = Vec::with_capacity(search.lists.len());
     for list in &search.lists {
         scope::checkpoint().await?;
-        found.push(search_list(context, wanted, *list).await?.encode());
+        found.push(search_list(context, query, *list).await?.encode());
     }
     Ok(found)
 }

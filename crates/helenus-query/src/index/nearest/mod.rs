@@ -19,7 +19,7 @@ use helenus_row::key;
 use helenus_row::read::LiveRow;
 
 use self::candidates::{Candidate, Candidates, ListCandidates};
-use self::lists::Wanted;
+use self::lists::ListQuery;
 use super::entries::decode_entry;
 use super::posting_lists::directory::SearchOrder;
 use super::posting_lists::hidden_rows::{list_partition, vector};
@@ -31,7 +31,7 @@ use super::stale_removal;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
 use crate::limits::scope;
-use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow};
+use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow};
 use crate::schema::{Index, Table};
 use crate::storage::row_reads::row_cursor::KnownRows;
 use crate::storage::row_reads::{read_header, read_stored_row_under, read_stored_static};
@@ -68,7 +68,7 @@ pub(crate) struct NearestSearch {
     pub limit: usize,
     pub bounds: TokenBounds,
     /// The rows of each partition that the statement selects.
-    pub wanted: RowsWanted,
+    pub wanted: RowSelection,
 }
 
 /// A source of base rows, approximately in the order of their distances.
@@ -197,7 +197,7 @@ impl NearestSource {
             let count: usize = families.iter().map(Vec::len).sum();
             self.lists_read += count;
             left = left.saturating_sub(count);
-            let wanted = Wanted {
+            let wanted = ListQuery {
                 index: &self.search.index,
                 measure: self.measure,
                 vector: &self.search.vector,

@@ -80,7 +80,7 @@ impl PostingLists {
     }
 
     /// Counts an entry that was added to the list. Returns true if the list must be marked now.
-    fn wants_mark(&self, index: &Index, list: i64) -> bool {
+    fn needs_mark(&self, index: &Index, list: i64) -> bool {
         let mut added = self.added.lock();
         let count = added.entry((index.table.number, list)).or_default();
         *count += 1;
@@ -177,7 +177,7 @@ pub fn list_ops(
     let written = |cell| Change::Written { cell, timestamp_us };
     ops.added
         .push(row_op(index, &list_partition(list), &row, written(pack(vector))));
-    if lists.wants_mark(index, list) {
+    if lists.needs_mark(index, list) {
         let mark = list_row(index, list)?;
         ops.added
             .push(row_op(index, &marks_partition(), &mark, written(Bytes::new())));

@@ -9,7 +9,7 @@ use crate::analysis::restrictions::token::TokenBounds;
 use crate::failure::ExecutionError;
 use crate::index::entries::{decode_entry, entry_key};
 use crate::limits::scope;
-use crate::rows::{PartitionKey, RowAt, RowsWanted};
+use crate::rows::{PartitionKey, RowAt, RowSelection};
 use crate::schema::Index;
 use crate::storage::ExecutionContext;
 use crate::storage::row_reads::{RangeCursor, ReversedRangeCursor, RowCursor};
@@ -55,7 +55,7 @@ pub(super) struct EntryCursor {
 
 impl EntryCursor {
     /// Returns a cursor over the wanted entries of a value.
-    pub fn of_value(index: Arc<Index>, value: Bytes, wanted: RowsWanted, now_s: i64) -> EntryCursor {
+    pub fn of_value(index: Arc<Index>, value: Bytes, wanted: RowSelection, now_s: i64) -> EntryCursor {
         let partition = entry_key(&index, value.clone());
         let rows = RowCursor::new(&index.table, partition, None, wanted, false);
         EntryCursor {
@@ -68,7 +68,7 @@ impl EntryCursor {
 
     /// Returns a cursor over the entries with keys in the range, for an index in the order of values.
     pub fn of_range(index: Arc<Index>, keys: ByteRange, now_s: i64) -> EntryCursor {
-        let cursor = RangeCursor::within(&index.table, keys, RowsWanted::all());
+        let cursor = RangeCursor::within(&index.table, keys, RowSelection::all());
         EntryCursor {
             index,
             source: Source::Range(cursor),

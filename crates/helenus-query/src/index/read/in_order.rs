@@ -13,7 +13,7 @@ use super::probe::{RowOrder, rest_of_range};
 use crate::analysis::select::paging::{PagingState, invalid, mark};
 use crate::index::entries::{entry_key, is_by_partition};
 use crate::index::value_range::ValueRange;
-use crate::rows::RowsWanted;
+use crate::rows::RowSelection;
 use crate::schema::{Index, Table};
 
 /// A read of an index in the order of its values. The rows of one value have the order of the table, or its reverse.
@@ -34,7 +34,7 @@ impl IndexSource {
     pub fn in_order(
         table: &Table,
         read: OrderedRead<'_>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
     ) -> Result<IndexSource, CqlError> {
         let keys = read.keys(table)?;
         let index = read.index.clone();

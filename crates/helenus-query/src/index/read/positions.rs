@@ -12,8 +12,8 @@ use crate::analysis::restrictions::bounds::invalid_key;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::paging::PagingState;
 use crate::index::entries::entry_clustering;
-use crate::rows::wanted::rest_range;
-use crate::rows::{PartitionKey, RowsWanted};
+use crate::rows::row_selection::rest_range;
+use crate::rows::{PartitionKey, RowSelection};
 use crate::schema::{Index, Table};
 
 /// The base rows that an index read may return.
@@ -24,7 +24,7 @@ pub(crate) enum BaseRange<'a> {
 }
 
 /// Returns the clusterings of a value's entries for base rows within the range.
-pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWanted, CqlError> {
+pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowSelection, CqlError> {
     let layout = &index.table.layout;
     let ranges = match range {
         BaseRange::Partition(key) => {
@@ -42,7 +42,7 @@ pub(super) fn entry_slices(index: &Index, range: BaseRange<'_>) -> Result<RowsWa
                 .map_err(invalid_key)?
         }
     };
-    Ok(RowsWanted::Slices(ranges.into()))
+    Ok(RowSelection::Slices(ranges.into()))
 }
 
 fn token_bound(bound: &Bound<i64>) -> Option<TupleBound> {
@@ -62,12 +62,12 @@ pub(super) fn rest_of_entries(
     table: &Table,
     index: &Index,
     is_by_partition: bool,
-    slices: &RowsWanted,
+    slices: &RowSelection,
     state: &PagingState,
-) -> Result<RowsWanted, CqlError> {
+) -> Result<RowSelection, CqlError> {
     match rest_start(table, index, is_by_partition, state)? {
         Some(start) => Ok(intersect(slices, &ClusteringRange { start, end: None })),
-        None => Ok(RowsWanted::Slices(Arc::new([]))),
+        None => Ok(RowSelection::Slices(Arc::new([]))),
     }
 }
 
@@ -137,9 +137,9 @@ fn last_entry(
     Ok(LastEntry::Row(last.bytes))
 }
 
-fn intersect(slices: &RowsWanted, rest: &ClusteringRange) -> RowsWanted {
+fn intersect(slices: &RowSelection, rest: &ClusteringRange) -> RowSelection {
     match slices {
-        RowsWanted::Slices(ranges) => RowsWanted::Slices(
+        RowSelection::Slices(ranges) => RowSelection::Slices(
             ranges
                 .iter()
                 .map(|range| range.intersect(rest))

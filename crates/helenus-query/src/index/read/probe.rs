@@ -19,7 +19,7 @@ use crate::analysis::select::limits::NO_LIMIT;
 use crate::analysis::select::paging::{EntryPosition, PagingState, invalid, mark};
 use crate::failure::ExecutionError;
 use crate::index::entries::{entry_key, is_by_partition};
-use crate::index::lookup::{IndexLookup, WantedEntries};
+use crate::index::lookup::{EntrySelection, IndexLookup};
 use crate::index::value_range::ValueRange;
 use crate::limits::scope;
 use crate::rows::PartitionKey;
@@ -172,14 +172,14 @@ impl<'a> IndexRead<'a> {
     fn probe(&self, table: &Table, lookup: &'a IndexLookup) -> Result<Probe<'a>, CqlError> {
         let index = &lookup.index;
         let cursor = match &lookup.entries {
-            WantedEntries::Value(value) => {
+            EntrySelection::Value(value) => {
                 let mut slices = entry_slices(index, self.range)?;
                 if let Some(state) = self.resume {
                     slices = rest_of_entries(table, index, is_by_partition(index, table), &slices, state)?;
                 }
                 EntryCursor::of_value(index.clone(), value.clone(), slices, self.now_s)
             }
-            WantedEntries::Range(range) => {
+            EntrySelection::Range(range) => {
                 EntryCursor::of_range(index.clone(), range.keys(index), self.now_s)
             }
         };
@@ -255,13 +255,13 @@ impl<'a> IndexRead<'a> {
         entry: &EntryPosition,
     ) -> Result<Chosen<'a>, CqlError> {
         let of_entry = |lookup: &&IndexLookup| match &lookup.entries {
-            WantedEntries::Range(range) => {
+            EntrySelection::Range(range) => {
                 mark(lookup.index.table.id) == entry.index && range.contains(&entry.value)
             }
-            WantedEntries::Value(_) => false,
+            EntrySelection::Value(_) => false,
         };
         let lookup = self.lookups.iter().find(of_entry).ok_or_else(invalid)?;
-        let (WantedEntries::Range(range), BaseRange::Tokens(_)) = (&lookup.entries, self.range) else {
+        let (EntrySelection::Range(range), BaseRange::Tokens(_)) = (&lookup.entries, self.range) else {
             return Err(invalid());
         };
         let keys = rest_of_range(table, &lookup.index, range, state, &entry.value)?;

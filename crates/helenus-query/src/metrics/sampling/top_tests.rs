@@ -24,7 +24,7 @@ fn counts_are_exact_as_long_as_all_keys_have_a_place() {
 }
 
 #[test]
-fn a_frequent_key_stays_among_many_rare_ones_and_no_count_is_too_small() {
+fn frequent_key_is_kept_and_counts_are_not_too_small() {
     let mut top = Top::new(16);
     let mut added = 0;
     for number in 0..10_000_u32 {

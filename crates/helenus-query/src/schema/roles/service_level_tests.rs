@@ -82,7 +82,7 @@ fn of_equal_limits_that_of_the_role_itself_is_named() {
 }
 
 #[test]
-fn a_level_that_is_gone_limits_nobody() {
+fn dropped_service_level_limits_no_role() {
     let roles = roles(vec![role("app", &[], Some("gone"))], Vec::new());
     assert_eq!(limits(&roles, "app"), (None, None));
 }

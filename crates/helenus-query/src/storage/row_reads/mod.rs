@@ -22,7 +22,7 @@ use super::partition_scan::PartitionScan;
 use super::pending::over;
 use crate::cluster::ScanRange;
 use crate::failure::ExecutionError;
-use crate::rows::{OwnedRow, PartitionKey, RowsWanted, StoredRow, corrupt};
+use crate::rows::{OwnedRow, PartitionKey, RowSelection, StoredRow, corrupt};
 use crate::schema::Table;
 use crate::storage::{ExecutionContext, PartitionGuard};
 
@@ -236,7 +236,7 @@ pub async fn read_rows(
 ) -> Result<Vec<(Bytes, OwnedRow)>, ExecutionError> {
     let view = view.into();
     let header = read_header(view, table, partition).await?;
-    let wanted = RowsWanted::Slices(ranges.into());
+    let wanted = RowSelection::Slices(ranges.into());
     let mut cursor = RowCursor::new(table, partition.clone(), header, wanted, false);
     let mut rows = Vec::new();
     while let Some(found) = cursor.next(view).await? {

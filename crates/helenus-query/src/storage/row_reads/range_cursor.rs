@@ -13,7 +13,7 @@ use super::{read_header, read_stored_static};
 use crate::cluster::{Cluster, ScanRange};
 use crate::failure::{ExecutionError, store_error};
 use crate::limits::scope;
-use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt, corrupt_key};
+use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow, corrupt, corrupt_key};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::key_reads::{self, TabletScan, scan_tablet};
@@ -45,7 +45,7 @@ pub(super) struct Entry {
 pub struct RangeCursor {
     table: TableId,
     rules: CellRules,
-    wanted: RowsWanted,
+    wanted: RowSelection,
     /// The keys after the current scan. `None` once the last tablet's scan was begun.
     rest: Option<ByteRange>,
     /// End of the range. `None` if it is the end of all keys.
@@ -66,12 +66,12 @@ pub struct RangeCursor {
 
 impl RangeCursor {
     /// Returns a cursor over all partitions with tokens within the bounds, with their wanted rows.
-    pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowsWanted) -> RangeCursor {
+    pub fn new(table: &Table, start: Bound<i64>, end: Bound<i64>, wanted: RowSelection) -> RangeCursor {
         RangeCursor::within(table, key::token_range(table.number, start, end), wanted)
     }
 
     /// Returns a cursor over all partitions with keys in the range, with their wanted rows.
-    pub fn within(table: &Table, range: ByteRange, wanted: RowsWanted) -> RangeCursor {
+    pub fn within(table: &Table, range: ByteRange, wanted: RowSelection) -> RangeCursor {
         RangeCursor {
             table: table.number,
             rules: table.cell_rules.clone(),
@@ -230,23 +230,23 @@ impl RangeCursor {
         context: &ExecutionContext,
         visit: &mut (dyn FnMut(&[u8], &[u8]) -> bool + Send),
     ) -> Result<bool, CqlError> {
-        let mut wants_more = true;
-        while wants_more {
+        let mut needs_more = true;
+        while needs_more {
             if let Some(scan) = &mut self.scan {
                 let last = scan.visit_at_hand(&mut |key, packed| {
-                    wants_more = visit(key, packed);
-                    wants_more
+                    needs_more = visit(key, packed);
+                    needs_more
                 });
                 if last.is_some() && self.begun_at.is_some() {
                     self.last = last;
                     self.restarts = 0;
                 }
-                if !wants_more {
+                if !needs_more {
                     break;
                 }
             }
             match self.next_stored(context).await? {
-                Some((key, packed)) => wants_more = visit(&key, &packed),
+                Some((key, packed)) => needs_more = visit(&key, &packed),
                 None => return Ok(false),
             }
         }

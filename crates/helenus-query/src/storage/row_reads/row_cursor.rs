@@ -10,7 +10,7 @@ use helenus_row::{CellRules, ClusteringRange, KeyKind, TableId, key};
 
 use super::{ReadView, get, scan_partition};
 use crate::failure::ExecutionError;
-use crate::rows::{PartitionKey, RowAt, RowsWanted, StoredRow, corrupt_key};
+use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow, corrupt_key};
 use crate::schema::Table;
 use crate::storage::partition_scan::PartitionScan;
 
@@ -20,7 +20,7 @@ pub struct RowCursor {
     rules: CellRules,
     partition: PartitionKey,
     header: Option<PartitionHeader>,
-    wanted: RowsWanted,
+    wanted: RowSelection,
     reversed: bool,
     /// Number of names or ranges that were begun.
     begun: usize,
@@ -38,7 +38,7 @@ impl RowCursor {
         table: &Table,
         partition: PartitionKey,
         header: Option<PartitionHeader>,
-        wanted: RowsWanted,
+        wanted: RowSelection,
         reversed: bool,
     ) -> RowCursor {
         RowCursor {
@@ -72,11 +72,11 @@ impl RowCursor {
     pub async fn next(&mut self, view: impl Into<ReadView<'_>>) -> Result<Option<RowAt>, ExecutionError> {
         let view = view.into();
         match &self.wanted {
-            RowsWanted::Names(names) => {
+            RowSelection::Names(names) => {
                 let names = names.clone();
                 self.next_named(view, &names).await
             }
-            RowsWanted::Slices(ranges) => {
+            RowSelection::Slices(ranges) => {
                 let ranges = ranges.clone();
                 self.next_in_slices(view, &ranges).await
             }

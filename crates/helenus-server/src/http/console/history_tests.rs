@@ -13,7 +13,7 @@ fn figures(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn figures_that_come_later_have_no_past() {
+fn figures_that_start_later_have_no_history() {
     let mut history = History::new(Duration::from_secs(5));
     history.add(100, figures(&[("a", 1.0)]));
     history.add(105, figures(&[("b", 2.0)]));

@@ -55,7 +55,7 @@ impl Watched {
         let skew = self.clock_skew.as_ref().and_then(|skew| skew.largest());
         warnings.extend(skew.and_then(|(node, us)| skew_warning(&node, us)));
         warnings.extend(self.backups.as_ref().and_then(|backups| backups.warning()));
-        if let Some(error) = engine.past_failure() {
+        if let Some(error) = engine.history_failure() {
             warnings.push(format!("history is not kept: {error}"));
         }
         warnings

@@ -28,7 +28,7 @@ fn slow(statement: &str) -> FinishedRequest {
 }
 
 #[test]
-fn the_last_are_kept_without_values_and_the_newest_is_the_first() {
+fn last_statements_are_kept_newest_first_without_values() {
     let log = SlowLog::new(None, false, 2);
     for table in ["a", "b", "c"] {
         let statement = format!("SELECT * FROM shop.{table} WHERE id = 17");
@@ -65,7 +65,7 @@ fn the_last_are_kept_without_values_and_the_newest_is_the_first() {
 }
 
 #[test]
-fn values_are_kept_where_the_settings_ask_for_them() {
+fn values_are_kept_if_settings_request_them() {
     let log = SlowLog::new(None, true, 2);
     log.enter(slow("SELECT 17"), Duration::from_millis(6), Duration::ZERO);
     assert_eq!(log.kept()[0].statement, "SELECT 17");

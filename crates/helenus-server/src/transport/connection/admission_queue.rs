@@ -102,7 +102,7 @@ impl AdmissionQueue {
 
     /// Returns the size that was last reported and the present one, and remembers the present one. `None` if both are equal. `held` is the
     /// connection's other bytes.
-    pub fn tell(&mut self, held: usize) -> Option<(QueueSize, QueueSize)> {
+    pub fn report(&mut self, held: usize) -> Option<(QueueSize, QueueSize)> {
         let now = QueueSize {
             requests: self.requests.len(),
             bytes: self.bytes + held,

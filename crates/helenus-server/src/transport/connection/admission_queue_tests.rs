@@ -32,7 +32,7 @@ fn overload() -> OverloadConfig {
 }
 
 #[test]
-fn what_waits_is_refused_only_when_the_queue_has_been_busy_for_long() {
+fn waiting_requests_are_refused_only_if_queue_stays_busy() {
     let start = Instant::now();
     let mut queue = AdmissionQueue::default();
     for _ in 0..11 {
@@ -59,7 +59,7 @@ fn what_waits_is_refused_only_when_the_queue_has_been_busy_for_long() {
 }
 
 #[test]
-fn few_requests_are_never_refused_and_neither_is_what_drivers_need() {
+fn few_requests_and_driver_requests_are_not_refused() {
     let start = Instant::now();
     let late = start + 10_000 * MS;
     let mut queue = AdmissionQueue::default();
@@ -82,16 +82,16 @@ fn few_requests_are_never_refused_and_neither_is_what_drivers_need() {
 }
 
 #[test]
-fn the_node_is_told_of_changes_only() {
+fn only_changes_are_reported_to_node() {
     let mut queue = AdmissionQueue::default();
-    assert_eq!(queue.tell(0), None);
+    assert_eq!(queue.report(0), None);
     queue.push(request(Opcode::Query, Instant::now()));
-    let (before, now) = queue.tell(0).unwrap();
+    let (before, now) = queue.report(0).unwrap();
     assert_eq!((before, now.requests), (QueueSize::default(), 1));
     assert!(now.bytes > 100 && !queue.is_full());
-    assert_eq!(queue.tell(0), None);
+    assert_eq!(queue.report(0), None);
     queue.clear();
-    assert_eq!(queue.tell(0), Some((now, QueueSize::default())));
+    assert_eq!(queue.report(0), Some((now, QueueSize::default())));
     for _ in 0..BYTES_MAX / 100 {
         queue.push(request(Opcode::Query, Instant::now()));
     }

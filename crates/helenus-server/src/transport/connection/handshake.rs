@@ -72,8 +72,8 @@ impl<B: Backend> Connection<B> {
             None => (Response::Ready(Ready), SessionState::Ready(*options)),
             Some(authenticator) => {
                 let authenticator = authenticator.to_owned();
-                let asked = Response::Authenticate(Authenticate { authenticator });
-                (asked, SessionState::Authenticating(*options))
+                let challenge = Response::Authenticate(Authenticate { authenticator });
+                (challenge, SessionState::Authenticating(*options))
             }
         };
         self.send(version, stream, &response.into());

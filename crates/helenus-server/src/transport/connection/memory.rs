@@ -30,7 +30,7 @@ const STRANGERS_OUTPUT_LEN_MAX: usize = 4 * 1024;
 const HELD_ALWAYS: usize = 16 * 1024;
 /// Bytes up to which a connection's held memory is not reported to the node. Reports of less would slow down requests that arrive in
 /// pieces.
-const UNTOLD_MAX: usize = 4 * 1024;
+const UNREPORTED_MAX: usize = 4 * 1024;
 /// Maximum time that a partly read request waits for memory.
 const PARTIAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// While memory is short, a connection that holds some must transfer at least `STALL_BYTES_MIN` bytes in each such interval.
@@ -76,10 +76,10 @@ impl<B: Backend> Connection<B> {
     }
 
     /// Reports the memory of waiting requests and held bytes to the node, if it has changed.
-    pub(super) fn tell_held(&mut self) {
+    pub(super) fn report_held(&mut self) {
         let held = self.partial_len() + self.short_output_len();
-        let held = if held > UNTOLD_MAX { held } else { 0 };
-        if let Some((before, now)) = self.input.queue.tell(held) {
+        let held = if held > UNREPORTED_MAX { held } else { 0 };
+        if let Some((before, now)) = self.input.queue.report(held) {
             self.server.now_waiting(before, now);
         }
     }
@@ -125,7 +125,7 @@ impl<B: Backend> Connection<B> {
         if self.partial_len() <= HELD_ALWAYS {
             return true;
         }
-        self.tell_held();
+        self.report_held();
         if self.server.may_hold(self.input.read_len) {
             self.memory.short_since = None;
             return true;

@@ -157,7 +157,7 @@ impl<B: Backend> Connection<B> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.slice = TimeSlice::default();
         let served = stall::watch(|| self.serve_slice(cx));
-        self.tell_held();
+        self.report_held();
         self.server.show_in_flight();
         served
     }
@@ -342,7 +342,7 @@ impl<B: Backend> Drop for Connection<B> {
         self.server
             .release(self.running.requests.len(), self.running.bytes);
         self.input.queue.clear();
-        if let Some((before, now)) = self.input.queue.tell(0) {
+        if let Some((before, now)) = self.input.queue.report(0) {
             self.server.now_waiting(before, now);
         }
         // A client that has not logged in has changed nothing, so its requests may be dropped.

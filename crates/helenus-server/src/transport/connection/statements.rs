@@ -250,9 +250,9 @@ pub(super) async fn run_prepare<B: Backend>(
     };
     let prepared = prepared.await;
     let once = |warnings: Vec<String>| {
-        let is_told =
+        let is_reported =
             !warnings.is_empty() && prepare.keyspace.is_none() && is_warned.swap(true, Ordering::Relaxed);
-        if is_told { Vec::new() } else { warnings }
+        if is_reported { Vec::new() } else { warnings }
     };
     let message = |(prepared, warnings)| ResponseMessage {
         tracing_id: None,

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tablet_is_told_as_scylladb_tells_it() {
+    fn tablet_routing_is_reported_as_by_scylladb() {
         let node = Uuid::from_u128(7);
         let tokens = TokenRange { first: -1, last: 5 };
         let reported = payload(&PassedOn { tokens, node });

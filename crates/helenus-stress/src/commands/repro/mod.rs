@@ -137,8 +137,10 @@ impl Scale {
 
     /// Returns the seconds of a step that took `full` seconds in the report, at least 5. A duration on the command line takes precedence.
     fn seconds(self, full: f64) -> f64 {
-        self.duration
-            .map_or_else(|| (full * self.factor).max(5.0), |told| told.as_secs_f64())
+        self.duration.map_or_else(
+            || (full * self.factor).max(5.0),
+            |explicit| explicit.as_secs_f64(),
+        )
     }
 }
 

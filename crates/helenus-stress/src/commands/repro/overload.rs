@@ -106,14 +106,14 @@ fn surge(run: &Run) -> Vec<PublishedFigure> {
         .map(|error| error.count)
         .sum();
     let pacing = run.result.pacing;
-    let asked = pacing.map_or(String::new(), |pacing| {
+    let requested = pacing.map_or(String::new(), |pacing| {
         format!(
             "{:.0}/s, answered {:.0}/s",
             pacing.target_per_s, pacing.achieved_per_s
         )
     });
     let mut figures = vec![
-        figure("requested in the surge", "10 times", asked),
+        figure("requested in the surge", "10 times", requested),
         figure("done in the surge", "-", format!("{:.0}/s", all_per_s(run))),
         figure("answered with OVERLOADED", "-", refused.to_string()),
         figure("other errors", "0", others.to_string()),

@@ -228,7 +228,7 @@ async fn a_part_is_fetched_once_and_compactions_insert_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_parts_are_fetched_anew() {
+async fn damaged_parts_are_fetched_again() {
     let rig = Rig::new();
     let (path, content) = (sstable(1), random_bytes(4, 6 * MIB));
     let cache = rig.start(32).await;

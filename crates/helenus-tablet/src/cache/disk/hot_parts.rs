@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_most_half_of_the_parts_are_spared_and_each_once_for_all_its_reads() {
+    fn at_most_half_of_parts_are_spared_once_each() {
         let hot = HotParts::new(1 << 16);
         let hash = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (0..1000).for_each(|n| hot.mark(hash(n)));

@@ -66,7 +66,7 @@ fn lsns(objects: &LogObjects) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fenced_writer_appends_nothing_and_what_it_appended_before_is_read() {
+async fn fenced_writer_appends_nothing_and_keeps_earlier_data() {
     let (store, _, writer) = begun().await;
     let (writer, first) = append(writer, 10).await;
     let (writer, second) = append(writer, 11).await;
@@ -96,7 +96,7 @@ async fn a_number_that_is_taken_ends_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_object_is_told_from_one_that_was_deleted_in_order() {
+async fn missing_object_differs_from_deleted_object() {
     let (store, ledger, mut writer) = begun().await;
     for lsn in 10..14 {
         let appended;
@@ -117,7 +117,7 @@ async fn a_missing_object_is_told_from_one_that_was_deleted_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_of_a_log_that_goes_on_is_read_after_the_log_was_cut_there() {
+async fn continued_log_part_is_read_after_truncation() {
     let (store, ledger, mut writer) = begun().await;
     for lsn in 10..18 {
         let appended;

@@ -149,7 +149,7 @@ fn bytes_of_keys_and_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_heir_reads_what_was_acknowledged_and_the_writer_is_fenced() {
+async fn heir_reads_acknowledged_records_and_writer_is_fenced() {
     let bench = Bench::new();
     let (begun, appender) = bench.begin().await;
     let (appender, first) = append(appender, 1).await;

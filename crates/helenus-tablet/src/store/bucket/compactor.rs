@@ -51,7 +51,7 @@ const SIGN_OF_LIFE: &str = "compactor";
 /// Time between two writes of the heartbeat, and between two reads.
 const SIGN_INTERVAL: Duration = Duration::from_secs(5);
 /// Time without a heartbeat after which compactors count as gone.
-const GONE_AFTER: Duration = Duration::from_secs(15);
+const SILENT_MAX: Duration = Duration::from_secs(15);
 /// Time for which a scheduled compaction is left to its owner. An owner that runs its own compactions claims them in this time.
 const LEFT_TO_OWNER: Duration = Duration::from_secs(3);
 
@@ -69,7 +69,7 @@ pub(super) async fn follow_presence(store: Weak<Store>) {
                 changed = Some(Instant::now());
             }
         }
-        let is_present = changed.is_some_and(|changed| changed.elapsed() < GONE_AFTER);
+        let is_present = changed.is_some_and(|changed| changed.elapsed() < SILENT_MAX);
         if remote.databases.compactors.set(is_present) {
             tracing::info!(
                 is_present,

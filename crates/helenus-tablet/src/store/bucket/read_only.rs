@@ -140,7 +140,7 @@ impl Store {
 
     /// Waits until a read waits for the next round. Never returns for a store that is not read-only.
     #[boxed]
-    pub async fn refresh_wanted(&self) {
+    pub async fn refresh_requested(&self) {
         match self.follower() {
             Some(follower) => follower.due.notified().await,
             None => std::future::pending().await,

@@ -62,13 +62,13 @@ impl Store {
         id: u32,
         tokens: TokenRange,
     ) -> Result<Arc<Tablet>, StoreError> {
-        self.open_tablet_then(id, tokens, std::future::ready(Ok(())))
+        self.open_tablet_after(id, tokens, std::future::ready(Ok(())))
             .await
     }
 
     /// Opens a tablet like [`Store::open_tablet`]. `before_serving` runs after the former owner has been fenced and before the first
     /// request.
-    pub async fn open_tablet_then(
+    pub async fn open_tablet_after(
         self: &Arc<Self>,
         id: u32,
         tokens: TokenRange,

@@ -8,8 +8,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Counter of rows, which shows their number.
 pub struct Progress {
     started: Instant,
-    told: Instant,
-    is_told: bool,
+    reported: Instant,
+    is_reported: bool,
     pub rows: u64,
 }
 
@@ -18,16 +18,16 @@ impl Progress {
         let now = Instant::now();
         Progress {
             started: now,
-            told: now,
-            is_told: std::io::stderr().is_terminal(),
+            reported: now,
+            is_reported: std::io::stderr().is_terminal(),
             rows: 0,
         }
     }
 
     pub fn add(&mut self, rows: u64) {
         self.rows += rows;
-        if self.is_told && self.told.elapsed() >= INTERVAL {
-            self.told = Instant::now();
+        if self.is_reported && self.reported.elapsed() >= INTERVAL {
+            self.reported = Instant::now();
             let rate = self.rate();
             // An error is ignored, because a closed terminal is no reason to stop.
             let _ = write!(
@@ -48,7 +48,7 @@ impl Progress {
 
     /// Ends the line of the progress.
     pub fn finish(&self) {
-        if self.is_told && self.told > self.started {
+        if self.is_reported && self.reported > self.started {
             eprintln!();
         }
     }
