@@ -41,15 +41,9 @@ def settings(*words):
     return [argument for word in words for argument in ("--set", word)]
 
 
-def execute_patiently(session, statement):
-    """Executes a statement that may be repeated until it succeeds: a bucket may be too busy for it."""
-    deadline = time.monotonic() + FLUSH_TIMEOUT_S
-    while True:
-        try:
-            return session.execute(statement)
-        except PASSING:
-            if time.monotonic() > deadline:
-                raise
+def execute(session, statement):
+    """Executes a statement that may be repeated. A bucket may be too busy for it for a while."""
+    return helenus.patient(lambda: session.execute(statement), statement[:60], FLUSH_TIMEOUT_S, PASSING)
 
 
 class Server:
@@ -169,12 +163,12 @@ class Helenus(Server):
         session = self.connect()
         for p in range(DEAD_PARTITIONS):
             deletions = "; ".join(f"DELETE FROM filler.dead WHERE p = {p} AND c = {c}" for c in range(DEAD_ROWS))
-            execute_patiently(session, f"BEGIN UNLOGGED BATCH {deletions}; APPLY BATCH")
+            execute(session, f"BEGIN UNLOGGED BATCH {deletions}; APPLY BATCH")
         deadline = time.monotonic() + COMPACT_TIMEOUT_S
         while not self.is_compacted():
             assert time.monotonic() < deadline, f"{self.name}: files were not compacted"
             for p in range(DEAD_PARTITIONS):
-                execute_patiently(session, f"SELECT * FROM filler.dead WHERE p = {p}")
+                execute(session, f"SELECT * FROM filler.dead WHERE p = {p}")
             time.sleep(0.3)
 
     def rest(self, chance):
