@@ -49,8 +49,8 @@ pub(crate) struct History {
     /// Records of this node's clock, and the time since which it is watched.
     clock: parking_lot::Mutex<ClockWatch>,
     since: Instant,
-    /// True once a change of the schema has been written down, or a lost one that came before it.
-    is_continued: AtomicBool,
+    /// True once this process has written down a change of the schema.
+    has_noted: AtomicBool,
     /// Figures that the keeper found last.
     figures: parking_lot::Mutex<HistoryFigures>,
     /// Reason of the keeper's last failure. `None` if its last run succeeded.
@@ -92,7 +92,7 @@ impl History {
             bases: Mutex::default(),
             clock: parking_lot::Mutex::default(),
             since: Instant::now(),
-            is_continued: AtomicBool::new(false),
+            has_noted: AtomicBool::new(false),
             figures: parking_lot::Mutex::default(),
             failure: parking_lot::Mutex::default(),
         }

@@ -86,8 +86,8 @@ impl Engine {
         if let Err(error) = self.note_released(before, after).await {
             tracing::warn!(%error, "times at which a dropped branch existed may not be readable");
         }
-        let is_first = !self.cuts.history.is_continued.swap(true, Ordering::AcqRel);
-        if is_first && let Err(error) = self.note_lost_change(before).await {
+        let is_first = !self.cuts.history.has_noted.swap(true, Ordering::AcqRel);
+        if is_first && let Err(error) = self.note_change_before(before).await {
             tracing::warn!(%error, "a change of the schema that a killed node has made is not in the history of the schema");
         }
         if let Err(error) = self.write_change(before, after).await {
@@ -95,13 +95,21 @@ impl Engine {
         }
     }
 
-    /// Writes down the change that leads from the last known version to this schema, if the version is unknown. A node that was killed may
-    /// have changed the schema without writing the change down.
+    /// Writes down the lost change before the first change of this process, if there is one.
     ///
     /// # Errors
     /// The store can't be read or written to.
-    async fn note_lost_change(&self, schema: &Schema) -> Result<(), CqlError> {
+    async fn note_change_before(&self, schema: &Schema) -> Result<(), CqlError> {
         let names = self.timeline().await?;
+        self.note_lost_change(&names, schema).await
+    }
+
+    /// Writes down the change that leads from the last known version to this schema, if the version is not among the documents. A node that
+    /// was killed may have changed the schema without writing the change down.
+    ///
+    /// # Errors
+    /// The store can't be read or written to.
+    async fn note_lost_change(&self, names: &[Name], schema: &Schema) -> Result<(), CqlError> {
         if names.iter().any(|name| name.version == schema.version) {
             return Ok(());
         }
@@ -157,7 +165,7 @@ impl Engine {
         if is_known {
             return Ok(schema.version);
         }
-        self.note_lost_change(&schema).await?;
+        self.note_lost_change(&names, &schema).await?;
         let name = Name {
             time_ms: self.now_ms(),
             version: schema.version,
