@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
@@ -19,6 +20,7 @@ use super::part_work::{Part, PartResult};
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::NO_LIMIT;
 use crate::analysis::select::paging::PagingState;
+use crate::analysis::select::plan::Aggregation;
 use crate::analysis::{EvalContext, Planned};
 use crate::cluster::{Cluster, Forwarded, Origin, Owner, PartAnswer, RemoteError};
 use crate::execution::now_s;
@@ -27,6 +29,9 @@ use crate::limits::scope;
 use crate::request::{BoundValue, Place, QueryOptions};
 use crate::storage::ExecutionContext;
 use crate::trace;
+
+/// Maximum time in which an owner aggregates a part. Cassandra limits each page of an aggregate, not their sum.
+const AGGREGATE_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 /// The other nodes that read parts of one execution.
 pub(super) struct PartOwners<'a> {
@@ -109,10 +114,20 @@ impl PartOwners<'_> {
             options: &options,
             schema_version: self.context.schema().document_version,
         };
-        let deadline = self.context.deadline();
         self.cluster
-            .read_part(node, &forwarded, part.tokens, deadline)
+            .read_part(node, &forwarded, part.tokens, self.deadline())
             .await
+    }
+
+    /// Returns the time by which an owner must have read a part.
+    fn deadline(&self) -> Instant {
+        let restarts = self.plan.timeout().is_none() && !matches!(self.plan.aggregation, Aggregation::None);
+        match scope::deadline() {
+            // The owner restarts the time with each page of rows that it aggregates. The connection fails if the owner dies.
+            _ if restarts => Instant::now() + AGGREGATE_TIME_MAX,
+            Some(at) => at,
+            None => self.context.deadline(),
+        }
     }
 
     fn node(&self, id: Uuid) -> Arc<PartNode> {
