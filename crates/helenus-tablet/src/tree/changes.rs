@@ -69,6 +69,11 @@ pub(crate) struct ChangeTable {
 }
 
 impl ChangeTable {
+    /// Returns the bytes of all keys and changes.
+    pub fn content_len(&self) -> usize {
+        self.bytes.saturating_sub(self.rows.len() * ENTRY_OVERHEAD_BYTES)
+    }
+
     /// Returns true if a key begins with `prefix`.
     pub fn has_prefix(&self, prefix: &[u8]) -> bool {
         let from = (Bound::Included(prefix), Bound::Unbounded);

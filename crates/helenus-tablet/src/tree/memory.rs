@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::Versions;
-use super::rows::{EntryKind, ROW_BYTES, SortedBlock, SortedBlockBuilder};
+use super::rows::{EntryKind, SortedBlock, SortedBlockBuilder};
 use crate::data_model::{DataModelError, RowMerge};
 use crate::priority::yield_if_due;
 use crate::tree::changes::{Change, ChangeTable};
@@ -32,7 +32,7 @@ impl MemTable {
     /// Creates a memtable from a batch of staged changes.
     pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
-        let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.bytes);
+        let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.content_len());
         let mut hashes = Vec::with_capacity(table.rows.len());
         for (key, change) in &table.rows {
             yield_if_due();
@@ -78,7 +78,8 @@ impl MemTable {
             return Ok(None);
         };
         let count = tables.iter().map(|table| table.rows.len()).sum();
-        let mut joined = SortedBlockBuilder::with_capacity(count, size(tables) - count * ROW_BYTES);
+        let bytes = tables.iter().map(|table| table.rows.content_len()).sum();
+        let mut joined = SortedBlockBuilder::with_capacity(count, bytes);
         let mut hashes = Vec::with_capacity(count);
         let mut versions = Versions::default();
         let mut rows = Merged::new(tables).peekable();

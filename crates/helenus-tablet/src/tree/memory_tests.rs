@@ -134,3 +134,32 @@ fn keys_with_a_prefix_are_found() {
     assert_eq!(found, [true, false, true, true, false, false, true, false]);
     assert!(!batch(2, []).has_prefix(b""));
 }
+
+/// Returns a key of few different bytes, among them the least and the greatest. Many such keys have equal leading bytes.
+fn random_key(len_max: usize, random: &mut SmallRng) -> Bytes {
+    let len = random.random_range(1..=len_max);
+    let byte = |_| [0, 0, 1, 255][random.random_range(0..4usize)];
+    (0..len).map(byte).collect()
+}
+
+#[test]
+fn searches_of_large_tables_find_every_place() {
+    let mut random = SmallRng::seed_from_u64(11);
+    for (count, len_max) in [(100, 20), (300, 30), (3000, 6), (3000, 40)] {
+        let mut key = || random_key(len_max, &mut random);
+        let written = (0..count).map(|_| (key(), Change::Whole(Bytes::new())));
+        let table = ChangeTable {
+            rows: written.collect(),
+            ..ChangeTable::default()
+        };
+        let sorted: Vec<Bytes> = table.rows.keys().cloned().collect();
+        let rows = MemTable::new(&table, hash).rows;
+        let others: Vec<Bytes> = (0..200).map(|_| key()).collect();
+        for key in sorted.iter().chain(&others) {
+            let lower = sorted.partition_point(|row| row < key);
+            let upper = sorted.partition_point(|row| row <= key);
+            let found = (rows.lower_bound(key), rows.upper_bound(key));
+            assert_eq!(found, (lower, upper), "{key:?}");
+        }
+    }
+}

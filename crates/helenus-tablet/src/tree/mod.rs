@@ -15,6 +15,7 @@ mod memory;
 mod purge;
 mod read_ahead;
 mod rows;
+mod run_cursor;
 mod runs;
 pub(crate) mod sst_filter;
 pub(crate) mod sstable;

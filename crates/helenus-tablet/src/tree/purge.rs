@@ -280,6 +280,6 @@ impl Below<'_> {
             let open = self.tree.tables.cached_table(table);
             open.is_none_or(|open| open.might_match(table, &query))
         };
-        may_match(first) || tables.any(may_match)
+        may_match(first) || tables.any(|table| may_match(table))
     }
 }
