@@ -119,5 +119,5 @@ pub use tablet::origins::TableOrigin;
 pub use tablet::pin::PinnedTablet;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
-pub use tablet::{CachedRead, OpenTablets, Tablet};
+pub use tablet::{CacheMiss, CachedRead, OpenTablets, Tablet};
 pub use throttle::{Throttle, Throttles};

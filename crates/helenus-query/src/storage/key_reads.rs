@@ -79,11 +79,17 @@ pub(crate) async fn get(
 ) -> Result<Option<Bytes>, CqlError> {
     if cluster.owner(token) == Owner::Here
         && let Ok(tablet) = context.store.tablet(token)
-        && let CachedRead::Hit(row) = tablet.get_cached(key)
     {
-        return Ok(row);
+        let read = match tablet.get_cached(key) {
+            CachedRead::Hit(row) => return Ok(row),
+            CachedRead::Miss(miss) => tablet.get_missed(key, miss).await,
+        };
+        match read.map_err(ExecutionError::from) {
+            Err(ExecutionError::NotOwned) => {}
+            read => return read.map_err(ExecutionError::into_client_error),
+        }
     }
-    // The waiting path is boxed, so that the futures of reads from memory stay small.
+    // The path of a row of another node is boxed, so that the futures of other reads stay small.
     Box::pin(get_anywhere(context, cluster, token, key)).await
 }
 
@@ -157,10 +163,10 @@ pub(crate) async fn get_here(
     key: &[u8],
 ) -> Result<Option<Bytes>, ExecutionError> {
     let tablet = context.store.tablet(token)?;
-    if let CachedRead::Hit(row) = tablet.get_cached(key) {
-        return Ok(row);
+    match tablet.get_cached(key) {
+        CachedRead::Hit(row) => Ok(row),
+        CachedRead::Miss(miss) => Ok(tablet.get_missed(key, miss).await?),
     }
-    Ok(tablet.get(key).await?)
 }
 
 /// Returns the merged row of a key on a read-only node, after it has refreshed its list of tablets. Called if the tablet is gone that the
