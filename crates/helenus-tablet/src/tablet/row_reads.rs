@@ -10,7 +10,7 @@ use crate::cache::row_cache::{FillToken, Lookup};
 use crate::error::StoreError;
 use crate::stage::View;
 use crate::tree::changes::Change;
-use crate::{trace, work};
+use crate::{measurement, trace};
 
 /// The result of a look-up in the row cache alone.
 pub enum CachedRead {

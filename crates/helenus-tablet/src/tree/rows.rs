@@ -146,7 +146,7 @@ impl SortedBlock {
 }
 
 /// Returns the leading bytes of a key as a number. Of two keys with different numbers, the one with the smaller number is smaller.
-fn leading_bytes(key: &[u8]) -> u128 {
+pub(super) fn leading_bytes(key: &[u8]) -> u128 {
     let bytes = key.first_chunk().copied().unwrap_or_else(|| {
         let mut padded = [0; size_of::<u128>()];
         padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
