@@ -411,8 +411,8 @@ impl Inner {
     }
 
     fn change(&self, model: &dyn RowMerge, key: &[u8]) -> Result<Option<Change>, DataModelError> {
-        let newer = self.active.rows.get(key);
-        let older = self.applying.as_ref().and_then(|applying| applying.rows.get(key));
+        let newer = self.active.get(key);
+        let older = self.applying.as_ref().and_then(|applying| applying.get(key));
         match (older, newer) {
             (Some(older), Some(newer)) => older.then(model, key, newer).map(Some),
             (older, newer) => Ok(newer.or(older).cloned()),
@@ -422,12 +422,14 @@ impl Inner {
     /// Returns the changes in a range, in order. The range must not be empty.
     fn staged(&self, model: &dyn RowMerge, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
-        let active = self.active.rows.range(bounds.clone());
+        let bound = |bound| Bound::as_ref(bound).map(Bytes::as_ref);
+        let (start, end) = (bound(&bounds.0), bound(&bounds.1));
+        let active = self.active.range(start, end);
         let Some(applying) = &self.applying else {
             return Ok(active.map(own).collect());
         };
         let mut staged: Vec<(Bytes, Change)> = Vec::new();
-        let mut older = applying.rows.range(bounds.clone()).map(own).peekable();
+        let mut older = applying.range(start, end).map(own).peekable();
         for (key, change) in active {
             while let Some(before) = older.next_if(|(before, _)| before < key) {
                 staged.push(before);
@@ -444,15 +446,12 @@ impl Inner {
 
     /// Returns true if a staged change of one of the keys may leave something alive.
     fn may_live_in(&self, model: &dyn RowMerge, keys: &KeyRange) -> bool {
-        let range = || keys.start.clone()..keys.end.clone();
-        let applying = self
-            .applying
-            .iter()
-            .flat_map(|applying| applying.rows.range(range()));
-        let mut changes = self.active.rows.range(range()).chain(applying);
-        changes.any(|(key, change)| match change {
+        let (start, end) = (Bound::Included(&*keys.start), Bound::Excluded(&*keys.end));
+        let mut tables = std::iter::once(&self.active).chain(self.applying.as_deref());
+        let may_live = |(key, change): (&Bytes, &Change)| match change {
             Change::Whole(value) | Change::Operand(value) => model.may_be_alive(key, value),
-        })
+        };
+        tables.any(|table| table.range(start, end).any(may_live))
     }
 
     /// Makes scans see the row at `key` again if `operand`, which is being written to it, may be alive.

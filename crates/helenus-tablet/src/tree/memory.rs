@@ -37,6 +37,7 @@ impl MemTable {
         let mut hashes = Vec::with_capacity(table.rows.len());
         for (key, change) in &table.rows {
             yield_if_due();
+            let key = key.bytes();
             match change {
                 Change::Whole(value) => rows.push(key, value, seq, EntryKind::Whole),
                 Change::Operand(operand) => rows.push(key, operand, seq, EntryKind::Operand),

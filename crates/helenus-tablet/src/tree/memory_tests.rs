@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::tree::staged_key::StagedKey;
 
 fn hash(key: &[u8]) -> u64 {
     key.iter().fold(7, |hash: u64, byte| {
@@ -16,7 +18,7 @@ fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable
     let table = ChangeTable {
         rows: rows
             .into_iter()
-            .map(|(key, change)| (Bytes::from(key), change))
+            .map(|(key, change)| (StagedKey::new(Bytes::from(key)), change))
             .collect(),
         last_lsn: seq,
         ..ChangeTable::default()
@@ -147,12 +149,12 @@ fn searches_of_large_tables_find_every_place() {
     let mut random = SmallRng::seed_from_u64(11);
     for (count, len_max) in [(100, 20), (300, 30), (3000, 6), (3000, 40)] {
         let mut key = || random_key(len_max, &mut random);
-        let written = (0..count).map(|_| (key(), Change::Whole(Bytes::new())));
+        let written = (0..count).map(|_| (StagedKey::new(key()), Change::Whole(Bytes::new())));
         let table = ChangeTable {
             rows: written.collect(),
             ..ChangeTable::default()
         };
-        let sorted: Vec<Bytes> = table.rows.keys().cloned().collect();
+        let sorted: Vec<Bytes> = table.rows.keys().map(|key| key.bytes().clone()).collect();
         let rows = MemTable::new(&table, hash).rows;
         let others: Vec<Bytes> = (0..200).map(|_| key()).collect();
         for key in sorted.iter().chain(&others) {
@@ -160,6 +162,9 @@ fn searches_of_large_tables_find_every_place() {
             let upper = sorted.partition_point(|row| row <= key);
             let found = (rows.lower_bound(key), rows.upper_bound(key));
             assert_eq!(found, (lower, upper), "{key:?}");
+            assert_eq!(table.get(key).is_some(), sorted.get(lower) == Some(key));
+            let after = table.range(Bound::Excluded(key), Bound::Unbounded);
+            assert_eq!(after.count(), sorted.len() - upper, "{key:?}");
         }
     }
 }

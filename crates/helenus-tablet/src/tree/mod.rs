@@ -19,6 +19,7 @@ mod run_cursor;
 mod runs;
 pub(crate) mod sst_filter;
 pub(crate) mod sstable;
+pub(crate) mod staged_key;
 
 use std::sync::Arc;
 
