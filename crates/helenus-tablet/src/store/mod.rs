@@ -289,7 +289,8 @@ impl Store {
         }
         trace::step(|| "Waiting until the writes in flight leave room");
         let since = Instant::now();
-        let permit = self.wait_for_room(permits, deadline).await;
+        // Boxed, so that the futures of other writes stay small.
+        let permit = Box::pin(self.wait_for_room(permits, deadline)).await;
         measurement::count(|store| store.admission_ns += nanos(since.elapsed()));
         permit
     }

@@ -45,11 +45,14 @@ pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
 }
 
 impl Tablet {
-    pub(crate) async fn put_under_archived_tombstones(
+    /// Merges a late operation with the archived tombstones of its row, and adds the tablet to those with late writes in progress.
+    pub(crate) async fn put_late_under_archived_tombstones(
         &self,
         op: &mut Op,
+        late: &mut LateWrites,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        late.enter(self).await;
         let Some(archives) = self.model.archives_over(&op.key) else {
             return Ok(());
         };
