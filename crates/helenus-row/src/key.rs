@@ -199,6 +199,31 @@ pub fn decode_partition_prefix(prefix: &[u8]) -> Result<(i64, Cow<'_, [u8]>), Ke
     Ok((token, Cow::Owned(partition_key)))
 }
 
+/// A token, a partition key, and the bytes behind them.
+pub type LeadingPartition<'a> = (i64, Cow<'a, [u8]>, &'a [u8]);
+
+/// Returns the partition with which an encoded clustering begins: its first columns are an ascending `bigint` with the token and an
+/// ascending `blob` with the partition key.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if the clustering does not begin with such columns.
+pub fn decode_leading_partition(clustering: &[u8]) -> Result<LeadingPartition<'_>, KeyError> {
+    let mut reader = MaskedReader::new(clustering);
+    if reader.byte()? != component::VALUE {
+        return Err(KeyError::Corrupt("no token at the beginning of a clustering"));
+    }
+    let token = i64::from_be_bytes(reader.array()?) ^ i64::MIN;
+    let escaped = reader.rest();
+    let zero = escaped.iter().position(|byte| *byte == 0);
+    let zero = zero.unwrap_or(escaped.len());
+    if let Some((raw, [0, 0, rest @ ..])) = escaped.split_at_checked(zero) {
+        return Ok((token, Cow::Borrowed(raw), rest));
+    }
+    let mut partition_key = Vec::with_capacity(escaped.len());
+    reader.unescape(&mut partition_key)?;
+    Ok((token, Cow::Owned(partition_key), reader.rest()))
+}
+
 /// Returns the kind of a key, which is all that a merge needs to know of the key.
 ///
 /// # Errors

@@ -390,6 +390,27 @@ fn corrupt_keys_are_errors() {
 }
 
 #[test]
+fn a_partition_at_the_beginning_of_a_clustering_is_found() {
+    let layout = layout(&[
+        (CqlType::BIGINT, Order::Asc),
+        (CqlType::BLOB, Order::Asc),
+        (CqlType::INT, Order::Desc),
+    ]);
+    for token in [i64::MIN, -1, 0, i64::MAX] {
+        for key in [&b""[..], b"key", b"\0", b"a\0\xffb\0", b"\xff\0"] {
+            let key = Bytes::copy_from_slice(key);
+            let values = [Bytes::copy_from_slice(&token.to_be_bytes()), key.clone(), int(7)];
+            let whole = layout.encode_clustering(&values).unwrap().bytes;
+            let leading = layout.encode_clustering(&values[..2]).unwrap().bytes;
+            let rest = &whole[leading.len()..];
+            let found = decode_leading_partition(&whole).unwrap();
+            assert_eq!(found, (token, Cow::Borrowed(key.as_ref()), rest));
+            assert!(decode_leading_partition(&leading[..leading.len() - 1]).is_err());
+        }
+    }
+}
+
+#[test]
 fn composite_partition_keys_round_trip() {
     let key = compose_partition_key(&[&b"ab"[..], b"", b"\0"]).unwrap();
     assert_eq!(*key, hex("00026162000000000001000 0".replace(' ', "").as_str()));
@@ -508,5 +529,6 @@ proptest! {
         }
         let _ = decode_key(&bytes);
         let _ = partition_prefix_len(&bytes);
+        let _ = decode_leading_partition(&bytes);
     }
 }
