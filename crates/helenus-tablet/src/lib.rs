@@ -121,3 +121,4 @@ pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
 pub use tablet::{CacheMiss, CachedRead, OpenTablets, Tablet};
 pub use throttle::{Throttle, Throttles};
+pub use tree::Visit;

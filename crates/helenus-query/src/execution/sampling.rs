@@ -62,6 +62,12 @@ impl<'r> SampledRead<'r> {
     }
 }
 
+/// Returns true if reads of ranges are recorded, partition by partition.
+pub(crate) fn samples_ranges(context: &ExecutionContext) -> bool {
+    let kinds = [SamplerKind::ReadRowCount, SamplerKind::ReadTombstoneCount];
+    !context.figures.sampling.interest(kinds).is_none()
+}
+
 /// Records the time of a finished read, by the text of its statement without values.
 pub(crate) fn read_took(sampling: &PartitionSampling, table: &Table, source: &Source<'_>, took: Duration) {
     let interest = sampling.interest([SamplerKind::LocalReadTime]);

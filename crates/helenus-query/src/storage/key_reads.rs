@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_row::{ByteRange, TableId, key};
-use helenus_tablet::{CachedRead, Scan, Tablet, TokenRange};
+use helenus_tablet::{CachedRead, Scan, Tablet, TokenRange, Visit};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ impl TabletScan {
     }
 
     /// Passes rows that need no waiting to `visit`. See [`Scan::visit_at_hand`].
-    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
+    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Visit) -> Option<Bytes> {
         match self {
             TabletScan::Local(scan) => scan.visit_at_hand(visit),
             TabletScan::Remote(_) => None,

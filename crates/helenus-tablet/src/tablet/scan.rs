@@ -9,8 +9,8 @@ use crate::tablet::dead_front::DeadFront;
 use crate::tablet::followed_scan::FollowedScan;
 use crate::tablet::obsolete_files::ScanGuard;
 use crate::tablet::over_origin::OverOrigin;
-use crate::tree::MergingScan;
 use crate::tree::changes::Change;
+use crate::tree::{MergingScan, Visit};
 use bytes::Bytes;
 
 /// An iterator over the rows of a range.
@@ -135,9 +135,9 @@ impl Scan {
         next
     }
 
-    /// Passes rows that need no waiting to `visit`, in order, as long as it returns true. Returns the key of the last one. If it returns
-    /// `None`, there may still be more rows, which [`Scan::next`] returns.
-    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
+    /// Passes rows that need no waiting to `visit`, in order, as long as it returns [`Visit::Next`]. Returns the key of the last row that
+    /// was read. If it returns `None`, there may still be more rows, which [`Scan::next`] returns.
+    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Visit) -> Option<Bytes> {
         if self.ahead.is_some() || self.continuation.is_some() || self.origin.is_some() || self.dead.is_some()
         {
             return None;

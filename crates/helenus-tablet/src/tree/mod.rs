@@ -30,6 +30,7 @@ pub(crate) use memory::MemTable;
 pub(crate) use purge::{Purge, Purged};
 pub(crate) use rows::SortedBlock;
 pub(crate) use runs::MergingScan;
+pub use runs::Visit;
 
 use crate::data_model::{DataModelError, RowMerge};
 use rows::EntryKind;

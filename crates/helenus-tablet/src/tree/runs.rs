@@ -12,6 +12,17 @@ use crate::data_model::RowMerge;
 use crate::error::StoreError;
 use crate::tree::limits::ReadLimits;
 
+/// The wish of a visitor of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// The row was read. The next one is wanted.
+    Next,
+    /// The row was read. No more rows are wanted.
+    Last,
+    /// The row is the next one of the scan, as if it had not been visited.
+    Before,
+}
+
 /// The merged rows of a range, in order or in reverse.
 pub(crate) struct MergingScan {
     tree: Arc<Tree>,
@@ -97,12 +108,13 @@ impl MergingScan {
         }
     }
 
-    /// Passes rows to `visit`, in order, as long as it returns true. Stops before a row that is not loaded, has several versions, or does
-    /// not lie before `end`. Returns the key of the last one; [`MergingScan::next`] continues after it. Passes no row in a reverse scan.
+    /// Passes rows to `visit`, in order, as long as it returns [`Visit::Next`]. Stops before a row that is not loaded, has several
+    /// versions, or does not lie before `end`. Returns the key of the last row that was read; [`MergingScan::next`] continues after it.
+    /// Passes no row in a reverse scan.
     pub fn visit_at_hand(
         &mut self,
         end: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Visit,
     ) -> Option<Bytes> {
         if self.lacks_rows || self.reversed {
             return None;
@@ -115,12 +127,18 @@ impl MergingScan {
                 break;
             }
             let is_row = source.rows.kind(place) != EntryKind::Deleted;
-            let needs_more = !is_row || visit(key, source.rows.value_ref(place));
+            let wish = match is_row {
+                true => visit(key, source.rows.value_ref(place)),
+                false => Visit::Next,
+            };
+            if wish == Visit::Before {
+                break;
+            }
             if is_row {
                 last = Some((at, place));
             }
             self.pass(at);
-            if !needs_more || self.lacks_rows {
+            if wish == Visit::Last || self.lacks_rows {
                 break;
             }
         }

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_tablet::{DataModelError, KeptPartition, Store, StoreConfig, StoreStats, WriteBatch};
+use helenus_tablet::{DataModelError, KeptPartition, Store, StoreConfig, StoreStats, Visit, WriteBatch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -204,8 +204,8 @@ async fn long_scan_shows_one_cut() {
     store.close().await.unwrap();
 }
 
-/// Returns all rows of a scan. Loaded rows are visited in place, `at_a_time` of them at a time.
-async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> {
+/// Returns all rows of a scan. Loaded rows are visited in place, `at_a_time` of them at a time. `end` ends each time.
+async fn visited(store: &Store, at_a_time: usize, end: Visit) -> Vec<(Bytes, BTreeSet<u8>)> {
     let tablet = store.tablet(0).unwrap();
     let mut scan = tablet.scan(.., false).await.unwrap();
     let mut rows = Vec::new();
@@ -213,8 +213,14 @@ async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> 
     loop {
         let before = rows.len();
         let last = scan.visit_at_hand(&mut |key, value| {
+            if end == Visit::Before && rows.len() - before == at_a_time {
+                return Visit::Before;
+            }
             rows.push((Bytes::copy_from_slice(key), set(value)));
-            rows.len() - before < at_a_time
+            match end == Visit::Last && rows.len() - before == at_a_time {
+                true => Visit::Last,
+                false => Visit::Next,
+            }
         });
         assert_eq!(
             last.as_ref(),
@@ -255,9 +261,9 @@ async fn long_scans_give_what_was_written() {
     check(&store, &model, Bound::Unbounded, Bound::Unbounded, true).await;
     let expected: Vec<(Bytes, BTreeSet<u8>)> = model.into_iter().collect();
     for at_a_time in [1, 100, usize::MAX] {
-        assert!(
-            visited(&store, at_a_time).await == expected,
-            "{at_a_time} at a time"
-        );
+        for end in [Visit::Last, Visit::Before] {
+            let found = visited(&store, at_a_time, end).await;
+            assert!(found == expected, "{at_a_time} at a time, {end:?}");
+        }
     }
 }

@@ -12,11 +12,12 @@ use tokio::task::JoinHandle;
 use super::SelectExecution;
 use super::count::{CountRequest, Counted};
 use super::output::{PageLimit, ResultCollector, ResultPage};
-use super::run::{is_here, purgeable, read_partitions};
+use super::run::read_partitions;
 use super::size::ResultSize;
 use super::source::{RangeSource, RowSource};
 use super::tombstones::TombstoneCount;
 use crate::analysis::restrictions::Filter;
+use crate::analysis::restrictions::packed_filter::PackedFilter;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::{Limits, NO_LIMIT};
@@ -187,16 +188,24 @@ impl<'a> SelectExecution<'a> {
         if plan.is_distinct || self.resume.is_some() || !plan.selection.is_mergeable() {
             return None;
         }
-        let needs_all = plan.restrictions.clustering.is_empty() && !plan.table.is_static_compact();
-        if plan.selection.counts_rows() && filter.is_empty() && needs_all {
-            return Some(PartWork::Count(CountRequest {
-                table: plan.table.clone(),
-                now_s: self.now_s,
-                counts_static_alone: plan.table.has_static() && plan.restrictions.returns_static_alone(),
-                renews_time: plan.timeout().is_none(),
-            }));
+        let collects = || PartWork::Collect(Arc::new(self.collect_request(wanted)));
+        Some(self.count_work(wanted, filter).unwrap_or_else(collects))
+    }
+
+    /// Returns the work of counting rows where they are stored. `None` if each row must be decoded.
+    fn count_work(&self, wanted: &RowSelection, filter: &Filter) -> Option<PartWork> {
+        let plan = self.plan;
+        if !plan.selection.counts_rows() {
+            return None;
         }
-        Some(PartWork::Collect(Arc::new(self.collect_request(wanted))))
+        let packed = self.packed_filter(filter).filter(PackedFilter::is_complete)?;
+        Some(PartWork::Count(CountRequest {
+            table: plan.table.clone(),
+            wanted: wanted.clone(),
+            filter: packed,
+            counts_static_alone: self.finds_static(filter),
+            renews_time: plan.timeout().is_none(),
+        }))
     }
 
     fn collect_request(&self, wanted: &RowSelection) -> CollectRequest {
@@ -230,14 +239,7 @@ impl PartWork {
         Box::pin(async move {
             match self {
                 PartWork::Count(request) => {
-                    let tokens = part.tokens;
-                    let counted = request.run(context, tokens).await?;
-                    if is_here(context, tokens.first)
-                        && let Ok(tablet) = context.store.tablet(tokens.first)
-                    {
-                        let dead = purgeable(&request.table, counted.met.dead as u64);
-                        tablet.passed(counted.met.live as u64, dead);
-                    }
+                    let counted = request.run(context, part.tokens).await?;
                     Ok(PartResult::Counted(counted))
                 }
                 PartWork::Collect(request) => request.collect(context, part).await,

@@ -14,6 +14,8 @@ const READ_TOO_MANY_TOMBSTONES: u16 = 1;
 /// Dead and live rows of one read.
 pub(crate) struct TombstoneCount {
     met: RowCounts,
+    /// The part of `met` that was skipped without being decoded.
+    skipped: RowCounts,
     warn_threshold: usize,
     failure_threshold: usize,
 }
@@ -22,6 +24,7 @@ impl TombstoneCount {
     pub fn new(limits: &Limits) -> TombstoneCount {
         TombstoneCount {
             met: RowCounts::default(),
+            skipped: RowCounts::default(),
             warn_threshold: limits.tombstone_warn_threshold,
             failure_threshold: limits.tombstone_failure_threshold,
         }
@@ -35,6 +38,27 @@ impl TombstoneCount {
     /// Returns the counts so far.
     pub fn met(&self) -> RowCounts {
         self.met
+    }
+
+    /// Returns the counts of the rows that were read one by one.
+    pub fn decoded(&self) -> RowCounts {
+        RowCounts {
+            live: self.met.live - self.skipped.live,
+            dead: self.met.dead - self.skipped.dead,
+            tombstones: self.met.tombstones - self.skipped.tombstones,
+            last_token: self.met.last_token,
+        }
+    }
+
+    /// Adds the counts of rows that were skipped without being decoded.
+    ///
+    /// # Errors
+    /// As [`TombstoneCount::add`].
+    pub fn skip(&mut self, plan: &SelectPlan, skipped: RowCounts) -> Result<(), CqlError> {
+        self.skipped.live += skipped.live;
+        self.skipped.dead += skipped.dead;
+        self.skipped.tombstones += skipped.tombstones;
+        self.add(plan, skipped)
     }
 
     /// Adds the counts of the next part of the read.

@@ -5,6 +5,7 @@
 //!
 //! A table that never had a partition header ([`super::HeaderTables`]) needs no lookup of headers.
 
+pub(crate) mod passed_rows;
 pub(crate) mod range_cursor;
 pub(crate) mod reversed_range_cursor;
 pub(crate) mod row_cursor;
