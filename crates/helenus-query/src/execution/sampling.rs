@@ -63,9 +63,10 @@ impl<'r> SampledRead<'r> {
 }
 
 /// Returns true if reads of ranges are recorded, partition by partition.
-pub(crate) fn samples_ranges(context: &ExecutionContext) -> bool {
-    let kinds = [SamplerKind::ReadRowCount, SamplerKind::ReadTombstoneCount];
-    !context.figures.sampling.interest(kinds).is_none()
+pub(crate) fn samples_ranges(sampling: &PartitionSampling) -> bool {
+    !sampling
+        .interest([SamplerKind::ReadRowCount, SamplerKind::ReadTombstoneCount])
+        .is_none()
 }
 
 /// Records the time of a finished read, by the text of its statement without values.

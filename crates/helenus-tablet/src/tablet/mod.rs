@@ -50,7 +50,6 @@ use crate::tablet::obsolete_files::Scans;
 use crate::tablet::origins::Origins;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
-use crate::trace;
 use crate::tree::SsTables;
 use crate::tree::limits::ReadLimits;
 

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_tablet::TokenRange;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::SelectExecution;
@@ -125,7 +126,7 @@ impl PartOwners<'_> {
         match scope::deadline() {
             // The owner restarts the time with each page of rows that it aggregates. The connection fails if the owner dies.
             _ if restarts => Instant::now() + AGGREGATE_TIME_MAX,
-            Some(at) => at,
+            Some(at) => at.into(),
             None => self.context.deadline(),
         }
     }

@@ -28,7 +28,7 @@ impl SelectExecution<'_> {
     /// Returns the tests of packed rows. `None` if each row must be decoded, because of the filter, the table, or the sampling of partitions.
     pub(super) fn packed_filter(&self, filter: &Filter) -> Option<PackedFilter> {
         let table = &self.plan.table;
-        match table.is_static_compact() || samples_ranges(self.context) {
+        match table.is_static_compact() || samples_ranges(&self.context.metrics.sampling) {
             true => None,
             false => PackedFilter::new(table, filter, self.now_s),
         }

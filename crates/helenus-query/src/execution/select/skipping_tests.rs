@@ -6,8 +6,8 @@ use rand::{Rng, SeedableRng};
 
 use super::super::select_tests::{Node, show};
 use crate::engine::sampling::SamplingRequest;
-use crate::figures::sampling::SamplerKind;
 use crate::limits::Limits;
+use crate::metrics::sampling::SamplerKind;
 use crate::request::QueryOptions;
 use crate::response::Response;
 
