@@ -49,7 +49,7 @@ def pytest_addoption(parser):
     parser.addoption("--shrink", type=int, default=1 if CI else 4, help="plays in which smaller histories that differ are looked for")
     parser.addoption("--replay", metavar="FILE", default=None, help="the histories of a differential test that differed")
     parser.addoption("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the cluster's nodes; may be given several times")
-    parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay")
+    parser.addoption("--keep", metavar="FOLDER", default=None, help="where the cluster's history, report and logs stay, and the store of the time machine")
     parser.addoption("--pictures", metavar="FOLDER", default=None, help="where the test of the console leaves pictures of it")
 
 

@@ -87,6 +87,25 @@ def wait_until(condition, timeout_s=30, what="condition", interval_s=0.02):
         time.sleep(interval_s)
 
 
+def patient(act, what, timeout_s=180, passing=Exception):
+    """Returns the result of an action, which is repeated until it succeeds. Errors of the type `passing` may pass, as while nodes stop and start."""
+    found = []
+
+    def tried():
+        try:
+            found.append(act())
+        except passing as error:
+            tried.error = error
+            return False
+        return True
+
+    try:
+        wait_until(tried, timeout_s, what, 0.3)
+    except TimeoutError:
+        raise AssertionError(f"{what}: {tried.error!r}")
+    return found[0]
+
+
 def answers_options(host, port, timeout_s=5):
     """Returns true if a CQL server answers OPTIONS with SUPPORTED, or requires TLS."""
     try:

@@ -21,6 +21,9 @@ NOTHING = (
     "UPDATE t SET l = l - [5] WHERE p = {p} AND c = 0",
 )
 KEYS = range(1, 9)
+# Writes that must begin and end while one change of the schema lasts, and the rounds of changes in which they must.
+WITHIN_CHANGES = 10
+ROUNDS_MAX = 100
 
 
 def only_coordinator(node, keyspace=None):
@@ -80,12 +83,12 @@ def test_a_value_that_an_index_refuses_refuses_the_batch(sessions):
 
 
 class Writer(threading.Thread):
-    """Writes rows one after the other with one session, and remembers how many writes were done and what failed."""
+    """Writes rows one after the other with one session, and keeps when each write began and ended, and what failed."""
 
     def __init__(self, session, first, step):
         super().__init__(daemon=True)
         self.session, self.keys = session, itertools.count(first, step)
-        self.written, self.done, self.longest_s, self.errors = [], 0, 0, []
+        self.written, self.done, self.longest_s, self.errors = [], [], 0, []
         self.stopped = threading.Event()
 
     def statements(self, k):
@@ -101,7 +104,7 @@ class Writer(threading.Thread):
                 began = time.monotonic()
                 try:
                     self.session.execute(statement)
-                    self.done += 1
+                    self.done.append((began, time.monotonic()))
                 except Exception as error:
                     self.errors.append(f"{time.monotonic() - began:.1f} s: {type(error).__name__} {error}: {statement}")
                 self.longest_s = max(self.longest_s, time.monotonic() - began)
@@ -131,8 +134,9 @@ class Writers:
         for thread in self.threads:
             thread.join()
 
-    def done(self):
-        return sum(thread.done for thread in self.threads)
+    def within(self, began, ended):
+        """Returns how many writes began and ended within this time."""
+        return sum(began < write[0] and write[1] < ended for thread in self.threads for write in list(thread.done))
 
     def check(self, session, what):
         """Checks that no write failed, and that all rows exist."""
@@ -147,47 +151,51 @@ class Writers:
         assert found("SELECT v FROM one") >= written and found("SELECT v FROM other") >= written
 
 
-def change_schema(sessions, rounds, writers):
-    """Makes and drops an index and a view of a table that has no rows. Returns the number of writes that were done during each change."""
-    done = []
+def change_schema(sessions, rounds):
+    """Makes and drops an index and a view of a table that has no rows. Returns when each change began and ended."""
+    changes = []
     for number in range(rounds):
         for statement in ("CREATE INDEX i ON empty (v)", "DROP INDEX i",
                           "CREATE MATERIALIZED VIEW w AS SELECT * FROM empty WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k)",
                           "DROP MATERIALIZED VIEW w"):
-            before = writers.done()
+            began = time.monotonic()
             sessions[number % len(sessions)].execute(statement)
-            done.append(writers.done() - before)
-    return done
+            changes.append((began, time.monotonic()))
+    return changes
 
 
-def assert_go_on(done, writers):
-    """Checks that writes went on during the changes. If a change blocked writes, at most one in-flight write per writer would end during it."""
-    held = len(writers.threads) * len(done)
-    assert sum(done) > 2 * held, f"expected more than {2 * held} writes during {len(done)} changes, got {sum(done)}: {done}"
+def change_until_writes_go_on(sessions, writers):
+    """Changes the schema until writes have ended within changes in which they began. A change that blocks writes would have none."""
+    done = 0
+    for _ in range(ROUNDS_MAX):
+        done += sum(writers.within(*change) for change in change_schema(sessions, 2))
+        if done >= WITHIN_CHANGES:
+            return
+    raise AssertionError(f"expected {WITHIN_CHANGES} writes within changes of the schema, got {done} in {8 * ROUNDS_MAX} changes")
 
 
 def test_writes_go_on_while_other_tables_change(sessions):
     with Writers(sessions) as writers:
-        done = change_schema(sessions, 12, writers)
+        change_schema(sessions, 6)
+        change_until_writes_go_on(sessions, writers)
     writers.check(sessions[1], "three nodes")
-    assert_go_on(done, writers)
 
 
 def test_writes_go_on_in_a_folder_while_other_tables_change(node):
     session = only_coordinator(node)
     create_keyspace(session)
     with Writers([session]) as writers:
-        done = change_schema([session], 12, writers)
+        change_schema([session], 6)
+        change_until_writes_go_on([session], writers)
     writers.check(session, "a folder")
-    assert_go_on(done, writers)
 
 
 def test_writes_go_on_while_other_tables_change_and_a_node_dies(cluster, sessions):
     """Writes go on, and those to the dead node's rows wait for the end of its lease."""
     with Writers(sessions[:2]) as writers:
-        change_schema(sessions[:2], 4, writers)
+        change_schema(sessions[:2], 4)
         cluster.nodes[2].kill()
-        change_schema(sessions[:2], 8, writers)
+        change_schema(sessions[:2], 8)
     # No write waited until the timeout of its client.
     writers.check(sessions[1], "two nodes of three")
     cluster.nodes[2].start()

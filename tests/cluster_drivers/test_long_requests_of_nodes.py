@@ -43,7 +43,7 @@ def test_scans_of_other_nodes(cluster, table):
     clients = [Client(cluster.nodes[number % 3]) for number in range(4)]
     with on_all_nodes(cluster):
         for client in clients:
-            client.send("SELECT count(*) FROM ks.many WHERE v > 'a' ALLOW FILTERING")
+            client.send("SELECT count(*) FROM ks.many WHERE v > 'a' ALLOW FILTERING USING TIMEOUT 100s")
         for client in clients:
             opcode, body = client.answer()
             assert opcode != ERROR and struct.unpack(">q", body[-8:])[0] == ROWS, body[:100]

@@ -41,6 +41,11 @@ def settings(*words):
     return [argument for word in words for argument in ("--set", word)]
 
 
+def execute(session, statement):
+    """Executes a statement that may be repeated. A bucket may be too busy for it for a while."""
+    return helenus.patient(lambda: session.execute(statement), statement[:60], FLUSH_TIMEOUT_S, PASSING)
+
+
 class Server:
     """Common parts of all servers. A shake is the method with its name; a server without this method is not shaken."""
 
@@ -158,12 +163,12 @@ class Helenus(Server):
         session = self.connect()
         for p in range(DEAD_PARTITIONS):
             deletions = "; ".join(f"DELETE FROM filler.dead WHERE p = {p} AND c = {c}" for c in range(DEAD_ROWS))
-            session.execute(f"BEGIN UNLOGGED BATCH {deletions}; APPLY BATCH")
+            execute(session, f"BEGIN UNLOGGED BATCH {deletions}; APPLY BATCH")
         deadline = time.monotonic() + COMPACT_TIMEOUT_S
         while not self.is_compacted():
             assert time.monotonic() < deadline, f"{self.name}: files were not compacted"
             for p in range(DEAD_PARTITIONS):
-                session.execute(f"SELECT * FROM filler.dead WHERE p = {p}")
+                execute(session, f"SELECT * FROM filler.dead WHERE p = {p}")
             time.sleep(0.3)
 
     def rest(self, chance):

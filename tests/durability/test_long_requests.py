@@ -68,13 +68,20 @@ def young(tmp_path):
 
 
 def insert_many(session):
+    """Fills the table `many`. On a busy machine a batch may time out: it is sent again."""
     from cassandra.concurrent import execute_concurrent_with_args
 
     lines = ";".join(["INSERT INTO many (p, c, v) VALUES (?, ?, ?)"] * 200)
     batch = session.prepare(f"BEGIN UNLOGGED BATCH {lines}; APPLY BATCH")
     rows = ((row % 8, row, "x" * 400) for row in range(ROWS))
     values = [[value for row in group for value in row] for group in zip(*[rows] * 200)]
-    execute_concurrent_with_args(session, batch, values, concurrency=16)
+
+    def insert():
+        results = execute_concurrent_with_args(session, batch, values, concurrency=16, raise_on_first_error=False)
+        values[:] = [value for value, (is_ok, _) in zip(values, results) if not is_ok]
+        return not values
+
+    helenus.wait_until(insert, 180, "all rows inserted")
 
 
 class Beside:
@@ -107,7 +114,8 @@ class Beside:
         if self.has_long:
             assert grown("helenus_long_requests_total") > 0, "nothing was moved to the threads for long requests"
         expected = figures["rounds_at_rest"] * ROUNDS_MIN
-        assert figures["rounds"] >= expected - 1, f"expected {expected:.0f} rounds of requests beside it, got {figures}"
+        if measured.is_judged:
+            assert figures["rounds"] >= expected - 1, f"expected {expected:.0f} rounds of requests beside it, got {figures}"
         assert self.node.health() == 200
 
 

@@ -285,7 +285,7 @@ def test_tls_and_log_in(minio, secured_broker, tmp_path, mechanism):
         good.close_clients()
         good.start()
         assert rows(good) == list(range(ROWS))
-        assert "the topic cannot be looked at" in refusal(wrong)
+        assert "the topic cannot be read" in refusal(wrong)
     finally:
         good.close()
         wrong.close()

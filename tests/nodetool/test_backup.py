@@ -203,7 +203,7 @@ def test_one_keyspace_comes_back_into_a_running_node(node, tmp_path):
     session.execute("INSERT INTO s.t (k, i, v) VALUES (-1, 3, 'later')")
     session.execute("INSERT INTO other.u (k) VALUES (2)")
     report = said("restore", *at(node), "--from", place, "--keyspace", "s")
-    replaced = re.fullmatch(r"Restored s\.t from backup \S+\nWhat was there is snapshot (replaced-\d+-t) now\n", report)[1]
+    replaced = re.fullmatch(r"Restored s\.t from backup \S+\nThe replaced rows are in snapshot (replaced-\d+-t)\n", report)[1]
     assert counts(session) == WHOLE
     assert session.execute("SELECT count(*) FROM other.u").one()[0] == 2
     done(node, "compact")
@@ -350,7 +350,7 @@ def test_a_place_has_the_backups_of_one_store(node, tmp_path):
     back_up(node, place)
     other = helenus.Node(tmp_path / "other").start()
     try:
-        assert "take another place" in run("backup", *at(other), "--to", place).stderr
+        assert "use another place" in run("backup", *at(other), "--to", place).stderr
         assert "backups go to a place of their own" in run("backup", *at(other), "--to", node.store).stderr
         assert "no name of a backup" in run("backup", *at(other), "--to", tmp_path / "x", "--name", "a/b").stderr
         wait_for_no_snapshots(other)
@@ -379,7 +379,7 @@ def test_a_backup_in_a_bucket_that_was_cut_off_by_a_kill(tmp_path):
         node.start()
         session = node.connect()
         wait_for_no_snapshots(node)
-        helenus.wait_until(lambda: "tablets that were kept for snapshots were let go" in node.log(), 30, "checkpoints let go")
+        helenus.wait_until(lambda: "tablets of former snapshots were unpinned" in node.log(), 30, "checkpoints let go")
         verify = lambda: said("backup", "verify", "--from", place, env=env)
         assert verify().endswith("Can be restored: first\n")
         _, _, reused = back_up(node, place, "--name", "second")

@@ -62,6 +62,30 @@ def verified(place):
     return said("backup", "verify", "--from", place)
 
 
+def test_change_of_a_killed_node(nodes, tmp_path):
+    """A node that is killed between a change of the schema and the note of it writes the change down at the next start."""
+    node, other = nodes
+    place, session = tmp_path / "backups", node.connect()
+    session.execute(KEYSPACE.format("s"))
+    session.execute("CREATE TABLE s.known (k int PRIMARY KEY)")
+    back_up(node, place, "first")
+    session.execute("CREATE TABLE s.lost (k int PRIMARY KEY)")
+    node.close_clients()
+    node.kill()
+    changes = sorted((node.store / "history" / "schema").glob("*.change"))
+    changes[-1].unlink()
+    node.start()
+    session = node.connect()
+    session.execute("CREATE TABLE s.later (k int PRIMARY KEY)")
+    session.execute("INSERT INTO s.lost (k) VALUES (1)")
+    at_ms, expected = now(), shown(session)
+    session.execute("TRUNCATE s.lost")
+    back_up(node, place, "second")
+    assert "Can be restored to any time from 2" in verified(place)
+    said("restore", *at(other), "--from", place, "--as-of", at_ms)
+    assert shown(other.connect()) == expected
+
+
 def test_each_time_is_restored_after_branches_and_restores(nodes, tmp_path):
     node, other = nodes
     place, times = tmp_path / "backups", []

@@ -52,7 +52,7 @@ def test_truncated_table_is_restored_after_kill(node):
     assert counts(session) == (1, 1, 1)
     assert [table for _, _, table in listed(node)] == ["t", "t_view"]
     said = done(node, "restore", "-kt", "s.t")
-    replaced = re.search(r"Restored s\.t from snapshot truncated-\d+-t\nWhat was there is snapshot (replaced-\d+-t) now\n", said)[1]
+    replaced = re.search(r"Restored s\.t from snapshot truncated-\d+-t\nThe replaced rows are in snapshot (replaced-\d+-t)\n", said)[1]
     assert counts(session) == WHOLE
     session.execute("INSERT INTO s.t (k, i, v) VALUES (-1, 3, 'later')")
     done(node, "compact")

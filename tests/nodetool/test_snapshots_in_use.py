@@ -74,7 +74,7 @@ def test_snapshot_survives_changes_compactions_and_kill(node):
     assert sorted(row.k for row in paged) == list(range(ROWS))
 
     said = done(node, "restore", "-t", "before", "-kt", "s.t")
-    replaced = re.fullmatch(r"Restored s\.t from snapshot before\nWhat was there is snapshot (replaced-\d+-t) now\n", said)[1]
+    replaced = re.fullmatch(r"Restored s\.t from snapshot before\nThe replaced rows are in snapshot (replaced-\d+-t)\n", said)[1]
     assert counts(session) == WHOLE
     assert session.execute("SELECT v FROM s.t WHERE k = 4").one().v == "first 4"
     assert session.execute("SELECT n FROM s.counts").one().n == 106

@@ -203,7 +203,7 @@ def test_as_of_shows_rows_before_truncate(node):
     assert session.execute("SELECT v FROM b.t WHERE k = 1").one().v == "value 1"
     session.execute("DELETE FROM b.t WHERE k = 3")
     said = done(node, "restore", "--as-of", str(before), "-kt", "s.t")
-    assert said.startswith(f"Restored s.t as of {before}\nWhat was there is snapshot replaced-"), said
+    assert said.startswith(f"Restored s.t as of {before}\nThe replaced rows are in snapshot replaced-"), said
     for _ in range(3):
         assert counts(session, "") == whole
         assert counts(session, "", "b") == (ROWS - 1, ROWS // 10 - 1, ROWS - 1)
@@ -257,12 +257,12 @@ def test_times_that_can_not_be_read_are_refused_by_name(node, tmp_path):
     session.execute(KEYSPACE.format("s"))
     session.execute("CREATE TABLE s.a (k int PRIMARY KEY)")
     begun(node)
-    for at, why in (("'2001-01-01'", "can be read from 2"), ("'2999-01-01'", "still to come"), ("'yesterday'", "nable to parse")):
+    for at, why in (("'2001-01-01'", "oldest time that can be read is 2"), ("'2999-01-01'", "the time is in the future"), ("'yesterday'", "nable to parse")):
         with pytest.raises(InvalidRequest, match=why):
             session.execute(f"SELECT * FROM s.a AS OF {at}")
         with pytest.raises(InvalidRequest, match=why):
             session.execute(f"CREATE KEYSPACE b AS COPY OF s AS OF {at}")
-    assert "can be read from" in refused(node, "restore", "--as-of", "2001-01-01", "s")
+    assert "oldest time that can be read is" in refused(node, "restore", "--as-of", "2001-01-01", "s")
     assert "or a keyspace" in refused(node, "restore", "--as-of", "2001-01-01")
     off = helenus.Node(tmp_path / "off").start()
     try:
@@ -297,7 +297,7 @@ def test_history_beyond_window_or_without_setting_is_removed(tmp_path):
             return bases()[0] > first
 
         helenus.wait_until(step, 60, "what is older than the window is removed", 0.5)
-        with pytest.raises(InvalidRequest, match="can be read from 2"):
+        with pytest.raises(InvalidRequest, match="oldest time that can be read is 2"):
             session.execute(f"SELECT * FROM s.t AS OF {first}")
         assert len(bases()) <= 5
         node.close_clients()

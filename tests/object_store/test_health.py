@@ -98,7 +98,7 @@ def test_a_node_whose_bucket_is_gone_stops(bucket, nodes, minio, proxy, hurried)
     proxy.rule = lambda method, path: ("refuse", 503)
     node.process.send_signal(signal.SIGTERM)
     if hurried:
-        for words in ("stopping", "told to stop at once"):
+        for words in ("stopping", "a second signal to stop was received"):
             helenus.wait_until(lambda: words in node.log(10_000), what=words)
             node.process.send_signal(signal.SIGTERM)
     assert node.process.wait(90) == 0

@@ -7,6 +7,8 @@ import tokenize
 from dataclasses import dataclass
 
 RUST_LINE = re.compile(r"^(\s*)(///|//!|//)(?!/)( ?)(.*)$")
+RUST_STRING = re.compile(r'''//[^\n]*|/\*.*?\*/|\bb?r(?P<mark>\#*)"(?P<raw>.*?)"(?P=mark)|b?"(?P<text>(?:[^"\\]|\\.)*)"|'''
+                         r"""'(?:[^'\\]|\\[^u]|\\u\{[^}]*\})'|'\w+""", re.DOTALL)
 FUNCTION = re.compile(r"^\s*(pub(\([^)]*\))? )?(default )?(const )?(async )?(unsafe )?(extern \"C\" )?fn \w+")
 
 
@@ -41,6 +43,18 @@ def of_rust(text):
             at += 1
         comments.append(Comment(start + 1, at, found, rust_kind(mark, lines, at)))
     return comments
+
+
+def strings_of_rust(text):
+    """Returns pairs of a line's number and the text of a string literal there. A line break that is escaped, and the indentation behind it, are
+    left out."""
+    found = []
+    for match in RUST_STRING.finditer(text):
+        if (literal := match["raw"]) is None and (literal := match["text"]) is not None:
+            literal = re.sub(r"\\\n\s*", "", literal)
+        if literal is not None:
+            found.append((text.count("\n", 0, match.start()) + 1, literal))
+    return found
 
 
 def raw_string_lines(text):

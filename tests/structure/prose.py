@@ -2,7 +2,8 @@
 
 - The first word of each paragraph of a comment names the thing or is its verb (FIRST_WORDS lists those that do neither). The documentation of a
   function begins with a verb in the third person.
-- FORBIDDEN lists words for which this field has others.
+- FORBIDDEN lists words for which this field has others. They are looked for in comments, in documents and in the texts of programs: string literals
+  of three words or more, outside of tests.
 - A sentence of a comment has at most 30 words.
 - The text of an error that names no value says what to do (REMEDY). Texts of Cassandra's own tools end with a period and are not looked at.
 - The subject of a commit since FIRST_COMMIT is `area: effect` and has at most 72 characters.
@@ -11,7 +12,7 @@
 import re
 import subprocess
 
-from comments import of_python, of_rust, paragraphs
+from comments import of_python, of_rust, paragraphs, strings_of_rust
 
 FIRST_WORDS = set("What Who Whose Whoever Which Whether How When Where Why Of For That Those Such Others Some None Nobody It They Its Their These "
                   "Nothing".split())
@@ -27,6 +28,8 @@ FORBIDDEN = [(re.compile(rf"\b({words})\b", re.IGNORECASE), instead) for words, 
     (r"the past", "history"),
     (r"hangs? together", "the exact relation"),
 ]]
+# A guardrail of Cassandra has the words "too far in the past".
+FORBIDDEN_IN_TEXTS = [(re.compile(rf"(?<!in ){pattern.pattern}", pattern.flags), instead) for pattern, instead in FORBIDDEN]
 # A text of an error without a placeholder.
 ERROR = re.compile(r'\b(?:bail|anyhow)!\(\s*"((?:[^"{\\]|\\.)*[^".{\\])"\s*\)')
 REMEDY = re.compile(r"\b(give|use|set|stop|start|needs?|takes?|requires?|must|should|only|choose|try|run|connect|expected|see)\b")
@@ -45,7 +48,11 @@ def check(root):
     for path in files(root, SOURCES):
         if (language := language_of(path)) is not None:
             name = path.relative_to(root)
-            wrong += [f"{name}:{line}: {why}" for line, why in in_source(path.read_text(), language)]
+            text = path.read_text()
+            found = in_source(text, language)
+            if language == ".rs" and not is_test(name):
+                found += in_texts(text)
+            wrong += [f"{name}:{line}: {why}" for line, why in found]
     for path in files(root, DOCUMENTS):
         name = path.relative_to(root)
         wrong += [f"{name}:{line}: {why}" for line, why in in_document(path.read_text())]
@@ -60,6 +67,11 @@ def language_of(path):
         return None
     with path.open("rb") as f:
         return ".py" if f.readline().startswith(b"#!/usr/bin/env python3") else None
+
+
+def is_test(name):
+    """Returns true if a Rust file has only tests."""
+    return "tests" in name.parts or name.stem.endswith("tests")
 
 
 def files(root, patterns):
@@ -77,9 +89,21 @@ def in_source(text, suffix):
     return wrong + (in_errors(text) if suffix == ".rs" else [])
 
 
+def without_tests(text):
+    """Returns a Rust source up to its module of tests."""
+    return text.partition("#[cfg(test)]\nmod tests {")[0]
+
+
+def in_texts(text):
+    """Returns pairs of a line's number and what is wrong with a text that the program shows."""
+    found = [(line, re.sub(r"\{[^{}]*\}", "VALUE", literal)) for line, literal in strings_of_rust(without_tests(text)) if len(literal.split()) >= 3]
+    return [(line, f"{match.group()!r} in a text: write {instead}")
+            for line, literal in found for pattern, instead in FORBIDDEN_IN_TEXTS for match in pattern.finditer(literal)]
+
+
 def in_errors(text):
     """Returns pairs of a line's number and what is wrong with the text of an error there."""
-    code = text.partition("#[cfg(test)]\nmod tests {")[0]
+    code = without_tests(text)
     return [(code.count("\n", 0, match.start()) + 1, f"an error without a value or a remedy: {match.group(1)!r}")
             for match in ERROR.finditer(code) if not REMEDY.search(match.group(1))]
 

@@ -1,3 +1,4 @@
+import pathlib
 import unittest
 
 import prose
@@ -53,6 +54,22 @@ class Errors(unittest.TestCase):
         self.assertEqual(wrong('fn a() { bail!("neither readers nor writers"); }'), ["an error without a value or a remedy"])
         self.assertEqual(wrong('fn a() { bail!("no {kind} is there"); }'), [])
         self.assertEqual(wrong('fn a() { bail!("no readers and no writers: give --readers"); }'), [])
+
+
+class Texts(unittest.TestCase):
+    def test_words_of_this_field_are_used_in_texts(self):
+        for literal in ['"the node is not told of {it}"', 'r#"what "we" are asked for"#', '"the past\n is gone"', '"tablets are let \\\n    go now"']:
+            self.assertEqual(len(prose.in_texts(f"fn a() {{\n    warn!({literal});\n}}")), 1, literal)
+        self.assertEqual([line for line, _ in prose.in_texts('// "He said\nfn a<\'a>() { [\'"\', b\'"\']; bail!("nobody has it") }')], [2])
+
+    def test_names_comments_and_words_of_cassandra_are_left_out(self):
+        for source in ['"nobody"', '"the rate: {told}"', 'fields["told"]', '// asks "who asks whom"', '"too far in the past can cause"',
+                       '#[cfg(test)]\nmod tests {\n"we are told so"']:
+            self.assertEqual(prose.in_texts(source), [], source)
+
+    def test_files_of_tests_are_known(self):
+        for name, tests in [("crates/a/src/log.rs", False), ("crates/a/src/log_tests.rs", True), ("crates/a/tests/it/main.rs", True)]:
+            self.assertEqual(prose.is_test(pathlib.PurePath(name)), tests, name)
 
 
 class Commits(unittest.TestCase):

@@ -3,7 +3,6 @@ indexes, views and tables agree."""
 
 import time
 
-import helenus
 from writers import BATCHES, COUNTERS, GROUPS, KEYS, KEYSPACE, PARTS
 
 
@@ -43,26 +42,6 @@ class Time(Cut):
     @property
     def option(self):
         return "--as-of", str(self.time_ms)
-
-
-def patient(read, what, timeout_s=180):
-    """Returns the result of a read, which is repeated until it succeeds, because nodes stop and start."""
-    found = []
-
-    def tried():
-        try:
-            found.append(read())
-        except Exception as error:
-            found[:] = []
-            tried.error = error
-            return False
-        return True
-
-    try:
-        helenus.wait_until(tried, timeout_s, what, 0.3)
-    except Exception:
-        raise AssertionError(f"{what}: {tried.error!r}")
-    return found[0]
 
 
 def contents(session, as_of, keyspace=KEYSPACE):

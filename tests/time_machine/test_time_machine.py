@@ -3,6 +3,7 @@ writes that clients know of, and with itself. Then it is read again, restored, w
 """
 
 import random
+import shutil
 import statistics
 import threading
 import time
@@ -13,7 +14,7 @@ import helenus
 import toolchains
 from fleet import Fleet
 from minio import Minio
-from cuts import Clock, Cut, Time, check, contents, patient
+from cuts import Clock, Cut, Time, check, contents
 from nemesis import SPLITS, Nemesis, hold
 from tool import nodetool
 from writers import GROUPS, KEYS, KEYSPACE, Writers
@@ -39,6 +40,17 @@ def fleet(request, tmp_path):
     finally:
         fleet.close()
         minio.close()
+        if kept := request.config.getoption("--keep"):
+            shutil.copytree(tmp_path, kept, dirs_exist_ok=True)
+
+
+def outcome(cut, shown):
+    """Returns what is wrong with a read of a cut, in words."""
+    try:
+        check(cut, shown)
+    except AssertionError as error:
+        return str(error)
+    return "nothing is wrong"
 
 
 class Branch:
@@ -130,8 +142,12 @@ class TimeMachine:
 
     def look(self, cut):
         began = time.monotonic()
-        shown = patient(lambda: contents(self.writers.session, cut.as_of), f"{cut} is read")
-        check(cut, shown)
+        read = lambda: helenus.patient(lambda: contents(self.writers.session, cut.as_of), f"{cut} is read")
+        try:
+            check(cut, read())
+        except AssertionError as error:
+            # A second read shows whether the store is wrong, or only one read of it.
+            raise AssertionError(f"{error}; read again {time.monotonic() - began:.1f} s later: {outcome(cut, read())}") from error
         self.seconds["time read" if isinstance(cut, Time) else "read"].append(time.monotonic() - began)
         self.read += 1
 
@@ -145,7 +161,7 @@ class TimeMachine:
             restored = lambda: self.ask("restore", *cut.option, "-kt", f"{KEYSPACE}.rows").returncode == 0
             helenus.wait_until(restored, 180, f"{cut} is put back", 0.5)
             self.seconds["put back"].append(time.monotonic() - began)
-            now = patient(lambda: contents(self.writers.session, ""), f"what {cut} was put back to")
+            now = helenus.patient(lambda: contents(self.writers.session, ""), f"what {cut} was put back to")
             for name in ("rows", "view", "index"):
                 assert now[name] == cut.seen[name], f"{cut} was put back: {name} is {now[name]}, and was {cut.seen[name]}"
             # Later writes are newer than the restored ones.
@@ -156,7 +172,7 @@ class TimeMachine:
             self.writers.go_on()
 
     def run(self, statement):
-        patient(lambda: self.writers.session.execute(statement, timeout=60), statement, 120)
+        helenus.patient(lambda: self.writers.session.execute(statement, timeout=60), statement, 120)
 
     def branch(self, cut):
         """Copies the keyspace as it is now or in a cut, and writes to the copy."""
@@ -167,7 +183,7 @@ class TimeMachine:
         self.seconds["branched"].append(time.monotonic() - began)
         self.branched += 1
         cut.most = cut.most or self.writers.begun()
-        shown = patient(lambda: contents(self.writers.session, "", name), f"{name} is read")
+        shown = helenus.patient(lambda: contents(self.writers.session, "", name), f"{name} is read")
         check(cut, shown)
         rows = dict(shown["rows"])
         for k in self.random.sample(range(KEYS), 2):
@@ -180,7 +196,7 @@ class TimeMachine:
         self.look_at_branch(self.branches[-1])
 
     def look_at_branch(self, branch):
-        shown = patient(lambda: contents(self.writers.session, "", branch.name), f"{branch.name} is read")
+        shown = helenus.patient(lambda: contents(self.writers.session, "", branch.name), f"{branch.name} is read")
         assert shown == branch.shown, f"{branch.name} shows {shown}, and was {branch.shown}"
 
     def clear(self, cut):

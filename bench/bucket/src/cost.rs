@@ -125,12 +125,12 @@ impl Fleet {
             node.wait_until_ready().await?;
             self.nodes.push(node);
         }
-        let first = self.nodes.first().context("no node is asked for")?;
+        let first = self.nodes.first().context("no node was started")?;
         Ok(node::settled(first, self.nodes.len(), SETTLE_TIMEOUT).await?.0)
     }
 
     async fn fill(&self, size: Size) -> Result<()> {
-        let first = self.nodes.first().context("no node is asked for")?;
+        let first = self.nodes.first().context("no node was started")?;
         load::prepare(&first.cql).await?;
         fill(size, first).await
     }

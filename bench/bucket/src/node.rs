@@ -231,7 +231,7 @@ impl Node {
         let signalled = Command::new("kill").arg(&pid).status()?;
         ensure!(
             signalled.success(),
-            "the node at {} could not be told to end",
+            "the node at {} could not be stopped",
             self.cql
         );
         let ended = self.child.wait()?;

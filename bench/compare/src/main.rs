@@ -5,6 +5,7 @@
 //! time. The one that is not measured is stopped (SIGSTOP), so that it uses no CPU. Its dirty pages are written before the other is
 //! measured.
 
+mod instructions;
 mod load;
 mod operation;
 mod report;
@@ -17,10 +18,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use helenus_stress::monitor::process::Usage;
 use helenus_stress::raw;
 
+use instructions::InstructionCounter;
 use load::{EndedCycles, Load};
-use operation::{Operation, STATEMENTS, Sizes};
+use operation::{MAIN_OPERATIONS, Operation, STATEMENTS, Sizes};
 use report::{Figures, Phase};
 use server::Server;
 use stalls::StallDetector;
@@ -37,9 +40,12 @@ struct Args {
     /// Seconds of warm-up for each server and operation, before the first round
     #[arg(long, default_value_t = 20)]
     warmup: u64,
-    /// Operations to measure
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["write", "read"])]
+    /// Operations to measure [default: write,read; eight with --instructions]
+    #[arg(long, value_enum, value_delimiter = ',')]
     operations: Vec<Operation>,
+    /// Also print CPU time and instructions of an operation, in user space and in the kernel apart; needs `perf`
+    #[arg(long)]
+    instructions: bool,
     /// Requests in flight
     #[arg(long, default_value_t = 64)]
     in_flight: usize,
@@ -109,7 +115,13 @@ enum Pace {
 const FROM_BLOCKS: [&str; 2] = ["row_cache_bytes=0", "memtable_bytes=8MiB"];
 
 fn main() -> Result<()> {
-    let args = Args::parse();
+    let mut args = Args::parse();
+    if args.operations.is_empty() {
+        args.operations = match args.instructions {
+            true => MAIN_OPERATIONS.to_vec(),
+            false => vec![Operation::Write, Operation::Read],
+        };
+    }
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
@@ -177,14 +189,7 @@ async fn run(args: Args) -> Result<()> {
         for server in &servers {
             server.resume()?;
             for &phase in &phases {
-                let measured = measure(
-                    server,
-                    &load,
-                    phase,
-                    Duration::from_secs(args.seconds),
-                    stalls.as_ref(),
-                )
-                .await?;
+                let measured = measure(server, &load, phase, &args, stalls.as_ref()).await?;
                 println!("round {round} {measured}");
                 figures.push(measured);
             }
@@ -192,6 +197,9 @@ async fn run(args: Args) -> Result<()> {
         }
     }
     report::print(&figures, &phases);
+    if args.instructions {
+        report::print_cost(&figures, &phases);
+    }
     Ok(())
 }
 
@@ -261,9 +269,10 @@ async fn measure(
     server: &Server,
     load: &Load,
     phase: Phase,
-    length: Duration,
+    args: &Args,
     detector: Option<&StallDetector>,
 ) -> Result<Figures> {
+    let length = Duration::from_secs(args.seconds);
     let load = Load {
         rate: phase.rate,
         ..load.clone()
@@ -280,8 +289,14 @@ async fn measure(
             None => Ok(None),
         }
     };
+    let counter = match args.instructions {
+        true => Some(InstructionCounter::start(&server.processes()).await?),
+        false => None,
+    };
     let before = server.usage()?;
     let (result, other) = tokio::try_join!(load.run(server.addresses(), phase.operation, length), other)?;
+    let after = server.usage()?;
+    let instructions = counter.map(InstructionCounter::end).transpose()?.flatten();
     if let (Some(operation), Some(other)) = (phase.beside, other) {
         println!(
             "beside it, {} {}: {:.2}/s",
@@ -290,14 +305,17 @@ async fn measure(
             other.requests_per_s()
         );
     }
-    let after = server.usage()?;
     let stalls = detector.map(|detector| detector.since(result.started));
     Ok(Figures::new(
         server.name(),
         phase,
         &result,
-        after.cpu.saturating_sub(before.cpu),
-        after.rss_bytes,
+        Usage {
+            cpu: after.cpu.saturating_sub(before.cpu),
+            kernel: after.kernel.saturating_sub(before.kernel),
+            rss_bytes: after.rss_bytes,
+        },
         stalls.as_deref(),
+        instructions,
     ))
 }

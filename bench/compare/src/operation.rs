@@ -92,6 +92,8 @@ pub enum Operation {
     Filter,
     /// A read of 1,000 rows by an IN of their keys
     In1000,
+    /// An increment of a counter
+    Counter,
     /// An increment of one counter, always the same
     HotCounter,
     /// A lightweight transaction on one row, always the same, that is applied
@@ -152,6 +154,18 @@ const INSERT: &str = "INSERT INTO compare.kv (k, v) VALUES (?, ?)";
 const VECTOR_INSERT: &str = "INSERT INTO compare.vectors (id, few, v) VALUES (?, ?, ?)";
 const HOT_INSERT: &str = "INSERT INTO compare.hot (k, v) VALUES (?, ?)";
 
+/// The operations of `--instructions`.
+pub const MAIN_OPERATIONS: [Operation; 8] = [
+    Operation::Write,
+    Operation::Read,
+    Operation::Lwt,
+    Operation::Counter,
+    Operation::IndexedWrite,
+    Operation::IndexRead,
+    Operation::SliceMiddle,
+    Operation::Batch,
+];
+
 impl Operation {
     pub fn name(self) -> &'static str {
         match self {
@@ -181,6 +195,7 @@ impl Operation {
             Operation::Count => "count",
             Operation::Filter => "filter",
             Operation::In1000 => "in-1000",
+            Operation::Counter => "counter",
             Operation::HotCounter => "hot-counter",
             Operation::HotLwt => "hot-lwt",
             Operation::Append => "append",
@@ -220,6 +235,7 @@ impl Operation {
             Operation::Count => "SELECT count(*) FROM compare.kv",
             Operation::Filter => "SELECT k FROM compare.kv WHERE v = ? ALLOW FILTERING",
             Operation::In1000 => "SELECT k, v FROM compare.kv WHERE k IN ?",
+            Operation::Counter => "UPDATE compare.counters SET n = n + 1 WHERE k = ?",
             Operation::HotCounter => "UPDATE compare.counters SET n = n + 1 WHERE k = 1",
             Operation::HotLwt => "UPDATE compare.hot SET v = ? WHERE k = ? IF EXISTS",
             Operation::Append => "INSERT INTO compare.appended (p, c, v) VALUES (1, now(), ?)",
@@ -267,6 +283,7 @@ impl Operation {
             | Operation::IndexedWrite
             | Operation::Batch
             | Operation::HotWrite
+            | Operation::Counter
             | Operation::HotCounter
             | Operation::Append
             | Operation::VectorPlainWrite => Vec::new(),
@@ -373,6 +390,7 @@ impl Operation {
             Operation::AnnFilter => vec![vectors::few(number), sizes.sought(number)],
             Operation::VectorWrite | Operation::VectorPlainWrite => sizes.vector_row(number),
             Operation::Scan => scan_range(random.random_range(0..SCAN_RANGES)).to_vec(),
+            Operation::Counter => vec![position(number)],
             Operation::Count | Operation::HotCounter => Vec::new(),
             Operation::In1000 => {
                 let keys = (number..number + IN_KEYS).map(|number| sizes.key(number % sizes.keys));
@@ -390,6 +408,7 @@ impl Operation {
             | Operation::IndexedWrite
             | Operation::Batch
             | Operation::HotWrite
+            | Operation::Counter
             | Operation::HotCounter
             | Operation::Append
             | Operation::VectorWrite

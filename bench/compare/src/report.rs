@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use helenus_stress::monitor::process::Usage;
 use helenus_stress::raw::{Outcome, Stall};
 
+use crate::instructions::Instructions;
 use crate::operation::Operation;
 use crate::stalls;
 
@@ -40,7 +42,7 @@ pub struct Figures {
     values: [f64; COLUMNS.len()],
 }
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 15] = [
     "op/s",
     "p50 ms",
     "p99 ms",
@@ -52,17 +54,26 @@ const COLUMNS: [&str; 11] = [
     "stalled ms",
     "p99.9 aside",
     "max aside ms",
+    "user µs/op",
+    "kernel µs/op",
+    "user instr",
+    "kernel instr",
 ];
+/// Number of the first columns, which are always printed.
+const SPEED_COLUMNS: usize = 11;
+/// Columns of the table of `--instructions`.
+const COST_COLUMNS: [usize; 5] = [5, 11, 12, 13, 14];
 
 impl Figures {
-    /// Returns the figures of a phase. `stalls` are the machine's stalls during the phase, and `None` if they could not be detected.
+    /// Returns the figures of a phase. `usage` is the server's CPU time in the phase, and its memory at the end. `stalls` are the machine's
+    /// stalls during the phase, and `None` if they could not be detected. `instructions` is `None` if they were not counted.
     pub fn new(
         server: &'static str,
         phase: Phase,
         outcome: &Outcome,
-        cpu: Duration,
-        resident_bytes: u64,
+        usage: Usage,
         stalls: Option<&[Stall]>,
+        instructions: Option<Instructions>,
     ) -> Figures {
         let histogram = &outcome.latency_us;
         let count = outcome.operations.max(1) as f64;
@@ -73,6 +84,10 @@ impl Figures {
                 .and_then(|requests| requests.slower_than_all_but(share))
                 .map_or(f64::NAN, ms)
         };
+        let us = |time: Duration| time.as_secs_f64() * 1e6 / count;
+        let each = |of: fn(Instructions) -> u64| {
+            instructions.map_or(f64::NAN, |instructions| of(instructions) as f64 / count)
+        };
         Figures {
             server,
             phase,
@@ -82,12 +97,16 @@ impl Figures {
                 outcome.quantile_ms(0.99),
                 outcome.quantile_ms(0.999),
                 histogram.max() as f64 / 1e3,
-                cpu.as_secs_f64() * 1e6 / count,
-                resident_bytes as f64 / f64::from(1 << 20),
+                us(usage.cpu),
+                usage.rss_bytes as f64 / f64::from(1 << 20),
                 histogram.mean() / 1e3,
                 stalls.map_or(f64::NAN, |stalls| ms(stalls::total(stalls))),
                 aside(0.001),
                 aside(0.0),
+                us(usage.cpu.saturating_sub(usage.kernel)),
+                us(usage.kernel),
+                each(|instructions| instructions.user),
+                each(|instructions| instructions.kernel),
             ],
         }
     }
@@ -96,7 +115,7 @@ impl Figures {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<9} {:<20}", self.server, self.phase)?;
-        for (name, value) in COLUMNS.iter().zip(self.values) {
+        for (name, value) in COLUMNS.iter().zip(self.values).take(SPEED_COLUMNS) {
             write!(f, "  {name} {}", number(value))?;
         }
         Ok(())
@@ -123,11 +142,34 @@ pub fn print(figures: &[Figures], phases: &[Phase]) {
         "\nmedians over the rounds; one server runs at a time, the other is stopped (SIGSTOP); @N: at N requests a second;\n\
          stalled: the machine's own standstills; aside: of what wasn't in flight during one (- if they can't be seen without CAP_SYS_NICE)"
     );
+    let columns: Vec<usize> = (0..SPEED_COLUMNS).collect();
+    print_columns(figures, phases, &columns);
+}
+
+/// Prints the medians of CPU time and instructions, in user space and in the kernel apart.
+pub fn print_cost(figures: &[Figures], phases: &[Phase]) {
+    println!("\nCPU time and instructions of the server for one operation, medians over the rounds");
+    let is_counted = |figures: &Figures| {
+        COST_COLUMNS
+            .iter()
+            .all(|column| !figures.values[*column].is_nan())
+    };
+    if !figures.iter().all(is_counted) {
+        println!(
+            "instructions could not be counted (-): `perf stat` has no hardware counters on this machine"
+        );
+    }
+    print_columns(figures, phases, &COST_COLUMNS);
+}
+
+fn print_columns(figures: &[Figures], phases: &[Phase], columns: &[usize]) {
     print!("{:<30}", "");
-    COLUMNS.iter().for_each(|name| print!("{name:>14}"));
+    columns
+        .iter()
+        .for_each(|column| print!("{:>14}", COLUMNS[*column]));
     println!();
     for &phase in phases {
-        let of = |server| medians(figures, server, phase);
+        let of = |server| medians(figures, server, phase, columns);
         let helenus = of("helenus");
         for (server, values) in [
             ("helenus", &helenus),
@@ -150,7 +192,7 @@ fn row(name: &str, values: &[f64]) {
     println!();
 }
 
-fn medians(figures: &[Figures], server: &str, phase: Phase) -> Option<Vec<f64>> {
+fn medians(figures: &[Figures], server: &str, phase: Phase, columns: &[usize]) -> Option<Vec<f64>> {
     let rounds: Vec<&Figures> = figures
         .iter()
         .filter(|figures| figures.server == server && figures.phase == phase)
@@ -158,13 +200,13 @@ fn medians(figures: &[Figures], server: &str, phase: Phase) -> Option<Vec<f64>> 
     if rounds.is_empty() {
         return None;
     }
-    let median = |column: usize| {
+    let median = |column: &usize| {
         let mut values: Vec<f64> = rounds
             .iter()
-            .filter_map(|round| round.values.get(column).copied())
+            .filter_map(|round| round.values.get(*column).copied())
             .collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or_default()
     };
-    Some((0..COLUMNS.len()).map(median).collect())
+    Some(columns.iter().map(median).collect())
 }

@@ -136,8 +136,12 @@ impl Server {
 
     /// Returns the CPU time and resident memory of the processes.
     pub fn usage(&self) -> Result<Usage> {
-        let ids: Vec<u32> = self.children.iter().map(Child::id).collect();
-        process::usage(&ids).with_context(|| format!("{} is gone", self.name))
+        process::usage(&self.processes()).with_context(|| format!("{} is gone", self.name))
+    }
+
+    /// Returns the ids of the processes.
+    pub fn processes(&self) -> Vec<u32> {
+        self.children.iter().map(Child::id).collect()
     }
 
     /// Stops the processes until [`Server::resume`].

@@ -377,18 +377,10 @@ impl CqlType {
 
     /// Returns true if the type is, or contains, a vector of more than 65,535 dimensions.
     pub fn holds_wide_vector(&self) -> bool {
-        match self {
-            CqlType::Native(_) | CqlType::Custom(_) => false,
-            CqlType::Vector { element, dimension } => {
-                *dimension > u32::from(u16::MAX) || element.holds_wide_vector()
-            }
-            CqlType::List { element, .. } | CqlType::Set { element, .. } => element.holds_wide_vector(),
-            CqlType::Map { key, value, .. } => key.holds_wide_vector() || value.holds_wide_vector(),
-            CqlType::Tuple(elements) => elements.iter().any(CqlType::holds_wide_vector),
-            CqlType::Udt { definition, .. } => {
-                definition.fields.iter().any(|field| field.ty.holds_wide_vector())
-            }
-        }
+        self.any(&|ty: &CqlType| match ty {
+            CqlType::Vector { dimension, .. } => *dimension > u32::from(u16::MAX),
+            _ => false,
+        })
     }
 
     /// Returns the number of types in this type with its user types expanded, as the metadata of PREPARE and of rows contain it. Counting
@@ -434,25 +426,24 @@ impl CqlType {
 
     /// Returns true if the type is, or contains, the named user type.
     pub fn references_udt(&self, keyspace: &str, name: &str) -> bool {
-        match self {
-            CqlType::Native(_) | CqlType::Custom(_) => false,
-            CqlType::List { element, .. }
-            | CqlType::Set { element, .. }
-            | CqlType::Vector { element, .. } => element.references_udt(keyspace, name),
-            CqlType::Map { key, value, .. } => {
-                key.references_udt(keyspace, name) || value.references_udt(keyspace, name)
+        self.any(&|ty: &CqlType| match ty {
+            CqlType::Udt { definition, .. } => definition.keyspace == keyspace && definition.name == name,
+            _ => false,
+        })
+    }
+
+    /// Returns true if `is` holds for the type, or for a type that it contains at any depth. Components of custom types are not visited.
+    pub fn any(&self, is: &impl Fn(&CqlType) -> bool) -> bool {
+        is(self)
+            || match self {
+                CqlType::Native(_) | CqlType::Custom(_) => false,
+                CqlType::List { element, .. }
+                | CqlType::Set { element, .. }
+                | CqlType::Vector { element, .. } => element.any(is),
+                CqlType::Map { key, value, .. } => key.any(is) || value.any(is),
+                CqlType::Tuple(elements) => elements.iter().any(|element| element.any(is)),
+                CqlType::Udt { definition, .. } => definition.fields.iter().any(|field| field.ty.any(is)),
             }
-            CqlType::Tuple(elements) => elements
-                .iter()
-                .any(|element| element.references_udt(keyspace, name)),
-            CqlType::Udt { definition, .. } => {
-                (definition.keyspace == keyspace && definition.name == name)
-                    || definition
-                        .fields
-                        .iter()
-                        .any(|field| field.ty.references_udt(keyspace, name))
-            }
-        }
     }
 }
 

@@ -6,8 +6,8 @@
 //! ([`request::ClientFrame`]) and answers with a [`response::Outcome`].
 //!
 //! The layers, each of which uses only those below it, from the bottom: requests and their limits ([`request`], [`response`], [`limits`],
-//! [`trace`]); rows as values ([`rows`]); the [`schema`]; [`analysis`], which has no side effects; the other nodes ([`cluster`]);
-//! [`storage`]; [`execution`]; and the [`engine`] on top. Parts of the [`index`] module belong to several layers.
+//! [`measurement`], [`trace`]); rows as values ([`rows`]); the [`schema`]; [`analysis`], which has no side effects; the other nodes
+//! ([`cluster`]); [`storage`]; [`execution`]; and the [`engine`] on top. Parts of the [`index`] module belong to several layers.
 
 pub mod analysis;
 pub mod clock;
@@ -15,12 +15,13 @@ pub mod cluster;
 pub mod engine;
 pub mod execution;
 pub mod failure;
-pub mod figures;
 #[cfg(test)]
 mod history_masks_tests;
 pub mod index;
 pub mod java_order;
 pub mod limits;
+pub mod measurement;
+pub mod metrics;
 #[cfg(test)]
 mod plan_tests;
 pub(crate) mod properties;

@@ -2,6 +2,7 @@
 //! they are sent.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use helenus_tablet::TokenRange;
@@ -64,6 +65,9 @@ pub struct Outcome {
     pub is_applied: Option<bool>,
     /// The tablet to which the request was forwarded. `None` if this node served it. Clients that know tablets are notified.
     pub passed_on: Option<Box<PassedOn>>,
+    /// Time at which the statement had run, here or at its owner. `None` if the clock was not read then. Each caller that records the
+    /// statement uses this reading.
+    pub ended: Option<Instant>,
 }
 
 impl Response {
@@ -74,6 +78,7 @@ impl Response {
             warnings,
             is_applied: None,
             passed_on: None,
+            ended: None,
         }
     }
 }

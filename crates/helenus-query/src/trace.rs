@@ -1,13 +1,11 @@
-//! Accounting of a request's time. Some work is counted for every request ([`Work`]). Requests with tracing on also leave a trace; the
-//! latest ones are kept in memory for `system_traces`.
+//! Traces of requests. The latest ones are kept in memory for `system_traces`. Every request, traced or not, has a record of its work in
+//! [`crate::measurement`].
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use helenus_cql::value::to_cql_literal;
-use helenus_tablet::{StoreWork, nanos};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -26,123 +24,6 @@ const PARAMETER_LEN_MAX: usize = 64 << 10;
 const VALUES_LEN_MAX: usize = 1 << 20;
 /// Maximum bytes of a statement that a trace or the log shows.
 const SHOWN_MAX: usize = 1000;
-
-/// Work of a request's statements outside the store. Times are in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatementWork {
-    /// Time of lexing, parsing and planning.
-    pub parsing_ns: u64,
-    /// Time of waiting for locks of partitions that are read before they are written.
-    pub lock_ns: u64,
-    pub live_rows: u64,
-    pub tombstones: u64,
-    /// Time of waiting for an answer of the owner of the request's rows, or until some node owns them.
-    pub owner_ns: u64,
-    /// End of the latest of these waits. Waits of a request's parts overlap, and the overlap counts once.
-    pub owner_until: Option<Instant>,
-    /// The owner, if it is another node.
-    pub owner: Option<Uuid>,
-    /// The id of the table that the request used last.
-    pub table: Option<Uuid>,
-}
-
-impl StatementWork {
-    /// Adds a wait for an owner. Waits are added in the order in which they end.
-    fn add_owner_wait(&mut self, began: Instant, ended: Instant) {
-        let began = self.owner_until.map_or(began, |until| until.max(began));
-        self.owner_ns += nanos(ended.saturating_duration_since(began));
-        self.owner_until = Some(ended);
-    }
-}
-
-/// Work that a request has done so far. While the request is polled, it is in a thread-local variable, where the code that works can reach
-/// it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    pub statement: StatementWork,
-    pub store: StoreWork,
-}
-
-thread_local! {
-    static CURRENT: RefCell<StatementWork> = const {
-        RefCell::new(StatementWork {
-            parsing_ns: 0,
-            lock_ns: 0,
-            live_rows: 0,
-            tombstones: 0,
-            owner_ns: 0,
-            owner_until: None,
-            owner: None,
-            table: None,
-        })
-    };
-}
-
-impl Work {
-    /// Swaps this work with that of the thread: before a poll to set it, after the poll to remove it.
-    pub fn swap(&mut self) {
-        CURRENT.with_borrow_mut(|current| std::mem::swap(current, &mut self.statement));
-        self.store.swap();
-    }
-}
-
-fn count(count: impl FnOnce(&mut StatementWork)) {
-    CURRENT.with_borrow_mut(count);
-}
-
-/// Runs a planning step and counts its time.
-pub(crate) fn parsing<T>(plan: impl FnOnce() -> T) -> T {
-    let began = Instant::now();
-    let planned = plan();
-    count(|work| work.parsing_ns += nanos(began.elapsed()));
-    planned
-}
-
-/// Counts time of waiting for locks.
-pub(crate) fn waited_for_locks(time: Duration) {
-    count(|work| work.lock_ns += nanos(time));
-    step(|| "Waited for the partition's lock");
-}
-
-/// Returns the nanoseconds that the current request has waited for locks so far.
-pub(crate) fn lock_wait_ns() -> u64 {
-    CURRENT.with_borrow(|work| work.lock_ns)
-}
-
-/// Counts live rows and tombstones of a read.
-pub(crate) fn read(live_rows: usize, tombstones: usize) {
-    count(|work| {
-        work.live_rows += live_rows as u64;
-        work.tombstones += tombstones as u64;
-    });
-    step(|| format!("Read {live_rows} live rows and {tombstones} tombstone cells"));
-}
-
-/// Returns the rows and tombstones that the current request has read so far.
-pub(crate) fn rows_read() -> (u64, u64) {
-    CURRENT.with_borrow(|work| (work.live_rows, work.tombstones))
-}
-
-/// Resets the counts of rows to `before`, when a read has to be done again.
-pub(crate) fn forget_rows(before: (u64, u64)) {
-    count(|work| (work.live_rows, work.tombstones) = before);
-}
-
-/// Counts a wait since `began` for an answer of the owner, and remembers that node.
-pub(crate) fn waited_for_owner(owner: Uuid, began: Instant) {
-    waited_to_be_owned(began);
-    count(|work| work.owner = Some(owner));
-}
-
-/// Counts a wait since `began` until some node owns and serves the request's rows.
-pub(crate) fn waited_to_be_owned(began: Instant) {
-    count(|work| work.add_owner_wait(began, Instant::now()));
-}
-
-/// Records which table a request uses.
-pub(crate) fn about(table: Uuid) {
-    count(|work| work.table = Some(table));
-}
 
 /// Shortens a statement for a line of the log, and removes a password.
 pub fn shorten(statement: &str) -> &str {

@@ -69,24 +69,6 @@ fn long_statements_and_many_values_are_cut() {
 }
 
 #[test]
-fn steps_go_to_the_request_that_is_polled() {
-    let (mut one, mut two) = (Work::default(), Work::default());
-    let recording = TraceRecorder::begin(&mut one.store);
-    one.swap();
-    read(3, 4);
-    one.swap();
-    two.swap();
-    read(5, 6);
-    two.swap();
-    let steps = recording.finish();
-    let [step] = steps.as_slice() else {
-        panic!("{steps:?}")
-    };
-    assert_eq!(step.what, "Read 3 live rows and 4 tombstone cells");
-    assert_eq!((one.statement.live_rows, two.statement.live_rows), (3, 5));
-}
-
-#[test]
 fn shortened_statements_end_between_characters() {
     let long = "é".repeat(SHOWN_MAX);
     assert_eq!(shorten(&long).len(), SHOWN_MAX);
@@ -107,15 +89,4 @@ fn traces_that_are_kept_can_be_changed() {
     traces.change(Uuid::from_u128(1), |trace| trace.events.clear());
     traces.change(Uuid::from_u128(2), |_| panic!("there is no such trace"));
     assert!(traces.all().iter().all(|trace| trace.events.is_empty()));
-}
-
-#[test]
-fn waits_for_owners_that_overlap_count_once() {
-    let began = Instant::now();
-    let at = |ms| began + Duration::from_millis(ms);
-    let mut work = StatementWork::default();
-    for (from, to) in [(0, 10), (0, 12), (5, 12), (20, 25)] {
-        work.add_owner_wait(at(from), at(to));
-    }
-    assert_eq!(work.owner_ns, 17_000_000);
 }

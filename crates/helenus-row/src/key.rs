@@ -67,8 +67,11 @@ pub struct KeyParts<'a> {
     pub clustering: &'a [u8],
 }
 
-fn token_prefix(table: TableId, token: i64) -> [u8; 12] {
-    let mut prefix = [0; 12];
+/// Length of the table's id and the token, with which a key begins.
+const TOKEN_PREFIX_LEN: usize = 12;
+
+fn token_prefix(table: TableId, token: i64) -> [u8; TOKEN_PREFIX_LEN] {
+    let mut prefix = [0; TOKEN_PREFIX_LEN];
     let (head, tail) = prefix.split_at_mut(4);
     head.copy_from_slice(&table.0.to_be_bytes());
     tail.copy_from_slice(&(token ^ i64::MIN).to_be_bytes());
@@ -76,7 +79,7 @@ fn token_prefix(table: TableId, token: i64) -> [u8; 12] {
 }
 
 fn prefix_with_room(table: TableId, token: i64, partition_key: &[u8], room: usize) -> Vec<u8> {
-    let mut key = Vec::with_capacity(12 + partition_key.len() + 2 + room);
+    let mut key = Vec::with_capacity(TOKEN_PREFIX_LEN + partition_key.len() + 2 + room);
     key.extend_from_slice(&token_prefix(table, token));
     put_escaped(partition_key, &mut key);
     key
@@ -126,7 +129,7 @@ pub fn key_in_partition(partition_prefix: &[u8], kind: KeyKind, clustering: &[u8
 /// Returns the length of the partition prefix of `key`, in bytes. `None` if the key ends before its partition prefix does. The result holds
 /// for all keys that start with `key`.
 pub fn partition_prefix_len(key: &[u8]) -> Option<usize> {
-    let mut at = 12;
+    let mut at = TOKEN_PREFIX_LEN;
     loop {
         at += key.get(at..)?.iter().position(|&byte| byte == 0)? + 2;
         if *key.get(at - 1)? == 0 {
@@ -140,9 +143,28 @@ pub fn partition_prefix_len(key: &[u8]) -> Option<usize> {
 /// # Errors
 /// [`KeyError::Corrupt`] if no encoder writes such a key.
 pub fn split_key(key: &[u8]) -> Result<KeyParts<'_>, KeyError> {
-    const TOO_SHORT: KeyError = KeyError::Corrupt("key ends too early");
+    split_key_at(key, partition_prefix_len(key).ok_or(TOO_SHORT)?)
+}
+
+/// Splits a key of the partition with the given prefix at its kind. `None` if the key belongs to another partition.
+///
+/// # Errors
+/// As [`split_key`].
+pub fn split_key_within<'a>(
+    key: &'a [u8],
+    partition_prefix: &[u8],
+) -> Result<Option<KeyParts<'a>>, KeyError> {
+    // No partition prefix begins another one, because each ends with bytes that occur only at its end.
+    match !partition_prefix.is_empty() && key.starts_with(partition_prefix) {
+        true => split_key_at(key, partition_prefix.len()).map(Some),
+        false => Ok(None),
+    }
+}
+
+const TOO_SHORT: KeyError = KeyError::Corrupt("key ends too early");
+
+fn split_key_at(key: &[u8], end: usize) -> Result<KeyParts<'_>, KeyError> {
     let (table, _) = key.split_first_chunk::<4>().ok_or(TOO_SHORT)?;
-    let end = partition_prefix_len(key).ok_or(TOO_SHORT)?;
     let (partition_prefix, rest) = key.split_at_checked(end).ok_or(TOO_SHORT)?;
     let (&kind, clustering) = rest.split_first().ok_or(TOO_SHORT)?;
     let kind = match kind {
@@ -197,6 +219,40 @@ pub fn decode_partition_prefix(prefix: &[u8]) -> Result<(i64, Cow<'_, [u8]>), Ke
     let mut partition_key = Vec::with_capacity(raw.len());
     reader.unescape(&mut partition_key)?;
     Ok((token, Cow::Owned(partition_key)))
+}
+
+/// A token, a partition key, and the bytes behind them.
+pub type LeadingPartition<'a> = (i64, Cow<'a, [u8]>, &'a [u8]);
+
+/// Returns the partition with which an encoded clustering begins: its first columns are an ascending `bigint` with the token and an
+/// ascending `blob` with the partition key.
+///
+/// # Errors
+/// [`KeyError::Corrupt`] if the clustering does not begin with such columns.
+pub fn decode_leading_partition(clustering: &[u8]) -> Result<LeadingPartition<'_>, KeyError> {
+    let mut reader = MaskedReader::new(clustering);
+    if reader.byte()? != component::VALUE {
+        return Err(KeyError::Corrupt("no token at the beginning of a clustering"));
+    }
+    let token = i64::from_be_bytes(reader.array()?) ^ i64::MIN;
+    let escaped = reader.rest();
+    let zero = escaped.iter().position(|byte| *byte == 0);
+    let zero = zero.unwrap_or(escaped.len());
+    if let Some((raw, [0, 0, rest @ ..])) = escaped.split_at_checked(zero) {
+        return Ok((token, Cow::Borrowed(raw), rest));
+    }
+    let mut partition_key = Vec::with_capacity(escaped.len());
+    reader.unescape(&mut partition_key)?;
+    Ok((token, Cow::Owned(partition_key), reader.rest()))
+}
+
+/// Appends the partition key of a prefix from [`partition_prefix`].
+///
+/// # Errors
+/// As [`decode_partition_prefix`].
+pub fn append_partition_key(prefix: &[u8], out: &mut Vec<u8>) -> Result<(), KeyError> {
+    let mut reader = MaskedReader::new(prefix.get(TOKEN_PREFIX_LEN..).ok_or(TOO_SHORT)?);
+    reader.unescape(out)
 }
 
 /// Returns the kind of a key, which is all that a merge needs to know of the key.
@@ -273,22 +329,49 @@ pub fn compose_partition_key<B: AsRef<[u8]>>(components: &[B]) -> Result<Bytes, 
 /// # Errors
 /// [`KeyError::Corrupt`] if the bytes aren't such a key.
 pub fn split_partition_key(partition_key: &Bytes, count: usize) -> Result<Vec<Bytes>, KeyError> {
-    const CORRUPT: KeyError = KeyError::Corrupt("not a composite partition key");
     if count == 1 {
         return Ok(vec![partition_key.clone()]);
     }
     let mut components = Vec::with_capacity(count);
     let mut rest: &[u8] = partition_key;
     for _ in 0..count {
-        let (len, after) = rest.split_first_chunk::<2>().ok_or(CORRUPT)?;
-        let len = usize::from(u16::from_be_bytes(*len));
-        let (component, after) = after.split_at_checked(len).ok_or(CORRUPT)?;
+        let (component, after) = split_component(rest)?;
         components.push(partition_key.slice_ref(component));
-        rest = after.split_first().ok_or(CORRUPT)?.1;
+        rest = after;
     }
     if rest.is_empty() {
         Ok(components)
     } else {
-        Err(CORRUPT)
+        Err(NOT_COMPOSITE)
     }
+}
+
+/// Returns one component of a serialized partition key that has `count` columns.
+///
+/// # Errors
+/// As [`split_partition_key`].
+pub fn partition_key_component(
+    partition_key: &[u8],
+    count: usize,
+    position: usize,
+) -> Result<&[u8], KeyError> {
+    if count == 1 {
+        return Ok(partition_key);
+    }
+    let mut rest = partition_key;
+    for _ in 0..position {
+        rest = split_component(rest)?.1;
+    }
+    split_component(rest).map(|(component, _)| component)
+}
+
+const NOT_COMPOSITE: KeyError = KeyError::Corrupt("not a composite partition key");
+
+/// Splits off the first component of a composite partition key.
+fn split_component(composite: &[u8]) -> Result<(&[u8], &[u8]), KeyError> {
+    let (len, after) = composite.split_first_chunk::<2>().ok_or(NOT_COMPOSITE)?;
+    let len = usize::from(u16::from_be_bytes(*len));
+    let (component, after) = after.split_at_checked(len).ok_or(NOT_COMPOSITE)?;
+    let (_, after) = after.split_first().ok_or(NOT_COMPOSITE)?;
+    Ok((component, after))
 }

@@ -171,7 +171,7 @@ impl RowRef {
         &self.bytes
     }
 
-    fn packed(&self) -> Packed<'_> {
+    pub(crate) fn packed(&self) -> Packed<'_> {
         Packed {
             bytes: &self.bytes,
             head: self.head,

@@ -137,6 +137,21 @@ pub fn row_state(
     rules: &CellRules,
     now_s: i64,
 ) -> Result<RowState, RowError> {
+    row_state_with(bytes, shadow, rules, now_s, |_, _| {})
+}
+
+/// Returns the result of [`row_state`]. Passes the value of each live column of one cell to `see`, ascending by column.
+///
+/// # Errors
+/// [`RowError`] if the row is corrupt.
+#[inline]
+pub fn row_state_with<'a>(
+    bytes: &'a [u8],
+    shadow: Option<Deletion>,
+    rules: &CellRules,
+    now_s: i64,
+    mut see: impl FnMut(ColumnId, &'a [u8]),
+) -> Result<RowState, RowError> {
     let row = Packed::parse(bytes)?;
     let over = Deletion::max(shadow, row.deletion());
     let deletes =
@@ -150,7 +165,10 @@ pub fn row_state(
         let over = rules.over(id, over);
         match column {
             ColumnRef::Simple(cell) if deletes(over, cell.timestamp_us) => {}
-            ColumnRef::Simple(cell) if cell.is_live(now_s) => is_live = true,
+            ColumnRef::Simple(cell) if cell.is_live(now_s) => {
+                is_live = true;
+                see(id, cell.value);
+            }
             ColumnRef::Simple(_) => tombstones += 1,
             ColumnRef::Complex(complex) => {
                 let (elements, dead) = live_elements(&complex, over, rules.alike(id), now_s)?;
@@ -160,8 +178,7 @@ pub fn row_state(
         }
     }
     if !is_live {
-        let row = RowRef::parse(Bytes::copy_from_slice(bytes))?;
-        tombstones = tombstones_of_dead(&row, shadow, rules, now_s)?;
+        tombstones = tombstones_of_dead_packed(&row, shadow, rules, now_s)?;
     }
     Ok(RowState { is_live, tombstones })
 }
@@ -173,6 +190,15 @@ pub fn row_state(
 /// [`RowError`] if the row is corrupt.
 pub fn tombstones_of_dead(
     row: &RowRef,
+    shadow: Option<Deletion>,
+    rules: &CellRules,
+    now_s: i64,
+) -> Result<usize, RowError> {
+    tombstones_of_dead_packed(&row.packed(), shadow, rules, now_s)
+}
+
+fn tombstones_of_dead_packed(
+    row: &Packed<'_>,
     shadow: Option<Deletion>,
     rules: &CellRules,
     now_s: i64,

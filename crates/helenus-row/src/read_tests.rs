@@ -95,6 +95,39 @@ fn tombstones_are_counted_as_in_cassandra() {
     assert_eq!(dead(&expired, None), 1);
 }
 
+#[test]
+fn a_row_state_passes_the_live_columns_of_one_cell() {
+    let mut builder = RowBuilder::new();
+    builder
+        .cell(ColumnId(1), Cell::live(5, "shadowed"))
+        .cell(ColumnId(2), Cell::live(7, "live"))
+        .cell(ColumnId(3), Cell::tombstone(7, 1))
+        .cell(ColumnId(4), expiring(7, 100))
+        .complex_cell(ColumnId(5), Bytes::from_static(b"a"), Cell::live(7, ""))
+        .cell(ColumnId(6), Cell::counter(7, 3))
+        .cell(ColumnId(7), Cell::live(8, "dropped"));
+    let packed = builder.build();
+    let shadow = Some(Deletion {
+        timestamp_us: 6,
+        local_deletion_s: 0,
+    });
+    let rules = CellRules::new(vec![(ColumnId(7), 8)], Vec::new());
+    let seen = |now_s: i64| {
+        let mut seen = Vec::new();
+        let see = |id: ColumnId, value: &[u8]| seen.push((id.0, value.to_vec()));
+        let state = row_state_with(&packed, shadow, &rules, now_s, see).unwrap();
+        assert_eq!(state, row_state(&packed, shadow, &rules, now_s).unwrap());
+        let row = RowRef::parse(packed.clone()).unwrap();
+        let live = live_row(&row, shadow, &rules, now_s).unwrap().unwrap();
+        assert_eq!(state.tombstones, live.dead_cells);
+        seen
+    };
+    let total = 3i64.to_be_bytes().to_vec();
+    let (live, ttl) = ((2, b"live".to_vec()), (4, b"v".to_vec()));
+    assert_eq!(seen(99), [live.clone(), ttl, (6, total.clone())]);
+    assert_eq!(seen(100), [live, (6, total)]);
+}
+
 fn elements_of(ty: &CqlType, paths: &[(&[u8], Cell)]) -> Vec<Vec<u8>> {
     let mut builder = RowBuilder::new();
     for (path, cell) in paths {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::Parser;
 use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
-use support::{Latencies, Memory, Partition, RowHooks, mix, noise, now_us, upsert};
+use support::{Latencies, Memory, Partition, ROWS, mix, noise, now_us, upsert};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -183,7 +183,7 @@ async fn main() {
     config.background_threads = background_threads.unwrap_or(config.background_threads);
     let _ = std::fs::remove_dir_all(&path);
     let cache_bytes = config.block_cache_bytes + config.row_cache_bytes;
-    let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();
+    let store = Store::open(config, Arc::new(ROWS)).await.unwrap();
     let load = Arc::new(Load {
         store: store.clone(),
         rows,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
-use support::{Latencies, Partition, RowHooks, delete, noise, now_us, upsert};
+use support::{Latencies, Partition, ROWS, delete, noise, now_us, upsert};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -68,7 +68,7 @@ async fn main() {
     let path = path.unwrap_or_else(|| std::env::temp_dir().join("helenus-queue"));
     let _ = std::fs::remove_dir_all(&path);
     let config = StoreConfig::new(StoreUrl::File(path.clone()));
-    let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();
+    let store = Store::open(config, Arc::new(ROWS)).await.unwrap();
     for name in ["queue", "plain"] {
         let partition = Partition::new(name);
         for row in 0..rows {

@@ -4,6 +4,9 @@
 //!
 //! CPU time is the whole process', load generation included.
 
+#[path = "../tests/integration/plain_model.rs"]
+mod plain_model;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,55 +14,19 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clap::Parser;
-use helenus_tablet::{
-    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
-    Store, StoreConfig, StoreUrl, WriteBatch, set_memory_store,
-};
+use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch, set_memory_store};
 use object_store::memory::InMemory;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
+use plain_model::PlainModel;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// The last write wins.
-struct LastWins;
-
-struct KeepAll;
-
-impl DataModel for LastWins {
-    fn merge(
-        &self,
-        _key: &[u8],
-        existing: Option<&Bytes>,
-        operands: &[Bytes],
-    ) -> Result<Bytes, DataModelError> {
-        Ok(operands.last().or(existing).cloned().unwrap_or_default())
-    }
-
-    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
-        Box::new(KeepAll)
-    }
-
-    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
-        (key.len() >= 50).then_some(50)
-    }
-}
-
-impl CompactFilter for KeepAll {
-    fn entry(
-        &mut self,
-        _key: &[u8],
-        _value: &Bytes,
-        _below: OlderOverlap,
-    ) -> Result<FilterOutcome, DataModelError> {
-        Ok(FilterOutcome {
-            decision: Decision::Keep,
-            purge_blocked: false,
-            is_dead: false,
-            purged_covering_deletion: false,
-        })
-    }
-}
+/// A data model in which the last write wins. Keys have 50 bytes, all of which name the partition.
+const LAST_WINS: PlainModel = PlainModel {
+    partition_prefix_len: |key| (key.len() >= 50).then_some(50),
+    ..PlainModel::new(|_, existing, operands| Ok(operands.last().or(existing).cloned().unwrap_or_default()))
+};
 
 /// The storage floor alone: writes, reads and scans of small rows
 #[derive(Parser, Debug)]
@@ -232,7 +199,7 @@ async fn main() {
     if args.no_row_cache {
         config.row_cache_bytes = 0;
     }
-    let store = Store::open(config.clone(), Arc::new(LastWins)).await.unwrap();
+    let store = Store::open(config.clone(), Arc::new(LAST_WINS)).await.unwrap();
     let (rows, seconds) = (args.rows, args.seconds);
 
     // Each key once, until there are `rows` of them; random ones with `--random`.
@@ -317,7 +284,7 @@ async fn main() {
     drop(store);
     tokio::time::sleep(Duration::from_millis(500)).await;
     let started = Instant::now();
-    let store = Store::open(config.clone(), Arc::new(LastWins)).await.unwrap();
+    let store = Store::open(config.clone(), Arc::new(LAST_WINS)).await.unwrap();
     println!(
         "opened in {:?}, {} records replayed",
         started.elapsed(),
@@ -328,7 +295,7 @@ async fn main() {
     println!("closed in {:?}", started.elapsed());
     drop(store);
     let started = Instant::now();
-    let store = Store::open(config, Arc::new(LastWins)).await.unwrap();
+    let store = Store::open(config, Arc::new(LAST_WINS)).await.unwrap();
     println!(
         "opened in {:?}, {} records replayed",
         started.elapsed(),

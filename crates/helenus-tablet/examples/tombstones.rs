@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use helenus_tablet::{Store, StoreConfig, StoreUrl, WriteBatch};
-use support::{Latencies, Memory, Partition, RowHooks, delete, mix, noise, now_us, upsert};
+use support::{Latencies, Memory, Partition, ROWS, delete, mix, noise, now_us, upsert};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -172,7 +172,7 @@ async fn main() {
     let mut config = StoreConfig::new(StoreUrl::File(path.clone()));
     memory.set(&mut config);
     let _ = std::fs::remove_dir_all(&path);
-    let store = Store::open(config, Arc::new(RowHooks)).await.unwrap();
+    let store = Store::open(config, Arc::new(ROWS)).await.unwrap();
     let load = Arc::new(Load {
         store: store.clone(),
         products,

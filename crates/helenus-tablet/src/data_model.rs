@@ -24,8 +24,22 @@ pub struct KeptPartition {
     pub dead_rows_max: usize,
 }
 
-/// The meaning of keys and values, defined by the crates above.
-pub trait DataModel: Send + Sync + 'static {
+/// The meaning of keys and values, defined by the crates above. Callees that need only a part of it take the trait of this part.
+///
+/// No method has a default: a model that lacks an answer does not compile. [`RowMerge`] comes first, so that a model is passed on as a
+/// `RowMerge` at no cost.
+pub trait DataModel:
+    RowMerge + KeyLayout + RowCachePolicy + TombstoneArchive + SstableRules + 'static
+{
+}
+
+impl<M> DataModel for M where
+    M: RowMerge + KeyLayout + RowCachePolicy + TombstoneArchive + SstableRules + 'static
+{
+}
+
+/// The merge of rows, and the properties of rows and operands that follow from it.
+pub trait RowMerge: Send + Sync {
     /// Folds `operands`, oldest first, into `existing`. The operation must be associative, because the result may itself be an operand
     /// later.
     fn merge(
@@ -35,81 +49,59 @@ pub trait DataModel: Send + Sync + 'static {
         operands: &[Bytes],
     ) -> Result<Bytes, DataModelError>;
 
-    /// Returns a filter for one run of a compaction. The filter sees each key once, in key order, with the operands of the compacted files
-    /// already folded. A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
-    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter>;
-
     /// Returns false if the row at `key` may hold data that another key's deletion covers. Such a row must not be copied into newer files
     /// as a whole. A compaction that purges the deletion removes the data only in older files, so the data would reappear in the copy.
-    fn may_copy(&self, key: &[u8]) -> bool {
-        let _ = key;
-        true
-    }
-
-    /// Returns the limits up to which a partition is kept in the row cache as a whole. `key` is a stored key of the partition, or the
-    /// beginning of one. `None` if the partition is not kept. The result may change from `None` before the key is first written, and to
-    /// `None` when the key is no longer read.
-    fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
-        let _ = key;
-        None
-    }
-
-    /// Returns false if the row at `key` must not be kept in the row cache.
-    fn caches_row(&self, key: &[u8]) -> bool {
-        let _ = key;
-        true
-    }
-
-    /// Returns a meter of the partitions of an SSTable while it is written. `None` if sizes are not measured.
-    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
-        None
-    }
-
-    /// Returns the number of the table that a stored key belongs to.
-    fn table_of(&self, key: &[u8]) -> u32 {
-        let _ = key;
-        0
-    }
-
-    /// Returns the oldest timestamp in `operand` that a deletion could shadow, in µs. `None` if there is none. Clients choose timestamps,
-    /// which need not grow from one operand to the next.
-    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
-        let _ = (key, operand);
-        Ok(None)
-    }
+    fn may_copy(&self, key: &[u8]) -> bool;
 
     /// Returns false if `operand` can make no row at `key` alive: the row is dead afterwards, at every time of reading, unless it was alive
     /// before.
-    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
-        let _ = (key, operand);
-        true
-    }
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool;
+}
 
-    /// Returns the archive key and the tombstones of the row at `key`. `None` if there is nothing to archive. Late writes need these after
-    /// a compaction has purged the originals. Archive keys are in the same tablet, and in no range that is scanned.
-    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
-        let _ = (key, row);
-        Ok(None)
-    }
+/// The parts of stored keys.
+pub trait KeyLayout: Send + Sync {
+    /// Returns the number of the table that a stored key belongs to.
+    fn table_of(&self, key: &[u8]) -> u32;
+
+    /// Returns the token of a stored key. Tablets that were split drop rows with tokens of the other half. `None` if the key has no token;
+    /// such rows are kept.
+    fn token_of(&self, key: &[u8]) -> Option<i64>;
+
+    /// Returns the number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a
+    /// scan. For a prefix, the result must hold for each key that begins with it. Reads of SSTables filter partitions by these bytes.
+    fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize>;
+}
+
+/// The content of the row cache.
+pub trait RowCachePolicy: Send + Sync {
+    /// Returns the limits up to which a partition is kept in the row cache as a whole. `key` is a stored key of the partition, or the
+    /// beginning of one. `None` if the partition is not kept. The result may change from `None` before the key is first written, and to
+    /// `None` when the key is no longer read.
+    fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition>;
+
+    /// Returns false if the row at `key` must not be kept in the row cache.
+    fn caches_row(&self, key: &[u8]) -> bool;
+}
+
+/// The archive of tombstones, which late writes need after a compaction has purged the originals.
+pub trait TombstoneArchive: Send + Sync {
+    /// Returns the oldest timestamp in `operand` that a deletion could shadow, in µs. `None` if there is none. Clients choose timestamps,
+    /// which need not grow from one operand to the next.
+    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError>;
+
+    /// Returns the archive key and the tombstones of the row at `key`. `None` if there is nothing to archive. Archive keys are in the same
+    /// tablet, and in no range that is scanned.
+    fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError>;
 
     /// Returns true if `key` is a key of the archive.
-    fn is_archive(&self, key: &[u8]) -> bool {
-        let _ = key;
-        false
-    }
+    fn is_archive(&self, key: &[u8]) -> bool;
 
     /// Returns the archive keys of tombstones that may cover the row at `key`. `None` if its table has no archive.
-    fn archives_over(&self, key: &[u8]) -> Option<ArchiveKeys> {
-        let _ = key;
-        None
-    }
+    fn archives_over(&self, key: &[u8]) -> Option<ArchiveKeys>;
 
     /// Returns the archive keys of tombstones that may cover the row at `origin`, which lies in pinned tablets. `key` is the key of a row
     /// in a current table whose origin is that row. `None` if there is no archive.
-    fn archives_of_origin(&self, key: &[u8], origin: &[u8]) -> Option<ArchiveKeys> {
-        let _ = (key, origin);
-        None
-    }
+    fn archives_of_origin(&self, key: &[u8], origin: &[u8]) -> Option<ArchiveKeys>;
 
     /// Returns `operand` without the cells that archived tombstones cover: those of the row at `key`, and those of its partition's header.
     fn apply_archived_tombstones(
@@ -119,24 +111,17 @@ pub trait DataModel: Send + Sync + 'static {
         row: Option<&Bytes>,
         header: Option<&Bytes>,
         now_ms: i64,
-    ) -> Result<Bytes, DataModelError> {
-        let _ = (key, row, header, now_ms);
-        Ok(operand.clone())
-    }
+    ) -> Result<Bytes, DataModelError>;
+}
 
-    /// Returns the token of a stored key. Tablets that were split drop rows with tokens of the other half. `None` if the key has no token;
-    /// such rows are kept.
-    fn token_of(&self, key: &[u8]) -> Option<i64> {
-        let _ = key;
-        None
-    }
+/// The rules for entries while SSTables are written.
+pub trait SstableRules: Send + Sync {
+    /// Returns a filter for one run of a compaction. The filter sees each key once, in key order, with the operands of the compacted files
+    /// already folded. A run may begin and end anywhere in a partition, and its other keys may be in another run at the same time.
+    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter>;
 
-    /// Returns the number of leading bytes of `key` that name its partition. `complete` distinguishes a stored key from the prefix of a
-    /// scan. For a prefix, the result must hold for each key that begins with it. Reads of SSTables filter partitions by these bytes.
-    fn partition_prefix_len(&self, key: &[u8], complete: bool) -> Option<usize> {
-        let _ = (key, complete);
-        None
-    }
+    /// Returns a meter of the partitions of an SSTable while it is written. `None` if sizes are not measured.
+    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>>;
 }
 
 /// Keys of the archive that a late write reads.
@@ -234,7 +219,7 @@ pub trait PartitionMeter: Send + Sync {
     fn end(&mut self);
 }
 
-pub(crate) struct Merge(pub Arc<dyn DataModel>);
+pub(crate) struct Merge(pub Arc<dyn RowMerge>);
 
 impl MergeOperator for Merge {
     fn merge(&self, key: &Bytes, existing: Option<Bytes>, value: Bytes) -> Result<Bytes, MergeOperatorError> {
@@ -259,7 +244,7 @@ impl MergeOperator for Merge {
     }
 }
 
-pub(crate) struct Partitions(pub Arc<dyn DataModel>);
+pub(crate) struct Partitions(pub Arc<dyn KeyLayout>);
 
 impl PrefixExtractor for Partitions {
     fn name(&self) -> &str {

@@ -51,7 +51,7 @@ pub enum StoreError {
     #[error("the store is read-only here")]
     ReadOnly,
     /// The tablets could not be pinned. Nothing was changed.
-    #[error("the tablets could not be kept as they are: {0}")]
+    #[error("the tablets could not be pinned: {0}")]
     NotPinned(String),
     /// The store is closed or closing.
     #[error("the store is closed")]

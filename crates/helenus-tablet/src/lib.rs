@@ -50,6 +50,7 @@ mod failure_streak;
 mod history;
 pub mod log;
 mod machine;
+mod measurement;
 mod metadata;
 mod object_store_layers;
 mod operation;
@@ -60,7 +61,6 @@ mod tablet;
 mod throttle;
 pub mod trace;
 mod tree;
-mod work;
 
 /// Boxes the future of an `async fn` that other crates call.
 ///
@@ -91,7 +91,8 @@ pub use compaction::{CompactionId, EndedCompaction, RunningCompaction};
 pub use config::{SaslMechanism, StoreConfig, StoreUrl, TopicConfig, TopicUrl};
 pub use data_model::{
     ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome,
-    KeptPartition, MinNewerTimestamp, OlderOverlap, PartitionMeter,
+    KeptPartition, KeyLayout, MinNewerTimestamp, OlderOverlap, PartitionMeter, RowCachePolicy, RowMerge,
+    SstableRules, TombstoneArchive,
 };
 pub use error::StoreError;
 pub use failure_streak::FailureStreak;
@@ -102,6 +103,7 @@ pub use history::span::{HistoryUntil, SetBack};
 pub use log::stats::LogStats;
 pub use log::{WritePlace, WriteTurn};
 pub use machine::{machine_memory_bytes, resident_memory_bytes};
+pub use measurement::{StoreMeasurement, nanos};
 pub use metadata::documents::{MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 pub use metadata::format::{BUCKET_FORMAT_VERSION, FORMAT_VERSION};
 pub use operation::Op;
@@ -117,6 +119,6 @@ pub use tablet::origins::TableOrigin;
 pub use tablet::pin::PinnedTablet;
 pub use tablet::scan::Scan;
 pub use tablet::stats::{TabletStats, TabletTotals};
-pub use tablet::{CachedRead, OpenTablets, Tablet};
+pub use tablet::{CacheMiss, CachedRead, OpenTablets, Tablet};
 pub use throttle::{Throttle, Throttles};
-pub use work::{StoreWork, nanos};
+pub use tree::Visit;

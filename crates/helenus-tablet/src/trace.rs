@@ -9,8 +9,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use crate::work;
-use crate::work::StoreWork;
+use crate::measurement::{self, StoreMeasurement};
 
 /// Maximum number of steps of a request that are kept. The rest are only counted.
 const STEPS_MAX: usize = 400;
@@ -58,11 +57,11 @@ pub struct TraceRecorder {
 }
 
 impl TraceRecorder {
-    /// Begins to record the steps that are taken while `work` is in the thread.
-    pub fn begin(work: &mut StoreWork) -> TraceRecorder {
+    /// Begins to record the steps that are taken while `store` is in the thread.
+    pub fn begin(store: &mut StoreMeasurement) -> TraceRecorder {
         let id = LAST_RECORDING.fetch_add(1, Ordering::Relaxed) + 1;
         RECORDINGS.lock().insert(id, TraceSteps::default());
-        work.recording = id;
+        store.recording = id;
         TraceRecorder { id }
     }
 
@@ -104,12 +103,12 @@ pub fn step<T: Into<Cow<'static, str>>>(what: impl FnOnce() -> T) {
 
 /// Returns true if the request that this thread polls is traced.
 pub fn is_recording() -> bool {
-    work::recording() != 0
+    measurement::recording() != 0
 }
 
 /// Adds a step that was taken at `at`.
 pub fn step_at(at: Instant, what: Cow<'static, str>) {
-    if let Some(steps) = RECORDINGS.lock().get_mut(&work::recording()) {
+    if let Some(steps) = RECORDINGS.lock().get_mut(&measurement::recording()) {
         steps.add(at, what);
     }
 }
@@ -152,7 +151,7 @@ pub(crate) fn block(sstable: impl fmt::Display, is_cached: bool) {
         return;
     }
     let (cached, from_disk) = (u64::from(is_cached), u64::from(!is_cached));
-    if let Some(steps) = RECORDINGS.lock().get_mut(&work::recording()) {
+    if let Some(steps) = RECORDINGS.lock().get_mut(&measurement::recording()) {
         steps.blocks_from_cache += cached;
         steps.blocks_from_disk += from_disk;
         steps.add(Instant::now(), blocks(sstable, cached, from_disk).into());

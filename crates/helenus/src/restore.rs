@@ -132,7 +132,7 @@ async fn into_new(args: &RestoreArgs, to: &str, wanted: &RestoreBackup) -> anyho
     let restored = engine.restore_backup(wanted).await;
     let closed = engine.close().await;
     let restored = restored.map_err(|error| {
-        anyhow!("{error}; what there is in {to} by now is not all: delete it before the next attempt")
+        anyhow!("{error}; the restore into {to} is incomplete: delete it before the next attempt")
     })?;
     closed.map_err(|error| anyhow!("cannot close the store in {to}: {error}"))?;
     Ok(json!(restored))
@@ -151,7 +151,7 @@ fn report(restored: &Value) -> String {
         };
         report += &format!("Restored {what} from backup {backup}\n");
         if let Some(replaced) = of.get("replaced").and_then(Value::as_str) {
-            report += &format!("What was there is snapshot {replaced} now\n");
+            report += &format!("The replaced rows are in snapshot {replaced}\n");
         }
     }
     let roles: Vec<&str> = list(restored, "roles").iter().filter_map(Value::as_str).collect();
@@ -179,7 +179,7 @@ mod tests {
             report(&restored),
             "Restored keyspace empty, which has no tables, from backup b\n\
              Restored shop.orders, shop.users from backup b\n\
-             What was there is snapshot replaced-1-shop now\n\
+             The replaced rows are in snapshot replaced-1-shop\n\
              Restored roles ann\n"
         );
     }

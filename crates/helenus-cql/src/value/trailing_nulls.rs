@@ -13,15 +13,7 @@ const NULL: [u8; 4] = (-1i32).to_be_bytes();
 
 /// Returns true if values of the type may have nulls at the end of a user type, at any depth.
 pub fn may_have_trailing_nulls(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Native(_) | CqlType::Custom(_) => false,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            may_have_trailing_nulls(element)
-        }
-        CqlType::Map { key, value, .. } => may_have_trailing_nulls(key) || may_have_trailing_nulls(value),
-        CqlType::Tuple(types) => types.iter().any(may_have_trailing_nulls),
-        CqlType::Udt { .. } => true,
-    }
+    ty.any(&|ty: &CqlType| matches!(ty, CqlType::Udt { .. }))
 }
 
 /// Returns the value without the nulls at the end of its user types, at any depth. The first field always stays, since a value of no bytes

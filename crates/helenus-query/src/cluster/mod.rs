@@ -29,9 +29,9 @@ use helenus_tablet::{HistoryPosition, Op, PinnedTablet, TokenRange};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::figures::internode::{OutboundQueue, OutboundTraffic};
+use crate::measurement;
+use crate::metrics::internode::{OutboundQueue, OutboundTraffic};
 use crate::response::Outcome;
-use crate::trace;
 
 pub use crate::index::list_search::ListSearch;
 pub use crate::index::stale_entry::{StaleEntries, StaleEntry};
@@ -275,7 +275,7 @@ impl Backoff {
         }
         let began = std::time::Instant::now();
         let takes_part = cluster.changed(self.seen, self.wait).await;
-        trace::waited_to_be_owned(began);
+        measurement::waited_to_be_owned(began);
         if !takes_part {
             self.deadline = self.deadline.min(Instant::now() + LEFT_PATIENCE);
         }

@@ -28,7 +28,7 @@ pub(super) fn resume(engine: &Arc<Engine>) {
             match adopt_next(&engine).await {
                 Ok(true) => continue,
                 Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "rows that were put back could not be copied yet"),
+                Err(error) => tracing::warn!(%error, "restored rows could not be copied yet"),
             }
             drop(engine);
             tokio::time::sleep(RETRY).await;
@@ -38,7 +38,7 @@ pub(super) fn resume(engine: &Arc<Engine>) {
 
 /// Copies the rows of one table. Returns false if no table is left.
 async fn adopt_next(engine: &Arc<Engine>) -> Result<bool, CqlError> {
-    let _adopting = engine.adopting.lock().await;
+    let _adopting = engine.cuts.adopting.lock().await;
     let schema = engine.schema();
     let found = schema.stored_tables().find(|table| table.adopts_origin);
     match found {
@@ -60,10 +60,6 @@ async fn adopt(engine: &Arc<Engine>, table: &Arc<Table>) -> Result<(), CqlError>
         Ok(snapshots::end_adoption(schema, table).map(|schema| (schema, ())))
     })
     .await?;
-    tracing::info!(
-        table = table.full_name(),
-        rows,
-        "rows that were put back have been copied"
-    );
+    tracing::info!(table = table.full_name(), rows, "restored rows have been copied");
     Ok(())
 }

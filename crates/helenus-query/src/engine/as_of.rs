@@ -187,7 +187,7 @@ impl Engine {
     ) -> Result<Arc<ExecutionContext>, CqlError> {
         let schema = self.schema();
         let snapshot = schema.require_snapshot(tag, keyspace)?;
-        if let Some(context) = self.open_history.get(key, snapshot) {
+        if let Some(context) = self.cuts.open_history.get(key, snapshot) {
             return Ok(context);
         }
         let store = match &snapshot.pinned {
@@ -206,7 +206,7 @@ impl Engine {
             snapshot: snapshot.clone(),
             context: context.clone(),
         };
-        self.open_history.snapshots.insert(key.clone(), open);
+        self.cuts.open_history.snapshots.insert(key.clone(), open);
         Ok(context)
     }
 
@@ -217,7 +217,7 @@ impl Engine {
         keyspace: &str,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
         let open = |share| self.open_time(share, time_ms, keyspace).boxed();
-        self.open_history.times.get_or_open(key, open).boxed().await
+        self.cuts.open_history.times.get_or_open(key, open).boxed().await
     }
 
     async fn open_time(&self, share: Share, time_ms: i64, keyspace: &str) -> Opened {

@@ -50,7 +50,7 @@ impl Engine {
         };
         let mut warnings = made.warnings;
         warnings.extend(await_schema_agreement(&self.context).await?);
-        ddl::announce(self, made.events);
+        self.schema_updates.announce(made.events);
         // Indexes and views that were not complete at the cut are built further.
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
@@ -67,9 +67,9 @@ impl Engine {
     ) -> Result<Option<Made>, CqlError> {
         let user = client.user.as_deref().map(|user| user.name.as_str());
         // The lock prevents others from unpinning the tablets before the schema names them.
-        let _pinning = self.pinning.lock().await;
+        let _pinning = self.cuts.pinning.lock().await;
         // No change of the schema may come between the choice of the tables and the pin.
-        let _changing = self.ddl.lock().await;
+        let _changing = self.schema_updates.changing.lock().await;
         let before = self.schema();
         let ctx = DdlContext::new(self, &before, user, keyspace);
         if !copy.is_to_be_made(&ctx)? {

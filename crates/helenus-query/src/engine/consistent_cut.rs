@@ -172,10 +172,10 @@ impl Engine {
             };
             if Instant::now() >= deadline {
                 return Err(CqlError::Server(format!(
-                    "there was no moment in which all nodes held their logs: {why}"
+                    "no consistent cut of all nodes was possible: {why}"
                 )));
             }
-            tracing::debug!(why, "a moment of all nodes is tried again");
+            tracing::debug!(why, "a consistent cut of all nodes is tried again");
             let pause_ms = rand::random_range(PAUSE_MIN_MS..PAUSE_MAX_MS);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
@@ -187,7 +187,7 @@ impl Engine {
         // nodes have by now. The positions are read before the logs are held, since a log that begins after that has nothing before the
         // cut.
         let store = &self.context.store;
-        let mut positions = match self.history.is_on() && !skip_flush {
+        let mut positions = match self.cuts.history.is_on() && !skip_flush {
             true => store
                 .history_positions()
                 .await
@@ -266,7 +266,7 @@ impl Engine {
         let held = self.context.store.hold_cut(FREEZE_PATIENCE, HOLD_MAX).await;
         let held = held.map_err(store_error)?;
         let tokens = held.tablets().iter().map(|(_, tokens)| *tokens).collect();
-        self.held_cuts.insert(cut, held);
+        self.cuts.held_cuts.insert(cut, held);
         Ok(tokens)
     }
 
@@ -283,15 +283,15 @@ impl Engine {
                 positions: Vec::new(),
             }),
             Pin::Held(cut) => {
-                let held = self.held_cuts.take(cut);
+                let held = self.cuts.held_cuts.take(cut);
                 // A cut whose log was not held long enough unpins its tablets itself.
                 let held = held.filter(HeldCut::release).ok_or_else(|| {
-                    CqlError::Server("the log went on before all nodes were frozen".to_owned())
+                    CqlError::Server("a log was released before all nodes were frozen".to_owned())
                 })?;
                 pinned_cut(held).await.map_err(store_error)
             }
             Pin::Release(cut) => {
-                drop(self.held_cuts.take(cut));
+                drop(self.cuts.held_cuts.take(cut));
                 Ok(PinnedCut::default())
             }
         }
@@ -315,7 +315,7 @@ async fn pinned_cut(held: HeldCut) -> Result<PinnedCut, StoreError> {
 /// Unpins the tablets of a cut that failed.
 async fn unpin_failed(store: &Store, pinned: &[PinnedTablet]) {
     if let Err(error) = store.unpin(pinned).await {
-        tracing::debug!(%error, "tablets of a moment that failed are let go later");
+        tracing::debug!(%error, "tablets of a failed cut are unpinned later");
     }
 }
 
@@ -326,7 +326,7 @@ fn check_all_tokens(mut tablets: Vec<TokenRange>) -> Result<(), String> {
     for tokens in tablets {
         if next != Some(tokens.first) {
             return Err(format!(
-                "tablets are on their way: token {} is in none, or in two",
+                "tablets are moving: token {} is in none, or in two",
                 next.unwrap_or(i64::MAX).min(tokens.first)
             ));
         }

@@ -8,6 +8,7 @@ pub mod branches;
 pub mod clients;
 mod consistent_cut;
 mod copying;
+mod cuts;
 pub mod ddl;
 pub mod describe;
 pub(crate) mod guardrails;
@@ -34,7 +35,7 @@ use futures::FutureExt;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, StoreConfig, StoreStats, Throttles};
-use tokio::sync::{Mutex, Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, broadcast};
 
 use crate::analysis::{BatchStatement, DirectPlan, EvalContext, Plan, Planned, PlannedBatch, consistency};
 use crate::boxed;
@@ -45,41 +46,35 @@ use crate::execution::backfill::{self, SchemaChanges};
 use crate::execution::routing::coordinate;
 use crate::execution::timing::Timing;
 use crate::failure::{ExecutionError, at_consistency, read_timeout, store_error};
-use crate::figures::running::{RunningStatements, StatementText};
-use crate::figures::{Figures, Side};
-use crate::index::building::Backfills;
-use crate::index::posting_lists::PostingLists;
 use crate::index::splitting;
 use crate::index::stale_entry::StaleCounts;
-use crate::limits::answers::ResultMemory;
 use crate::limits::client_memory::ClientMemory;
 use crate::limits::guardrails::Guard;
-use crate::limits::partition_rates::PartitionRates;
+use crate::limits::node_limits::NodeLimits;
 use crate::limits::scope;
+use crate::measurement;
+use crate::metrics::running::{RunningStatements, StatementText};
+use crate::metrics::{NodeMetrics, Side};
 use crate::request::{BoundValue, ClientFrame, ClientState, QueryParameters};
 use crate::response::{Outcome, Response, SchemaChange};
 use crate::schema::Schema;
-use crate::storage::{
-    ExecutionContext, HeaderTables, LiveTables, PartitionLocks, PartitionThresholds, RowHooks, SchemaEpochs,
-    flush_periods,
-};
+use crate::storage::context::{IndexState, WriteState};
+use crate::storage::{ExecutionContext, RowHooks, flush_periods};
 use crate::trace::{self, Traces};
-use access::PasswordAuthenticator;
-use as_of::OpenHistory;
 use clients::Clients;
-use consistent_cut::HeldCuts;
-use ddl::{DdlQueue, SystemKeyspaces};
+use cuts::Cuts;
+use ddl::SchemaUpdates;
 use futures::future::BoxFuture;
 use history::History;
 use prepared::PreparedStatements;
-use service_levels::RoleServices;
+use security::ClientAccess;
 use sizes::FileSizes;
 use system::SystemTables;
 
 pub use crate::analysis::Prepared;
 pub use crate::limits::{Limits, Timeouts, guardrails as guardrail_settings};
 pub use access::AccessControl;
-pub use prepared::{AllocationMeter, PreparedFigures};
+pub use prepared::{AllocationMeter, PreparedMetrics};
 pub use serve::ServedScan;
 pub use system::settings::of_guardrails as guardrails_shown;
 
@@ -139,144 +134,82 @@ pub struct Engine {
     pub(crate) node: LocalNode,
     /// Time at which the engine was opened, in seconds since the Unix epoch. Cassandra's tools call it the generation.
     pub(crate) generation_s: i32,
-    pub(crate) control: AccessControl,
     /// Throttles of the store.
     pub(crate) throttles: Throttles,
-    pub(crate) authenticator: PasswordAuthenticator,
-    role_services: RoleServices,
-    /// Held while statements change the schema, because changes are serial.
-    pub(crate) ddl: Mutex<()>,
-    pub(crate) ddl_queue: DdlQueue,
-    pub(crate) events: broadcast::Sender<SchemaChange>,
-    /// Traces of the requests that wanted to be traced.
-    pub traces: Arc<Traces>,
-    /// Latencies, and the rows and tombstones that reads meet.
-    pub figures: Arc<Figures>,
+    pub(crate) access: ClientAccess,
+    pub(crate) schema_updates: SchemaUpdates,
+    cuts: Cuts,
+    prepared: PreparedStatements,
     /// Sizes of tables in the SSTables that have been read so far.
     pub(crate) file_sizes: FileSizes,
-    pub(crate) partition_thresholds: Arc<PartitionThresholds>,
     /// The connected clients.
     pub clients: Clients,
-    /// Memory held for clients.
-    pub client_memory: Arc<ClientMemory>,
-    /// Counts of stale index entries.
-    pub stale: Arc<StaleCounts>,
-    /// Held while pinned tablets have no snapshot that names them yet, and while tablets that no snapshot names any more are unpinned.
-    pub(crate) pinning: Mutex<()>,
-    held_cuts: HeldCuts,
-    pub(crate) history: History,
-    open_history: OpenHistory,
-    /// Held while the rows of a restored table are copied.
-    adopting: Mutex<()>,
-    /// Held while this node writes a backup.
-    backing_up: Mutex<()>,
-    /// Held while a newer schema is read.
-    pub(crate) loading: Mutex<()>,
-    /// Held while a schema is installed.
-    pub(crate) installing: parking_lot::Mutex<()>,
-    prepared: PreparedStatements,
-    /// Function that returns the virtual keyspaces.
-    pub(crate) system_keyspaces: SystemKeyspaces,
 }
-
-/// Maximum number of events that a slow subscriber may lag behind before it loses some.
-const EVENTS_MAX: usize = 1024;
 
 impl Engine {
     /// Opens the store and reads the schema from it.
     #[boxed]
     pub async fn open(config: EngineConfig) -> Result<Arc<Engine>, CqlError> {
-        let live_tables = Arc::new(LiveTables::default());
-        let headers = Arc::new(HeaderTables::default());
-        let partition_thresholds = Arc::new(PartitionThresholds::default());
-        guardrails::partitions::follow(&partition_thresholds, &config.limits);
-        let hooks = Arc::new(RowHooks {
-            live_tables: live_tables.clone(),
-            headers: headers.clone(),
-            partitions: partition_thresholds.clone(),
-        });
+        let hooks = RowHooks::without_schema();
+        guardrails::partitions::follow(&hooks.partitions, &config.limits);
         let throttles = config.store.throttles.clone();
         let keeps_history = config.limits.point_in_time_window.is_some();
         let store_config = StoreConfig {
             keeps_history,
             ..config.store
         };
-        let store = Store::open(store_config, hooks).await.map_err(store_error)?;
-        headers.load(&store).await?;
+        let store = Store::open(store_config, hooks.clone())
+            .await
+            .map_err(store_error)?;
+        hooks.headers.load(&store).await?;
         let schema = ddl::load(&store, system::keyspaces).await?;
-        live_tables.set(&schema);
+        hooks.live_tables.set(&schema);
         ddl::set_origins(&store, &schema);
         let timestamps = TimestampSource::default();
         // The machine's clock may have been set back since the node last ran.
         timestamps.raise(store.clock_us());
         store.keep_clock_beyond(timestamps.last_us());
-        let traces = Arc::new(Traces::default());
-        let figures = Arc::new(Figures::default());
-        figures.begin_ticks();
-        figures
+        let metrics = Arc::new(NodeMetrics::default());
+        metrics.begin_ticks();
+        metrics
             .sampling
             .set_recent_interval(config.limits.partition_sampling_interval);
-        let client_memory = ClientMemory::new(config.limits.client_memory_bytes);
-        let stale = Arc::new(StaleCounts::default());
         let prepared = PreparedStatements::new(config.limits.prepared_cache_bytes);
         let history = History::new(config.limits.point_in_time_window);
         let opened_s = config.clock.now_us().div_euclid(1_000_000);
         Ok(Arc::new_cyclic(|engine| {
             let context = ExecutionContext {
                 store,
+                hooks,
+                limits: NodeLimits::new(config.limits),
                 clock: config.clock,
-                timestamps,
                 schema: ArcSwap::from_pointee(schema),
-                live_tables,
-                headers,
-                locks: PartitionLocks::default(),
-                traces: traces.clone(),
-                figures: figures.clone(),
-                running: RunningStatements::default(),
-                partition_rates: PartitionRates::default(),
-                client_memory: client_memory.clone(),
-                answers: Arc::new(ResultMemory::new(config.limits.answers_bytes_max)),
-                writes: SchemaEpochs::default(),
                 installed: Notify::default(),
-                stale: stale.clone(),
-                backfills: Backfills::default(),
-                posting_lists: PostingLists::default(),
+                writing: WriteState {
+                    timestamps,
+                    ..WriteState::default()
+                },
+                indexes: IndexState::default(),
+                traces: Arc::default(),
+                metrics,
+                running: RunningStatements::default(),
                 cluster: OnceLock::new(),
                 virtual_tables: Box::new(SystemTables::new(engine.clone())),
-                scan_permits: Arc::new(Semaphore::new(config.limits.scan_concurrency)),
                 history_memory: None,
-                limits: ArcSwap::from_pointee(config.limits),
             };
             let context = Arc::new(context);
-            guardrails::partitions::log_reported(&partition_thresholds, Arc::downgrade(&context));
+            guardrails::partitions::log_reported(&context.hooks.partitions, Arc::downgrade(&context));
             Engine {
                 context,
-                partition_thresholds,
                 node: config.node,
                 generation_s: i32::try_from(opened_s).unwrap_or(i32::MAX),
-                control: config.control,
                 throttles,
-                authenticator: PasswordAuthenticator::default(),
-                role_services: RoleServices::default(),
-                ddl: Mutex::default(),
-                ddl_queue: DdlQueue::default(),
-                events: broadcast::channel(EVENTS_MAX).0,
-                traces,
-                figures,
+                access: ClientAccess::new(config.control),
+                schema_updates: SchemaUpdates::new(system::keyspaces),
+                cuts: Cuts::new(history),
+                prepared,
                 file_sizes: FileSizes::default(),
                 clients: Clients::default(),
-                client_memory,
-                stale,
-                pinning: Mutex::default(),
-                held_cuts: HeldCuts::default(),
-                history,
-                open_history: OpenHistory::default(),
-                adopting: Mutex::default(),
-                backing_up: Mutex::default(),
-                loading: Mutex::default(),
-                installing: parking_lot::Mutex::default(),
-                prepared,
-                system_keyspaces: system::keyspaces,
             }
         }))
     }
@@ -289,18 +222,31 @@ impl Engine {
     /// Sets the limits of the requests that begin from now on. Memory that is divided when the engine is opened (`prepared_cache_bytes`,
     /// `client_memory_bytes`, `answers_bytes_max`) and `scan_concurrency` do not change.
     pub fn set_limits(&self, limits: Limits) {
-        let now = self.limits();
-        self.figures
+        self.metrics()
             .sampling
             .set_recent_interval(limits.partition_sampling_interval);
-        guardrails::partitions::follow(&self.partition_thresholds, &limits);
-        self.context.limits.store(Arc::new(Limits {
-            prepared_cache_bytes: now.prepared_cache_bytes,
-            client_memory_bytes: now.client_memory_bytes,
-            answers_bytes_max: now.answers_bytes_max,
-            scan_concurrency: now.scan_concurrency,
-            ..limits
-        }));
+        guardrails::partitions::follow(&self.context.hooks.partitions, &limits);
+        self.context.limits.set(limits);
+    }
+
+    /// Returns the traces of the requests that wanted to be traced.
+    pub fn traces(&self) -> &Arc<Traces> {
+        &self.context.traces
+    }
+
+    /// Returns the latencies, and the rows and tombstones that reads meet.
+    pub fn metrics(&self) -> &Arc<NodeMetrics> {
+        &self.context.metrics
+    }
+
+    /// Returns the memory held for clients.
+    pub fn client_memory(&self) -> &Arc<ClientMemory> {
+        &self.context.limits.client_memory
+    }
+
+    /// Returns the counts of stale index entries.
+    pub fn stale(&self) -> &Arc<StaleCounts> {
+        &self.context.indexes.stale
     }
 
     /// Makes the node one of several. Called once, before the node serves clients.
@@ -380,10 +326,10 @@ impl Engine {
     ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
         Box::pin(async move {
             let keyspace = client.keyspace_for(frame.parameters);
-            let parsed = trace::parsing(|| self.parse(text))?;
+            let parsed = measurement::parsing(|| self.parse(text))?;
             let _open = self.open_as_of(keyspace, &parsed).await?;
-            let _epoch = writes(&parsed.statement).then(|| self.context.writes.enter());
-            let planned = trace::parsing(|| self.plan(keyspace, &parsed))?;
+            let _epoch = writes(&parsed.statement).then(|| self.context.writing.epochs.enter());
+            let planned = measurement::parsing(|| self.plan(keyspace, &parsed))?;
             if planned.markers.bind(&frame.parameters.values).is_err() {
                 return Err(CqlError::invalid("Invalid amount of bind variables"));
             }
@@ -401,7 +347,7 @@ impl Engine {
         frame: ClientFrame<'s>,
     ) -> BoxFuture<'s, Result<Outcome, CqlError>> {
         Box::pin(async move {
-            let _epoch = prepared.is_write.then(|| self.context.writes.enter());
+            let _epoch = prepared.is_write.then(|| self.context.writing.epochs.enter());
             let planned = self.current_plan(prepared)?;
             let keyspace = prepared.keyspace.as_deref();
             self.authorize(client, keyspace, &planned)?;
@@ -420,7 +366,7 @@ impl Engine {
 
     /// Returns a receiver of changes of the schema.
     pub fn subscribe(&self) -> broadcast::Receiver<SchemaChange> {
-        self.events.subscribe()
+        self.schema_updates.subscribe()
     }
 
     /// Returns the store of this node.
@@ -440,12 +386,16 @@ impl Engine {
 
     /// Raises write timestamps beyond those of the former owners of the open tablets.
     pub fn follow_former_owners(&self) {
-        self.context.timestamps.raise(self.context.store.found_clock_us());
+        self.context
+            .writing
+            .timestamps
+            .raise(self.context.store.found_clock_us());
     }
 
     /// Takes another node's clock of write timestamps into account.
     pub fn observe_clock(&self, clock_us: i64) {
         self.context
+            .writing
             .timestamps
             .observe(self.context.clock.as_ref(), clock_us);
     }
@@ -457,8 +407,7 @@ impl Engine {
 
     /// Returns the number of running parts of table scans. They run in their own tasks, beside those of the requests.
     pub fn scan_parts_running(&self) -> usize {
-        let free = self.context.scan_permits.available_permits();
-        self.context.limits().scan_concurrency.saturating_sub(free)
+        self.context.limits.scan_parts_running()
     }
 
     /// Returns the present schema.
@@ -473,7 +422,7 @@ impl Engine {
         keyspace: Option<&str>,
         text: &str,
     ) -> Result<(ast::ParsedStatement, Planned), CqlError> {
-        trace::parsing(|| {
+        measurement::parsing(|| {
             let parsed = self.parse(text)?;
             let planned = self.plan_checked(client, keyspace, &parsed)?;
             Ok((parsed, planned))
@@ -493,14 +442,19 @@ impl Engine {
         Ok(planned)
     }
 
-    /// Returns the plan of a statement that runs once. Must be called within [`trace::parsing`].
+    /// Returns the plan of a statement that runs once. Must be called within [`measurement::parsing`].
     pub(crate) fn plan(
         &self,
         keyspace: Option<&str>,
         parsed: &ast::ParsedStatement,
     ) -> Result<Planned, CqlError> {
         trace::step(|| "Preparing statement");
-        as_of::plan(&self.context.schema.load(), &self.open_history, keyspace, parsed)
+        as_of::plan(
+            &self.context.schema.load(),
+            &self.cuts.open_history,
+            keyspace,
+            parsed,
+        )
     }
 
     pub(crate) fn parse(&self, text: &str) -> Result<ast::ParsedStatement, CqlError> {
@@ -556,9 +510,9 @@ impl Engine {
             Source::Prepared(prepared) => StatementText::Prepared(prepared.query.clone()),
             Source::Batch(..) => StatementText::Batch,
         };
-        let timing = Timing::begin();
-        let _running = self.context.running.begin(text, timing.began());
-        let run = self.run_anywhere(client, keyspace, source, planned, frame, service_timeout);
+        let timing = Timing::begin(service_timeout);
+        let _running = self.context.running.begin(text, timing.began);
+        let run = self.run_anywhere(client, keyspace, source, planned, frame, timing);
         let ran = match read_timeout_limit {
             None => run.await,
             Some(timeout) => {
@@ -569,7 +523,8 @@ impl Engine {
                     .unwrap_or_else(|_| Err(read_timeout(parameters.consistency)))
             }
         };
-        timing.end(&self.context, Side::Coordinator, planned, &source);
+        let ended = Timing::ended(&ran);
+        timing.end(&self.context, Side::Coordinator, planned, &source, ended);
         ran
     }
 
@@ -580,7 +535,7 @@ impl Engine {
         source: Source<'_>,
         planned: &Arc<Planned>,
         frame: ClientFrame<'_>,
-        timeout: Option<Duration>,
+        timing: Timing,
     ) -> Result<Outcome, CqlError> {
         let values = planned.markers.bind(&frame.parameters.values)?;
         let warnings = self.check_guardrails(client, planned, &values, frame.parameters)?;
@@ -604,7 +559,7 @@ impl Engine {
             (Some(history_context), _) => execution::run_here(&history_context, &request)
                 .await
                 .map_err(ExecutionError::into_client_error),
-            (None, Some(cluster)) => coordinate::run(&self.context, cluster.as_ref(), request, timeout).await,
+            (None, Some(cluster)) => coordinate::run(&self.context, cluster.as_ref(), request, timing).await,
             (None, None) => self.run_alone(&request).await,
         };
         guardrails::with_warnings(warnings, ran)
@@ -672,7 +627,7 @@ impl Engine {
             if self.context.store.is_read_only() {
                 return Err(read_only::refuse_writes());
             }
-            let _epoch = self.context.writes.enter();
+            let _epoch = self.context.writing.epochs.enter();
             let keyspace = client.keyspace_for(parameters);
             let write_type = crate::analysis::modification::batch::write_type(kind);
             scope::limit_time(self.context.limits().timeouts.write(write_type), true);
@@ -690,8 +645,8 @@ impl Engine {
             };
             let timeout = self.count_request(client)?;
             limit_write(timeout);
-            let timing = Timing::begin();
-            let _running = self.context.running.begin(StatementText::Batch, timing.began());
+            let timing = Timing::begin(timeout);
+            let _running = self.context.running.begin(StatementText::Batch, timing.began);
             let source = Source::Batch(kind, statements);
             let schema_version = self.context.schema.load().document_version;
             let request = Request::new(
@@ -702,14 +657,15 @@ impl Engine {
                 schema_version,
             );
             let ran = match self.cluster() {
-                Some(cluster) => coordinate::run(&self.context, cluster.as_ref(), request, timeout).await,
+                Some(cluster) => coordinate::run(&self.context, cluster.as_ref(), request, timing).await,
                 None => execution::run_here(&self.context, &request)
                     .await
                     .map_err(|error| {
                         at_consistency(error.into_client_error(), parameters.consistency, write_type)
                     }),
             };
-            timing.end_batch(&self.context, Side::Coordinator, &batch);
+            let ended = Timing::ended(&ran);
+            timing.end_batch(&self.context, Side::Coordinator, &batch, ended);
             guardrails::with_warnings(warnings, ran)
         })
     }

@@ -189,7 +189,7 @@ impl OpenTimes {
         &self,
         open: impl Fn(Share) -> BoxFuture<'o, Opened>,
     ) -> Result<Arc<ExecutionContext>, CqlError> {
-        let ended = |_| CqlError::Server("no time of the past can be opened any more".to_owned());
+        let ended = |_| CqlError::Server("no time of history can be opened any more".to_owned());
         let mut place = self.openings.acquire().await.map_err(ended)?;
         let mut opened = open(Share::Part).await;
         if let Err(NotOpened::TooLarge(_)) = opened {

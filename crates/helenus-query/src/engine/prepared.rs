@@ -13,15 +13,15 @@ use super::identity::{prepared_id, table_names, use_warning};
 use super::{Engine, as_of, writes};
 use crate::analysis::prepared::TableNames;
 use crate::analysis::{Planned, Prepared};
+use crate::measurement;
 use crate::request::ClientState;
-use crate::trace;
 
 /// Function that returns the bytes that the current thread has allocated since it began, less those that it has freed.
 pub type AllocationMeter = fn() -> i64;
 
 /// Size of the cache of prepared statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PreparedFigures {
+pub struct PreparedMetrics {
     pub statements: usize,
     /// Bytes of the statements and their plans.
     pub bytes: u64,
@@ -177,10 +177,10 @@ impl Engine {
             let warning = is_reported.then(|| use_warning(None, None, &known.id));
             return Ok((known, warning.into_iter().collect()));
         }
-        let parsed = trace::parsing(|| self.parse(text))?;
+        let parsed = measurement::parsing(|| self.parse(text))?;
         // The time stays open until the plan is made.
         let _open = self.open_as_of(keyspace, &parsed).await?;
-        let plan = || trace::parsing(|| self.plan_checked(client, keyspace, &parsed));
+        let plan = || measurement::parsing(|| self.plan_checked(client, keyspace, &parsed));
         let (planned, plan_bytes) = self.prepared.measure(plan)?;
         let markers = planned.markers.len();
         if markers > MARKERS_MAX {
@@ -243,8 +243,8 @@ impl Engine {
     }
 
     /// Returns the number and bytes of the cached statements.
-    pub fn prepared_figures(&self) -> PreparedFigures {
-        PreparedFigures {
+    pub fn prepared_metrics(&self) -> PreparedMetrics {
+        PreparedMetrics {
             statements: self.prepared.cache.len(),
             bytes: self.prepared.cache.weight(),
         }
@@ -261,10 +261,17 @@ impl Engine {
         }
         let replan = || {
             let parsed = parser::parse_statement(&prepared.query)?;
-            let plan = || as_of::plan(&schema, &self.open_history, prepared.keyspace.as_deref(), &parsed);
+            let plan = || {
+                as_of::plan(
+                    &schema,
+                    &self.cuts.open_history,
+                    prepared.keyspace.as_deref(),
+                    &parsed,
+                )
+            };
             self.prepared.measure(plan)
         };
-        match trace::parsing(replan) {
+        match measurement::parsing(replan) {
             Ok((new, bytes))
                 if new.result == planned.result && new.markers.iter().eq(planned.markers.iter()) =>
             {

@@ -96,10 +96,10 @@ async fn statements_weigh_what_they_take() {
         "CREATE TABLE ks.other (p int PRIMARY KEY)".to_owned(),
     ];
     for text in &statements {
-        let (allocated_before, weight_before) = (allocated(), engine.prepared_figures().bytes);
+        let (allocated_before, weight_before) = (allocated(), engine.prepared_metrics().bytes);
         prepare(&engine, text).await.unwrap();
         let taken = u64::try_from(allocated() - allocated_before).unwrap();
-        let weight = engine.prepared_figures().bytes - weight_before;
+        let weight = engine.prepared_metrics().bytes - weight_before;
         assert!(
             weight + 512 >= taken,
             "{weight} for {taken}: {}",
@@ -116,10 +116,10 @@ async fn like_markers_take_few_bytes() {
         let marker = if list.contains('(') { "(?, ?)" } else { "?" };
         let mut weights = Vec::new();
         for count in [1_000, 9_000] {
-            let before = engine.prepared_figures().bytes;
+            let before = engine.prepared_metrics().bytes;
             let text = format!("SELECT v FROM ks.t WHERE {list}({})", markers(marker, count));
             prepare(&engine, &text).await.unwrap();
-            weights.push(engine.prepared_figures().bytes - before);
+            weights.push(engine.prepared_metrics().bytes - before);
         }
         let per_value = (weights[1] - weights[0]) / 8_000;
         assert!(
@@ -142,10 +142,10 @@ async fn the_cache_stays_within_its_bytes() {
         );
         prepare(&engine, &text).await.unwrap();
     }
-    let figures = engine.prepared_figures();
+    let metrics = engine.prepared_metrics();
     assert!(
-        figures.statements < 200 && figures.bytes <= bytes as u64,
-        "{figures:?}"
+        metrics.statements < 200 && metrics.bytes <= bytes as u64,
+        "{metrics:?}"
     );
     // The hash tables of the cache itself are not part of its weight.
     assert!(
@@ -153,7 +153,7 @@ async fn the_cache_stays_within_its_bytes() {
         "{}",
         allocated() - before
     );
-    assert_eq!(engine.prepared_evicted(), 200 - figures.statements as u64);
+    assert_eq!(engine.prepared_evicted(), 200 - metrics.statements as u64);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn statements_larger_than_the_cache_are_refused() {
     let error = prepare(&engine, &text).await.unwrap_err().to_string();
     assert!(error.starts_with("Prepared statement of size "), "{error}");
     assert!(error.contains("is larger than allowed maximum of"), "{error}");
-    assert_eq!(engine.prepared_figures().statements, 0);
+    assert_eq!(engine.prepared_metrics().statements, 0);
 }
 
 /// Shows that a statement gets a new weight when it is planned again, and that its removal subtracts the weight that was added.
@@ -172,7 +172,7 @@ async fn statements_are_weighed_again_when_planned_again() {
     let (_folder, engine) = engine(16 << 20).await;
     let text = format!("INSERT INTO ks.t (p, c, d) VALUES ({})", markers("?", 3));
     let prepared = prepare(&engine, &text).await.unwrap();
-    let figures = engine.prepared_figures();
+    let metrics = engine.prepared_metrics();
     let alter = "ALTER TABLE ks.t ADD w text";
     engine
         .query(&ClientState::default(), alter, &Default::default())
@@ -181,11 +181,11 @@ async fn statements_are_weighed_again_when_planned_again() {
     assert_ne!(prepared.planned.load().generation, engine.schema().generation);
     engine.current_plan(&prepared).unwrap();
     assert_eq!(prepared.planned.load().generation, engine.schema().generation);
-    assert_eq!(engine.prepared_figures().statements, figures.statements);
+    assert_eq!(engine.prepared_metrics().statements, metrics.statements);
     engine.prepared.forget(&prepared.id);
     assert_eq!(
-        engine.prepared_figures(),
-        PreparedFigures {
+        engine.prepared_metrics(),
+        PreparedMetrics {
             statements: 0,
             bytes: 0
         }

@@ -9,10 +9,10 @@ use crate::analysis::Plan;
 use crate::cluster::Request;
 use crate::execution;
 use crate::failure::{ExecutionError, refused_read_only};
+use crate::measurement;
 use crate::request::QueryParameters;
 use crate::response::Outcome;
 use crate::schema::roles::is_about_roles;
-use crate::trace;
 
 /// Refuses a statement that only a node of the cluster can execute.
 ///
@@ -60,13 +60,13 @@ impl Engine {
         let store = &self.context.store;
         let mut is_repeated = false;
         loop {
-            let read_before = trace::rows_read();
+            let read_before = measurement::rows_read();
             let ran = execution::run_here(&self.context, request).await;
             match ran {
                 // The tablet was split or merged, and deleted before this node knew its successors.
                 Err(ExecutionError::NotOwned) if store.is_read_only() && !is_repeated => {
                     is_repeated = true;
-                    trace::forget_rows(read_before);
+                    measurement::forget_rows(read_before);
                     store.refreshed().await;
                 }
                 ran => return ran.map_err(ExecutionError::into_client_error),

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::Engine;
 use crate::boxed;
-use crate::figures::sampling::recent::{RecentActivity, RecentReport};
-use crate::figures::sampling::{RunningSampling, Sample, SampledTables, SamplerKind, Samples, SamplingPlan};
+use crate::metrics::sampling::recent::{RecentActivity, RecentReport};
+use crate::metrics::sampling::{RunningSampling, Sample, SampledTables, SamplerKind, Samples, SamplingPlan};
 use crate::schema::{Table, TableKind};
 
 /// Number of the largest partitions of all tables among which those of users' tables are looked for.
@@ -65,7 +65,7 @@ impl Engine {
     /// # Errors
     /// A message: there is no such keyspace or table, or the maximum number of sampling jobs is running.
     pub fn begin_sampling(&self, request: &SamplingRequest) -> Result<RunningSampling, String> {
-        self.figures.sampling.begin(SamplingPlan {
+        self.metrics().sampling.begin(SamplingPlan {
             tables: self.sampled_tables(request)?,
             capacity: request.capacity,
             kinds: request.kinds.clone(),
@@ -128,7 +128,7 @@ impl Engine {
             span,
             reads,
             writes,
-        } = self.figures.sampling.recent.report(most);
+        } = self.metrics().sampling.recent.report(most);
         let named = |activity: RecentActivity| NamedActivity {
             top: self.name_each(activity.top, key_text),
             total: activity.total,

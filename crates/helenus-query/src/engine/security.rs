@@ -8,7 +8,8 @@ use helenus_cql::error::CqlError;
 use uuid::Uuid;
 
 use super::Engine;
-use super::access::{self, Credentials, RoleContext};
+use super::access::{self, AccessControl, Credentials, PasswordAuthenticator, RoleContext};
+use super::service_levels::RoleServices;
 use crate::analysis::plan::AsOfRead;
 use crate::analysis::{Plan, Planned};
 use crate::boxed;
@@ -16,10 +17,27 @@ use crate::request::{ClientState, User};
 use crate::schema::Schema;
 use crate::schema::roles::Resource;
 
+/// Authentication and authorization of clients.
+pub(crate) struct ClientAccess {
+    pub control: AccessControl,
+    pub authenticator: PasswordAuthenticator,
+    pub role_services: RoleServices,
+}
+
+impl ClientAccess {
+    pub fn new(control: AccessControl) -> ClientAccess {
+        ClientAccess {
+            control,
+            authenticator: PasswordAuthenticator::default(),
+            role_services: RoleServices::default(),
+        }
+    }
+}
+
 impl Engine {
     /// Returns true if clients must log in before they are served.
     pub fn authenticates(&self) -> bool {
-        self.control.authenticates
+        self.access.control.authenticates
     }
 
     /// Authenticates a client from that address by its credentials.
@@ -29,7 +47,8 @@ impl Engine {
     #[boxed]
     pub async fn log_in(&self, address: IpAddr, token: &[u8]) -> Result<Arc<User>, CqlError> {
         let credentials = Credentials::from_token(token)?;
-        self.authenticator
+        self.access
+            .authenticator
             .authenticate(&self.schema().access, address, credentials)
             .await
     }
@@ -41,7 +60,7 @@ impl Engine {
 
     /// Returns true if a user may read a table. Without a table, the user must be a superuser. Always true if authorization is off.
     pub fn may_read(&self, user: Option<&User>, table: Option<(&str, &str)>) -> bool {
-        if !self.control.authorizes {
+        if !self.access.control.authorizes {
             return true;
         }
         let user = user.map_or("", |user| user.name.as_str());
@@ -67,7 +86,7 @@ impl Engine {
 
     /// Ends the connections of users that may no longer log in.
     pub(crate) fn end_strangers(&self) {
-        if self.control.authenticates {
+        if self.access.control.authenticates {
             self.clients.end_unless(|user| self.may_stay(user));
         }
     }
@@ -92,7 +111,7 @@ impl Engine {
         keyspace: Option<&'a str>,
     ) -> RoleContext<'a> {
         RoleContext {
-            control: self.control,
+            control: self.access.control,
             schema,
             data_centers,
             user: client.user.as_deref().map(|user| user.name.as_str()),
@@ -123,7 +142,7 @@ impl Engine {
         let Plan::Select(plan) = &masked.plan else {
             return false;
         };
-        if !self.control.authorizes || !self.masks_columns() {
+        if !self.access.control.authorizes || !self.masks_columns() {
             return false;
         }
         let schema = self.schema();
@@ -141,7 +160,7 @@ impl Engine {
     ) -> Result<(), CqlError> {
         let user = client.user.as_deref();
         if !planned.plan.is_about_roles()
-            && (!self.control.authorizes || user.is_some_and(|user| planned.is_allowed(user)))
+            && (!self.access.control.authorizes || user.is_some_and(|user| planned.is_allowed(user)))
         {
             return Ok(());
         }

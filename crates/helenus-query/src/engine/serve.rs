@@ -21,6 +21,7 @@ use crate::cluster::{
 use crate::execution;
 use crate::execution::routing::serve::serve;
 use crate::execution::select::part_owners;
+use crate::execution::timing::Timing;
 use crate::execution::writes::commit::apply_here;
 use crate::execution::writes::{WriteSet, batch_recovery};
 use crate::failure::ExecutionError;
@@ -73,7 +74,7 @@ impl Engine {
     ) -> BoxFuture<'s, Result<Outcome, ExecutionError>> {
         Box::pin(async move {
             let only_reads = matches!(source, Source::Prepared(prepared) if !prepared.is_write);
-            let _epoch = (!only_reads).then(|| self.context.writes.enter());
+            let _epoch = (!only_reads).then(|| self.context.writing.epochs.enter());
             let schema_version = self.context.schema.load().document_version;
             let request = |work| Request {
                 masks: header.masks,
@@ -109,7 +110,7 @@ impl Engine {
         masks: bool,
     ) -> Result<Arc<Planned>, CqlError> {
         let planned = match source {
-            Source::Text(text) => crate::trace::parsing(|| {
+            Source::Text(text) => crate::measurement::parsing(|| {
                 let parsed = self.parse(text)?;
                 self.plan(keyspace, &parsed).map(Arc::new)
             })?,
@@ -172,8 +173,10 @@ impl Engine {
             if !owns(cluster, request) {
                 return Err(ExecutionError::NotOwned);
             }
+            let timing = first.take().unwrap_or_else(|| Timing::begin(None));
             // The future is boxed, because otherwise the nested futures are too deep for the compiler.
-            let served: BoxFuture<'_, _> = Box::pin(serve(&self.context, cluster, request, deadline));
+            let timing = Timing::begin(None);
+            let served: BoxFuture<'_, _> = Box::pin(serve(&self.context, cluster, request, deadline, timing));
             match served.await {
                 Err(ExecutionError::NotOwned) if opening.wait(cluster).await => {}
                 served => return served,
@@ -272,7 +275,7 @@ impl Engine {
                 let written = self.context.store.write(batch, write.durable).await;
                 return written.map_err(failed);
             }
-            let _epoch = self.context.writes.enter();
+            let _epoch = self.context.writing.epochs.enter();
             let mut writes = WriteSet::from_ops(&self.schema(), write.ops)?;
             writes.lock_indexed(&self.context).await?;
             apply_here(&self.context, &cluster, writes).await
@@ -298,15 +301,15 @@ impl Engine {
     pub fn load<'s>(self: &'s Arc<Self>, versions: Versions) -> BoxFuture<'s, Result<Versions, CqlError>> {
         Box::pin(async move {
             if self.schema().document_version < versions.schema {
-                let _loading = self.loading.lock().await;
+                let _loading = self.schema_updates.loading.lock().await;
                 // Another caller may have loaded the schema while this one waited for the lock.
                 if self.schema().document_version < versions.schema {
                     super::ddl::reload(self).await?;
                     self.resume_builds();
                 }
             }
-            if self.context.headers.version() < versions.headers {
-                self.context.headers.load(&self.context.store).await?;
+            if self.context.hooks.headers.version() < versions.headers {
+                self.context.hooks.headers.load(&self.context.store).await?;
             }
             Ok(self.versions())
         })
@@ -326,7 +329,7 @@ impl Engine {
 
     /// Waits until no write is in progress here that was planned with an older schema than today's.
     pub async fn settled(&self) {
-        self.context.writes.drained().await;
+        self.context.writing.epochs.drained().await;
     }
 
     /// Loads the newest documents of the store.
@@ -334,7 +337,7 @@ impl Engine {
         Box::pin(async move {
             super::ddl::reload(self).await?;
             self.resume_builds();
-            self.context.headers.load(&self.context.store).await
+            self.context.hooks.headers.load(&self.context.store).await
         })
     }
 
@@ -345,7 +348,7 @@ impl Engine {
             if super::ddl::has_changed(self).await? {
                 super::ddl::reload(self).await?;
             }
-            self.context.headers.load_changed(&self.context.store).await
+            self.context.hooks.headers.load_changed(&self.context.store).await
         })
     }
 

@@ -13,8 +13,8 @@ use parking_lot::RwLock;
 
 use super::Engine;
 use crate::analysis::Plan;
-use crate::figures::rate_limits::RateLimitKind;
 use crate::limits::token_bucket;
+use crate::metrics::rate_limits::RateLimitKind;
 use crate::request::{ClientState, User};
 use crate::schema::roles::EffectiveLevel;
 use crate::schema::{Schema, TableKind};
@@ -129,9 +129,9 @@ impl Engine {
         if schema.access.service_levels.is_empty() {
             return Ok(None);
         }
-        let counted = self.role_services.count(&schema, user);
+        let counted = self.access.role_services.count(&schema, user);
         if counted.is_err() {
-            self.figures.rate_limits.refused(RateLimitKind::Role);
+            self.metrics().rate_limits.refused(RateLimitKind::Role);
         }
         counted
     }

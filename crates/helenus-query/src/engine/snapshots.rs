@@ -60,10 +60,10 @@ impl Engine {
             return Err(CqlError::invalid("a read-only node takes no snapshots"));
         }
         // The lock prevents others from unpinning the tablets before the schema names them.
-        let _taking = self.pinning.lock().await;
+        let _taking = self.cuts.pinning.lock().await;
         let (keyspaces, taken_ms, pinned, positions, schema_version) = {
             // No change of the schema may come between the choice of the tables and the pin.
-            let _changing = self.ddl.lock().await;
+            let _changing = self.schema_updates.changing.lock().await;
             let schema = self.schema();
             let checked = |of: &Schema| {
                 let keyspaces = snapshots::to_take(of, take)?;
@@ -124,7 +124,7 @@ impl Engine {
         let of_history = match self.pinned_by_history().await {
             Ok(of_history) => of_history,
             Err(error) => {
-                tracing::warn!(%error, "tablets that nobody needs stay, since it is not known what the history needs");
+                tracing::warn!(%error, "unused tablets stay pinned: the tablets that history needs are not known");
                 return;
             }
         };
@@ -133,20 +133,20 @@ impl Engine {
         let kept: BTreeSet<Uuid> = kept.map(|of| of.checkpoint).collect();
         match self.context.store.unpin_others(&kept).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "tablets that were kept for snapshots were let go"),
-            Err(error) => tracing::warn!(%error, "tablets that were kept for snapshots could not be let go"),
+            Ok(count) => tracing::info!(count, "tablets of former snapshots were unpinned"),
+            Err(error) => tracing::warn!(%error, "tablets of former snapshots could not be unpinned"),
         }
     }
 
     /// Unpins the tablets that snapshots and branches of a former schema have pinned, if today's schema and history do not need them.
     async fn unpin_cleared(&self, before: &Schema) {
-        let _taking = self.pinning.lock().await;
+        let _taking = self.cuts.pinning.lock().await;
         let today = self.schema();
         self.close_cleared_snapshots(&today);
         let released = match self.pinned_by_released().await {
             Ok(released) => released,
             Err(error) => {
-                tracing::warn!(%error, "tablets that nobody needs stay, since it is not known what the history needs");
+                tracing::warn!(%error, "unused tablets stay pinned: the tablets that history needs are not known");
                 return;
             }
         };
@@ -159,17 +159,14 @@ impl Engine {
             return;
         }
         match self.context.store.unpin(&gone).await {
-            Ok(()) => tracing::info!(
-                count = gone.len(),
-                "tablets that were kept for snapshots were let go"
-            ),
-            Err(error) => tracing::warn!(%error, "tablets that were kept for snapshots could not be let go"),
+            Ok(()) => tracing::info!(count = gone.len(), "tablets of former snapshots were unpinned"),
+            Err(error) => tracing::warn!(%error, "tablets of former snapshots could not be unpinned"),
         }
     }
 
     /// Closes the snapshots that the schema no longer has.
     fn close_cleared_snapshots(&self, schema: &Schema) {
-        self.open_history.close_cleared(schema);
+        self.cuts.open_history.close_cleared(schema);
         self.file_sizes.forget_pinned();
     }
 
@@ -180,7 +177,7 @@ impl Engine {
 
     /// Unpins tablets of snapshots that were never written down, because their nodes ended before.
     async fn unpin_unknown(&self) {
-        let _taking = self.pinning.lock().await;
+        let _taking = self.cuts.pinning.lock().await;
         self.unpin().await;
     }
 
@@ -230,7 +227,7 @@ impl Engine {
     async fn restore_time(self: &Arc<Self>, wanted: &Restore, literal: &str) -> Result<Restored, CqlError> {
         let (None, Some(keyspace)) = (&wanted.tag, &wanted.keyspace) else {
             return Err(CqlError::invalid(
-                "of a time, name the keyspace or the table that is put back, and no snapshot",
+                "to restore a time, name a keyspace or a table, and no snapshot",
             ));
         };
         let table = wanted.table.as_ref().map(|table| format!("{keyspace}.{table}"));
@@ -258,7 +255,7 @@ impl Engine {
         };
         // A snapshot that cannot be cleared expires.
         if let Err(error) = self.clear_snapshots(&which).await {
-            tracing::warn!(%error, "the snapshot of a time that was put back could not be cleared");
+            tracing::warn!(%error, "the snapshot of a restored time could not be cleared");
         }
         Ok(Restored {
             tag: literal.to_owned(),
@@ -270,7 +267,7 @@ impl Engine {
     /// with its rows.
     pub(super) async fn know_headers(&self, numbers: &[(TableId, TableId)]) -> Result<(), CqlError> {
         for (origin, number) in numbers {
-            if self.context.headers.contains(*origin) {
+            if self.context.hooks.headers.contains(*origin) {
                 add_header_table(&self.context, *number).await?;
             }
         }
@@ -288,15 +285,15 @@ impl Engine {
             Ok(Some((next, (restored, events))))
         };
         let Some((restored, events)) = ddl::change(self, restore).await? else {
-            return Err(CqlError::Server("nothing was put back".to_owned()));
+            return Err(CqlError::Server("no table was restored".to_owned()));
         };
-        ddl::announce(self, events);
+        self.schema_updates.announce(events);
         tracing::info!(
             snapshot = restored.tag,
             keyspace = restored.keyspace,
             tables = restored.tables.join(" "),
             replaced = restored.replaced,
-            "tables were put back from a snapshot"
+            "tables were restored from a snapshot"
         );
         let schemas: Arc<dyn SchemaChanges> = self.clone();
         backfill::resume(&self.context, &schemas);
@@ -342,7 +339,7 @@ pub(super) fn begin_expiry(engine: &Arc<Engine>) {
         if let Some(engine) = engine.upgrade()
             && let Err(error) = engine.clear_left_backups().await
         {
-            tracing::warn!(%error, "the snapshot of a backup that was cut off stays for now");
+            tracing::warn!(%error, "the snapshot of an interrupted backup could not be removed yet");
         }
         let mut unpinned: Option<Instant> = None;
         let mut known = engine.upgrade().map(|engine| engine.schema());

@@ -22,18 +22,18 @@ pub(super) fn begin(engine: &Arc<Engine>) {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let Some(engine) = engine.upgrade() else { return };
-            if !engine.context.live_tables.take_gone() {
+            if !engine.context.hooks.live_tables.take_gone() {
                 continue;
             }
             if let Err(error) = sweep(&engine).await {
-                tracing::warn!(%error, "it could not be looked for rows of tables that are gone");
+                tracing::warn!(%error, "rows of dropped tables could not be searched for");
             }
         }
     });
 }
 
 async fn sweep(engine: &Engine) -> Result<(), CqlError> {
-    let live_tables = &engine.context.live_tables;
+    let live_tables = &engine.context.hooks.live_tables;
     let tablets = engine.bytes_by_tablet(|table| live_tables.is_gone(table)).await?;
     for (tablet, gone, all) in tablets {
         if gone >= DROPPED_BYTES_MIN && gone > all / 100 * DROPPED_PERCENT {
@@ -41,7 +41,7 @@ async fn sweep(engine: &Engine) -> Result<(), CqlError> {
                 tablet = tablet.id(),
                 gone_bytes = gone,
                 all_bytes = all,
-                "a tablet is written anew without the rows of tables that are gone"
+                "a tablet is rewritten without the rows of dropped tables"
             );
             tablet.rewrite();
         }

@@ -57,7 +57,7 @@ impl RunningBackfill {
         schemas: &Arc<dyn SchemaChanges>,
         number: TableId,
     ) -> Option<RunningBackfill> {
-        let is_new = context.backfills.running.lock().insert(number);
+        let is_new = context.indexes.backfills.running.lock().insert(number);
         is_new.then(|| RunningBackfill {
             context: context.clone(),
             schemas: schemas.clone(),
@@ -68,7 +68,7 @@ impl RunningBackfill {
 
 impl Drop for RunningBackfill {
     fn drop(&mut self) {
-        self.context.backfills.running.lock().remove(&self.number);
+        self.context.indexes.backfills.running.lock().remove(&self.number);
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn resume(context: &Arc<ExecutionContext>, schemas: &Arc<dyn SchemaCh
         tokio::spawn(async move {
             let context = running.context.clone();
             while let Err(error) = build(&context, running.schemas.as_ref(), &derivation).await {
-                tracing::warn!(table = derivation.base.full_name(), %error, "a build has failed and begins anew");
+                tracing::warn!(table = derivation.base.full_name(), %error, "a build has failed and starts again");
                 tokio::time::sleep(RETRY).await;
                 let unbuilt = context.schema().unbuilt();
                 if !is_mine(&context, number) || unbuilt.iter().all(|one| one.derived.number() != number) {
@@ -201,7 +201,7 @@ async fn backfill_batch(
                 false => context.next_timestamp_us(),
             };
             for found in &batch {
-                let lists = &context.posting_lists;
+                let lists = &context.indexes.posting_lists;
                 ops.extend(entries(&only_this, found, now_s, lists, &entry_timestamp_us)?);
             }
         }

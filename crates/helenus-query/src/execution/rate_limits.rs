@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use helenus_cql::error::{CqlError, LimitedOperation};
 
 use crate::analysis::modification::BoundModification;
-use crate::figures::rate_limits::RateLimitKind;
+use crate::metrics::rate_limits::RateLimitKind;
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
@@ -67,11 +67,11 @@ fn count(
         LimitedOperation::Write => limit.writes_per_second,
     });
     let Some(rate) = rate else { return Ok(()) };
-    let rates = &context.partition_rates;
+    let rates = &context.limits.partition_rates;
     if rates.allows(table.id, operation, &partition.bytes, rate) {
         return Ok(());
     }
-    context.figures.rate_limits.refused(RateLimitKind::Partition);
+    context.metrics.rate_limits.refused(RateLimitKind::Partition);
     Err(CqlError::RateLimited {
         message: format!(
             "Per-partition rate limit reached for {} in table {}.{}: {rate} per second",

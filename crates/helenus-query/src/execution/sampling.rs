@@ -1,16 +1,17 @@
-//! Samples of reads and contention, for the lists of the most active partitions ([`crate::figures::sampling`]).
+//! Samples of reads and contention, for the lists of the most active partitions ([`crate::metrics::sampling`]).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use helenus_cql::error::CqlError;
 
 use crate::cluster::Source;
-use crate::figures::sampling::{Interest, PartitionSampling, SamplerKind};
+use crate::measurement;
+use crate::metrics::sampling::{Interest, PartitionSampling, SamplerKind};
 use crate::rows::PartitionKey;
 use crate::schema::Table;
 use crate::statement_shape::without_values;
-use crate::storage::{ExecutionContext, PartitionGuard};
+use crate::storage::PartitionGuard;
 use crate::trace;
 
 /// A read of one partition, with the samplers that record it.
@@ -23,12 +24,11 @@ pub(crate) struct SampledRead<'r> {
 impl<'r> SampledRead<'r> {
     /// Begins the read of a partition. `is_named` is true if the request names the partition by its key.
     pub fn begin(
-        context: &'r ExecutionContext,
+        sampling: &'r PartitionSampling,
         table: &'r Table,
         key: &PartitionKey,
         is_named: bool,
     ) -> SampledRead<'r> {
-        let sampling = context.figures.sampling.as_ref();
         let interest = match is_named {
             true => sampling.interest([
                 SamplerKind::Reads,
@@ -62,9 +62,15 @@ impl<'r> SampledRead<'r> {
     }
 }
 
+/// Returns true if reads of ranges are recorded, partition by partition.
+pub(crate) fn samples_ranges(sampling: &PartitionSampling) -> bool {
+    !sampling
+        .interest([SamplerKind::ReadRowCount, SamplerKind::ReadTombstoneCount])
+        .is_none()
+}
+
 /// Records the time of a finished read, by the text of its statement without values.
-pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Source<'_>, began: Instant) {
-    let sampling = &context.figures.sampling;
+pub(crate) fn read_took(sampling: &PartitionSampling, table: &Table, source: &Source<'_>, took: Duration) {
     let interest = sampling.interest([SamplerKind::LocalReadTime]);
     if interest.is_none() {
         return;
@@ -74,7 +80,7 @@ pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Sour
         Source::Prepared(prepared) => prepared.query.as_ref(),
         Source::Batch(..) => return,
     };
-    let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let shape = without_values(trace::shorten(text));
     sampling.record(
         interest,
@@ -87,20 +93,19 @@ pub(crate) fn read_took(context: &ExecutionContext, table: &Table, source: &Sour
 
 /// Waits for the lock of a transaction's partition, and records whether another write was in the way or is still pending.
 pub(crate) async fn contended(
-    context: &ExecutionContext,
+    sampling: &PartitionSampling,
     table: &Table,
     key: &PartitionKey,
     lock: impl Future<Output = Result<Arc<PartitionGuard>, CqlError>>,
 ) -> Result<Arc<PartitionGuard>, CqlError> {
-    let sampling = &context.figures.sampling;
     let interest = sampling.interest([SamplerKind::CasContentions]);
     if interest.is_none() {
         return lock.await;
     }
-    let before_ns = trace::lock_wait_ns();
+    let before_ns = measurement::lock_wait_ns();
     let locked = lock.await;
     let has_pending = locked.as_ref().is_ok_and(|guard| guard.has_pending());
-    if has_pending || trace::lock_wait_ns() > before_ns || locked.is_err() {
+    if has_pending || measurement::lock_wait_ns() > before_ns || locked.is_err() {
         sampling.record(interest, SamplerKind::CasContentions, table.id, &key.bytes, 1);
     }
     locked

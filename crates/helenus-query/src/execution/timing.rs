@@ -1,82 +1,108 @@
-//! Records the latency of statements, and the rows that they have read, in the [`crate::figures`].
+//! Records the latency of statements, and the rows that they have read, in the [`crate::metrics`].
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use helenus_cql::error::WriteType;
+use helenus_cql::error::{CqlError, WriteType};
 use uuid::Uuid;
 
 use crate::analysis::modification::ModificationPlan;
 use crate::analysis::{Plan, Planned, PlannedBatch};
 use crate::cluster::Source;
 use crate::execution::sampling;
-use crate::figures::{Side, StatementKind};
+use crate::measurement;
+use crate::metrics::{Side, StatementKind};
+use crate::response::Outcome;
 use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
-use crate::trace;
 
-/// A running statement.
+/// A running statement: its beginning, its time limit, and what its request had read before it.
+#[derive(Clone, Copy)]
 pub(crate) struct Timing {
-    began: Instant,
+    pub began: Instant,
+    /// Maximum time by the service level of the client's role. `None` if the level sets none.
+    pub timeout: Option<Duration>,
     /// Rows and tombstones that the request had read before this statement.
     read_before: (u64, u64),
 }
 
 impl Timing {
-    pub fn begin() -> Timing {
+    pub fn begin(timeout: Option<Duration>) -> Timing {
         Timing {
             began: Instant::now(),
-            read_before: trace::rows_read(),
+            timeout,
+            read_before: measurement::rows_read(),
         }
     }
 
-    /// Returns the time at which the statement began.
-    pub fn began(&self) -> Instant {
-        self.began
-    }
-
-    /// Records a statement that has run.
-    pub fn end(self, context: &ExecutionContext, side: Side, planned: &Planned, source: &Source<'_>) {
+    /// Records a statement that has run, and returns the time at which it ended. That is `ended` if the time is known already. `None` for
+    /// statements that are not recorded.
+    pub fn end(
+        self,
+        context: &ExecutionContext,
+        side: Side,
+        planned: &Planned,
+        source: &Source<'_>,
+        ended: Option<Instant>,
+    ) -> Option<Instant> {
         match &planned.plan {
             Plan::Select(plan) if plan.table().kind != TableKind::Virtual => {
                 let kind = match plan.reads_range() {
                     true => StatementKind::Range,
                     false => StatementKind::Read,
                 };
-                self.enter(context, side, kind, [plan.table().id]);
+                let ended = self.enter(context, side, kind, [plan.table().id], ended);
                 // The owner has read the rows, and not the node that forwarded the request.
                 if side == Side::Local || context.cluster().is_none() {
-                    sampling::read_took(context, plan.table(), source, self.began);
-                    let (rows, tombstones) = trace::rows_read();
+                    sampling::read_took(&context.metrics.sampling, plan.table(), source, self.took(ended));
+                    let (rows, tombstones) = measurement::rows_read();
                     let (rows_before, tombstones_before) = self.read_before;
-                    context.figures.read_of(
+                    context.metrics.read_of(
                         plan.table().id,
                         rows.saturating_sub(rows_before),
                         tombstones.saturating_sub(tombstones_before),
                     );
                 }
+                Some(ended)
             }
             Plan::Modification(plan) => {
                 let kind = match plan.write_type() {
                     WriteType::Cas => StatementKind::Lwt,
                     _ => StatementKind::Write,
                 };
-                self.enter(context, side, kind, [plan.table().id]);
+                Some(self.enter(context, side, kind, [plan.table().id], ended))
             }
             Plan::Batch(plan) => {
-                self.enter(context, side, StatementKind::Batch, tables(plan.modifications()))
+                let tables = tables(plan.modifications());
+                Some(self.enter(context, side, StatementKind::Batch, tables, ended))
             }
-            Plan::Select(_) | Plan::Direct(_) => {}
+            Plan::Select(_) | Plan::Direct(_) => None,
         }
     }
 
     /// Discards what the statement has read, because it has to run again.
     pub fn forget(self) {
-        trace::forget_rows(self.read_before);
+        measurement::forget_rows(self.read_before);
     }
 
-    /// Records a BATCH message that has run.
-    pub fn end_batch(self, context: &ExecutionContext, side: Side, batch: &PlannedBatch) {
-        self.enter(context, side, StatementKind::Batch, tables(batch.modifications()));
+    /// Records a BATCH message that has run, like [`Timing::end`].
+    pub fn end_batch(
+        self,
+        context: &ExecutionContext,
+        side: Side,
+        batch: &PlannedBatch,
+        ended: Option<Instant>,
+    ) -> Instant {
+        let tables = tables(batch.modifications());
+        self.enter(context, side, StatementKind::Batch, tables, ended)
+    }
+
+    /// Returns the time at which an answered statement ended. `None` if it failed, or if the clock was not read when it ended.
+    pub fn ended(ran: &Result<Outcome, CqlError>) -> Option<Instant> {
+        ran.as_ref().ok()?.ended
+    }
+
+    fn took(&self, ended: Instant) -> Duration {
+        ended.saturating_duration_since(self.began)
     }
 
     fn enter(
@@ -85,15 +111,18 @@ impl Timing {
         side: Side,
         kind: StatementKind,
         tables: impl IntoIterator<Item = Uuid>,
-    ) {
-        let took = self.began.elapsed();
+        ended: Option<Instant>,
+    ) -> Instant {
+        let ended = ended.unwrap_or_else(Instant::now);
+        let took = self.took(ended);
         if side == Side::Coordinator {
-            context.figures.statement(kind, took);
+            context.metrics.statement(kind, took);
         }
         for table in tables {
-            trace::about(table);
-            context.figures.statement_of(table, side, kind, took);
+            measurement::about(table);
+            context.metrics.statement_of(table, side, kind, took);
         }
+        ended
     }
 }
 

@@ -12,13 +12,14 @@
 //! partition, without the base's clustering columns. An entry says that the base row may have the value, and readers check the base row. A
 //! writer of the base row adds the new entry before the row and removes the old entry after it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_cql::types::{CqlType, NativeType};
 use helenus_cql::value::{Decimal, without_trailing_nulls};
-use helenus_row::key::{compose_partition_key, ordered_token, ordered_value};
+use helenus_row::key::{compose_partition_key, decode_leading_partition, ordered_token, ordered_value};
 use helenus_row::{ColumnId, Order, TableId};
 use uuid::Uuid;
 
@@ -159,26 +160,13 @@ pub fn entry_clustering(base: &PartitionKey, clustering: &[Bytes], is_by_partiti
 /// Returns the base row of an entry from the entry's encoded clustering: the row's partition and encoded clustering. The latter is empty if
 /// the entry is for a partition, or if the table has no clustering columns.
 pub fn decode_entry(index: &Index, clustering: &Bytes) -> Result<(PartitionKey, Bytes), CqlError> {
-    let layout = &index.table.layout;
-    let damaged = || CqlError::Server(format!("an entry of index {} is damaged", index.name));
-    let (values, rest) = layout
-        .decode_leading(clustering, LEADING)
-        .map_err(|_| damaged())?;
-    let [token, key] = values.as_slice() else {
-        return Err(damaged());
+    let damaged = |_| CqlError::Server(format!("an entry of index {} is damaged", index.name));
+    let (token, key, rest) = decode_leading_partition(clustering).map_err(damaged)?;
+    let bytes = match key {
+        Cow::Borrowed(key) => clustering.slice_ref(key),
+        Cow::Owned(key) => key.into(),
     };
-    let token = token
-        .as_ref()
-        .try_into()
-        .map(i64::from_be_bytes)
-        .map_err(|_| damaged())?;
-    Ok((
-        PartitionKey {
-            token,
-            bytes: key.clone(),
-        },
-        clustering.slice_ref(rest),
-    ))
+    Ok((PartitionKey { token, bytes }, clustering.slice_ref(rest)))
 }
 
 /// Returns the hidden table of an index, with the layout that [`super::entries`] describes.

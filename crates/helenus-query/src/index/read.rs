@@ -174,6 +174,9 @@ impl IndexSource {
         clustering: &[u8],
     ) -> Result<Option<StoredRow>, CqlError> {
         let header = self.header.as_ref();
+        if self.rows_ahead.is_empty() {
+            return read_stored_row_under(context, table, base, clustering, header).await;
+        }
         let key = key::row_key(table.number, base.token, &base.bytes, clustering);
         let Some(found) = self.rows_ahead.remove(&key) else {
             return read_stored_row_under(context, table, base, clustering, header).await;
@@ -250,17 +253,15 @@ impl IndexSource {
                 self.pending = Some(entry);
                 return Ok(None);
             }
-            let Entry {
-                base: key,
-                clustering,
-                ..
-            } = entry.clone();
-            let is_static = clustering.is_empty() && table.clustering_count > 0;
-            if is_static || !self.wanted.contains(&clustering) {
+            let is_static = entry.clustering.is_empty() && table.clustering_count > 0;
+            if is_static || !self.wanted.contains(&entry.clustering) {
                 scope::checkpoint().await?;
                 continue;
             }
-            let row = self.base_row(context, table, &key, &clustering).await?;
+            let row = self
+                .base_row(context, table, &entry.base, &entry.clustering)
+                .await?;
+            let clustering = entry.clustering.clone();
             self.given = Some(entry);
             match row {
                 Some(row) => return Ok(Some(RowAt { clustering, row })),

@@ -57,7 +57,7 @@ async fn maintain(context: Weak<ExecutionContext>) {
         let schema = context.schema();
         let indexes = indexes(&schema);
         let is_there = |number| indexes.iter().any(|index| index.table.number == number);
-        context.posting_lists.retain(is_there);
+        context.indexes.posting_lists.retain(is_there);
         for index in &indexes {
             // The next round continues a round that failed.
             if let Err(error) = round(&context, index, WRITERS_KNOW + WRITES_END).await {

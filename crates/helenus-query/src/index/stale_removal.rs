@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Removes stale entries that a read has found, in the background. Does nothing if too many removals are running.
 pub fn report(context: &Arc<ExecutionContext>, mut stale: StaleEntries) {
-    let counts = &context.stale;
+    let counts = &context.indexes.stale;
     counts
         .found
         .fetch_add(stale.entries.len() as u64, Ordering::Relaxed);
@@ -66,7 +66,12 @@ pub fn report(context: &Arc<ExecutionContext>, mut stale: StaleEntries) {
         if let Ok(Err(error)) = tokio::time::timeout(PATIENCE, removing).await {
             tracing::debug!(%error, "stale index entries stay until they are read again");
         }
-        context.stale.running.lock().retain(|other| *other != stale);
+        context
+            .indexes
+            .stale
+            .running
+            .lock()
+            .retain(|other| *other != stale);
     });
 }
 
@@ -103,7 +108,7 @@ async fn have_removed(context: &Arc<ExecutionContext>, stale: StaleEntries) -> R
 
 /// Removes the entries that are stale, as far as this node owns their rows. Returns their number.
 pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> Result<u64, ExecutionError> {
-    let _epoch = context.writes.enter();
+    let _epoch = context.writing.epochs.enter();
     let schema = context.schema();
     let found = schema.index_of_hidden_table(stale.index);
     let found = found.and_then(|(table, index)| {
@@ -129,7 +134,7 @@ pub(crate) async fn remove(context: &ExecutionContext, stale: &StaleEntries) -> 
             context.store.write(batch, false).await?;
         }
     }
-    context.stale.removed.fetch_add(count, Ordering::Relaxed);
+    context.indexes.stale.removed.fetch_add(count, Ordering::Relaxed);
     Ok(count)
 }
 

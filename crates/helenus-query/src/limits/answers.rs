@@ -63,8 +63,8 @@ impl ResultMemory {
     /// Returns the client's error if there is no memory for its answer.
     pub fn exhausted(&self) -> CqlError {
         CqlError::Overloaded(format!(
-            "The answers that are being made and sent take all of the {} bytes that they may take (answers_bytes_max); \
-             ask again later, or for smaller pages",
+            "Long responses that are being computed or sent take all of the {} bytes that they may take (answers_bytes_max); \
+             try again later, or request smaller pages",
             self.bytes_max
         ))
     }

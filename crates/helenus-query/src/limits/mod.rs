@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod client_memory;
 pub mod guardrails;
+pub(crate) mod node_limits;
 pub(crate) mod partition_rates;
 pub mod scope;
 pub(crate) mod timeouts;

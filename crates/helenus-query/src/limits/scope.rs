@@ -238,6 +238,11 @@ pub fn limit_time(limit: Duration, is_write: bool) {
     });
 }
 
+/// Returns the time at which the current request must have ended. `None` if its time is not limited.
+pub fn deadline() -> Option<Instant> {
+    CURRENT.with_borrow(|scope| scope.deadline.map(|deadline| deadline.at))
+}
+
 /// Restarts the request's time. Cassandra does so for each page that it reads for an aggregate.
 pub fn renew_time(limit: Duration) {
     CURRENT.with_borrow_mut(|scope| {

@@ -20,6 +20,11 @@ impl RowSelection {
         RowSelection::Slices(Arc::new([ClusteringRange::all()]))
     }
 
+    /// Returns true if every row is selected.
+    pub fn is_all(&self) -> bool {
+        matches!(self, RowSelection::Slices(ranges) if **ranges == [ClusteringRange::all()])
+    }
+
     pub fn is_empty(&self) -> bool {
         match self {
             RowSelection::Names(names) => names.is_empty(),

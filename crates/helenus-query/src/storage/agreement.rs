@@ -18,7 +18,7 @@ pub(crate) async fn await_schema_agreement(context: &ExecutionContext) -> Result
 /// Waits until all writes, on all nodes, are planned against this node's schema or a newer one. From then on all writes maintain its
 /// indexes and views.
 pub(crate) async fn await_old_writes(context: &ExecutionContext) -> Result<(), CqlError> {
-    context.writes.drained().await;
+    context.writing.epochs.drained().await;
     match make_all_load(context, true).await?.pop() {
         Some(why) => Err(CqlError::Server(why)),
         None => Ok(()),
@@ -68,7 +68,7 @@ pub(crate) async fn make_load(
 
 /// Adds the table to the tables with partition headers, durably and on every node. Called before its first header is written.
 pub(crate) async fn add_header_table(context: &ExecutionContext, table: TableId) -> Result<(), CqlError> {
-    let headers = &context.headers;
+    let headers = &context.hooks.headers;
     if headers.agreed.load().contains(&table.0) {
         return Ok(());
     }

@@ -5,66 +5,66 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use helenus_cql::error::CqlError;
 use helenus_tablet::Store;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
 use super::{
-    HeaderTables, LiveTables, LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, SchemaEpochs,
-    VirtualTables,
+    LockRequest, NoVirtualTables, PartitionGuard, PartitionLocks, RowHooks, SchemaEpochs, VirtualTables,
 };
 use crate::clock::{Clock, TimestampSource};
 use crate::cluster::{Cluster, Owner, Versions};
-use crate::figures::Figures;
-use crate::figures::running::RunningStatements;
 use crate::index::building::Backfills;
 use crate::index::posting_lists::PostingLists;
 use crate::index::stale_entry::StaleCounts;
 use crate::limits::Limits;
-use crate::limits::answers::ResultMemory;
-use crate::limits::client_memory::ClientMemory;
-use crate::limits::partition_rates::PartitionRates;
+use crate::limits::node_limits::NodeLimits;
+use crate::metrics::NodeMetrics;
+use crate::metrics::running::RunningStatements;
 use crate::schema::Schema;
 use crate::trace::Traces;
 
 /// The basis of reads and writes of rows: the store, the schema, the clocks, the locks, the other nodes and the limits.
 pub struct ExecutionContext {
     pub(crate) store: Arc<Store>,
-    /// The limits. They are replaced as a whole when settings change.
-    pub(crate) limits: ArcSwap<Limits>,
+    /// The data model of the store, with the sets of tables that it knows.
+    pub(crate) hooks: Arc<RowHooks>,
+    pub(crate) limits: NodeLimits,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) timestamps: TimestampSource,
     pub(crate) schema: ArcSwap<Schema>,
-    pub(crate) live_tables: Arc<LiveTables>,
-    pub(crate) headers: Arc<HeaderTables>,
-    pub(crate) locks: PartitionLocks,
+    /// Wakes tasks that wait for a newer schema.
+    pub(crate) installed: Notify,
+    pub(crate) writing: WriteState,
+    pub(crate) indexes: IndexState,
     /// Traces of requests for which clients turned tracing on.
     pub(crate) traces: Arc<Traces>,
     /// Latencies and statistics of reads.
-    pub(crate) figures: Arc<Figures>,
+    pub(crate) metrics: Arc<NodeMetrics>,
     /// Clients' running statements.
     pub(crate) running: RunningStatements,
-    /// Request rates of partitions of tables with a limit.
-    pub(crate) partition_rates: PartitionRates,
-    /// Memory that clients' requests and answers hold.
-    pub(crate) client_memory: Arc<ClientMemory>,
-    /// Memory for answers.
-    pub(crate) answers: Arc<ResultMemory>,
-    pub(crate) writes: SchemaEpochs,
-    /// Wakes tasks that wait for a newer schema.
-    pub(crate) installed: Notify,
-    /// Counts of stale index entries.
-    pub(crate) stale: Arc<StaleCounts>,
-    /// Indexes and views that this node builds.
-    pub(crate) backfills: Backfills,
-    /// Directories of vector indexes.
-    pub(crate) posting_lists: PostingLists,
     /// The cluster. Not set if the node is alone.
     pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     pub(crate) virtual_tables: Box<dyn VirtualTables>,
-    /// One permit for each part of whole-table aggregates that may be read concurrently.
-    pub(crate) scan_permits: Arc<Semaphore>,
     /// Memory that an opened earlier time takes. `None` for the current time.
     pub(crate) history_memory: Option<OwnedSemaphorePermit>,
+}
+
+/// The state of the writes in progress on this node.
+#[derive(Default)]
+pub(crate) struct WriteState {
+    pub timestamps: TimestampSource,
+    pub locks: PartitionLocks,
+    pub epochs: SchemaEpochs,
+}
+
+/// This node's work on indexes and views, and its copies of their directories.
+#[derive(Default)]
+pub(crate) struct IndexState {
+    /// Counts of stale index entries.
+    pub stale: Arc<StaleCounts>,
+    /// Indexes and views that this node builds.
+    pub backfills: Backfills,
+    /// Directories of vector indexes.
+    pub posting_lists: PostingLists,
 }
 
 impl ExecutionContext {
@@ -83,27 +83,21 @@ impl ExecutionContext {
     pub(crate) fn as_of(&self, store: Arc<Store>, schema: Schema, clock: Arc<dyn Clock>) -> ExecutionContext {
         ExecutionContext {
             store,
-            limits: ArcSwap::new(self.limits.load_full()),
+            hooks: self.hooks.clone(),
+            limits: self.limits.as_of(),
             clock,
-            timestamps: TimestampSource::default(),
             schema: ArcSwap::from_pointee(schema),
-            live_tables: self.live_tables.clone(),
-            headers: self.headers.clone(),
-            locks: PartitionLocks::default(),
-            traces: self.traces.clone(),
-            figures: self.figures.clone(),
-            running: RunningStatements::default(),
-            partition_rates: PartitionRates::default(),
-            client_memory: self.client_memory.clone(),
-            answers: self.answers.clone(),
-            writes: SchemaEpochs::default(),
             installed: Notify::default(),
-            stale: self.stale.clone(),
-            backfills: Backfills::default(),
-            posting_lists: PostingLists::default(),
+            writing: WriteState::default(),
+            indexes: IndexState {
+                stale: self.indexes.stale.clone(),
+                ..IndexState::default()
+            },
+            traces: self.traces.clone(),
+            metrics: self.metrics.clone(),
+            running: RunningStatements::default(),
             cluster: OnceLock::new(),
             virtual_tables: Box::new(NoVirtualTables),
-            scan_permits: self.scan_permits.clone(),
             history_memory: None,
         }
     }
@@ -125,14 +119,14 @@ impl ExecutionContext {
 
     /// Returns the next write timestamp of the node, in microseconds.
     pub(crate) fn next_timestamp_us(&self) -> i64 {
-        self.timestamps.next_us(self.clock.as_ref())
+        self.writing.timestamps.next_us(self.clock.as_ref())
     }
 
     /// Returns the versions of the loaded documents.
     pub(crate) fn versions(&self) -> Versions {
         Versions {
             schema: self.schema().document_version,
-            headers: self.headers.version(),
+            headers: self.hooks.headers.version(),
         }
     }
 
@@ -146,7 +140,7 @@ impl ExecutionContext {
         partitions: impl IntoIterator<Item = LockRequest>,
     ) -> Result<Arc<PartitionGuard>, CqlError> {
         let longest = self.store.write_timeout();
-        let mut guard = self.locks.lock_within(partitions, longest).await?;
+        let mut guard = self.writing.locks.lock_within(partitions, longest).await?;
         if self.cluster().is_some() {
             guard.tablets = Some(self.store.tablets());
         }

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use helenus_row::compaction_filter::{self, RowFilter, TableState};
 use helenus_row::{CellRules, TableId, archive, key, merge};
 use helenus_tablet::{
-    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, KeptPartition, PartitionMeter,
+    ArchiveKeys, CompactFilter, CompactionContext, DataModelError, KeptPartition, KeyLayout, PartitionMeter,
+    RowCachePolicy, RowMerge, SstableRules, TombstoneArchive,
 };
 
 use super::{HeaderTables, PartitionThresholds};
@@ -217,7 +218,7 @@ impl RowHooks {
     }
 }
 
-impl DataModel for RowHooks {
+impl RowMerge for RowHooks {
     fn merge(
         &self,
         key: &[u8],
@@ -232,6 +233,27 @@ impl DataModel for RowHooks {
         table_of(key).is_none_or(|table| !self.headers.contains(table))
     }
 
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+        // A header only deletes, so it has no oldest time. A row that cannot be decoded may contain anything, so it counts as alive.
+        self.oldest_us(key, operand).unwrap_or(Some(i64::MIN)).is_some()
+    }
+}
+
+impl KeyLayout for RowHooks {
+    fn table_of(&self, key: &[u8]) -> u32 {
+        table_of(key).map_or(0, |table| table.0)
+    }
+
+    fn token_of(&self, key: &[u8]) -> Option<i64> {
+        key::token_of(key)
+    }
+
+    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
+        key::partition_prefix_len(key)
+    }
+}
+
+impl RowCachePolicy for RowHooks {
     fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
         table_of(key).and_then(|table| self.live_tables.kept_partition(table))
     }
@@ -239,23 +261,12 @@ impl DataModel for RowHooks {
     fn caches_row(&self, key: &[u8]) -> bool {
         self.live_tables.caches_row(key)
     }
+}
 
-    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
-        self.partitions.meter()
-    }
-
-    fn table_of(&self, key: &[u8]) -> u32 {
-        table_of(key).map_or(0, |table| table.0)
-    }
-
+impl TombstoneArchive for RowHooks {
     fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
         let kind = key::key_kind(key).map_err(damaged)?;
         archive::oldest_us(kind, operand).map_err(damaged)
-    }
-
-    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
-        // A header only deletes, so it has no oldest time. A row that cannot be decoded may contain anything, so it counts as alive.
-        self.oldest_us(key, operand).unwrap_or(Some(i64::MIN)).is_some()
     }
 
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
@@ -316,15 +327,9 @@ impl DataModel for RowHooks {
         let parts = key::split_key(key).map_err(damaged)?;
         archive::under_tombstones(&parts, operand, row, header, now_ms.div_euclid(1000)).map_err(damaged)
     }
+}
 
-    fn token_of(&self, key: &[u8]) -> Option<i64> {
-        key::token_of(key)
-    }
-
-    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
-        key::partition_prefix_len(key)
-    }
-
+impl SstableRules for RowHooks {
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
         let newer = context.newer.clone();
         let context = compaction_filter::CompactionContext {
@@ -341,6 +346,10 @@ impl DataModel for RowHooks {
             live_tables.state(table, had_origin)
         });
         Box::new(RowFilter::new(context, tables))
+    }
+
+    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
+        self.partitions.meter()
     }
 }
 

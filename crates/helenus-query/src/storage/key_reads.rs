@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use helenus_cql::error::{Consistency, CqlError};
 use helenus_row::{ByteRange, TableId, key};
-use helenus_tablet::{CachedRead, Scan, Tablet, TokenRange};
+use helenus_tablet::{CachedRead, Scan, Tablet, TokenRange, Visit};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -36,7 +36,7 @@ impl TabletScan {
     }
 
     /// Passes rows that need no waiting to `visit`. See [`Scan::visit_at_hand`].
-    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
+    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Visit) -> Option<Bytes> {
         match self {
             TabletScan::Local(scan) => scan.visit_at_hand(visit),
             TabletScan::Remote(_) => None,
@@ -79,11 +79,17 @@ pub(crate) async fn get(
 ) -> Result<Option<Bytes>, CqlError> {
     if cluster.owner(token) == Owner::Here
         && let Ok(tablet) = context.store.tablet(token)
-        && let CachedRead::Hit(row) = tablet.get_cached(key)
     {
-        return Ok(row);
+        let read = match tablet.get_cached(key) {
+            CachedRead::Hit(row) => return Ok(row),
+            CachedRead::Miss(miss) => tablet.get_missed(key, miss).await,
+        };
+        match read.map_err(ExecutionError::from) {
+            Err(ExecutionError::NotOwned) => {}
+            read => return read.map_err(ExecutionError::into_client_error),
+        }
     }
-    // The waiting path is boxed, so that the futures of reads from memory stay small.
+    // The path of a row of another node is boxed, so that the futures of other reads stay small.
     Box::pin(get_anywhere(context, cluster, token, key)).await
 }
 
@@ -157,10 +163,10 @@ pub(crate) async fn get_here(
     key: &[u8],
 ) -> Result<Option<Bytes>, ExecutionError> {
     let tablet = context.store.tablet(token)?;
-    if let CachedRead::Hit(row) = tablet.get_cached(key) {
-        return Ok(row);
+    match tablet.get_cached(key) {
+        CachedRead::Hit(row) => Ok(row),
+        CachedRead::Miss(miss) => Ok(tablet.get_missed(key, miss).await?),
     }
-    Ok(tablet.get(key).await?)
 }
 
 /// Returns the merged row of a key on a read-only node, after it has refreshed its list of tablets. Called if the tablet is gone that the

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::hooks::table_of;
 use super::pending::{PendingWrite, PendingWrites};
-use crate::trace;
+use crate::measurement;
 
 /// Number of stripes. Two partitions may share a stripe, which only costs waiting.
 const STRIPES: usize = 4096;
@@ -186,7 +186,7 @@ impl PartitionLocks {
 async fn waiting<G>(lock: impl Future<Output = G>) -> G {
     let since = Instant::now();
     let guard = lock.await;
-    trace::waited_for_locks(since.elapsed());
+    measurement::waited_for_locks(since.elapsed());
     guard
 }
 

@@ -361,6 +361,15 @@ fn keys_decode_and_sort_by_token_then_bytes() {
                 (partition_key, clustering)
             );
             assert_eq!(partition_prefix_len(&key), Some(prefix.len()));
+            let within = split_key_within(&key, &prefix).unwrap();
+            assert_eq!(within, Some(split_key(&key).unwrap()));
+            let mut appended = Vec::new();
+            append_partition_key(&prefix, &mut appended).unwrap();
+            assert_eq!(appended, partition_key);
+            for (token, other) in keys.iter().filter(|other| **other != (token, partition_key)) {
+                let other = partition_prefix(TableId(9), *token, other);
+                assert_eq!(split_key_within(&key, &other).unwrap(), None);
+            }
             assert!(partition_range(TableId(9), token, partition_key).contains(&key));
             assert!(table_range(TableId(9)).contains(&key) && !table_range(TableId(8)).contains(&key));
             assert!(token_range(TableId(9), Bound::Included(token), Bound::Included(token)).contains(&key));
@@ -390,10 +399,36 @@ fn corrupt_keys_are_errors() {
 }
 
 #[test]
+fn a_partition_at_the_beginning_of_a_clustering_is_found() {
+    let layout = layout(&[
+        (CqlType::BIGINT, Order::Asc),
+        (CqlType::BLOB, Order::Asc),
+        (CqlType::INT, Order::Desc),
+    ]);
+    for token in [i64::MIN, -1, 0, i64::MAX] {
+        for key in [&b""[..], b"key", b"\0", b"a\0\xffb\0", b"\xff\0"] {
+            let key = Bytes::copy_from_slice(key);
+            let values = [Bytes::copy_from_slice(&token.to_be_bytes()), key.clone(), int(7)];
+            let whole = layout.encode_clustering(&values).unwrap().bytes;
+            let leading = layout.encode_clustering(&values[..2]).unwrap().bytes;
+            let rest = &whole[leading.len()..];
+            let found = decode_leading_partition(&whole).unwrap();
+            assert_eq!(found, (token, Cow::Borrowed(key.as_ref()), rest));
+            assert!(decode_leading_partition(&leading[..leading.len() - 1]).is_err());
+        }
+    }
+}
+
+#[test]
 fn composite_partition_keys_round_trip() {
     let key = compose_partition_key(&[&b"ab"[..], b"", b"\0"]).unwrap();
     assert_eq!(*key, hex("00026162000000000001000 0".replace(' ', "").as_str()));
     assert_eq!(split_partition_key(&key, 3).unwrap(), [&b"ab"[..], b"", b"\0"]);
+    for (position, component) in [&b"ab"[..], b"", b"\0"].into_iter().enumerate() {
+        assert_eq!(partition_key_component(&key, 3, position).unwrap(), component);
+    }
+    assert!(partition_key_component(&key, 4, 3).is_err());
+    assert_eq!(partition_key_component(&key, 1, 0).unwrap(), &key);
     assert_eq!(compose_partition_key(&[b"ab"]).unwrap(), &b"ab"[..]);
     assert!(split_partition_key(&key, 2).is_err());
     assert!(compose_partition_key(&[vec![0; 65536]]).is_err());
@@ -508,5 +543,6 @@ proptest! {
         }
         let _ = decode_key(&bytes);
         let _ = partition_prefix_len(&bytes);
+        let _ = decode_leading_partition(&bytes);
     }
 }

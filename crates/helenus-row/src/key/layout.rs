@@ -94,21 +94,37 @@ impl KeyLayout {
         encoded: &'e [u8],
         columns: usize,
     ) -> Result<(Vec<Bytes>, &'e [u8]), KeyError> {
-        let mut reader = MaskedReader::new(encoded);
         let mut values = Vec::with_capacity(encoded.len());
-        let mut parts: Vec<Range<usize>> = Vec::with_capacity(columns);
+        let mut parts = Vec::with_capacity(columns);
+        let rest = self.append_leading(encoded, columns, &mut values, &mut parts)?;
+        let values = Bytes::from(values);
+        let values = parts.into_iter().map(|part| values.slice(part)).collect();
+        Ok((values, rest))
+    }
+
+    /// Appends the serialized values of the first columns, in canonical form, and the place of each within `values`. Returns the bytes
+    /// behind them. Unlike [`KeyLayout::decode_leading`], this method lets the caller use the memory again.
+    ///
+    /// # Errors
+    /// As [`KeyLayout::decode_clustering`].
+    pub fn append_leading<'e>(
+        &self,
+        encoded: &'e [u8],
+        columns: usize,
+        values: &mut Vec<u8>,
+        parts: &mut Vec<Range<usize>>,
+    ) -> Result<&'e [u8], KeyError> {
+        let mut reader = MaskedReader::new(encoded);
         for (ty, order) in self.clustering.iter().take(columns) {
             if reader.is_empty() {
                 break;
             }
             reader.set_complemented(*order == Order::Desc);
             let start = values.len();
-            decode_component(ty, &mut reader, &mut values)?;
+            decode_component(ty, &mut reader, values)?;
             parts.push(start..values.len());
         }
-        let values = Bytes::from(values);
-        let values = parts.into_iter().map(|part| values.slice(part)).collect();
-        Ok((values, reader.rest()))
+        Ok(reader.rest())
     }
 
     /// Returns the rows whose clustering starts with these values. All rows if `prefix` is empty.

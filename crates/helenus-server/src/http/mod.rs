@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 pub use starting::StartingHttp;
 
-use crate::metrics::{PrometheusHandle, figures};
+use crate::metrics::{PrometheusHandle, computed};
 use crate::node::AdminApi;
 use commands::NodeCommands;
 use console::Console;
@@ -162,10 +162,10 @@ async fn metrics(State(context): State<Context>) -> impl IntoResponse {
     ::metrics::gauge!("helenus_ready").set(f64::from(u8::from(is_ready)));
     let mut text = context.prometheus.render();
     let engine = &context.reporter.engine;
-    figures::write_statements(&mut text, &engine.figures);
-    figures::write_tables(&mut text, &engine.figures, &engine.schema());
+    computed::write_statements(&mut text, engine.metrics());
+    computed::write_tables(&mut text, engine.metrics(), &engine.schema());
     if let Some(bucket) = engine.store().bucket_stats() {
-        figures::write_bucket(&mut text, &bucket);
+        computed::write_bucket(&mut text, &bucket);
     }
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, text)

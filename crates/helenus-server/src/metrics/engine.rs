@@ -4,10 +4,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use helenus_query::engine::PreparedFigures;
+use helenus_query::engine::PreparedMetrics;
 use helenus_query::engine::history::HistoryFigures;
-use helenus_query::figures::rate_limits::{RateLimitFigures, RateLimitKind};
 use helenus_query::index::stale_entry::StaleCounts;
+use helenus_query::metrics::TransportQueue;
+use helenus_query::metrics::rate_limits::{RateLimitKind, RateLimitMetrics};
 use helenus_tablet::StoreStats;
 use metrics::{counter, gauge};
 
@@ -20,16 +21,21 @@ pub(crate) fn record_stale(counts: &StaleCounts) {
 }
 
 /// Sets the counters of requests that rate limits refused.
-pub(crate) fn record_rate_limits(figures: &RateLimitFigures) {
+pub(crate) fn record_rate_limits(refused: &RateLimitMetrics) {
     for kind in RateLimitKind::ALL {
-        counter!("helenus_rate_limited_total", "kind" => kind.name()).absolute(figures.count(kind));
+        counter!("helenus_rate_limited_total", "kind" => kind.name()).absolute(refused.count(kind));
     }
 }
 
 /// Sets the gauges of prepared statements and their bytes.
-pub(crate) fn record_prepared(figures: &PreparedFigures) {
-    gauge!("helenus_prepared_statements").set(figures.statements as f64);
-    gauge!("helenus_prepared_statement_bytes").set(figures.bytes as f64);
+pub(crate) fn record_prepared(prepared: &PreparedMetrics) {
+    gauge!("helenus_prepared_statements").set(prepared.statements as f64);
+    gauge!("helenus_prepared_statement_bytes").set(prepared.bytes as f64);
+}
+
+/// Sets the gauge of requests that wait until others have ended.
+pub(crate) fn record_waiting(queue: TransportQueue) {
+    gauge!("helenus_requests_waiting").set(queue.waiting as f64);
 }
 
 /// Sets the gauge of parts of full table scans that are being read.
@@ -46,7 +52,7 @@ pub(crate) fn record_history(figures: &HistoryFigures, reach: Duration, window: 
     counter!("helenus_past_times_opened_total").absolute(figures.times_opened);
 }
 
-/// Sets the gauges and counters of the store. Figures are summed over all tablets, so that the number of metrics does not grow with them.
+/// Sets the gauges and counters of the store. Values are summed over all tablets, so that the number of metrics does not grow with them.
 pub(crate) fn record_store(stats: &StoreStats) {
     let sum = |field: fn(&helenus_tablet::TabletStats) -> u64| stats.tablets.iter().map(field).sum::<u64>();
     let gauges = [

@@ -37,7 +37,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("helenus_cluster_tablets_owned", "Tablets that this node owns"),
     (
         "helenus_cluster_tablets_without_owner",
-        "Tablets that no node owns, so that nobody can read or write them",
+        "Tablets that no node owns. They can be neither read nor written",
     ),
     ("helenus_connections", "Connections of clients"),
     (
@@ -74,19 +74,19 @@ const GAUGES: &[(&str, &str)] = &[
     ),
     (
         "helenus_past_log_bytes",
-        "Bytes that are kept of the log for times of the past; 0 except at the node that keeps the past",
+        "Bytes of the log that are kept for history; 0 except at the node that keeps history",
     ),
     (
         "helenus_past_moments",
-        "Moments from which times of the past are reached; 0 except at the node that keeps the past",
+        "Consistent cuts that are kept for history; 0 except at the node that keeps history",
     ),
     (
         "helenus_past_reach_seconds",
-        "How far back times can be read; 0 except at the node that keeps the past",
+        "How far back times can be read; 0 except at the node that keeps history",
     ),
     (
         "helenus_past_window_seconds",
-        "How far back times shall be readable",
+        "How far back times shall be readable (point_in_time_window)",
     ),
     (
         "helenus_past_times_opened_total",
@@ -99,7 +99,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("helenus_prepared_statements", "Prepared statements that are kept"),
     (
         "helenus_read_only_age_seconds",
-        "Time since which a node that only reads has read nothing new from the bucket",
+        "Time for which a read-only node has read nothing new from the bucket",
     ),
     (
         "helenus_ready",
@@ -242,11 +242,11 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (
         "helenus_index_entries_removed_total",
-        "Index entries removed because they stood for nothing",
+        "Stale index entries that were removed",
     ),
     (
         "helenus_index_entries_stale_total",
-        "Index entries that readers found to stand for nothing",
+        "Stale index entries that reads found",
     ),
     (
         "helenus_log_failures_total",
@@ -278,7 +278,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (
         "helenus_requests_shed_total",
-        "Requests that were refused unparsed for having waited too long",
+        "Requests that were refused before they were parsed, because they had waited too long",
     ),
     (
         "helenus_row_cache_hits_total",
@@ -291,9 +291,12 @@ const COUNTERS: &[(&str, &str)] = &[
     ("helenus_sent_bytes_total", "Bytes sent to clients"),
     (
         "helenus_slice_dead_rows_total",
-        "Rows that reads of slices stepped over because nothing of them is alive",
+        "Rows without live cells that reads of slices skipped",
     ),
-    ("helenus_slice_live_rows_total", "Rows that reads of slices gave"),
+    (
+        "helenus_slice_live_rows_total",
+        "Rows that reads of slices returned",
+    ),
     ("helenus_slices_total", "Reads of slices of partitions"),
     (
         "helenus_slow_requests_total",

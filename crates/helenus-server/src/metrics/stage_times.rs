@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
-use helenus_query::trace::Work;
+use helenus_query::measurement::RequestMeasurement;
 
 /// The times at which a request arrived and began.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +72,8 @@ pub(crate) struct StageTimes {
 }
 
 impl StageTimes {
-    pub fn new(arrival: &Arrival, work: &Work, answered: Instant) -> StageTimes {
-        let Work { statement, store } = work;
+    pub fn new(arrival: &Arrival, measurement: &RequestMeasurement, answered: Instant) -> StageTimes {
+        let RequestMeasurement { statement, store } = measurement;
         let known = [
             statement.parsing_ns,
             statement.lock_ns,

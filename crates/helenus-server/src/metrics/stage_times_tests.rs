@@ -1,4 +1,4 @@
-use helenus_query::trace::{StatementWork, Work};
+use helenus_query::measurement::{RequestMeasurement, StatementMeasurement};
 
 use super::*;
 
@@ -11,16 +11,16 @@ fn unaccounted_time_counts_as_running() {
         last_byte: at(2),
         begun: at(5),
     };
-    let mut work = Work {
-        statement: StatementWork {
+    let mut measurement = RequestMeasurement {
+        statement: StatementMeasurement {
             parsing_ns: 1_000_000,
-            ..StatementWork::default()
+            ..StatementMeasurement::default()
         },
-        ..Work::default()
+        ..RequestMeasurement::default()
     };
-    work.store.log_ns = 4_500_000;
-    work.store.read_wait_ns = 10_000;
-    let stage_times = StageTimes::new(&arrival, &work, at(15));
+    measurement.store.log_ns = 4_500_000;
+    measurement.store.read_wait_ns = 10_000;
+    let stage_times = StageTimes::new(&arrival, &measurement, at(15));
     assert_eq!(
         stage_times.to_string(),
         "receive 2.0, wait 3.0, parse 1.0, log 4.5, run 4.5"

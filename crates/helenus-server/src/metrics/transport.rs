@@ -95,7 +95,6 @@ pub struct Metrics {
     slow: Counter,
     in_flight_bytes: Gauge,
     running: Gauge,
-    waiting: Gauge,
     overloaded: Counter,
     /// Number of requests that failed through a fault of the server. It is counted here as well, because the recorder's counters cannot be
     /// read.
@@ -117,7 +116,6 @@ impl Default for Metrics {
             slow: counter!("helenus_slow_requests_total"),
             in_flight_bytes: gauge!("helenus_request_in_flight_bytes"),
             running: gauge!("helenus_requests_running"),
-            waiting: gauge!("helenus_requests_waiting"),
             // The counter of this error alone is looked up in advance, because an overloaded node must refuse requests at little cost.
             overloaded: counter!(ERRORS, "error" => "overloaded"),
             server_errors: AtomicU64::new(0),
@@ -180,10 +178,6 @@ impl Metrics {
     pub(crate) fn in_flight(&self, requests: usize, bytes: usize) {
         self.running.set(requests as f64);
         self.in_flight_bytes.set(bytes as f64);
-    }
-
-    pub(crate) fn waiting(&self, requests: usize) {
-        self.waiting.set(requests as f64);
     }
 
     pub(crate) fn connections(&self, count: usize) {

@@ -196,7 +196,7 @@ impl ClusterNode {
     }
 
     /// Returns a function that sets the cluster's metrics.
-    pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
+    pub fn metrics_recorder(&self) -> impl Fn() + Send + Sync + 'static {
         let (agent, here) = (self.agent.clone(), self.here);
         move || metrics::record(&agent, here)
     }

@@ -81,14 +81,15 @@ impl Peers {
         request: &Request<'_>,
         deadline: Instant,
     ) -> Result<Outcome, RemoteError> {
-        let began = std::time::Instant::now();
+        let began = trace::is_recording().then(std::time::Instant::now);
         let mut texts = Texts::Omitted;
         loop {
             let mut body = BytesMut::new();
-            encode_statement(request, texts, trace::is_recording(), &mut body);
+            encode_statement(request, texts, began.is_some(), &mut body);
             let answer = self.request(node, Kind::Execute, body, deadline).await?;
             let answer = decode_execute_answer(answer, request)?;
             for step in answer.steps {
+                let Some(began) = began else { break };
                 let elapsed_us = u64::try_from(step.elapsed_us).unwrap_or(0);
                 let activity = format!("{} (on {})", step.activity, node.description.rpc_address);
                 trace::step_at(began + Duration::from_micros(elapsed_us), activity.into());

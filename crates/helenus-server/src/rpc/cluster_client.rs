@@ -14,7 +14,7 @@ use helenus_query::cluster::{
     Cluster, ListSearch, Owner, PartAnswer, Pin, PinnedCut, RemoteError, RemoteScan, RemoteWrite,
     ReportedNode, ReportedTablet, Request, ScanRange, StaleEntries, Versions,
 };
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::response::Outcome;
 use helenus_tablet::{Store, TokenRange};
 use tokio::sync::watch;
@@ -100,7 +100,7 @@ impl ClusterClient {
         tokio::spawn(async move {
             let reported = members.peers.release(&next, released, NOTIFICATION_TIMEOUT);
             if let Err(error) = reported.await {
-                tracing::debug!(node = %next.description.name, error = error.text(), "a node was not told that its tablet is closed");
+                tracing::debug!(node = %next.description.name, error = error.text(), "a node was not notified that its tablet is closed");
             }
         });
     }
@@ -151,7 +151,7 @@ impl ClusterClient {
                             .announce_document(&node, &document, stamp, NOTIFICATION_TIMEOUT)
                             .await;
                         if let Err(error) = reported {
-                            tracing::debug!(node = %node.description.name, error = error.text(), "a node was not told of the cluster document");
+                            tracing::debug!(node = %node.description.name, error = error.text(), "a node was not notified of the cluster document");
                         }
                     });
                 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::limits::scope;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};

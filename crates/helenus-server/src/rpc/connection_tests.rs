@@ -189,7 +189,7 @@ async fn requests_to_a_node_that_refuses_this_one_fail_with_its_reason() {
     assert_eq!(outcome.text(), "this port is for the nodes of a cluster");
     let misled = connection_to(&address, credentials_of("secret", member(), (1, 11)));
     let outcome = get(&misled, within(10_000)).await.unwrap_err();
-    assert!(outcome.text().contains("the one that is meant"), "{outcome:?}");
+    assert!(outcome.text().contains("the called node"), "{outcome:?}");
     let member = PeerCredentials::new(
         Secret::new("secret"),
         member(),

@@ -72,7 +72,7 @@ pub(super) fn pin(request: &PinRequest) -> Result<Pin, String> {
         Some(pin_request::What::Held(cut)) => id(cut).map(Pin::Held),
         Some(pin_request::What::LetGo(cut)) => id(cut).map(Pin::Release),
         Some(pin_request::What::Flushed(_)) => Ok(Pin::Flushed),
-        None => Err("nothing that this version knows is to be pinned".to_owned()),
+        None => Err("the request to pin is of a newer version of Helenus".to_owned()),
     }
 }
 

@@ -9,8 +9,9 @@ use bytes::{Bytes, BytesMut};
 use helenus_cql::frame::forwarded::{ForwardedRequest, ForwardedStep};
 use helenus_query::engine::Engine;
 use helenus_query::failure::ExecutionError;
+use helenus_query::measurement::RequestMeasurement;
 use helenus_query::request::ClientFrame;
-use helenus_query::trace::{Step, TraceRecorder, Work};
+use helenus_query::trace::{Step, TraceRecorder};
 
 use super::answer_codec::encode_execute_answer;
 use super::statement_codec::ReceivedStatement;
@@ -34,27 +35,26 @@ pub(super) async fn execute(engine: &Arc<Engine>, message: Bytes) -> BytesMut {
             .await?;
         Ok::<_, ExecutionError>((received, outcome))
     };
-    let (result, steps) = match is_traced {
-        true => recorded(run).await,
-        false => (run.await, Vec::new()),
-    };
+    let (result, steps) = measured(run, is_traced).await;
     encode_execute_answer(result, has_texts, steps, &mut out);
     out
 }
 
-/// Runs a future, and returns its result and the recorded steps of its trace.
-async fn recorded<T>(run: impl Future<Output = T>) -> (T, Vec<ForwardedStep>) {
-    let began = Instant::now();
-    let mut work = Work::default();
-    let recording = TraceRecorder::begin(&mut work.store);
+/// Runs a request with a measurement of its own. Returns its result, and the recorded steps of its trace if it `is_traced`.
+async fn measured<T>(run: impl Future<Output = T>, is_traced: bool) -> (T, Vec<ForwardedStep>) {
+    let mut measurement = RequestMeasurement::default();
+    let recording = is_traced.then(|| (Instant::now(), TraceRecorder::begin(&mut measurement.store)));
     let mut run = pin!(run);
     let result = std::future::poll_fn(|cx| {
-        work.swap();
+        measurement.swap();
         let polled = run.as_mut().poll(cx);
-        work.swap();
+        measurement.swap();
         polled
     })
     .await;
+    let Some((began, recording)) = recording else {
+        return (result, Vec::new());
+    };
     let step = |step: Step| {
         let elapsed = step.at.saturating_duration_since(began);
         ForwardedStep {

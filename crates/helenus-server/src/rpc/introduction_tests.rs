@@ -50,7 +50,7 @@ async fn a_caller_learns_why_it_is_refused() {
     for (from, to, words) in [
         (copy, (1, 10), "is of store"),
         (other, (1, 10), "not in the cluster document"),
-        (member, (1, 11), "the one that is meant"),
+        (member, (1, 11), "the called node"),
     ] {
         let (introduced, admitted) = meet(&credentials_of("secret", from, to), &guard()).await;
         assert_eq!(admitted, None);

@@ -105,7 +105,7 @@ pub(super) fn answer(response: PartResponse) -> Result<PartAnswer, RemoteError> 
             first: group.first.map(named_row),
         }),
         Some(Rows::Page(page)) => PartRows::Page(received_page(page)?),
-        None => return Err(unknown("what a part comes to was expected")),
+        None => return Err(unknown("the result of a part was expected")),
     };
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(PartAnswer {

@@ -92,7 +92,7 @@ impl PeerGuard {
             return Ok(());
         }
         Err(not_member(format!(
-            "node {:?} at this address is not, or not any more, the one that is meant",
+            "the node at this address is {:?}, and not, or no longer, the called node",
             self.own.name
         )))
     }

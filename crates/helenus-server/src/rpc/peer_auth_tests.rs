@@ -84,7 +84,7 @@ fn only_members_of_the_store_are_accepted() {
 fn a_call_for_another_node_is_refused() {
     for meant in [(2, 10), (1, 11)] {
         let words = refused(own(2, STORE, &[(1, 10), (2, 20)]), meant);
-        assert!(words.contains("the one that is meant"), "{words}");
+        assert!(words.contains("the called node"), "{words}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use helenus_cluster::NodeInfo;
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::Instant;

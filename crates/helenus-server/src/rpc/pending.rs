@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use hashbrown::HashMap;
-use helenus_query::figures::internode::{OutboundQueue, OutboundTraffic};
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 

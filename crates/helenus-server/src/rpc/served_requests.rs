@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use helenus_query::figures::internode::InboundTraffic;
+use helenus_query::metrics::internode::InboundTraffic;
 use tokio::sync::Semaphore;
 use tokio::task::coop;
 use uuid::Uuid;
@@ -54,7 +54,7 @@ pub(super) struct ServedRequests {
 impl ServedRequests {
     pub fn new(server: Arc<ServedBy>, caller: Uuid) -> ServedRequests {
         ServedRequests {
-            traffic: server.service.handler.engine.figures.inbound.of(caller),
+            traffic: server.service.handler.engine.metrics().inbound.of(caller),
             server,
             replies: Arc::new(Mailbox::new(Replies::default())),
             running: RunningRequests::default(),

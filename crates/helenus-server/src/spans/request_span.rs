@@ -62,22 +62,22 @@ impl RequestSpan<'_> {
 
     fn attributes(self, operation: String) -> Vec<KeyValue> {
         let request = self.request;
-        let work = &request.work.statement;
+        let measurement = &request.measurement.statement;
         let mut attributes = vec![
             KeyValue::new("db.system.name", "cassandra"),
             KeyValue::new("db.operation.name", operation),
             KeyValue::new("db.query.text", without_values(&request.statement)),
             KeyValue::new("client.address", request.client.ip().to_string()),
             KeyValue::new("client.port", i64::from(request.client.port())),
-            KeyValue::new("helenus.rows_read", number(work.live_rows)),
-            KeyValue::new("helenus.tombstones_read", number(work.tombstones)),
+            KeyValue::new("helenus.rows_read", number(measurement.live_rows)),
+            KeyValue::new("helenus.tombstones_read", number(measurement.tombstones)),
         ];
         if let Some((keyspace, table)) = &request.table {
             attributes.push(KeyValue::new("db.namespace", keyspace.clone()));
             attributes.push(KeyValue::new("db.collection.name", table.clone()));
         }
         // Only a request that was forwarded to another node has an owner.
-        if let Some(owner) = work.owner {
+        if let Some(owner) = measurement.owner {
             attributes.push(KeyValue::new("helenus.owner", owner.to_string()));
         }
         if let Some(code) = self.error {

@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::backend::Backend;
 use crate::metrics::engine::{
     record_history, record_prepared, record_rate_limits, record_scan_parts, record_stale, record_store,
+    record_waiting,
 };
 
 /// The CQL version of Cassandra 5.0.
@@ -153,15 +154,15 @@ impl Backend for Arc<Engine> {
     }
 
     fn client_memory(&self) -> Option<Arc<ClientMemory>> {
-        Some(self.client_memory.clone())
+        Some(Engine::client_memory(self).clone())
     }
 
     fn show_running_max(&self, requests: usize) {
-        self.figures.transport.set_running_max(requests);
+        self.metrics().transport.set_running_max(requests);
     }
 
     fn show_waiting(&self, requests: usize) {
-        self.figures.transport.set_waiting(requests);
+        self.metrics().transport.set_waiting(requests);
     }
 
     fn table_name(&self, id: Uuid) -> Option<(String, String)> {
@@ -175,19 +176,20 @@ impl Backend for Arc<Engine> {
     }
 
     fn record_trace(&self, trace: Trace) {
-        self.traces.record(trace);
+        self.traces().record(trace);
     }
 
     fn add_to_trace(&self, id: Uuid, event: TraceEvent) {
-        self.traces.add(id, event);
+        self.traces().add(id, event);
     }
 
     fn record_stats(&self) {
         record_store(&self.store_stats());
-        record_stale(&self.stale);
-        record_rate_limits(&self.figures.rate_limits);
+        record_stale(self.stale());
+        record_rate_limits(&self.metrics().rate_limits);
+        record_waiting(self.metrics().transport.read());
         record_scan_parts(self.scan_parts_running());
-        record_prepared(&self.prepared_figures());
+        record_prepared(&self.prepared_metrics());
         if let (Some((figures, reach)), Some(window)) = (self.history_figures(), self.history_window()) {
             record_history(&figures, reach, window);
         }

@@ -137,7 +137,6 @@ impl<B: Backend> ServerState<B> {
     pub fn now_waiting(&self, before: QueueSize, now: QueueSize) {
         let requests = change(&self.waiting_requests, before.requests, now.requests);
         self.memory.change(before.bytes, now.bytes);
-        self.metrics.waiting(requests);
         self.backend.show_waiting(requests);
     }
 

@@ -48,7 +48,7 @@ impl WorkingMemory {
             Ok(Ok(permit)) => Ok(permit),
             // The first case does not occur, because the semaphore is never closed.
             Ok(Err(_)) | Err(_) => Err(CqlError::Overloaded(format!(
-                "Long statements that run take all of the {} bytes that they may take (node_in_flight_bytes); ask again later, or send \
+                "Long statements in progress take all of the {} bytes that they may take (node_in_flight_bytes); try again later, or send \
                  smaller batches and literals",
                 self.units as usize * UNIT_BYTES
             ))),

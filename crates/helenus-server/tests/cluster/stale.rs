@@ -17,8 +17,8 @@ use crate::nodes::{NODES, Nodes, shown};
 fn counts(engines: &[Arc<Engine>]) -> (u64, u64) {
     let sum = |counter: fn(&Engine) -> u64| engines.iter().map(|engine| counter(engine)).sum();
     (
-        sum(|engine| engine.stale.found.load(Ordering::Relaxed)),
-        sum(|engine| engine.stale.removed.load(Ordering::Relaxed)),
+        sum(|engine| engine.stale().found.load(Ordering::Relaxed)),
+        sum(|engine| engine.stale().removed.load(Ordering::Relaxed)),
     )
 }
 

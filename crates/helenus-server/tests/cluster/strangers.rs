@@ -54,8 +54,8 @@ async fn callers_are_accepted_only_by_their_true_claim() {
     for (id, words) in [
         (0, "not in the cluster document"),
         (1, "not in the cluster document"),
-        (2, "the one that is meant"),
-        (3, "the one that is meant"),
+        (2, "the called node"),
+        (3, "the called node"),
     ] {
         let mut claim = Claim::true_one();
         claim.ids[id] = Uuid::from_u128(77);

@@ -9,9 +9,9 @@ use crate::numbers;
 
 const EXAMPLES: &str = "\
 Examples:
-  nodetool enablefullquerylog --path /var/log/helenus/fql       what clients ask of a node is logged there …
+  nodetool enablefullquerylog --path /var/log/helenus/fql       requests to a node are logged there …
   helenus-stress fql dump /var/log/helenus/fql                  … can be read …
-  helenus-stress fql replay --target 10.0.0.7 /var/log/helenus/fql            … and asked of another cluster
+  helenus-stress fql replay --target 10.0.0.7 /var/log/helenus/fql            … and sent to another cluster
   helenus-stress fql replay --target 10.0.0.7 --target 10.0.0.8 --results results --store-queries queries fql
   helenus-stress fql compare --queries queries results/10.0.0.7 results/10.0.0.8";
 

@@ -26,7 +26,7 @@ Exit status:
   1  it could not run: no connection, no such workload, a file that can't be written
   2  the command line is not understood
   3  operations failed
-  4  the rate that was asked for was missed by more than 1%
+  4  the requested rate was missed by more than 1%
   5  verification failed: values that are missing or corrupt, or results that differ (fql compare)
   The greatest of those that apply.";
 

@@ -61,7 +61,7 @@ pub fn compare(args: &CompareArgs) -> Result<Ended> {
     let mut comparison =
         Comparison::from_runs(std::env::args().collect(), rounds, &a, &b).context("no rounds")?;
     if args.rounds < ROUNDS_MIN {
-        let note = format!("Fewer than {ROUNDS_MIN} rounds can't tell a difference from noise.");
+        let note = format!("Fewer than {ROUNDS_MIN} rounds can't distinguish a difference from noise.");
         comparison.notes.push(note);
     }
     write_comparison(&directory, &comparison)?;

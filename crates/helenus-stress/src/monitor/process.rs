@@ -6,7 +6,10 @@ use std::time::Duration;
 /// Sum of the CPU time and resident memory of a server's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// Time in user space and in the kernel.
     pub cpu: Duration,
+    /// The part of `cpu` in the kernel.
+    pub kernel: Duration,
     pub rss_bytes: u64,
 }
 
@@ -16,20 +19,23 @@ pub fn usage(pids: &[u32]) -> Option<Usage> {
     for pid in pids {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        all.cpu += cpu_of_stat(&stat)?;
+        let (user, kernel) = cpu_of_stat(&stat)?;
+        all.cpu += user + kernel;
+        all.kernel += kernel;
         all.rss_bytes += rss_of_status(&status)?;
     }
     (!pids.is_empty()).then_some(all)
 }
 
-/// Returns user and system time. Linux reports them in hundredths of a second.
-fn cpu_of_stat(stat: &str) -> Option<Duration> {
+/// Returns the time in user space and in the kernel. Linux reports them in hundredths of a second.
+fn cpu_of_stat(stat: &str) -> Option<(Duration, Duration)> {
     // The command's name is in parentheses, and may itself contain parentheses and spaces.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split_ascii_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_millis((user + system) * 10))
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    let (user, kernel) = (next()?, next()?);
+    let time = |ticks: u64| Duration::from_millis(ticks * 10);
+    Some((time(user), time(kernel)))
 }
 
 fn rss_of_status(status: &str) -> Option<u64> {
@@ -45,7 +51,8 @@ mod tests {
     #[test]
     fn times_are_found_behind_any_name() {
         let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 9 0 100 1000 20";
-        assert_eq!(cpu_of_stat(stat), Some(Duration::from_secs(2)));
+        let (user, kernel) = (Duration::from_millis(1500), Duration::from_millis(500));
+        assert_eq!(cpu_of_stat(stat), Some((user, kernel)));
         assert_eq!(rss_of_status("Name:\tx\nVmRSS:\t   12 kB\n"), Some(12 * 1024));
     }
 

@@ -112,7 +112,7 @@ fn throughput_tile(run: &RunResult) -> Tile {
     let done: u64 = run.operations.iter().map(|operation| operation.count).sum();
     let all: f64 = run.operations.iter().map(|operation| operation.rate_per_s).sum();
     let detail = match run.pacing {
-        Some(pacing) => format!("of {} asked for", rate(pacing.target_per_s)),
+        Some(pacing) => format!("of {} requested", rate(pacing.target_per_s)),
         None => format!("{} in {}", count(done), duration(run.duration_s)),
     };
     Tile {
@@ -207,7 +207,7 @@ fn verification(run: &RunResult) -> Option<String> {
 fn missed_rate(run: &RunResult) -> Option<String> {
     let pacing = run.pacing.filter(|_| rate_missed(run))?;
     Some(format!(
-        "the rate was missed: {} of {} asked for ({}).",
+        "the rate was missed: {} of {} requested ({}).",
         rate(pacing.achieved_per_s),
         rate(pacing.target_per_s),
         percent(pacing.achieved_per_s / pacing.target_per_s)

@@ -39,7 +39,7 @@ fn the_worst_is_said_first() {
         said[1],
         (
             Level::Warning,
-            "the rate was missed: 500/s of 1,001/s asked for (50%).".into()
+            "the rate was missed: 500/s of 1,001/s requested (50%).".into()
         )
     );
     assert_eq!(said[2], (Level::Warning, "the disk was busy".into()));
@@ -72,7 +72,7 @@ fn tiles_show_what_went_wrong() {
         .map(|tile| tile.label.as_str())
         .collect();
     assert_eq!(bad, ["Hit rate", "Errors"]);
-    assert_eq!(tiles[0].detail, "of 1,001/s asked for");
+    assert_eq!(tiles[0].detail, "of 1,001/s requested");
 }
 
 #[test]

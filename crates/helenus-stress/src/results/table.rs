@@ -44,7 +44,7 @@ fn operations(result: &RunResult) -> String {
 
 fn pacing_line(pacing: &Pacing) -> String {
     format!(
-        "rate: {} of {} asked for ({}); lag: {} at most, {} at the end",
+        "rate: {} of {} requested ({}); lag: {} at most, {} at the end",
         rate(pacing.achieved_per_s),
         rate(pacing.target_per_s),
         percent(pacing.achieved_per_s / pacing.target_per_s),

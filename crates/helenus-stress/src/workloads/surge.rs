@@ -26,7 +26,7 @@ const KEYS_MAX: u64 = 1 << 20;
 pub const INFO: Info = Info {
     name: "surge",
     aliases: &[],
-    about: "Large slices and single rows, to ask for more than a server can do; acknowledged rows are remembered",
+    about: "Large slices and single rows, to request more than a server can do; acknowledged rows are remembered",
     operations: &[
         Operation {
             name: "slice",

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each program uses its part")]
 
+#[path = "../../tests/integration/plain_model.rs"]
+mod plain_model;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,51 +14,44 @@ use helenus_row::{
     Cell, CellRules, ColumnId, Deletion, Liveness, RowBuilder, RowRef, TableId, archive, key, merge,
     murmur3_token, read,
 };
-use helenus_tablet::{CompactFilter, CompactionContext, DataModel, DataModelError, Store, StoreConfig};
+use helenus_tablet::{CompactFilter, CompactionContext, DataModelError, Store, StoreConfig};
+use plain_model::PlainModel;
 
 /// The one table.
 pub const TABLE: TableId = TableId(7);
 /// As in the query layer.
 const PURGE_GRACE_S: i64 = 10;
 
-/// Rows as the query layer stores them.
-pub struct RowHooks;
-
-impl DataModel for RowHooks {
-    fn merge(
-        &self,
-        key: &[u8],
-        existing: Option<&Bytes>,
-        operands: &[Bytes],
-    ) -> Result<Bytes, DataModelError> {
-        let kind = key::key_kind(key).map_err(|error| DataModelError(error.to_string()))?;
-        merge::merge(kind, existing, operands).map_err(|error| DataModelError(error.to_string()))
-    }
-
-    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
-        key::partition_prefix_len(key)
-    }
-
-    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+/// A data model with rows as the query layer stores them, without an archive.
+pub const ROWS: PlainModel = PlainModel {
+    may_be_alive: |key, operand| {
         let kind = key::key_kind(key).ok();
         let oldest = kind.and_then(|kind| archive::oldest_us(kind, operand).ok());
         oldest.is_none_or(|oldest| oldest.is_some())
-    }
+    },
+    partition_prefix_len: key::partition_prefix_len,
+    compaction: row_filter,
+    ..PlainModel::new(merge_row)
+};
 
-    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
-        let context = compaction_filter::CompactionContext {
-            forgets_headers: true,
-            now_s: context.now_ms.div_euclid(1000),
-            newer: std::sync::Arc::new(|_| i64::MAX),
-        };
-        let tables: Tables = |_| TableState::Live {
-            has_origin: false,
-            purge_grace_s: PURGE_GRACE_S,
-            late_window_s: 0,
-            rules: CellRules::default(),
-        };
-        Box::new(RowFilter::new(context, tables))
-    }
+fn merge_row(key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, DataModelError> {
+    let kind = key::key_kind(key).map_err(|error| DataModelError(error.to_string()))?;
+    merge::merge(kind, existing, operands).map_err(|error| DataModelError(error.to_string()))
+}
+
+fn row_filter(context: &CompactionContext) -> Box<dyn CompactFilter> {
+    let context = compaction_filter::CompactionContext {
+        forgets_headers: true,
+        now_s: context.now_ms.div_euclid(1000),
+        newer: std::sync::Arc::new(|_| i64::MAX),
+    };
+    let tables: Tables = |_| TableState::Live {
+        has_origin: false,
+        purge_grace_s: PURGE_GRACE_S,
+        late_window_s: 0,
+        rules: CellRules::default(),
+    };
+    Box::new(RowFilter::new(context, tables))
 }
 
 type Tables = fn(TableId) -> TableState;

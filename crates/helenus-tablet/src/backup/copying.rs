@@ -314,7 +314,7 @@ impl Copier {
         let is_intact = self.there.get(&file.path) == Some(&file.bytes);
         match self.known.get(&file.path) {
             Some(known) if *known != file => Err(StoreError::InvalidConfig(format!(
-                "{} has another {path}: this store has been put back from a copy since. Take another place for its backups",
+                "{} has another {path}: this store was restored from a copy since then. Use another place for its backups",
                 self.location
             ))),
             Some(_) if is_intact => Ok(Copied {

@@ -70,7 +70,7 @@ async fn another_manifest_of_the_same_number_is_refused() {
     let mut other = copier(&folder, b"else").await;
     know(&mut other, &first.file);
     let refused = other.copy_document(&manifest).await.err().unwrap().to_string();
-    assert!(refused.contains("put back from a copy"), "{refused}");
+    assert!(refused.contains("restored from a copy"), "{refused}");
     // A manifest that no backup lists was left by an interrupted backup, and is overwritten.
     let copied = copier(&folder, b"else")
         .await

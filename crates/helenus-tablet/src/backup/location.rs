@@ -139,9 +139,7 @@ impl BackupLocation {
             (None, None) => return Ok(()),
             (Some(check), Some(own)) if check == own => return Ok(()),
             (Some(_), None) => "the backups there are encrypted: name the file with their key",
-            (None, Some(_)) => {
-                "the backups there are not encrypted: leave the key out, or take another place"
-            }
+            (None, Some(_)) => "the backups there are not encrypted: leave the key out, or use another place",
             (Some(_), Some(_)) => "the backups there are encrypted with another key",
         };
         Err(StoreError::InvalidConfig(format!("{self}: {why}")))
@@ -156,7 +154,7 @@ impl BackupLocation {
             Some(found) if found == store_id => return Ok(()),
             Some(found) => {
                 return Err(StoreError::InvalidConfig(format!(
-                    "{self} has the backups of store {found}, and this is store {store_id}: take another place"
+                    "{self} has the backups of store {found}, and this is store {store_id}: use another place"
                 )));
             }
             None => {}

@@ -15,7 +15,7 @@ async fn a_place_has_the_backups_of_one_store() {
     assert_eq!(location.store_id().await.unwrap(), Some(own));
     let refused = location.claim(other).await.unwrap_err().to_string();
     assert!(
-        refused.contains(&own.to_string()) && refused.contains("take another place"),
+        refused.contains(&own.to_string()) && refused.contains("use another place"),
         "{refused}"
     );
 }

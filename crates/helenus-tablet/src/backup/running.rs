@@ -80,7 +80,7 @@ impl Running {
                     .write_in(&renewed.plain, &Path::from(RUNNING), claim(node))
                     .await
                 {
-                    tracing::warn!(%error, "a backup goes on without saying so");
+                    tracing::warn!(%error, "a backup continues, but could not renew its claim of the place");
                 }
             }
         });
@@ -95,7 +95,7 @@ impl Running {
     pub async fn end(self) {
         self.renewing.abort();
         if let Err(error) = self.location.delete(&Path::from(RUNNING)).await {
-            tracing::warn!(%error, "a backup has ended, and the place says that it runs");
+            tracing::warn!(%error, "a backup has ended, but could not remove its claim of the place");
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) async fn load_or_create(
     }
     load(bucket).await?.ok_or_else(|| StoreError::Corrupt {
         file: FORMAT_NAME.into(),
-        detail: "it was there, and is gone".into(),
+        detail: "it existed, and is missing now".into(),
     })
 }
 

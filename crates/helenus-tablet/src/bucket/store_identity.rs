@@ -113,7 +113,7 @@ impl<'a> BindTarget<'a> {
             (Some(recorded), Some(why)) => Err(self.refuse(&recorded, &why)),
             (None, _) => Err(StoreError::Corrupt {
                 file: format!("{}/{}", self.bucket.url, self.path()),
-                detail: "it was there, and is gone".into(),
+                detail: "it existed, and is missing now".into(),
             }),
         }
     }

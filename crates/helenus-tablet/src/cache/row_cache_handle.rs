@@ -43,9 +43,9 @@ impl RowCacheHandle {
         }
     }
 
-    /// Looks a row up. `generation` is the current one of its partition.
-    pub fn lookup(&self, key: &[u8], generation: Generation) -> Lookup {
-        let found = self.cache.lookup(self.id(self.hash(key)), key, generation);
+    /// Looks a row up. `hash` is the hash of the key, `generation` the current one of its partition.
+    pub fn lookup(&self, hash: u64, key: &[u8], generation: Generation) -> Lookup {
+        let found = self.cache.lookup(self.id(hash), key, generation);
         let counter = match &found {
             Lookup::Hit(_) => &self.hits,
             Lookup::Miss(_) => &self.misses,

@@ -13,14 +13,14 @@ fn bytes(text: &str) -> Bytes {
 }
 
 fn miss(cache: &RowCacheHandle, key: &[u8]) -> FillToken {
-    match cache.lookup(key, Generation::NONE) {
+    match cache.lookup(cache.hash(key), key, Generation::NONE) {
         Lookup::Miss(token) => token,
         _ => panic!("expected a miss"),
     }
 }
 
 fn hit(cache: &RowCacheHandle, key: &[u8]) -> Option<Bytes> {
-    match cache.lookup(key, Generation::NONE) {
+    match cache.lookup(cache.hash(key), key, Generation::NONE) {
         Lookup::Hit(value) => value,
         _ => panic!("expected a hit"),
     }
@@ -39,7 +39,7 @@ fn fills_and_hits() {
 }
 
 fn put(cache: &RowCacheHandle, key: &[u8], value: &Bytes) {
-    if let Lookup::Miss(token) = cache.lookup(key, Generation::NONE) {
+    if let Lookup::Miss(token) = cache.lookup(cache.hash(key), key, Generation::NONE) {
         cache.fill(&token, key, Some(value), Generation::NONE);
     }
 }
@@ -142,7 +142,7 @@ fn too_large_rows_are_left_out() {
 fn a_row_counts_only_behind_the_fence_that_it_was_read_behind() {
     let (cache, generations) = (handle(1 << 20), CacheGenerations::default());
     let place = CacheGenerations::slot(7);
-    let miss = |key: &[u8]| match cache.lookup(key, generations.read(place)) {
+    let miss = |key: &[u8]| match cache.lookup(cache.hash(key), key, generations.read(place)) {
         Lookup::Miss(token) => token,
         Lookup::Hit(_) => panic!("it is cached"),
     };
@@ -166,10 +166,13 @@ fn a_row_counts_only_behind_the_fence_that_it_was_read_behind() {
     let after = miss(b"a");
     fill(&after);
     assert!(matches!(
-        cache.lookup(b"a", generations.read(place)),
+        cache.lookup(cache.hash(b"a"), b"a", generations.read(place)),
         Lookup::Hit(Some(_))
     ));
-    assert!(matches!(cache.lookup(b"a", Generation::Closed), Lookup::Miss(_)));
+    assert!(matches!(
+        cache.lookup(cache.hash(b"a"), b"a", Generation::Closed),
+        Lookup::Miss(_)
+    ));
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl DiskReserve {
         match made {
             Ok(()) => self.exists.store(true, Ordering::Release),
             Err(error) => {
-                tracing::debug!(%error, "no room could be put by");
+                tracing::debug!(%error, "no disk space could be reserved");
                 let _ = remove_file(&self.path);
             }
         }

@@ -45,7 +45,7 @@ pub(crate) fn allocate(file: &File, len: u64) -> std::io::Result<()> {
 pub(crate) fn missing(file: &str) -> StoreError {
     StoreError::Corrupt {
         file: file.into(),
-        detail: "the file is missing, and it was there: put it back, or take the whole folder from a backup"
+        detail: "the file is missing, and it was written: restore it, or the whole folder, from a backup"
             .into(),
     }
 }

@@ -115,7 +115,7 @@ impl DiskSpace {
         }
         if self.upload_failed.load(Ordering::Acquire) {
             return Err(StoreError::DiskFull(format!(
-                "data could not be flushed to {} for want of room",
+                "data could not be flushed to {}: the disk is full",
                 self.folder.display()
             )));
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::work::nanos;
+use crate::measurement::nanos;
 
 #[derive(Debug, Default)]
 pub(crate) struct LogCounters {

@@ -22,7 +22,7 @@ use crate::cache::hot_keys::HotKeySketch;
 use crate::cache::partition_cache;
 use crate::cache::row_cache::UpdateOutcome;
 use crate::cache::row_cache_handle::RowCacheHandle;
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModel, DataModelError, RowMerge};
 use crate::error::StoreError;
 use crate::operation::Op;
 use crate::stage::dead_ranges::{Bounds, DeadRanges, KeyRange};
@@ -221,7 +221,7 @@ impl Stage {
                     Change::Operand(operand)
                 }
             };
-            inner.active.add(self.model.as_ref(), key, change)?;
+            inner.active.add(&*self.model, key, change)?;
         }
         if was_empty {
             self.begun.notify_one();
@@ -243,7 +243,7 @@ impl Stage {
     pub fn view(&self, key: &[u8]) -> Result<View, DataModelError> {
         let inner = self.inner.lock();
         inner.check()?;
-        let change = inner.change(self.model.as_ref(), key)?;
+        let change = inner.change(&*self.model, key)?;
         Ok(View {
             change,
             tree: inner.tree.clone(),
@@ -269,7 +269,7 @@ impl Stage {
             return Ok(None);
         }
         Ok(Some(RangeView {
-            staged: inner.staged(self.model.as_ref(), bounds)?,
+            staged: inner.staged(&*self.model, bounds)?,
             tree: inner.tree.clone(),
             read_point: ReadPoint(inner.taken),
         }))
@@ -284,7 +284,7 @@ impl Stage {
             1 => inner.applying.is_some(),
             _ => false,
         };
-        if are_later_writes_staged && !inner.may_live_in(self.model.as_ref(), &rows.keys) {
+        if are_later_writes_staged && !inner.may_live_in(&*self.model, &rows.keys) {
             inner.dead.add(&rows.partition, rows.keys, rows.count);
         }
     }
@@ -410,9 +410,9 @@ impl Inner {
         self.stopped.clone().map_or(Ok(()), Err)
     }
 
-    fn change(&self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Change>, DataModelError> {
-        let newer = self.active.rows.get(key);
-        let older = self.applying.as_ref().and_then(|applying| applying.rows.get(key));
+    fn change(&self, model: &dyn RowMerge, key: &[u8]) -> Result<Option<Change>, DataModelError> {
+        let newer = self.active.get(key);
+        let older = self.applying.as_ref().and_then(|applying| applying.get(key));
         match (older, newer) {
             (Some(older), Some(newer)) => older.then(model, key, newer).map(Some),
             (older, newer) => Ok(newer.or(older).cloned()),
@@ -420,14 +420,16 @@ impl Inner {
     }
 
     /// Returns the changes in a range, in order. The range must not be empty.
-    fn staged(&self, model: &dyn DataModel, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
+    fn staged(&self, model: &dyn RowMerge, bounds: &Bounds) -> Result<Vec<(Bytes, Change)>, DataModelError> {
         let own = |(key, change): (&Bytes, &Change)| (key.clone(), change.clone());
-        let active = self.active.rows.range(bounds.clone());
+        let bound = |bound| Bound::as_ref(bound).map(Bytes::as_ref);
+        let (start, end) = (bound(&bounds.0), bound(&bounds.1));
+        let active = self.active.range(start, end);
         let Some(applying) = &self.applying else {
             return Ok(active.map(own).collect());
         };
         let mut staged: Vec<(Bytes, Change)> = Vec::new();
-        let mut older = applying.rows.range(bounds.clone()).map(own).peekable();
+        let mut older = applying.range(start, end).map(own).peekable();
         for (key, change) in active {
             while let Some(before) = older.next_if(|(before, _)| before < key) {
                 staged.push(before);
@@ -443,16 +445,13 @@ impl Inner {
     }
 
     /// Returns true if a staged change of one of the keys may leave something alive.
-    fn may_live_in(&self, model: &dyn DataModel, keys: &KeyRange) -> bool {
-        let range = || keys.start.clone()..keys.end.clone();
-        let applying = self
-            .applying
-            .iter()
-            .flat_map(|applying| applying.rows.range(range()));
-        let mut changes = self.active.rows.range(range()).chain(applying);
-        changes.any(|(key, change)| match change {
+    fn may_live_in(&self, model: &dyn RowMerge, keys: &KeyRange) -> bool {
+        let (start, end) = (Bound::Included(&*keys.start), Bound::Excluded(&*keys.end));
+        let mut tables = std::iter::once(&self.active).chain(self.applying.as_deref());
+        let may_live = |(key, change): (&Bytes, &Change)| match change {
             Change::Whole(value) | Change::Operand(value) => model.may_be_alive(key, value),
-        })
+        };
+        tables.any(|table| table.range(start, end).any(may_live))
     }
 
     /// Makes scans see the row at `key` again if `operand`, which is being written to it, may be alive.

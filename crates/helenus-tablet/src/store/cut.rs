@@ -97,7 +97,7 @@ impl Drop for HeldCut {
         self.runtime.spawn(async move {
             pinned.extend(join_all(pinning).await.into_iter().flatten().flatten());
             if let Err(error) = store.unpin(&pinned).await {
-                tracing::debug!(%error, "tablets of a moment that nobody wants are let go later");
+                tracing::debug!(%error, "tablets of a cancelled cut are unpinned later");
             }
         });
     }
@@ -190,7 +190,7 @@ impl Store {
             }
             if Instant::now() >= deadline {
                 return Err(StoreError::NotPinned(
-                    "memtables are full, or tablets are on their way, all the time".to_owned(),
+                    "memtables are full, or tablets are moving, all the time".to_owned(),
                 ));
             }
         }

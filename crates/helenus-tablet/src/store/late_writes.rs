@@ -23,8 +23,8 @@ impl Store {
             let oldest_us = any.model.oldest_us(&op.key, &op.operand)?;
             if oldest_us.is_some_and(|oldest_us| is_late(oldest_us, now_ms)) {
                 let tablet = find(&tablets, op.token).ok_or(StoreError::NotOwned(op.token))?;
-                late.enter(tablet).await;
-                tablet.put_under_archived_tombstones(op, now_ms).await?;
+                // Boxed, so that the futures of other writes stay small.
+                Box::pin(tablet.put_late_under_archived_tombstones(op, &mut late, now_ms)).await?;
             }
         }
         Ok(late)

@@ -33,6 +33,7 @@ use crate::config::{StoreConfig, StoreUrl};
 use crate::data_model::DataModel;
 use crate::error::StoreError;
 use crate::log::{FRAME_LEN_MAX, Waiter, WritePlace, WriteTurn, record_len};
+use crate::measurement::{self, nanos};
 use crate::metadata::documents::{Meta, MetaDoc, MetaExpect, MetaStamp, MetaVersion};
 use crate::metadata::folders::Folders;
 use crate::operation::Op;
@@ -42,8 +43,7 @@ use crate::store::pinned::Pinned;
 use crate::store::write_batch::WriteBatch;
 use crate::tablet::origins::Origins;
 use crate::tablet::{NodeLog, OpenTablets, Tablet, find};
-use crate::work::nanos;
-use crate::{trace, work};
+use crate::trace;
 
 /// Bytes of in-flight writes for each permit.
 pub(crate) const PERMIT_BYTES: usize = 1024;
@@ -289,8 +289,9 @@ impl Store {
         }
         trace::step(|| "Waiting until the writes in flight leave room");
         let since = Instant::now();
-        let permit = self.wait_for_room(permits, deadline).await;
-        work::count(|work| work.admission_ns += nanos(since.elapsed()));
+        // Boxed, so that the futures of other writes stay small.
+        let permit = Box::pin(self.wait_for_room(permits, deadline)).await;
+        measurement::count(|store| store.admission_ns += nanos(since.elapsed()));
         permit
     }
 
@@ -502,12 +503,12 @@ fn refuse_failed(tablets: &[Arc<Tablet>], ops: &[Op]) -> Result<(), StoreError> 
     failures.map(Err).next().unwrap_or(Ok(()))
 }
 
-/// Counts a write in the work of its request.
+/// Counts a write in the measurement of its request.
 fn record_write_stats(submitted: Instant, operands: u32) {
     let written = Instant::now();
-    work::count(|work| {
-        work.operands = work.operands.saturating_add(operands);
-        work.log_ns += nanos(written.saturating_duration_since(submitted));
+    measurement::count(|store| {
+        store.operands = store.operands.saturating_add(operands);
+        store.log_ns += nanos(written.saturating_duration_since(submitted));
     });
     if trace::is_recording() {
         trace::step_at(submitted, "Appending to commitlog".into());

@@ -1,7 +1,7 @@
 //! Operations of batches that were in progress at a cut. They are stored beside the pinned tablets, and added to them in memory when these
 //! are opened.
 //!
-//! `moments/<id>` is a frame of the log with one record ([`crate::log::frame`]). `<id>` is the least id of the cut's checkpoints. The
+//! `moments/<id>` is a frame of the log with one record ([`crate::log::frame`]). `<id>` is the cut's id ([`PinnedTablet::cut_id`]). The
 //! object exists if there were such batches, and is deleted with the checkpoints.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ const SEGMENT: u64 = 1;
 
 /// Returns the path of a cut's operations. `None` if the cut has no tablets.
 pub(crate) fn path(pinned: &[PinnedTablet]) -> Option<Path> {
-    let id = pinned.iter().map(|tablet| tablet.checkpoint).min()?;
+    let id = PinnedTablet::cut_id(pinned)?;
     Some(Path::from(FOLDER).join(id.to_string()))
 }
 

@@ -8,7 +8,7 @@ use crate::tree::sstable::{OpenTable, Table};
 
 /// An SSTable of a tablet.
 pub struct TableFile {
-    table: Table,
+    table: Arc<Table>,
     tablet: u32,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::data_model::DataModel;
+use crate::data_model::RowMerge;
 use crate::database::followed::FollowedManifest;
 use crate::error::StoreError;
 use crate::stage::is_empty;
@@ -19,7 +19,7 @@ use crate::tree::{MergingScan, SsTables, Tree};
 /// The range of a tree to be scanned, and how.
 #[derive(Clone)]
 pub(super) struct TreeScanRequest {
-    pub model: Arc<dyn DataModel>,
+    pub model: Arc<dyn RowMerge>,
     pub bounds: (Bound<Bytes>, Bound<Bytes>),
     /// The prefix of the partition in which the range lies. `None` if it spans several.
     pub partition: Option<Bytes>,

@@ -1,7 +1,7 @@
 //! Late writes: writes with old timestamps, such as retries, replays, and writes of clients with slow clocks.
 //!
 //! A compaction purges a tombstone once nothing that it shadows is left. A late write that is older than the tombstone restores it from the
-//! archive, to which flushes copy each tombstone ([`crate::DataModel::archive`]). Other writes need no look-up: they are newer than any
+//! archive, to which flushes copy each tombstone ([`crate::TombstoneArchive::archive`]). Other writes need no look-up: they are newer than any
 //! purged tombstone.
 //!
 //! A purge of the memtables moves tombstones to the archive in memory ([`super::memory_purge`]). So a late write looks at the row and its
@@ -45,11 +45,14 @@ pub(crate) fn is_late(oldest_us: i64, now_ms: i64) -> bool {
 }
 
 impl Tablet {
-    pub(crate) async fn put_under_archived_tombstones(
+    /// Merges a late operation with the archived tombstones of its row, and adds the tablet to those with late writes in progress.
+    pub(crate) async fn put_late_under_archived_tombstones(
         &self,
         op: &mut Op,
+        late: &mut LateWrites,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        late.enter(self).await;
         let Some(archives) = self.model.archives_over(&op.key) else {
             return Ok(());
         };
@@ -73,7 +76,7 @@ impl Tablet {
         let Some(origin) = self.origins.of(key) else {
             return Ok(());
         };
-        let Some(tablet) = origin.tablet_of(self.model.as_ref(), key).await? else {
+        let Some(tablet) = origin.tablet_of(&*self.model, key).await? else {
             return Ok(());
         };
         let key = origin.key_there(key);
@@ -111,7 +114,7 @@ impl Tablet {
     /// Returns the row at `key` as far as the stage and the memtables contain it.
     fn read_in_memory(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
         let View { change, tree } = self.stage.view(key)?;
-        let model = self.model.as_ref();
+        let model = &*self.model;
         let below = tree.get_in_memory(model, key, self.cache.hash(key))?;
         match change {
             None => Ok(below),

@@ -173,11 +173,7 @@ impl Tablet {
     /// Returns true if, by an estimate from samples, many rows in memory are dead, and reads of slices may meet them.
     pub(crate) fn is_purge_worthwhile(&self) -> bool {
         let slices = self.compactions.reads.slices.load(Ordering::Relaxed);
-        slices > 0
-            && self
-                .stage
-                .tree()
-                .are_many_dead(self.model.as_ref(), SAMPLES, DEAD_PART)
+        slices > 0 && self.stage.tree().are_many_dead(&*self.model, SAMPLES, DEAD_PART)
     }
 }
 

@@ -13,9 +13,12 @@ pub(crate) mod origins;
 mod over_origin;
 mod partition_reads;
 pub(crate) mod pin;
+mod row_reads;
 pub(crate) mod scan;
 pub(crate) mod stage_apply;
 pub(crate) mod stats;
+
+pub use row_reads::{CacheMiss, CachedRead};
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -27,7 +30,6 @@ use helenus_row::TokenRange;
 use crate::boxed;
 use crate::cache::generations;
 use crate::cache::generations::{CacheGenerations, Generation};
-use crate::cache::row_cache::Lookup;
 use crate::cache::row_cache_handle::RowCacheHandle;
 use crate::clock::StoreClock;
 use crate::compaction::{CompactionState, OldestByTable, see};
@@ -35,9 +37,10 @@ use crate::data_model::DataModel;
 use crate::database::tablet_db::TabletDb;
 use crate::error::StoreError;
 use crate::log::{Log, Route};
+use crate::measurement;
 use crate::operation::Op;
 use crate::stage::backpressure::CompactionBacklog;
-use crate::stage::{Cached, RangeView, Stage, View, is_empty};
+use crate::stage::{Cached, RangeView, Stage, is_empty};
 use crate::tablet::dead_front::DeadFront;
 use crate::tablet::flush::Flushes;
 use crate::tablet::followed_scan::{FollowedScan, TreeScanRequest};
@@ -48,18 +51,7 @@ use crate::tablet::origins::Origins;
 use crate::tablet::scan::Scan;
 use crate::tablet::stats::TabletCounters;
 use crate::tree::SsTables;
-use crate::tree::changes::Change;
 use crate::tree::limits::ReadLimits;
-use crate::{trace, work};
-
-/// The result of a look-up in the row cache alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CachedRead {
-    /// The merged row. `None` if the row is known to be absent.
-    Hit(Option<Bytes>),
-    /// The row has to be read with [`Tablet::get`].
-    Miss,
-}
 
 /// A tablet of the store.
 pub struct Tablet {
@@ -131,30 +123,6 @@ impl Tablet {
         self.tokens
     }
 
-    /// Returns the merged row at `key`. The read sees every write that was acknowledged before the call.
-    #[boxed]
-    pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        self.counters.gets.fetch_add(1, Ordering::Relaxed);
-        if !self.caches(key) {
-            return self.read(key).await;
-        }
-        let token = match self.cache.lookup(key, self.generation(key)) {
-            Lookup::Hit(value) => {
-                count_hit();
-                return Ok(value);
-            }
-            Lookup::Miss(token) => token,
-        };
-        let value = self.read(key).await?;
-        self.cache.fill(&token, key, value.as_ref(), self.generation(key));
-        Ok(value)
-    }
-
-    /// Returns true if the row at `key` is looked up in the row cache, and inserted into it.
-    fn caches(&self, key: &[u8]) -> bool {
-        self.row_cache_on && self.model.caches_row(key)
-    }
-
     /// Returns the generation of a key's partition, under which its rows are cached.
     pub(crate) fn generation(&self, key: &[u8]) -> Generation {
         let generations = &self.compactions.generations;
@@ -202,56 +170,6 @@ impl Tablet {
             .unwrap_or(Some(i64::MIN))
     }
 
-    /// Looks up the row at `key` in the row cache alone, without waiting.
-    pub fn get_cached(&self, key: &[u8]) -> CachedRead {
-        if !self.caches(key) {
-            return CachedRead::Miss;
-        }
-        match self.cache.lookup(key, self.generation(key)) {
-            Lookup::Hit(value) => {
-                self.counters.gets.fetch_add(1, Ordering::Relaxed);
-                count_hit();
-                CachedRead::Hit(value)
-            }
-            Lookup::Miss(_) => CachedRead::Miss,
-        }
-    }
-
-    /// Returns the merged row, bypassing the row cache.
-    pub(crate) async fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        work::count(|work| work.row_cache_misses += 1);
-        trace::step(|| "Row cache miss: reading memtable and runs");
-        let View { change, tree } = self.stage.view(key)?;
-        if let Some(Change::Whole(row)) = change {
-            return Ok(Some(row));
-        }
-        let hash = self.cache.hash(key);
-        let below = match tree.get(self.model.as_ref(), key, hash, &self.limits).await {
-            Err(StoreError::FileGone(_)) => Box::pin(self.read_again(key, hash, tree.manifest())).await?,
-            found => found?,
-        };
-        let below = match self.origins.of(key) {
-            Some(origin) => Box::pin(origin.under(self.model.as_ref(), key, below)).await?,
-            None => below,
-        };
-        match change {
-            None => Ok(below),
-            Some(change) => Ok(Some(change.over(self.model.as_ref(), key, below.as_ref())?)),
-        }
-    }
-
-    /// Returns the merged row of a followed tablet, after a file of manifest `used` was not found.
-    async fn read_again(&self, key: &[u8], hash: u64, mut used: u64) -> Result<Option<Bytes>, StoreError> {
-        loop {
-            self.follow_after_loss(used).await?;
-            let tree = self.stage.tree();
-            match tree.get(self.model.as_ref(), key, hash, &self.limits).await {
-                Err(StoreError::FileGone(_)) => used = tree.manifest(),
-                found => return found,
-            }
-        }
-    }
-
     /// Returns the merged rows in a range of keys, in order or in reverse. The scan sees every write that was acknowledged before the call,
     /// and each batch whole or not at all. Later writes are not seen.
     pub async fn scan(&self, range: impl RangeBounds<Bytes>, reversed: bool) -> Result<Scan, StoreError> {
@@ -275,7 +193,7 @@ impl Tablet {
         reversed: bool,
     ) -> Result<Scan, StoreError> {
         let guard = self.scans.begin();
-        work::count(|work| work.scans += 1);
+        measurement::count(|store| store.scans += 1);
         let partition = self.partition_of(&start, &end).map(|(prefix, ..)| prefix);
         let mut bounds = (start, end);
         let Some(view) = self.stage.range(&mut bounds, partition.as_ref(), reversed)? else {
@@ -392,11 +310,6 @@ impl Tablet {
             .manifest()
             .map_or(0, |manifest| manifest.replay_after_wal_id())
     }
-}
-
-fn count_hit() {
-    work::count(|work| work.row_cache_hits += 1);
-    trace::step(|| "Row cache hit");
 }
 
 /// Returns the least byte string above all that begin with `prefix`. `None` if there is none.

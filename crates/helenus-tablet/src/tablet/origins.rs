@@ -23,7 +23,7 @@ use helenus_row::{ByteRange, TableId, TokenRange};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModel, DataModelError, KeyLayout, RowMerge};
 use crate::error::StoreError;
 use crate::stage::dead_ranges::Bounds;
 use crate::stage::is_empty;
@@ -215,7 +215,7 @@ impl Origin {
     /// Returns the origin's tablet that has the row at `key` of the table. `None` if no tablet had its token.
     pub async fn tablet_of(
         &self,
-        model: &dyn DataModel,
+        model: &dyn KeyLayout,
         key: &[u8],
     ) -> Result<Option<Arc<Tablet>>, StoreError> {
         let token = model
@@ -280,7 +280,7 @@ impl Origin {
 
 /// Merges a row of a table over that of its origin.
 pub(super) fn merge_over(
-    model: &dyn DataModel,
+    model: &dyn RowMerge,
     key: &[u8],
     own: Option<Bytes>,
     there: Option<Bytes>,

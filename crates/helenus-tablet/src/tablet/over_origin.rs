@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use crate::data_model::DataModel;
+use crate::data_model::RowMerge;
 use crate::error::StoreError;
 use crate::tablet::origins::merge_over;
 
@@ -40,7 +40,7 @@ impl OverOrigin {
     }
 
     /// Returns the next row. `own` is the next row of the table's tablet. `None` if it is not needed, or if there is none.
-    pub async fn next(&mut self, model: &dyn DataModel, own: Option<Row>) -> Result<Option<Row>, StoreError> {
+    pub async fn next(&mut self, model: &dyn RowMerge, own: Option<Row>) -> Result<Option<Row>, StoreError> {
         if own.is_some() {
             self.own = own;
         }

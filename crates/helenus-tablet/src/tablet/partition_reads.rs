@@ -59,7 +59,10 @@ impl Tablet {
 
     async fn kept(&self, prefix: &Bytes, limit: KeptPartition) -> Result<Option<KeptRows>, StoreError> {
         // Kept partitions are those of indexes, whose rows have no header. So they need no generation.
-        let kept = match self.cache.lookup(prefix, Generation::NONE) {
+        let kept = match self
+            .cache
+            .lookup(self.cache.hash(prefix), prefix, Generation::NONE)
+        {
             Lookup::Hit(kept) => kept,
             Lookup::Miss(token) => {
                 let kept = Box::pin(self.read_partition(prefix, limit)).await?;

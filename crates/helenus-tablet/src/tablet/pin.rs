@@ -28,6 +28,13 @@ pub struct PinnedTablet {
     pub checkpoint: Uuid,
 }
 
+impl PinnedTablet {
+    /// Returns the id of a cut: the least of its tablets' checkpoints. `None` if the cut has no tablets.
+    pub fn cut_id(cut: &[PinnedTablet]) -> Option<Uuid> {
+        cut.iter().map(|tablet| tablet.checkpoint).min()
+    }
+}
+
 /// Receives the pinned tablet, or the error if it could not be pinned.
 pub(crate) type PinnedReceiver = oneshot::Receiver<Result<PinnedTablet, StoreError>>;
 
@@ -67,7 +74,7 @@ impl Tablet {
             is_abandoned,
         } = cut;
         if is_abandoned.load(Ordering::Acquire) {
-            let why = "nobody wants the moment any more".to_owned();
+            let why = "the cut was cancelled".to_owned();
             let _ = pinned.send(Err(StoreError::NotPinned(why)));
             return;
         }

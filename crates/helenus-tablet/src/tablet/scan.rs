@@ -3,14 +3,14 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use crate::data_model::DataModel;
+use crate::data_model::RowMerge;
 use crate::error::StoreError;
 use crate::tablet::dead_front::DeadFront;
 use crate::tablet::followed_scan::FollowedScan;
 use crate::tablet::obsolete_files::ScanGuard;
 use crate::tablet::over_origin::OverOrigin;
-use crate::tree::MergingScan;
 use crate::tree::changes::Change;
+use crate::tree::{MergingScan, Visit};
 use bytes::Bytes;
 
 /// An iterator over the rows of a range.
@@ -24,7 +24,7 @@ pub struct Scan {
     ahead: Option<(Bytes, Bytes)>,
     staged: Peekable<std::vec::IntoIter<(Bytes, Change)>>,
     reversed: bool,
-    model: Option<Arc<dyn DataModel>>,
+    model: Option<Arc<dyn RowMerge>>,
     /// The dead front. `None` after the first row that is not dead.
     dead: Option<Box<DeadFront>>,
     /// Protects the files that the tree reads from deletion.
@@ -48,7 +48,7 @@ impl Scan {
     }
 
     /// Returns a scan of these rows alone, which are in ascending order.
-    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn DataModel>) -> Scan {
+    pub(crate) fn of_rows(mut rows: Vec<(Bytes, Bytes)>, reversed: bool, model: Arc<dyn RowMerge>) -> Scan {
         if reversed {
             rows.reverse();
         }
@@ -71,7 +71,7 @@ impl Scan {
         tree: MergingScan,
         mut staged: Vec<(Bytes, Change)>,
         reversed: bool,
-        model: Arc<dyn DataModel>,
+        model: Arc<dyn RowMerge>,
         guard: ScanGuard,
     ) -> Scan {
         if reversed {
@@ -135,9 +135,9 @@ impl Scan {
         next
     }
 
-    /// Passes rows that need no waiting to `visit`, in order, as long as it returns true. Returns the key of the last one. If it returns
-    /// `None`, there may still be more rows, which [`Scan::next`] returns.
-    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Option<Bytes> {
+    /// Passes rows that need no waiting to `visit`, in order, as long as it returns [`Visit::Next`]. Returns the key of the last row that
+    /// was read. If it returns `None`, there may still be more rows, which [`Scan::next`] returns.
+    pub fn visit_at_hand(&mut self, visit: &mut dyn FnMut(&[u8], &[u8]) -> Visit) -> Option<Bytes> {
         if self.ahead.is_some() || self.continuation.is_some() || self.origin.is_some() || self.dead.is_some()
         {
             return None;

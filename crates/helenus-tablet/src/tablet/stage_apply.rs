@@ -71,7 +71,7 @@ impl Tablet {
         let batch = MemTable::new(table, |key| self.cache.hash(key));
         let memory = flushes.memory.lock().await;
         let tree = self.stage.tree();
-        let (Some(memtable), is_all) = tree.add_memtable(self.model.as_ref(), batch)? else {
+        let (Some(memtable), is_all) = tree.add_memtable(&*self.model, batch)? else {
             return Ok(());
         };
         let mut bytes = memtable.rows.size();

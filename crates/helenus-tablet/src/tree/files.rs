@@ -29,9 +29,9 @@ pub(crate) struct Files {
     /// Sequence number up to which all batches are in the files.
     pub flushed: u64,
     /// The tables of level 0, from new to old.
-    pub level0: Vec<Table>,
+    pub level0: Vec<Arc<Table>>,
     /// The sorted runs, from new to old, each with its tables in order of keys.
-    pub runs: Vec<Vec<Table>>,
+    pub runs: Vec<Vec<Arc<Table>>>,
     /// The number of the manifest.
     pub manifest: u64,
 }
@@ -93,7 +93,7 @@ impl SsTables {
         let inherited = inherited_tables(manifest);
         let table = |view: &SsTableView, run: Option<u32>| {
             let root = inherited.get(&view.sst.id).unwrap_or(&self.root);
-            Table::new(view, run, root.clone())
+            Arc::new(Table::new(view, run, root.clone()))
         };
         Files {
             flushed: manifest.last_l0_seq(),

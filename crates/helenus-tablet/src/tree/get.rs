@@ -7,7 +7,7 @@ use slatedb::FilterQuery;
 
 use super::rows::{EntryKind, SortedBlock};
 use super::{Tree, Versions};
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModelError, RowMerge};
 use crate::error::StoreError;
 use crate::trace;
 use crate::tree::limits::ReadLimits;
@@ -25,7 +25,7 @@ impl Tree {
     /// Returns the merged row at `key`, whose hash is `hash`.
     pub async fn get(
         &self,
-        model: &dyn DataModel,
+        model: &dyn RowMerge,
         key: &[u8],
         hash: u64,
         limits: &ReadLimits,
@@ -47,7 +47,7 @@ impl Tree {
     /// Returns the row at `key` as far as the memtables contain it. `hash` is the key's hash.
     pub fn get_in_memory(
         &self,
-        model: &dyn DataModel,
+        model: &dyn RowMerge,
         key: &[u8],
         hash: u64,
     ) -> Result<Option<Bytes>, DataModelError> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::{StoreError, chain, from_slatedb, is_not_found};
-use crate::work;
+use crate::measurement;
 
 /// The limits of reads of a tablet's files. `None` on a local disk.
 #[derive(Debug, Clone, Default)]
@@ -67,9 +67,11 @@ impl ReadLimits {
         read: impl Future<Output = Result<T, slatedb::Error>>,
     ) -> Result<T, StoreError> {
         let Some(limits) = &self.0 else {
-            return work::read_wait(read).await.map_err(|error| from_slatedb(&error));
+            return measurement::read_wait(read)
+                .await
+                .map_err(|error| from_slatedb(&error));
         };
-        match tokio::time::timeout(limits.timeout, work::read_wait(read)).await {
+        match tokio::time::timeout(limits.timeout, measurement::read_wait(read)).await {
             Ok(Ok(read)) => Ok(read),
             _ if !limits.is_owned.load(Ordering::Acquire) => Err(StoreError::NotOwned(limits.token)),
             Ok(Err(error)) if limits.is_followed && is_not_found(&error) => {

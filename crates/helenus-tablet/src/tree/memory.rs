@@ -1,12 +1,13 @@
 //! Memtables. Each applied batch is one sorted table. Tables are joined a few at a time, so that their number stays small. Versions of one
 //! key become one when their tables are joined.
 
+use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::Versions;
-use super::rows::{EntryKind, ROW_BYTES, SortedBlock, SortedBlockBuilder};
-use crate::data_model::{DataModel, DataModelError};
+use super::rows::{EntryKind, SortedBlock, SortedBlockBuilder, leading_bytes};
+use crate::data_model::{DataModelError, RowMerge};
 use crate::priority::yield_if_due;
 use crate::tree::changes::{Change, ChangeTable};
 
@@ -32,10 +33,11 @@ impl MemTable {
     /// Creates a memtable from a batch of staged changes.
     pub fn new(table: &ChangeTable, hash: impl Fn(&[u8]) -> u64) -> MemTable {
         let seq = table.last_lsn;
-        let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.bytes);
+        let mut rows = SortedBlockBuilder::with_capacity(table.rows.len(), table.content_len());
         let mut hashes = Vec::with_capacity(table.rows.len());
         for (key, change) in &table.rows {
             yield_if_due();
+            let key = key.bytes();
             match change {
                 Change::Whole(value) => rows.push(key, value, seq, EntryKind::Whole),
                 Change::Operand(operand) => rows.push(key, operand, seq, EntryKind::Operand),
@@ -73,12 +75,13 @@ impl MemTable {
     }
 
     /// Joins tables, which are given from new to old.
-    fn join(tables: &[Arc<MemTable>], model: &dyn DataModel) -> Result<Option<MemTable>, DataModelError> {
+    fn join(tables: &[Arc<MemTable>], model: &dyn RowMerge) -> Result<Option<MemTable>, DataModelError> {
         let (Some(newest), Some(oldest)) = (tables.first(), tables.last()) else {
             return Ok(None);
         };
         let count = tables.iter().map(|table| table.rows.len()).sum();
-        let mut joined = SortedBlockBuilder::with_capacity(count, size(tables) - count * ROW_BYTES);
+        let bytes = tables.iter().map(|table| table.rows.content_len()).sum();
+        let mut joined = SortedBlockBuilder::with_capacity(count, bytes);
         let mut hashes = Vec::with_capacity(count);
         let mut versions = Versions::default();
         let mut rows = Merged::new(tables).peekable();
@@ -124,7 +127,7 @@ pub(super) fn size(tables: &[Arc<MemTable>]) -> usize {
 /// have older batches than the result.
 pub(super) fn join_due(
     mut tables: Vec<Arc<MemTable>>,
-    model: &dyn DataModel,
+    model: &dyn RowMerge,
 ) -> Result<Option<Arc<MemTable>>, DataModelError> {
     while let Some(newest) = tables.first() {
         let step = newest.step();
@@ -141,41 +144,68 @@ pub(super) fn join_due(
 /// Joins all tables, which are given from new to old.
 pub(super) fn join_all(
     tables: &[Arc<MemTable>],
-    model: &dyn DataModel,
+    model: &dyn RowMerge,
 ) -> Result<Option<Arc<MemTable>>, DataModelError> {
     Ok(MemTable::join(tables, model)?.map(Arc::new))
 }
 
 /// An iterator over the places of tables' rows in order of keys. Those of one key go from new to old, without rows that a newer one hides.
 pub(super) struct Merged<'a> {
-    /// The tables from new to old. Versions of one key go from new to old across tables, and within one.
-    tables: &'a [Arc<MemTable>],
-    /// The next place in each table.
-    places: Vec<usize>,
+    /// The next row of each table that has rows left, from new to old tables. Versions of one key go from new to old across tables, and
+    /// within one.
+    sources: Vec<NextRow<'a>>,
     /// The last row that hides older versions of its key.
     hiding: Option<(&'a MemTable, usize)>,
+}
+
+/// The next row of a table.
+struct NextRow<'a> {
+    table: &'a MemTable,
+    place: usize,
+    /// Leading bytes of the row's key, by which most comparisons are decided.
+    leading: u128,
+}
+
+impl<'a> NextRow<'a> {
+    /// Returns the row at a place. `None` if the place is beyond the last row.
+    fn at(table: &'a MemTable, place: usize) -> Option<NextRow<'a>> {
+        (place < table.rows.len()).then(|| NextRow {
+            table,
+            place,
+            leading: leading_bytes(table.rows.key(place)),
+        })
+    }
+
+    fn compare(&self, other: &NextRow<'_>) -> Ordering {
+        let keys = || {
+            let key = self.table.rows.key(self.place);
+            key.cmp(other.table.rows.key(other.place))
+        };
+        self.leading.cmp(&other.leading).then_with(keys)
+    }
 }
 
 impl<'a> Merged<'a> {
     /// Creates the iterator. `tables` are given from new to old.
     pub fn new(tables: &'a [Arc<MemTable>]) -> Merged<'a> {
+        let first = tables.iter().filter_map(|table| NextRow::at(table, 0));
         Merged {
-            tables,
-            places: vec![0; tables.len()],
+            sources: first.collect(),
             hiding: None,
         }
     }
 
     fn next_of_all(&mut self) -> Option<(&'a MemTable, usize)> {
-        let next = self
-            .tables
-            .iter()
-            .zip(&mut self.places)
-            .filter(|(table, at)| **at < table.rows.len())
-            .min_by(|(a, at), (b, bt)| a.rows.key(**at).cmp(b.rows.key(**bt)));
-        let (table, place) = next?;
-        *place += 1;
-        Some((table, *place - 1))
+        let sources = self.sources.iter_mut().enumerate();
+        let (index, source) = sources.min_by(|(_, a), (_, b)| a.compare(b))?;
+        let (table, place) = (source.table, source.place);
+        match NextRow::at(table, place + 1) {
+            Some(next) => *source = next,
+            None => {
+                self.sources.remove(index);
+            }
+        }
+        Some((table, place))
     }
 }
 

@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::data_model::{CompactFilter, CompactionContext};
+use crate::tree::staged_key::StagedKey;
 
 fn hash(key: &[u8]) -> u64 {
     key.iter().fold(7, |hash: u64, byte| {
@@ -17,7 +18,7 @@ fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable
     let table = ChangeTable {
         rows: rows
             .into_iter()
-            .map(|(key, change)| (Bytes::from(key), change))
+            .map(|(key, change)| (StagedKey::new(Bytes::from(key)), change))
             .collect(),
         last_lsn: seq,
         ..ChangeTable::default()
@@ -25,10 +26,10 @@ fn batch(seq: u64, rows: impl IntoIterator<Item = (String, Change)>) -> MemTable
     MemTable::new(&table, hash)
 }
 
-/// A data model whose rows are all written values, concatenated.
+/// A merge that concatenates all written values.
 struct Append;
 
-impl DataModel for Append {
+impl RowMerge for Append {
     fn merge(
         &self,
         _key: &[u8],
@@ -39,8 +40,12 @@ impl DataModel for Append {
         Ok(parts.concat().into())
     }
 
-    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
-        unreachable!("nothing is compacted here")
+    fn may_copy(&self, _key: &[u8]) -> bool {
+        true
+    }
+
+    fn may_be_alive(&self, _key: &[u8], _operand: &Bytes) -> bool {
+        true
     }
 }
 
@@ -130,4 +135,36 @@ fn keys_with_a_prefix_are_found() {
     let found = ["", "a", "b", "b1", "b11", "c", "d", "e"].map(|prefix| table.has_prefix(prefix.as_bytes()));
     assert_eq!(found, [true, false, true, true, false, false, true, false]);
     assert!(!batch(2, []).has_prefix(b""));
+}
+
+/// Returns a key of few different bytes, among them the least and the greatest. Many such keys have equal leading bytes.
+fn random_key(len_max: usize, random: &mut SmallRng) -> Bytes {
+    let len = random.random_range(1..=len_max);
+    let byte = |_| [0, 0, 1, 255][random.random_range(0..4usize)];
+    (0..len).map(byte).collect()
+}
+
+#[test]
+fn searches_of_large_tables_find_every_place() {
+    let mut random = SmallRng::seed_from_u64(11);
+    for (count, len_max) in [(100, 20), (300, 30), (3000, 6), (3000, 40)] {
+        let mut key = || random_key(len_max, &mut random);
+        let written = (0..count).map(|_| (StagedKey::new(key()), Change::Whole(Bytes::new())));
+        let table = ChangeTable {
+            rows: written.collect(),
+            ..ChangeTable::default()
+        };
+        let sorted: Vec<Bytes> = table.rows.keys().map(|key| key.bytes().clone()).collect();
+        let rows = MemTable::new(&table, hash).rows;
+        let others: Vec<Bytes> = (0..200).map(|_| key()).collect();
+        for key in sorted.iter().chain(&others) {
+            let lower = sorted.partition_point(|row| row < key);
+            let upper = sorted.partition_point(|row| row <= key);
+            let found = (rows.lower_bound(key), rows.upper_bound(key));
+            assert_eq!(found, (lower, upper), "{key:?}");
+            assert_eq!(table.get(key).is_some(), sorted.get(lower) == Some(key));
+            let after = table.range(Bound::Excluded(key), Bound::Unbounded);
+            assert_eq!(after.count(), sorted.len() - upper, "{key:?}");
+        }
+    }
 }

@@ -15,9 +15,11 @@ mod memory;
 mod purge;
 mod read_ahead;
 mod rows;
+mod run_cursor;
 mod runs;
 pub(crate) mod sst_filter;
 pub(crate) mod sstable;
+pub(crate) mod staged_key;
 
 use std::sync::Arc;
 
@@ -28,8 +30,9 @@ pub(crate) use memory::MemTable;
 pub(crate) use purge::{Purge, Purged};
 pub(crate) use rows::SortedBlock;
 pub(crate) use runs::MergingScan;
+pub use runs::Visit;
 
-use crate::data_model::{DataModel, DataModelError};
+use crate::data_model::{DataModelError, RowMerge};
 use rows::EntryKind;
 
 /// The rows of a tablet as readers see them at one time. Each applied batch is either in `memory` or in `files`. Memtables are frozen as a
@@ -107,7 +110,7 @@ impl Tree {
     /// Returns the memtable of an applied batch, which replaces those that it is joined with. True if all unfrozen memtables were joined.
     pub fn add_memtable(
         &self,
-        model: &dyn DataModel,
+        model: &dyn RowMerge,
         table: MemTable,
     ) -> Result<(Option<Arc<MemTable>>, bool), DataModelError> {
         let mut tables = vec![Arc::new(table)];
@@ -133,13 +136,13 @@ impl Versions {
     }
 
     /// Returns the merged row, and clears the versions. `None` if the row is deleted.
-    fn resolve(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<Option<Bytes>, DataModelError> {
+    fn resolve(&mut self, model: &dyn RowMerge, key: &[u8]) -> Result<Option<Bytes>, DataModelError> {
         let (kind, value) = self.fold(model, key)?;
         Ok((kind != EntryKind::Deleted).then_some(value))
     }
 
     /// Folds all versions into one, and clears them.
-    fn fold(&mut self, model: &dyn DataModel, key: &[u8]) -> Result<(EntryKind, Bytes), DataModelError> {
+    fn fold(&mut self, model: &dyn RowMerge, key: &[u8]) -> Result<(EntryKind, Bytes), DataModelError> {
         if let [_] = self.0.as_slice()
             && let Some((_, kind, value)) = self.0.pop()
         {

@@ -16,7 +16,7 @@ use super::memory::{MemTable, Merged};
 use super::rows::{EntryKind, SortedBlockBuilder};
 use super::sstable::Table;
 use super::{Tree, Versions, memory};
-use crate::data_model::{CompactFilter, DataModel, DataModelError, Decision, OlderOverlap};
+use crate::data_model::{CompactFilter, DataModel, DataModelError, Decision, OlderOverlap, RowMerge};
 
 /// The outcome of a purge.
 pub(crate) struct Purged {
@@ -93,7 +93,7 @@ impl Tree {
     }
 
     /// Returns true if at least one in `part` of the rows that are not frozen is dead, estimated from `samples` rows.
-    pub fn are_many_dead(&self, model: &dyn DataModel, samples: usize, part: usize) -> bool {
+    pub fn are_many_dead(&self, model: &dyn RowMerge, samples: usize, part: usize) -> bool {
         let Some(largest) = self.unfrozen_tables().iter().max_by_key(|table| table.rows.len()) else {
             return false;
         };
@@ -280,6 +280,6 @@ impl Below<'_> {
             let open = self.tree.tables.cached_table(table);
             open.is_none_or(|open| open.might_match(table, &query))
         };
-        may_match(first) || tables.any(may_match)
+        may_match(first) || tables.any(|table| may_match(table))
     }
 }

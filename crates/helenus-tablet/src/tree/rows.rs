@@ -1,4 +1,7 @@
 //! Sorted rows packed in one buffer: a block of an SSTable, or a memtable.
+//!
+//! A binary search of a large memtable would touch dozens of places that the processor's cache does not hold. Large blocks therefore have
+//! *fences*: the leading bytes of every [`FENCE_ROWS`]th key, one after the other. A search compares fences first, and then a few keys.
 
 use bytes::Bytes;
 use slatedb::{RowEntry, ValueDeletable};
@@ -15,8 +18,12 @@ pub(crate) enum EntryKind {
 }
 
 const KIND_BITS: u32 = 2;
+/// Rows from one fence to the next.
+const FENCE_ROWS: usize = 16;
+/// Number of rows from which a block has fences. Blocks of SSTables are smaller.
+const FENCED_ROWS_MIN: usize = 256;
 /// Bytes of a row besides its key and value.
-pub(super) const ROW_BYTES: usize = size_of::<StoredEntry>();
+const ROW_BYTES: usize = size_of::<StoredEntry>();
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StoredEntry {
@@ -33,6 +40,8 @@ pub(crate) struct SortedBlock {
     /// Keys and values in turn.
     content: Bytes,
     rows: Box<[StoredEntry]>,
+    /// The leading bytes of every [`FENCE_ROWS`]th key. Empty in a small block.
+    fences: Box<[u128]>,
 }
 
 impl SortedBlock {
@@ -42,7 +51,12 @@ impl SortedBlock {
 
     /// Returns the bytes used in memory.
     pub fn size(&self) -> usize {
-        self.content.len() + self.rows.len() * ROW_BYTES
+        self.content.len() + self.rows.len() * ROW_BYTES + size_of_val(&*self.fences)
+    }
+
+    /// Returns the bytes of all keys and values.
+    pub fn content_len(&self) -> usize {
+        self.content.len()
     }
 
     /// Returns the key of the row at a place. Empty if the place is beyond the last row, since no row has an empty key.
@@ -94,16 +108,17 @@ impl SortedBlock {
 
     /// Returns the first place whose key is not below `key`.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.partition_point(|row| row < key)
+        self.partition_point(key, |row| row < key)
     }
 
     /// Returns the first place whose key is above `key`.
     pub fn upper_bound(&self, key: &[u8]) -> usize {
-        self.partition_point(|row| row <= key)
+        self.partition_point(key, |row| row <= key)
     }
 
-    fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len());
+    /// Returns the first place for which `is_before` does not hold. It must hold for smaller keys than `key`, and not for greater ones.
+    fn partition_point(&self, key: &[u8], is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = self.places_around(key);
         while low < high {
             let middle = low + (high - low) / 2;
             match is_before(self.key(middle)) {
@@ -113,12 +128,38 @@ impl SortedBlock {
         }
         low
     }
+
+    /// Returns bounds of the places at which `key` may be, or before which it may be inserted.
+    fn places_around(&self, key: &[u8]) -> (usize, usize) {
+        if self.fences.is_empty() {
+            return (0, self.len());
+        }
+        let leading = leading_bytes(key);
+        let below = self.fences.partition_point(|fence| *fence < leading);
+        let behind = match self.fences.get(below) {
+            Some(fence) if *fence == leading => self.fences.partition_point(|fence| *fence <= leading),
+            _ => below,
+        };
+        let low = below.saturating_sub(1) * FENCE_ROWS;
+        (low, (behind * FENCE_ROWS).min(self.len()))
+    }
+}
+
+/// Returns the leading bytes of a key as a number. Of two keys with different numbers, the one with the smaller number is smaller.
+pub(super) fn leading_bytes(key: &[u8]) -> u128 {
+    let bytes = key.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; size_of::<u128>()];
+        padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+        padded
+    });
+    u128::from_be_bytes(bytes)
 }
 
 /// Builds a [`SortedBlock`] from rows that are added in order.
 pub(super) struct SortedBlockBuilder {
     content: Vec<u8>,
     rows: Vec<StoredEntry>,
+    fences: Vec<u128>,
 }
 
 impl SortedBlockBuilder {
@@ -126,6 +167,7 @@ impl SortedBlockBuilder {
         SortedBlockBuilder {
             content: Vec::with_capacity(bytes),
             rows: Vec::with_capacity(rows),
+            fences: Vec::new(),
         }
     }
 
@@ -139,6 +181,7 @@ impl SortedBlockBuilder {
         });
         self.content.extend_from_slice(key);
         self.content.extend_from_slice(value);
+        self.add_fence();
     }
 
     /// Adds a row whose key begins with the first `shared` bytes of the key before. `None` if the key before is shorter.
@@ -167,6 +210,7 @@ impl SortedBlockBuilder {
         });
         self.content.extend_from_slice(suffix);
         self.content.extend_from_slice(value);
+        self.add_fence();
         Some(())
     }
 
@@ -183,12 +227,33 @@ impl SortedBlockBuilder {
         });
         self.content
             .extend_from_slice(from.content.get(start..end).unwrap_or_default());
+        self.add_fence();
+    }
+
+    /// Adds the fence of the last row, if it has one. When the block becomes large, the fences of all earlier rows are added too.
+    fn add_fence(&mut self) {
+        let last = self.rows.len().saturating_sub(1);
+        if self.rows.len() == FENCED_ROWS_MIN {
+            let earlier = (0..self.rows.len()).step_by(FENCE_ROWS);
+            self.fences = earlier.map(|at| self.leading_bytes_of(at)).collect();
+        } else if self.rows.len() > FENCED_ROWS_MIN && last.is_multiple_of(FENCE_ROWS) {
+            self.fences.push(self.leading_bytes_of(last));
+        }
+    }
+
+    fn leading_bytes_of(&self, at: usize) -> u128 {
+        let key = self.rows.get(at).and_then(|row| {
+            let start = row.start as usize;
+            self.content.get(start..start + row.key_len as usize)
+        });
+        leading_bytes(key.unwrap_or_default())
     }
 
     pub fn finish(self) -> SortedBlock {
         SortedBlock {
             content: self.content.into_boxed_slice().into(),
             rows: self.rows.into(),
+            fences: self.fences.into(),
         }
     }
 }

@@ -1,99 +1,32 @@
 //! Merges the rows of a range, with one cursor for each memtable, file of level 0 and sorted run.
 
-use std::collections::VecDeque;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::FilterQuery;
 
-use super::rows::{EntryKind, SortedBlock};
-use super::{SsTables, Tree, Versions};
-use crate::data_model::DataModel;
+use super::rows::EntryKind;
+use super::run_cursor::{Bounds, RunCursor, sources};
+use super::{Tree, Versions};
+use crate::data_model::RowMerge;
 use crate::error::StoreError;
 use crate::tree::limits::ReadLimits;
-use crate::tree::sstable::{OpenTable, Table};
 
-type Bounds = (Bound<Bytes>, Bound<Bytes>);
-
-/// A cursor over one source: its loaded rows, and the files with the next ones.
-struct RunCursor {
-    rows: Arc<SortedBlock>,
-    /// The loaded rows that are still to come are those from `first`, before `behind`.
-    first: usize,
-    behind: usize,
-    /// The files that are still to be read.
-    files: VecDeque<Table>,
-    open: Option<OpenFile>,
-}
-
-struct OpenFile {
-    table: Table,
-    open: Arc<OpenTable>,
-    first_block: usize,
-    behind_block: usize,
-    /// Number of blocks that were read one by one.
-    read: usize,
-    ahead: Ahead,
-}
-
-/// State of reading blocks ahead, which long scans do.
-enum Ahead {
-    /// Reading ahead has not been tried.
-    Untried,
-    /// Blocks that were read ahead, from the next one on.
-    Blocks(VecDeque<Arc<SortedBlock>>),
-    /// Reading ahead is not possible: the file's blocks are read one by one.
-    Never,
-}
-
-/// Number of blocks after which a scan over several partitions reads ahead. The blocks of shorter scans are cached.
-const LONG_SCAN_BLOCKS: usize = 32;
-
-impl OpenFile {
-    /// Returns the next block in order.
-    async fn next_block(
-        &mut self,
-        tables: &SsTables,
-        may_read_ahead: bool,
-    ) -> Result<Arc<SortedBlock>, slatedb::Error> {
-        let block = self.first_block;
-        self.first_block += 1;
-        if let Ahead::Blocks(ahead) = &mut self.ahead {
-            if let Some(rows) = ahead.pop_front() {
-                return Ok(rows);
-            }
-            if let Some(rows) = tables.cached_block(&self.table, block) {
-                return Ok(rows);
-            }
-            let range = block..self.behind_block;
-            if let Some(blocks) = tables.blocks_ahead(&self.table, &self.open, range).await {
-                ahead.extend(blocks);
-                if let Some(rows) = ahead.pop_front() {
-                    return Ok(rows);
-                }
-            }
-        }
-        let rows = tables.block(&self.table, &self.open, block).await?;
-        self.read += 1;
-        if may_read_ahead && self.read >= LONG_SCAN_BLOCKS && matches!(self.ahead, Ahead::Untried) {
-            let same = tables
-                .blocks_ahead(&self.table, &self.open, block..block + 1)
-                .await;
-            let is_same = same.is_some_and(|same| same.first() == Some(&rows));
-            self.ahead = match is_same {
-                true => Ahead::Blocks(VecDeque::new()),
-                false => Ahead::Never,
-            };
-        }
-        Ok(rows)
-    }
+/// The wish of a visitor of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// The row was read. The next one is wanted.
+    Next,
+    /// The row was read. No more rows are wanted.
+    Last,
+    /// The row is the next one of the scan, as if it had not been visited.
+    Before,
 }
 
 /// The merged rows of a range, in order or in reverse.
 pub(crate) struct MergingScan {
     tree: Arc<Tree>,
-    model: Arc<dyn DataModel>,
+    model: Arc<dyn RowMerge>,
     bounds: Bounds,
     limits: ReadLimits,
     /// Filter query for the partition in which the range lies. Tables without the partition are skipped. `None` if the range spans several.
@@ -113,7 +46,7 @@ impl MergingScan {
     /// Creates the scan of a range, which must not be empty.
     pub fn new(
         tree: Arc<Tree>,
-        model: Arc<dyn DataModel>,
+        model: Arc<dyn RowMerge>,
         bounds: Bounds,
         partition: Option<Bytes>,
         reversed: bool,
@@ -138,8 +71,14 @@ impl MergingScan {
     pub async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, StoreError> {
         loop {
             if self.lacks_rows {
-                let limits = self.limits.clone();
-                limits.wait(Box::pin(self.find_rows())).await?;
+                // Reads from memory never wait, so they yield explicitly.
+                tokio::task::coop::consume_budget().await;
+                if self.needs_files() {
+                    let limits = self.limits.clone();
+                    limits.wait(Box::pin(self.read_files())).await?;
+                }
+                self.sources.retain(|source| !source.is_empty());
+                (self.lacks_rows, self.turn) = (false, None);
             }
             if let Some(row) = self.single() {
                 return Ok(Some(row));
@@ -169,12 +108,13 @@ impl MergingScan {
         }
     }
 
-    /// Passes rows to `visit`, in order, as long as it returns true. Stops before a row that is not loaded, has several versions, or does
-    /// not lie before `end`. Returns the key of the last one; [`MergingScan::next`] continues after it. Passes no row in a reverse scan.
+    /// Passes rows to `visit`, in order, as long as it returns [`Visit::Next`]. Stops before a row that is not loaded, has several
+    /// versions, or does not lie before `end`. Returns the key of the last row that was read; [`MergingScan::next`] continues after it.
+    /// Passes no row in a reverse scan.
     pub fn visit_at_hand(
         &mut self,
         end: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Visit,
     ) -> Option<Bytes> {
         if self.lacks_rows || self.reversed {
             return None;
@@ -187,12 +127,18 @@ impl MergingScan {
                 break;
             }
             let is_row = source.rows.kind(place) != EntryKind::Deleted;
-            let needs_more = !is_row || visit(key, source.rows.value_ref(place));
+            let wish = match is_row {
+                true => visit(key, source.rows.value_ref(place)),
+                false => Visit::Next,
+            };
+            if wish == Visit::Before {
+                break;
+            }
             if is_row {
                 last = Some((at, place));
             }
             self.pass(at);
-            if !needs_more || self.lacks_rows {
+            if wish == Visit::Last || self.lacks_rows {
                 break;
             }
         }
@@ -242,8 +188,11 @@ impl MergingScan {
                 }
                 continue;
             }
-            let next = source.after(self.reversed)?;
-            return (source.rows.key(next) != key).then_some((turn.0, place));
+            let is_single = match source.after(self.reversed) {
+                Some(next) => source.rows.key(next) != key,
+                None => !source.may_go_on(),
+            };
+            return is_single.then_some((turn.0, place));
         }
     }
 
@@ -275,152 +224,20 @@ impl MergingScan {
         least.map(|(at, _)| (at, second.map(|(at, _)| at)))
     }
 
-    async fn find_rows(&mut self) -> Result<(), slatedb::Error> {
-        self.turn = None;
-        self.lacks_rows = false;
-        // Reads from memory never wait, so they yield explicitly.
-        tokio::task::coop::consume_budget().await;
+    /// Returns true if a source has no loaded row, and files that may have some.
+    fn needs_files(&self) -> bool {
+        let needs_files = |source: &RunCursor| source.is_empty() && source.may_go_on();
+        self.sources.iter().any(needs_files)
+    }
+
+    /// Loads the next rows of each source that has none.
+    async fn read_files(&mut self) -> Result<(), slatedb::Error> {
         for source in &mut self.sources {
             while source.is_empty() && source.may_go_on() {
                 source
                     .read(&self.tree, &self.bounds, self.partition.as_ref(), self.reversed)
                     .await?;
                 tokio::task::coop::consume_budget().await;
-            }
-        }
-        self.sources.retain(|source| !source.is_empty());
-        Ok(())
-    }
-}
-
-fn sources(tree: &Tree, bounds: &Bounds) -> Vec<RunCursor> {
-    let memory = tree.memory.iter().map(|table| {
-        let mut source = RunCursor {
-            rows: table.rows.clone(),
-            first: 0,
-            behind: 0,
-            files: VecDeque::new(),
-            open: None,
-        };
-        source.confine(bounds);
-        source
-    });
-    let of_files = |files: VecDeque<Table>| RunCursor {
-        rows: Arc::default(),
-        first: 0,
-        behind: 0,
-        files,
-        open: None,
-    };
-    let overlapping = |tables: &[Table]| -> VecDeque<Table> {
-        let tables = tables.iter().filter(|table| table.may_overlap(bounds));
-        tables.cloned().collect()
-    };
-    let level0 = tree.files.level0.iter().map(std::slice::from_ref);
-    let runs = tree.files.runs.iter().map(Vec::as_slice);
-    let files = level0.chain(runs).map(overlapping);
-    let files = files.filter(|files| !files.is_empty()).map(of_files);
-    let memory = memory.filter(|source| !source.is_empty());
-    memory.chain(files).collect()
-}
-
-impl RunCursor {
-    fn is_empty(&self) -> bool {
-        self.first >= self.behind
-    }
-
-    fn may_go_on(&self) -> bool {
-        self.open.is_some() || !self.files.is_empty()
-    }
-
-    /// Returns the place of the next row.
-    fn place(&self, reversed: bool) -> usize {
-        match reversed {
-            false => self.first,
-            true => self.behind.saturating_sub(1),
-        }
-    }
-
-    fn key(&self, reversed: bool) -> &[u8] {
-        self.rows.key(self.place(reversed))
-    }
-
-    /// Returns the place of the row after the next one. `None` if it is not loaded.
-    fn after(&self, reversed: bool) -> Option<usize> {
-        if self.behind - self.first < 2 {
-            return None;
-        }
-        Some(match reversed {
-            false => self.first + 1,
-            true => self.behind - 2,
-        })
-    }
-
-    /// Moves to the next row. Returns false if no more rows are loaded.
-    fn step(&mut self, reversed: bool) -> bool {
-        match reversed {
-            false => self.first += 1,
-            true => self.behind -= 1,
-        }
-        !self.is_empty()
-    }
-
-    /// Limits the loaded rows to those within the bounds.
-    fn confine(&mut self, bounds: &Bounds) {
-        self.first = match &bounds.0 {
-            Bound::Unbounded => 0,
-            Bound::Included(start) => self.rows.lower_bound(start),
-            Bound::Excluded(start) => self.rows.upper_bound(start),
-        };
-        let last = self.rows.key(self.rows.len().saturating_sub(1));
-        self.behind = match &bounds.1 {
-            Bound::Included(end) if last > end.as_ref() => self.rows.upper_bound(end),
-            Bound::Excluded(end) if last >= end.as_ref() => self.rows.lower_bound(end),
-            _ => self.rows.len(),
-        };
-    }
-
-    /// Loads the next block, or opens the next file and finds its blocks.
-    async fn read(
-        &mut self,
-        tree: &Tree,
-        bounds: &Bounds,
-        partition: Option<&FilterQuery>,
-        reversed: bool,
-    ) -> Result<(), slatedb::Error> {
-        let tables = &tree.tables;
-        match &mut self.open {
-            Some(file) if file.first_block < file.behind_block => {
-                self.rows = match reversed {
-                    false => file.next_block(tables, partition.is_none()).await?,
-                    true => {
-                        file.behind_block -= 1;
-                        tables.block(&file.table, &file.open, file.behind_block).await?
-                    }
-                };
-                self.confine(bounds);
-            }
-            _ => {
-                let next = match reversed {
-                    false => self.files.pop_front(),
-                    true => self.files.pop_back(),
-                };
-                self.open = None;
-                if let Some(table) = next {
-                    let open = tables.table(&table).await?;
-                    if partition.is_none_or(|partition| open.might_match(&table, partition)) {
-                        let bound = |bound| Bound::as_ref(bound).map(Bytes::as_ref);
-                        let (first_block, behind_block) = open.blocks(bound(&bounds.0), bound(&bounds.1));
-                        self.open = Some(OpenFile {
-                            table,
-                            open,
-                            first_block,
-                            behind_block,
-                            read: 0,
-                            ahead: Ahead::Untried,
-                        });
-                    }
-                }
             }
         }
         Ok(())

@@ -16,7 +16,6 @@ use crate::trace::Sstable;
 pub(super) const TABLE_BYTES: usize = 2 << 10;
 
 /// One SSTable.
-#[derive(Clone)]
 pub(crate) struct Table {
     pub handle: SsTableHandle,
     /// The folder of the tablet that wrote the SSTable. After a split it may differ from the reader's.
@@ -75,7 +74,7 @@ impl Table {
 }
 
 /// Returns the tables of a run that may have the key.
-pub(crate) fn covering<'a>(run: &'a [Table], key: &'a [u8]) -> impl Iterator<Item = &'a Table> {
+pub(crate) fn covering<'a>(run: &'a [Arc<Table>], key: &'a [u8]) -> impl Iterator<Item = &'a Arc<Table>> {
     let from = run.partition_point(|table| table.ends_before(key));
     run.iter().skip(from).take_while(|table| table.may_have(key))
 }

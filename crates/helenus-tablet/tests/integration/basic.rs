@@ -116,7 +116,7 @@ async fn exactly_once(row_cache_bytes: u64) {
     const WRITERS: usize = 16;
     const WRITES: usize = 250;
     for round in 0..3 {
-        let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+        let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
         let tasks = (0..WRITERS).map(|writer| {
             let store = store.clone();
             let padding = padding.clone();
@@ -164,7 +164,7 @@ async fn exactly_once(row_cache_bytes: u64) {
         }
         drop(store);
     }
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     let expected: String = (0..3 * WRITES).map(|number| format!("{number},")).collect();
     for writer in 0..WRITERS {
         assert_eq!(read(&store, format!("own{writer}/")).await.unwrap(), expected);
@@ -249,7 +249,7 @@ async fn the_log_is_cut_and_its_files_used_again() {
         log_max_bytes: 1 << 20,
         ..StoreConfig::small(folder.path())
     };
-    let store = Store::open(config, Arc::new(Append)).await.unwrap();
+    let store = Store::open(config, Arc::new(APPEND)).await.unwrap();
     let padding = "x".repeat(2000);
     for index in 0..400 {
         let tasks = (0..20).map(|task| write(&store, format!("k{index}-{task}/"), &padding));
@@ -298,7 +298,7 @@ async fn writes_that_need_not_be_durable_are_seen_at_once() {
 async fn a_second_opener_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
-    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(Append)).await else {
+    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(APPEND)).await else {
         panic!("opened twice");
     };
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
@@ -318,7 +318,7 @@ async fn a_newer_store_is_refused_in_words() {
     let path = folder.path().join("FORMAT");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("\"format\": 3", "\"format\": 4")).unwrap();
-    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(Append)).await else {
+    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(APPEND)).await else {
         panic!("opened a newer store");
     };
     assert!(

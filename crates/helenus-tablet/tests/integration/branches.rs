@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_row::{TableId, key};
-use helenus_tablet::{PinnedTablet, Store, TableOrigin, WriteBatch};
+use helenus_tablet::{PinnedTablet, Store, TableOrigin, Visit, WriteBatch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -64,7 +64,7 @@ async fn check_whole_scans(store: &Store, histories: &Histories) {
                 let range = key::table_range(*table);
                 let scan = tablet.scan(range.start..range.end.unwrap(), reversed).await;
                 let mut scan = scan.unwrap();
-                assert!(scan.visit_at_hand(&mut |_, _| false).is_none() || *table == TABLE);
+                assert!(scan.visit_at_hand(&mut |_, _| Visit::Last).is_none() || *table == TABLE);
                 let mut found = Vec::new();
                 while let Some((key, _)) = scan.next().await.unwrap() {
                     assert!(tablet.token_range().contains(key::token_of(&key).unwrap()));

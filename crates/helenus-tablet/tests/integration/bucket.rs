@@ -7,7 +7,7 @@ use helenus_tablet::{Store, StoreConfig, StoreUrl, set_memory_store};
 use object_store::ObjectStore;
 
 use crate::faulty::Faulty;
-use crate::support::{Append, token};
+use crate::support::{APPEND, token};
 
 pub fn config(name: &str) -> StoreConfig {
     StoreConfig {
@@ -19,7 +19,7 @@ pub fn config(name: &str) -> StoreConfig {
 }
 
 pub async fn open(name: &str) -> Arc<Store> {
-    Store::open(config(name), Arc::new(Append)).await.unwrap()
+    Store::open(config(name), Arc::new(APPEND)).await.unwrap()
 }
 
 /// Returns a bucket of this name that injects faults by rules.

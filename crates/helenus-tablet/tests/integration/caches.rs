@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helenus_tablet::{Store, StoreConfig};
 
 use crate::bucket::{config, names};
-use crate::support::{Append, dump, read, token, write};
+use crate::support::{APPEND, dump, read, token, write};
 
 fn one_by_one(name: &str) -> StoreConfig {
     StoreConfig {
@@ -16,10 +16,10 @@ fn one_by_one(name: &str) -> StoreConfig {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tablet_that_comes_back_finds_no_row_of_before() {
-    let here = Store::open(one_by_one("openings"), Arc::new(Append))
+    let here = Store::open(one_by_one("openings"), Arc::new(APPEND))
         .await
         .unwrap();
-    let there = Store::open(one_by_one("openings"), Arc::new(Append))
+    let there = Store::open(one_by_one("openings"), Arc::new(APPEND))
         .await
         .unwrap();
     let (id, tokens) = here.initial_tablets()[0];
@@ -50,7 +50,7 @@ async fn a_hot_tablet_gets_the_row_cache_of_the_others() {
         row_cache_bytes: 4 << 20,
         ..StoreConfig::small(folder.path())
     };
-    let store = Store::open(config, Arc::new(Append)).await.unwrap();
+    let store = Store::open(config, Arc::new(APPEND)).await.unwrap();
     let first = store.tablets()[0].token_range();
     let hot = (0..)
         .map(|n| format!("row{n}"))
@@ -73,7 +73,7 @@ async fn what_was_flushed_is_read_without_the_bucket_after_a_restart() {
         cache_disk_bytes: Some(64 << 20),
         ..config("disk-cache")
     };
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     let names = names(400);
     for name in &names {
         write(&store, name, name.repeat(50)).await;
@@ -84,7 +84,7 @@ async fn what_was_flushed_is_read_without_the_bucket_after_a_restart() {
     store.close().await.unwrap();
     drop(store);
 
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     let before = store.stats();
     assert_eq!(dump(&store).await.len(), names.len());
     for name in &names {

@@ -10,7 +10,7 @@ use object_store::local::LocalFileSystem;
 use slatedb::admin::Admin;
 
 use crate::bucket::{config, names, open};
-use crate::support::{self, Append, dump, read, token, write};
+use crate::support::{self, APPEND, dump, read, token, write};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
@@ -21,8 +21,8 @@ async fn two_stores(name: &str) -> [Arc<Store>; 2] {
         open_all_tablets: false,
         ..config(name)
     };
-    let here = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
-    let there = Store::open(config, Arc::new(Append)).await.unwrap();
+    let here = Store::open(config.clone(), Arc::new(APPEND)).await.unwrap();
+    let there = Store::open(config, Arc::new(APPEND)).await.unwrap();
     let [left, right] = here.initial_tablets()[..] else {
         panic!("two tablets");
     };

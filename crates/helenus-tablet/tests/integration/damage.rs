@@ -3,10 +3,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use helenus_tablet::{
-    CompactFilter, CompactionContext, DataModel, DataModelError, Store, StoreConfig, StoreError, WriteBatch,
-};
+use helenus_tablet::{DataModelError, RowMerge, Store, StoreConfig, StoreError, WriteBatch};
 
+use crate::plain_model::PlainModel;
 use crate::support::*;
 
 fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
@@ -34,7 +33,7 @@ async fn a_damaged_log_is_named_and_not_opened() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[500] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
-    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(Append)).await else {
+    let Err(error) = Store::open(StoreConfig::small(folder.path()), Arc::new(APPEND)).await else {
         panic!("a damaged log was opened");
     };
     let text = error.to_string();
@@ -76,29 +75,25 @@ async fn a_torn_tail_is_not_an_error() {
 }
 
 /// A data model with a defect: rows with `poison` in them cannot be merged.
-struct Poisoned;
+const POISONED: PlainModel = PlainModel {
+    compaction: APPEND.compaction,
+    ..PlainModel::new(merge_unless_poisoned)
+};
 
-impl DataModel for Poisoned {
-    fn merge(
-        &self,
-        key: &[u8],
-        existing: Option<&Bytes>,
-        operands: &[Bytes],
-    ) -> Result<Bytes, DataModelError> {
-        match operands.iter().any(|operand| operand.starts_with(b"poison")) {
-            true => Err(DataModelError("poison".into())),
-            false => Append.merge(key, existing, operands),
-        }
-    }
-
-    fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
-        Append.compaction(context)
+fn merge_unless_poisoned(
+    key: &[u8],
+    existing: Option<&Bytes>,
+    operands: &[Bytes],
+) -> Result<Bytes, DataModelError> {
+    match operands.iter().any(|operand| operand.starts_with(b"poison")) {
+        true => Err(DataModelError("poison".into())),
+        false => APPEND.merge(key, existing, operands),
     }
 }
 
 async fn open_poisoned(folder: &Path) -> Arc<Store> {
     let config = StoreConfig::small(folder);
-    Store::open(config, Arc::new(Poisoned)).await.unwrap()
+    Store::open(config, Arc::new(POISONED)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

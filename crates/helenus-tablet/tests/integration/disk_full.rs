@@ -75,7 +75,7 @@ async fn fill(reserve: u64) {
         disk_reserve_bytes: reserve,
         ..StoreConfig::small(&root)
     };
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     // Returns text that does not compress.
     let noise = |seed: u64| {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -128,7 +128,7 @@ async fn fill(reserve: u64) {
     }
     store.flush().await.unwrap();
     drop(store);
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     for seed in &written {
         assert_eq!(read(&store, format!("k{seed}/")).await, Some(noise(*seed)));
     }

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::bucket;
-use crate::support::{Append, dump, write};
+use crate::support::{APPEND, dump, write};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(60);
@@ -124,7 +124,7 @@ fn config(path: &Path) -> StoreConfig {
 }
 
 async fn open(path: &Path) -> Arc<Store> {
-    Store::open(config(path), Arc::new(Append)).await.unwrap()
+    Store::open(config(path), Arc::new(APPEND)).await.unwrap()
 }
 
 /// Writes bytes that fill segments of the log, in rows of their own.
@@ -218,7 +218,7 @@ async fn bucket_stores_read_any_time_whoever_owned_tablets() {
         keeps_history: true,
         ..bucket::config("history")
     };
-    let begin = || Store::open(config.clone(), Arc::new(Append));
+    let begin = || Store::open(config.clone(), Arc::new(APPEND));
     let mut stores = [begin().await.unwrap(), begin().await.unwrap()];
     let tablets = stores[0].initial_tablets();
     let mut owners: BTreeMap<u32, usize> = BTreeMap::new();

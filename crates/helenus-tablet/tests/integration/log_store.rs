@@ -7,7 +7,7 @@ use helenus_tablet::{Store, StoreConfig, StoreError, StoreUrl, TokenRange, Write
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 
-use crate::support::{Append, dump, key, read, token, write};
+use crate::support::{APPEND, dump, key, read, token, write};
 
 fn config(name: &str, log: Option<&str>) -> StoreConfig {
     StoreConfig {
@@ -18,7 +18,7 @@ fn config(name: &str, log: Option<&str>) -> StoreConfig {
 }
 
 async fn open(config: StoreConfig) -> Result<Arc<Store>, StoreError> {
-    Store::open(config, Arc::new(Append)).await
+    Store::open(config, Arc::new(APPEND)).await
 }
 
 async fn refusal(config: StoreConfig) -> String {

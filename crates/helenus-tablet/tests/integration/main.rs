@@ -13,6 +13,7 @@ mod faulty;
 mod history;
 mod log_store;
 mod pinned;
+mod plain_model;
 mod purges;
 mod read_only;
 mod reads;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use helenus_tablet::{Store, StoreConfig, StoreError, WriteBatch};
 
-use crate::support::{Append, dump, key, open, read, token, write};
+use crate::support::{APPEND, dump, key, open, read, token, write};
 
 /// Number of rows that each batch writes, spread over the tablets.
 const SPREAD: u64 = 8;
@@ -95,7 +95,7 @@ async fn cut_survives_writes_compactions_and_restarts() {
         garbage_age: std::time::Duration::from_millis(10),
         ..StoreConfig::small(folder.path())
     };
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     for number in 0..50 {
         write(&store, format!("row{number}"), "old").await;
     }
@@ -112,7 +112,7 @@ async fn cut_survives_writes_compactions_and_restarts() {
     }
     store.close().await.unwrap();
     drop(store);
-    let store = Store::open(config(), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config(), Arc::new(APPEND)).await.unwrap();
     assert_eq!(read(&store, "row1").await.unwrap(), "old+0+1+2");
     let reader = store.open_pinned(&pinned).await.unwrap();
     assert_eq!(dump(&reader).await, then);

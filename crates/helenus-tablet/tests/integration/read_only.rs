@@ -11,7 +11,7 @@ use object_store::path::Path;
 
 use crate::bucket::{config, faulty, names, open};
 use crate::faulty::Faulty;
-use crate::support::{Append, dump, read, token, try_write, write};
+use crate::support::{APPEND, dump, read, token, try_write, write};
 
 const RING: TokenRange = TokenRange {
     first: i64::MIN,
@@ -23,7 +23,7 @@ async fn open_read_only(config: StoreConfig) -> Result<Arc<Store>, StoreError> {
         read_only: true,
         ..config
     };
-    let store = Store::open(config, Arc::new(Append)).await?;
+    let store = Store::open(config, Arc::new(APPEND)).await?;
     store.follow_tablets(&store.initial_tablets()).await?;
     Ok(store)
 }
@@ -113,7 +113,7 @@ async fn reads_go_on_when_their_files_are_deleted() {
         garbage_age: Duration::from_secs(1),
         ..config("reader-files")
     };
-    let writer = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
+    let writer = Store::open(config.clone(), Arc::new(APPEND)).await.unwrap();
     // The rows fill several blocks.
     let text = "x".repeat(2000);
     let expected: Vec<String> = (0..300).map(|n| format!("row{n:03}")).collect();
@@ -209,7 +209,7 @@ async fn rows_are_flushed_when_they_are_old() {
         flush_interval: Some(Duration::from_secs(2)),
         ..config("flush-interval")
     };
-    let writer = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
+    let writer = Store::open(config.clone(), Arc::new(APPEND)).await.unwrap();
     let reader = open_read_only(config).await.unwrap();
     for n in 0..2 {
         let written = Instant::now();

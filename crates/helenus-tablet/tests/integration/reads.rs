@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use helenus_tablet::trace::TraceRecorder;
-use helenus_tablet::{Store, StoreConfig, StoreWork, WriteBatch};
+use helenus_tablet::{Store, StoreConfig, StoreMeasurement, WriteBatch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::support::{Append, DEAD, key, token};
+use crate::support::{APPEND, DEAD, key, token};
 
 async fn open(folder: &std::path::Path, row_cache_bytes: u64) -> Arc<Store> {
     let config = StoreConfig {
@@ -22,7 +22,7 @@ async fn open(folder: &std::path::Path, row_cache_bytes: u64) -> Arc<Store> {
         garbage_age: std::time::Duration::from_secs(3),
         ..StoreConfig::small(folder)
     };
-    Store::open(config, Arc::new(Append)).await.unwrap()
+    Store::open(config, Arc::new(APPEND)).await.unwrap()
 }
 
 async fn get(store: &Store, key: &Bytes) -> Option<Bytes> {
@@ -39,14 +39,14 @@ async fn scanned(store: &Store, key: &Bytes) -> Option<Bytes> {
 
 /// Returns the steps of a traced read of a row.
 async fn steps(store: &Store, key: &Bytes) -> Vec<String> {
-    let mut work = StoreWork::default();
-    let recording = TraceRecorder::begin(&mut work);
+    let mut measurement = StoreMeasurement::default();
+    let recording = TraceRecorder::begin(&mut measurement);
     let tablet = store.tablet(token(key)).unwrap();
     let mut read = std::pin::pin!(tablet.get(key));
     let row = std::future::poll_fn(|context| {
-        work.swap();
+        measurement.swap();
         let polled = read.as_mut().poll(context);
-        work.swap();
+        measurement.swap();
         polled
     })
     .await;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::bucket::{config, faulty, names, open, puts_of_log};
 use crate::faulty::{Fault, Faulty, is_log};
-use crate::support::{Append, dump, key, read, token, try_write, write};
+use crate::support::{APPEND, dump, key, read, token, try_write, write};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_is_there_after_a_restart() {
@@ -290,7 +290,7 @@ async fn documents_are_changed_by_one_at_a_time() {
 async fn a_bucket_that_cannot_carry_a_store_is_refused() {
     let bucket = faulty("refused");
     bucket.rule(|_| Fault::Fails);
-    let Err(error) = Store::open(config("refused"), Arc::new(Append)).await else {
+    let Err(error) = Store::open(config("refused"), Arc::new(APPEND)).await else {
         panic!("it opened");
     };
     assert!(error.to_string().contains("503 Slow Down"), "{error}");
@@ -322,7 +322,7 @@ async fn open_with_format(name: &str, format: &str) -> StoreError {
         .put_opts(&path, format.to_owned().into(), options)
         .await
         .unwrap();
-    match Store::open(config(name), Arc::new(Append)).await {
+    match Store::open(config(name), Arc::new(APPEND)).await {
         Err(error) => error,
         Ok(_) => panic!("it opened"),
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use helenus_tablet::{Store, StoreConfig, StoreError, Tablet, TokenRange};
 
 use crate::bucket::{config, count, faulty, names, open, puts_of_log};
-use crate::support::{Append, dump, read, token, try_write, write};
+use crate::support::{APPEND, dump, read, token, try_write, write};
 
 /// Number of files at level 0 with which a tablet cannot flush any more.
 const LEVEL0_MAX: usize = 16;
@@ -21,8 +21,8 @@ async fn tablets_come_and_go() {
         open_all_tablets: false,
         ..config("tablets")
     };
-    let here = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
-    let there = Store::open(config, Arc::new(Append)).await.unwrap();
+    let here = Store::open(config.clone(), Arc::new(APPEND)).await.unwrap();
+    let there = Store::open(config, Arc::new(APPEND)).await.unwrap();
     assert_eq!(here.store_id(), there.store_id());
     assert!(here.tablets().is_empty());
     assert!(matches!(
@@ -90,8 +90,8 @@ async fn next_owners_clock_is_beyond_former_timestamps() {
         open_all_tablets: false,
         ..config("stamps")
     };
-    let fast = Store::open(one.clone(), Arc::new(Append)).await.unwrap();
-    let slow = Store::open(one, Arc::new(Append)).await.unwrap();
+    let fast = Store::open(one.clone(), Arc::new(APPEND)).await.unwrap();
+    let slow = Store::open(one, Arc::new(APPEND)).await.unwrap();
     let (id, tokens) = fast.initial_tablets()[1];
     let in_it = |name: &String| tokens.contains(token(name.as_bytes()));
     let name = names(2).into_iter().find(in_it).unwrap();
@@ -246,8 +246,8 @@ async fn tablet_blocked_on_compactions_is_handed_over() {
         compaction_poll_interval: Duration::from_secs(3600),
         ..config("full")
     };
-    let here = Store::open(config.clone(), Arc::new(Append)).await.unwrap();
-    let there = Store::open(config, Arc::new(Append)).await.unwrap();
+    let here = Store::open(config.clone(), Arc::new(APPEND)).await.unwrap();
+    let there = Store::open(config, Arc::new(APPEND)).await.unwrap();
     let (id, tokens) = here.initial_tablets()[0];
     let tablet = here.open_tablet(id, tokens).await.unwrap();
     let names = names(30);
@@ -284,8 +284,8 @@ async fn preopened_tablet_is_taken_unless_opened_elsewhere() {
         ..config("ahead")
     };
     let (here, there) = (
-        Store::open(one.clone(), Arc::new(Append)).await.unwrap(),
-        Store::open(one, Arc::new(Append)).await.unwrap(),
+        Store::open(one.clone(), Arc::new(APPEND)).await.unwrap(),
+        Store::open(one, Arc::new(APPEND)).await.unwrap(),
     );
     let (id, tokens) = here.initial_tablets()[0];
     let name = names(1).remove(0);

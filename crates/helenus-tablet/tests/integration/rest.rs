@@ -8,7 +8,7 @@ use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 
-use crate::support::{Append, read, write};
+use crate::support::{APPEND, read, write};
 
 fn config(name: &str) -> StoreConfig {
     StoreConfig {
@@ -43,7 +43,7 @@ fn requests(store: &Store) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_tablet_sends_no_requests_until_work_appears() {
-    let store = Store::open(config("rest"), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config("rest"), Arc::new(APPEND)).await.unwrap();
     let tablet = store.tablets()[0].clone();
     for round in 1..=2 {
         compact(&store, &tablet, "row").await;
@@ -67,7 +67,7 @@ async fn idle_tablet_sends_no_requests_until_work_appears() {
 async fn objects_written_after_tablet_deletion_are_deleted() {
     let bucket = Arc::new(InMemory::new());
     set_memory_store("strays", bucket.clone());
-    let store = Store::open(config("strays"), Arc::new(Append)).await.unwrap();
+    let store = Store::open(config("strays"), Arc::new(APPEND)).await.unwrap();
     write(&store, "row", "x").await;
     assert_eq!(store.stored_tablets().await.unwrap(), [1]);
     let late = |name: &str| Path::from(format!("prefix/tablets/7/{name}"));

@@ -5,71 +5,35 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus_tablet::{
-    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, KeptPartition,
-    OlderOverlap, Store, StoreConfig, StoreStats, WriteBatch,
-};
+use helenus_tablet::{DataModelError, KeptPartition, Store, StoreConfig, StoreStats, Visit, WriteBatch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::support::key;
+use crate::plain_model::PlainModel;
+use crate::support::{APPEND, key};
 
 /// A data model whose rows are sets of bytes and merge by union. Repetition goes unnoticed, but a missing byte is found.
-struct Union;
-
-impl DataModel for Union {
-    fn merge(
-        &self,
-        _key: &[u8],
-        existing: Option<&Bytes>,
-        operands: &[Bytes],
-    ) -> Result<Bytes, DataModelError> {
-        let all: BTreeSet<u8> = existing.into_iter().chain(operands).flatten().copied().collect();
-        Ok(all.into_iter().collect::<Vec<u8>>().into())
-    }
-
-    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
-        Box::new(KeepAll)
-    }
-
-    fn kept_partition(&self, key: &[u8]) -> Option<KeptPartition> {
+const UNION: PlainModel = PlainModel {
+    may_be_alive: |key, operand| !(key.starts_with(b"s-mortal") && operand.contains(&DEATH)),
+    partition_prefix_len: APPEND.partition_prefix_len,
+    kept_partition: |key| {
         let kept = KeptPartition {
             rows_max: 12,
             bytes_max: 4 << 10,
             dead_rows_max: 30,
         };
         key.starts_with(b"s").then_some(kept)
-    }
+    },
+    ..PlainModel::new(union)
+};
 
-    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
-        !(key.starts_with(b"s-mortal") && operand.contains(&DEATH))
-    }
-
-    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
-        key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
-    }
+fn union(_key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, DataModelError> {
+    let all: BTreeSet<u8> = existing.into_iter().chain(operands).flatten().copied().collect();
+    Ok(all.into_iter().collect::<Vec<u8>>().into())
 }
 
 /// The byte that kills a row of a partition whose rows can die.
 const DEATH: u8 = b'x';
-
-struct KeepAll;
-
-impl CompactFilter for KeepAll {
-    fn entry(
-        &mut self,
-        _key: &[u8],
-        _value: &Bytes,
-        _below: OlderOverlap,
-    ) -> Result<FilterOutcome, DataModelError> {
-        Ok(FilterOutcome {
-            decision: Decision::Keep,
-            purge_blocked: false,
-            is_dead: false,
-            purged_covering_deletion: false,
-        })
-    }
-}
 
 type Model = BTreeMap<Bytes, BTreeSet<u8>>;
 
@@ -106,7 +70,7 @@ async fn one_tablet(folder: &std::path::Path) -> Arc<Store> {
         tablet_count: 1,
         ..StoreConfig::small(folder)
     };
-    Store::open(config, Arc::new(Union)).await.unwrap()
+    Store::open(config, Arc::new(UNION)).await.unwrap()
 }
 
 fn random_bound(random: &mut SmallRng) -> Bound<Bytes> {
@@ -240,8 +204,8 @@ async fn long_scan_shows_one_cut() {
     store.close().await.unwrap();
 }
 
-/// Returns all rows of a scan. Loaded rows are visited in place, `at_a_time` of them at a time.
-async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> {
+/// Returns all rows of a scan. Loaded rows are visited in place, `at_a_time` of them at a time. `end` ends each time.
+async fn visited(store: &Store, at_a_time: usize, end: Visit) -> Vec<(Bytes, BTreeSet<u8>)> {
     let tablet = store.tablet(0).unwrap();
     let mut scan = tablet.scan(.., false).await.unwrap();
     let mut rows = Vec::new();
@@ -249,8 +213,14 @@ async fn visited(store: &Store, at_a_time: usize) -> Vec<(Bytes, BTreeSet<u8>)> 
     loop {
         let before = rows.len();
         let last = scan.visit_at_hand(&mut |key, value| {
+            if end == Visit::Before && rows.len() - before == at_a_time {
+                return Visit::Before;
+            }
             rows.push((Bytes::copy_from_slice(key), set(value)));
-            rows.len() - before < at_a_time
+            match end == Visit::Last && rows.len() - before == at_a_time {
+                true => Visit::Last,
+                false => Visit::Next,
+            }
         });
         assert_eq!(
             last.as_ref(),
@@ -291,9 +261,9 @@ async fn long_scans_give_what_was_written() {
     check(&store, &model, Bound::Unbounded, Bound::Unbounded, true).await;
     let expected: Vec<(Bytes, BTreeSet<u8>)> = model.into_iter().collect();
     for at_a_time in [1, 100, usize::MAX] {
-        assert!(
-            visited(&store, at_a_time).await == expected,
-            "{at_a_time} at a time"
-        );
+        for end in [Visit::Last, Visit::Before] {
+            let found = visited(&store, at_a_time, end).await;
+            assert!(found == expected, "{at_a_time} at a time, {end:?}");
+        }
     }
 }

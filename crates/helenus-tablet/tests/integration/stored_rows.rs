@@ -11,7 +11,8 @@ use helenus_row::{
     RowRef, TableId, archive, key, merge, murmur3_token, read,
 };
 use helenus_tablet::{
-    ArchiveKeys, CompactFilter, CompactionContext, DataModel, DataModelError, Store, StoreConfig,
+    ArchiveKeys, CompactFilter, CompactionContext, DataModelError, KeptPartition, KeyLayout, PartitionMeter,
+    RowCachePolicy, RowMerge, SstableRules, Store, StoreConfig, TombstoneArchive,
 };
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -33,7 +34,7 @@ fn damaged(error: impl std::fmt::Display) -> DataModelError {
     DataModelError(error.to_string())
 }
 
-impl DataModel for Rows {
+impl RowMerge for Rows {
     fn merge(
         &self,
         key: &[u8],
@@ -47,6 +48,12 @@ impl DataModel for Rows {
         false
     }
 
+    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
+        self.oldest_us(key, operand).unwrap().is_some()
+    }
+}
+
+impl KeyLayout for Rows {
     fn table_of(&self, key: &[u8]) -> u32 {
         key.first_chunk().map_or(0, |table| u32::from_be_bytes(*table))
     }
@@ -58,13 +65,21 @@ impl DataModel for Rows {
     fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
         key::partition_prefix_len(key)
     }
+}
 
-    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
-        archive::oldest_us(key::key_kind(key).map_err(damaged)?, operand).map_err(damaged)
+impl RowCachePolicy for Rows {
+    fn kept_partition(&self, _key: &[u8]) -> Option<KeptPartition> {
+        None
     }
 
-    fn may_be_alive(&self, key: &[u8], operand: &Bytes) -> bool {
-        self.oldest_us(key, operand).unwrap().is_some()
+    fn caches_row(&self, _key: &[u8]) -> bool {
+        true
+    }
+}
+
+impl TombstoneArchive for Rows {
+    fn oldest_us(&self, key: &[u8], operand: &Bytes) -> Result<Option<i64>, DataModelError> {
+        archive::oldest_us(key::key_kind(key).map_err(damaged)?, operand).map_err(damaged)
     }
 
     fn archive(&self, key: &[u8], row: &Bytes) -> Result<Option<(Bytes, Bytes)>, DataModelError> {
@@ -104,7 +119,9 @@ impl DataModel for Rows {
         let parts = key::split_key(key).map_err(damaged)?;
         archive::under_tombstones(&parts, operand, row, header, now_ms / 1000).map_err(damaged)
     }
+}
 
+impl SstableRules for Rows {
     fn compaction(&self, context: &CompactionContext) -> Box<dyn CompactFilter> {
         let newer = context.newer.clone();
         let context = compaction_filter::CompactionContext {
@@ -119,6 +136,10 @@ impl DataModel for Rows {
             rules: CellRules::default(),
         };
         Box::new(RowFilter::new(context, tables))
+    }
+
+    fn partition_meter(&self) -> Option<Box<dyn PartitionMeter>> {
+        None
     }
 }
 

@@ -3,39 +3,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_tablet::{
-    CompactFilter, CompactionContext, DataModel, DataModelError, Decision, FilterOutcome, OlderOverlap,
-    Store, StoreConfig, WriteBatch,
+    CompactFilter, DataModelError, Decision, FilterOutcome, OlderOverlap, Store, StoreConfig, WriteBatch,
 };
 
-/// A data model that concatenates all written values, so that wrong order and repetition are found.
-pub struct Append;
+use crate::plain_model::PlainModel;
 
-impl DataModel for Append {
-    fn merge(
-        &self,
-        _key: &[u8],
-        existing: Option<&Bytes>,
-        operands: &[Bytes],
-    ) -> Result<Bytes, DataModelError> {
-        let mut all = existing.map_or(Vec::new(), |bytes| bytes.to_vec());
-        for operand in operands {
-            all.extend_from_slice(operand);
-        }
-        Ok(all.into())
-    }
+/// A data model that concatenates all written values, so that wrong order and repetition are found. Keys have the form
+/// `partition/clustering`.
+pub const APPEND: PlainModel = PlainModel {
+    token_of: |key| Some(token(key)),
+    partition_prefix_len: |key| key.iter().position(|&byte| byte == b'/').map(|at| at + 1),
+    compaction: |_| Box::new(Sweep),
+    ..PlainModel::new(append)
+};
 
-    fn compaction(&self, _context: &CompactionContext) -> Box<dyn CompactFilter> {
-        Box::new(Sweep)
-    }
-
-    fn token_of(&self, key: &[u8]) -> Option<i64> {
-        Some(token(key))
-    }
-
-    /// Returns the length of `partition/` in keys of the form `partition/clustering`.
-    fn partition_prefix_len(&self, key: &[u8], _complete: bool) -> Option<usize> {
-        key.iter().position(|&byte| byte == b'/').map(|at| at + 1)
-    }
+fn append(_key: &[u8], existing: Option<&Bytes>, operands: &[Bytes]) -> Result<Bytes, DataModelError> {
+    let parts: Vec<&[u8]> = existing.into_iter().chain(operands).map(Bytes::as_ref).collect();
+    Ok(parts.concat().into())
 }
 
 /// End of a value that is a tombstone.
@@ -83,7 +67,7 @@ pub fn token(key: &[u8]) -> i64 {
 }
 
 pub async fn open(path: &Path) -> Arc<Store> {
-    Store::open(StoreConfig::small(path), Arc::new(Append))
+    Store::open(StoreConfig::small(path), Arc::new(APPEND))
         .await
         .unwrap()
 }

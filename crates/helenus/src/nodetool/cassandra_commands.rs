@@ -44,7 +44,7 @@ const NO_STAGES: &str =
     "stages have no threads of their own: requests share those of the node (worker_threads)";
 const ONE_BUILDER: &str = "a view is built by one task of one node";
 const ONE_COPY: &str = "a partition has one owner and one copy in the store, whatever the replication factor";
-const ON_REQUEST: &str = "those requests are traced whose clients ask for it";
+const ON_REQUEST: &str = "requests are traced if their clients request it";
 const SHARED_FILES: &str = "files belong to tablets, which all tables share; see nodetool tablets";
 const NO_ESTIMATES: &str = "estimates are made when they are read";
 const OTHER_FILES: &str =

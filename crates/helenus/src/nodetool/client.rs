@@ -111,7 +111,10 @@ impl NodeClient {
     pub fn rows(&self, table: &str) -> anyhow::Result<Vec<Value>> {
         match self.request(&format!("/node/tables/{table}"))? {
             Value::Array(rows) => Ok(rows),
-            _ => bail!("the node at {} has answered something else", self.address()),
+            _ => bail!(
+                "the node at {} gave an unexpected answer: use the nodetool of its version",
+                self.address()
+            ),
         }
     }
 
@@ -146,7 +149,7 @@ impl NodeClient {
     }
 
     pub fn parse(&self, path: &str, text: &str) -> anyhow::Result<Value> {
-        serde_json::from_str(text).with_context(|| format!("{} has answered something else", self.url(path)))
+        serde_json::from_str(text).with_context(|| format!("{} gave an unexpected answer", self.url(path)))
     }
 
     /// Requests a path that only nodes of a cluster serve, and returns the text of the answer.

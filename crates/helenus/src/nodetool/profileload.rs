@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use helenus_query::figures::sampling::SamplerKind;
+use helenus_query::metrics::sampling::SamplerKind;
 use serde_json::{Value, json};
 
 use super::client::{NodeClient, TIMEOUT};

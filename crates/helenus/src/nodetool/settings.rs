@@ -47,7 +47,8 @@ pub(super) fn read(node: &NodeClient, setting: Setting) -> anyhow::Result<String
     let settings = settings.as_array().map_or(&[][..], Vec::as_slice);
     let found = settings.iter().find(|one| text(one, "name") == setting.name());
     let value = found.and_then(|one| one.get("value")).and_then(Value::as_str);
-    Ok(value.context("the node does not tell the setting")?.to_owned())
+    let value = value.with_context(|| format!("the node does not report the setting {}", setting.name()))?;
+    Ok(value.to_owned())
 }
 
 fn write(node: &NodeClient, setting: Setting, value: &str) -> anyhow::Result<()> {
@@ -120,7 +121,7 @@ fn millis(time: &str) -> anyhow::Result<u64> {
         "ms" => 1,
         "s" => 1000,
         "m" => 60_000,
-        _ => bail!("the node has told a timeout of {time:?}"),
+        _ => bail!("the node reported a timeout of {time:?}, where ms, s or m was expected"),
     };
     Ok(number.parse::<u64>()? * factor)
 }

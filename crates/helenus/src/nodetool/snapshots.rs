@@ -122,7 +122,7 @@ impl TakeArgs {
             (None, None) => Vec::new(),
         };
         let ttl = self.ttl.as_deref().map(humantime::parse_duration).transpose();
-        let ttl = ttl.context("--ttl is no duration as 12h or 5d")?;
+        let ttl = ttl.context("--ttl is not a duration such as 12h or 5d")?;
         let keyspaces: &[String] = match tables.is_empty() {
             true => &self.keyspaces,
             false => &[],
@@ -228,7 +228,7 @@ impl ClearArgs {
             return Ok(None);
         };
         let age =
-            humantime::parse_duration(age).with_context(|| format!("{age} is no duration as 12h or 5d"))?;
+            humantime::parse_duration(age).with_context(|| format!("{age} is not a duration such as 12h"))?;
         Ok(Some(age))
     }
 
@@ -256,7 +256,7 @@ impl ClearArgs {
         let time = match (self.age()?, &self.older_than_timestamp) {
             (Some(age), _) => now.checked_sub(age).unwrap_or(UNIX_EPOCH),
             (None, Some(time)) => humantime::parse_rfc3339(time)
-                .with_context(|| format!("{time} is no time as 2026-11-23T14:00:00Z"))?,
+                .with_context(|| format!("{time} is not a time such as 2026-11-23T14:00:00Z"))?,
             (None, None) => return Ok(None),
         };
         let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -280,7 +280,7 @@ impl RestoreArgs {
                 Some((keyspace, table)) if !keyspace.is_empty() && !table.is_empty() => {
                     Ok((Some(keyspace), Some(table)))
                 }
-                _ => bail!("{name} is no table as KEYSPACE.TABLE"),
+                _ => bail!("{name} is not of the form KEYSPACE.TABLE"),
             };
         }
         ensure!(
@@ -302,7 +302,7 @@ fn report(restored: &Value, is_time: bool) -> String {
         text(restored, "snapshot")
     );
     if let Some(replaced) = restored.get("replaced").and_then(Value::as_str) {
-        report += &format!("What was there is snapshot {replaced} now\n");
+        report += &format!("The replaced rows are in snapshot {replaced}\n");
     }
     report
 }

@@ -70,7 +70,7 @@ fn an_age_is_a_time_before_now() {
     assert_eq!(before_ms(args(Some("20d"), None)), Some(0));
     assert_eq!(before_ms(args(None, Some("1970-01-01T00:00:02Z"))), Some(2000));
     let wrong = args(Some("soon"), None).taken_before_ms(now).unwrap_err();
-    assert_eq!(wrong.to_string(), "soon is no duration as 12h or 5d");
+    assert_eq!(wrong.to_string(), "soon is not a duration such as 12h");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn restore_report_names_snapshot_of_former_rows() {
         json!({ "snapshot": "t1", "keyspace": "ks", "tables": ["a", "b"], "replaced": "replaced-1-ks" });
     assert_eq!(
         report(&restored, false),
-        "Restored ks.a, ks.b from snapshot t1\nWhat was there is snapshot replaced-1-ks now\n"
+        "Restored ks.a, ks.b from snapshot t1\nThe replaced rows are in snapshot replaced-1-ks\n"
     );
     let args = |kt: Option<&str>| RestoreArgs {
         as_of: None,

@@ -139,7 +139,7 @@ pub async fn drain(node: &ClusterNode, mut signals: StopSignals) {
         drained = node.drain() => drained.map_err(|error| error.to_string()),
         () = tokio::time::sleep(DRAIN_TIMEOUT) => Err("it takes too long".to_owned()),
         () = without_lease(node) => Err("the store does not answer".to_owned()),
-        _ = signals.next() => Err("told to stop at once".to_owned()),
+        _ = signals.next() => Err("a second signal to stop was received".to_owned()),
     };
     match drained {
         Ok(()) => tracing::info!("all tablets are handed over"),

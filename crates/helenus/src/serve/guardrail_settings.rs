@@ -12,7 +12,7 @@ use super::setting::{Setting, size, time};
 const LIMIT: &str = "a whole number, or -1 for none";
 const PERCENTAGE: &str = "a whole number from 1 to 100, or -1 for none";
 const SIZE_OR_NONE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB, or null for none";
-const SPAN: &str = "a time as 500ms, 10s or 5m, or null for none";
+const SPAN: &str = "a time such as 500ms, 10s or 5m, or null for none";
 const FLAG: &str = "true or false";
 const LEVELS: &str = "consistency levels, separated by commas";
 const PROPERTIES: &str = "table options, separated by commas";

@@ -169,7 +169,7 @@ impl LiveSettings for Live {
         );
         if !reloaded.waiting.is_empty() {
             let settings = reloaded.waiting.join(", ");
-            tracing::warn!(settings, "changed settings that hold after a restart");
+            tracing::warn!(settings, "changed settings that take effect after a restart");
         }
         Ok(reloaded)
     }

@@ -4,7 +4,7 @@
 use std::fmt::{Debug, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use helenus_query::figures::log_lines::{LogLine, keep};
+use helenus_query::metrics::log_lines::{LogLine, keep};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;

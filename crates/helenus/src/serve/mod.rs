@@ -144,7 +144,7 @@ pub fn run_without_command() -> anyhow::Result<ExitCode> {
         return run(&args);
     }
     println!(
-        "No command is given: serving CQL on {}, with the data in {} (`helenus --help` tells what else there is)",
+        "No command is given: serving CQL on {}, with the data in {} (`helenus --help` lists the other commands)",
         config.server.listen,
         place(&config.store.url)
     );
@@ -388,7 +388,7 @@ fn serve_http(
 ) -> HttpServer {
     let engine = reporter.engine.clone();
     let bucket_cost = reporter.bucket_cost.clone();
-    let cluster_metrics = node.map(ClusterNode::figures);
+    let cluster_metrics = node.map(ClusterNode::metrics_recorder);
     let record = Arc::new(move || {
         engine.record_stats();
         if let Some(bucket_cost) = &bucket_cost {

@@ -22,11 +22,11 @@ use super::{audit_settings, guardrail_settings, query_log_settings};
 const ADDRESS: &str = "HOST:PORT";
 const ADDRESS_OR_OFF: &str = "HOST:PORT or off";
 const SIZE: &str = "a number of bytes, also as 512KiB, 64MiB or 2GiB";
-const RATE_OR_OFF: &str = "a number of bytes per second, as 512KiB/s or 64MiB/s, or off";
+const RATE_OR_OFF: &str = "a number of bytes per second, such as 512KiB/s or 64MiB/s, or off";
 const COUNT: &str = "a whole number from 1";
-const TIME: &str = "a time as 500ms, 10s or 5m";
-const TIME_OR_OFF: &str = "a time as 500ms, 10s or 5m, or off";
-const DOLLARS: &str = "a number of dollars from 0 to 1000000, as 0.005";
+const TIME: &str = "a time such as 500ms, 10s or 5m";
+const TIME_OR_OFF: &str = "a time such as 500ms, 10s or 5m, or off";
+const DOLLARS: &str = "a number of dollars from 0 to 1000000, such as 0.005";
 const NAME: &str = "a name of 1 to 64 letters, digits, spaces, dashes, dots and underscores";
 
 const PREFIX: &str = "HELENUS_";
@@ -52,7 +52,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "listen", about: "the address for CQL clients", allowed: ADDRESS, set: |c, v| put(&mut c.server.listen, address(v)) },
     Setting { name: "http", about: "the address for /health, /metrics and nodetool", allowed: ADDRESS_OR_OFF, set: |c, v| put(&mut c.http, or_off(v, address)) },
     Setting { name: "rpc", about: "the address for other nodes of a shared store; by default port 7000 on the address for clients", allowed: ADDRESS, set: |c, v| put(&mut c.rpc, address(v).map(Some)) },
-    Setting { name: "rpc_advertise", about: "the address that other nodes are told, if it is not rpc", allowed: ADDRESS, set: |c, v| { address(v)?; c.rpc_advertise = Some(v.to_owned()); Ok(()) } },
+    Setting { name: "rpc_advertise", about: "the address at which other nodes reach this one, if it is not rpc", allowed: ADDRESS, set: |c, v| { address(v)?; c.rpc_advertise = Some(v.to_owned()); Ok(()) } },
     Setting { name: "name", about: "the name of this node in its cluster, which must be the same after a restart; by default the host's name and the address for other nodes", allowed: NAME, set: |c, v| put(&mut c.name, name(v).map(Some)) },
     Setting { name: "cluster_secret", about: "the secret that all nodes of the cluster share; by default one that the first node creates and stores in the bucket", allowed: "a text of at least 8 characters", set: |c, v| put(&mut c.cluster_secret, secret(v).map(Some)) },
     Setting { name: "rpc_tls_certificate", about: "this node's certificate for TLS between nodes, issued for the name helenus", allowed: "a PEM file", set: |c, v| { c.rpc_tls_certificate = Some(v.into()); Ok(()) } },
@@ -61,21 +61,21 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting { name: "lease", about: "the time after which other nodes may take the tablets of a node that has stopped answering", allowed: "a time from 500ms to 60s", set: |c, v| put(&mut c.lease, lease(v)) },
     Setting { name: "merge_after", about: "the time for which tablets must have been small, and the nodes unchanged, before tablets are merged", allowed: TIME, set: |c, v| put(&mut c.merge_after, time(v)) },
     Setting { name: "request_timeout", about: "the time that a request to other nodes may take", allowed: TIME, set: |c, v| put(&mut c.limits.request_timeout, time(v)) },
-    Setting { name: "advertise", about: "the address that drivers are told, if it is not listen", allowed: ADDRESS, set: |c, v| put(&mut c.advertise, address(v).map(Some)) },
+    Setting { name: "advertise", about: "the address at which drivers reach this node, if it is not listen", allowed: ADDRESS, set: |c, v| put(&mut c.advertise, address(v).map(Some)) },
     Setting { name: "cluster_name", about: "the name of the cluster", allowed: NAME, set: |c, v| put(&mut c.cluster_name, name(v)) },
     Setting { name: "data_center", about: "the data center of this node", allowed: NAME, set: |c, v| put(&mut c.data_center, name(v)) },
     Setting { name: "rack", about: "the rack of this node", allowed: NAME, set: |c, v| put(&mut c.rack, name(v)) },
-    Setting { name: "log", about: "the level of log lines, or a filter", allowed: "error, warn, info, debug, trace, or a filter as info,helenus_server=debug", set: |c, v| { c.log = v.to_owned(); Ok(()) } },
+    Setting { name: "log", about: "the level of log lines, or a filter", allowed: "error, warn, info, debug, trace, or a filter such as info,helenus_server=debug", set: |c, v| { c.log = v.to_owned(); Ok(()) } },
     Setting { name: "log_format", about: "how log lines are written: as text, or each as a JSON object", allowed: "text or json", set: |c, v| put(&mut c.log_format, LogFormat::parse(v)) },
     Setting { name: "worker_threads", about: "threads that serve requests; by default one per core", allowed: COUNT, set: |c, v| put(&mut c.worker_threads, count(v).map(Some)) },
 
     Setting { name: "authenticator", about: "PasswordAuthenticator requires clients to log in; a new store has the role cassandra with password cassandra", allowed: "AllowAllAuthenticator or PasswordAuthenticator", set: |c, v| put(&mut c.control.authenticates, class(v, "AllowAllAuthenticator", "PasswordAuthenticator")) },
     Setting { name: "authorizer", about: "CassandraAuthorizer restricts clients to the permissions of their roles; requires PasswordAuthenticator", allowed: "AllowAllAuthorizer or CassandraAuthorizer", set: |c, v| put(&mut c.control.authorizes, class(v, "AllowAllAuthorizer", "CassandraAuthorizer")) },
-    Setting { name: "auto_snapshot", about: "whether TRUNCATE, DROP TABLE and DROP KEYSPACE leave a snapshot from which nodetool restore puts the tables back", allowed: "true or false", set: |c, v| put(&mut c.limits.auto_snapshot.is_on, v.parse().map_err(|_| "neither".to_owned())) },
-    Setting { name: "auto_snapshot_ttl", about: "the time after which such a snapshot is removed; off keeps it until it is cleared", allowed: "a time as 12h or 7d, or off", set: |c, v| put(&mut c.limits.auto_snapshot.ttl, or_off(v, time)) },
-    Setting { name: "point_in_time_window", about: "how far back any second can be read, branched from and put back (AS OF a time), or off; the same on all nodes", allowed: "a time as 12h or 7d, or off", set: |c, v| put(&mut c.limits.point_in_time_window, or_off(v, time)) },
+    Setting { name: "auto_snapshot", about: "whether TRUNCATE, DROP TABLE and DROP KEYSPACE leave a snapshot from which nodetool restore restores the tables", allowed: "true or false", set: |c, v| put(&mut c.limits.auto_snapshot.is_on, v.parse().map_err(|_| "neither".to_owned())) },
+    Setting { name: "auto_snapshot_ttl", about: "the time after which such a snapshot is removed; off keeps it until it is cleared", allowed: "a time such as 12h or 7d, or off", set: |c, v| put(&mut c.limits.auto_snapshot.ttl, or_off(v, time)) },
+    Setting { name: "point_in_time_window", about: "how far back any second can be read, branched from and restored (AS OF a time), or off; the same on all nodes", allowed: "a time such as 12h or 7d, or off", set: |c, v| put(&mut c.limits.point_in_time_window, or_off(v, time)) },
     Setting { name: "backup_to", about: "where scheduled backups go, or off; of several nodes one writes them, and each must reach the place", allowed: "a folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, or off", set: |c, v| put(&mut c.backup_to, or_off(v, |v| StoreUrl::parse(v).map_err(|error| error.to_string()))) },
-    Setting { name: "backup_interval", about: "the age of the newest backup at which the next one is written", allowed: "a time as 6h or 1d", set: |c, v| put(&mut c.backup_interval, time(v)) },
+    Setting { name: "backup_interval", about: "the age of the newest backup at which the next one is written", allowed: "a time such as 6h or 1d", set: |c, v| put(&mut c.backup_interval, time(v)) },
     Setting { name: "backup_keep", about: "the number of backups that stay when one has been written on schedule", allowed: COUNT, set: |c, v| put(&mut c.backup_keep, count(v)) },
     Setting { name: "backup_key_file", about: "the file with the key with which scheduled backups are encrypted", allowed: "a file with 64 hexadecimal digits", set: |c, v| { c.backup_key_file = Some(v.into()); Ok(()) } },
     Setting { name: "dynamic_data_masking_enabled", about: "whether columns may have masks, and are shown masked to clients that have no UNMASK permission", allowed: "true or false", set: |c, v| put(&mut c.limits.dynamic_data_masking_enabled, v.parse().map_err(|_| "neither".to_owned())) },

@@ -81,7 +81,7 @@ fn prices_are_dollars() {
             refusal(&[("bucket_put_dollars_per_1000", wrong)]),
             format!(
                 "command line: bucket_put_dollars_per_1000 = \"{wrong}\": not such an amount; \
-                 allowed is a number of dollars from 0 to 1000000, as 0.005"
+                 allowed is a number of dollars from 0 to 1000000, such as 0.005"
             )
         );
     }

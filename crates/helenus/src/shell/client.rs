@@ -76,13 +76,13 @@ impl Login {
     fn token(&mut self) -> Result<Bytes> {
         let Some(username) = &self.username else {
             bail!(
-                "the server requires a log-in: give --username (the password is asked for unless --password is given)"
+                "the server requires a log-in: give --username (the shell prompts for the password unless --password is given)"
             );
         };
         let password = match &self.password {
             Some(password) => password.clone(),
             None => rpassword::prompt_password(format!("Password of {username}: "))
-                .context("can't ask for the password; give --password")?,
+                .context("can't prompt for the password; give --password")?,
         };
         let token = format!("\0{username}\0{password}").into();
         self.password = Some(password);

@@ -75,7 +75,7 @@ CQL statements end with ; and may span lines. Commands of the shell:
   COPY table TO 'file';         write a table as CSV; COPY table FROM 'file' reads it
   SOURCE 'file'                 run the statements of a file
   CAPTURE ['file' | OFF]        add results to the end of a file instead of showing them
-  LOGIN name ['password']       connect as somebody else; the password is asked for if it is not given
+  LOGIN name ['password']       connect as another user; prompts for the password if it is not given
   CONSISTENCY [LEVEL]           show or set the consistency level
   SERIAL CONSISTENCY [LEVEL]    show or set the level of lightweight transactions
   TIMING [ON|OFF]               show how long each statement took

@@ -64,7 +64,7 @@ impl Session {
         let query = "SELECT release_version, cql_version, native_protocol_version FROM system.local";
         let rows = self.texts(query);
         let Some([release, cql, protocol]) = rows.first().map(Vec::as_slice) else {
-            self.complain("the server does not tell its version");
+            self.complain("the server does not report its version");
             return Ok(false);
         };
         let own = env!("CARGO_PKG_VERSION");

@@ -213,7 +213,7 @@ impl Session {
             }
             StatementError::Cancelled => {
                 self.was_cancelled = true;
-                eprintln!("Cancelled. What the server had begun it may still finish.");
+                eprintln!("Cancelled. The server may still finish the statement.");
                 Ok(())
             }
             StatementError::Disconnected(error) if self.is_at_prompt => {

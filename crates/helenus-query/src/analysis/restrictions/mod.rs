@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod explain;
 pub(crate) mod filter;
 pub(crate) mod nearest;
+pub(crate) mod packed_filter;
 pub(crate) mod relation;
 pub mod restriction;
 pub(crate) mod restriction_set;

@@ -99,7 +99,7 @@ fn ensure_as_of(
 ) -> Result<(), CqlError> {
     match ensure(ctx, permission, on) {
         Err(CqlError::Unauthorized(message)) if on != by_name => Err(CqlError::Unauthorized(format!(
-            "{message}; permissions on {by_name} of today do not count for what had that name before"
+            "{message}; today's permissions on {by_name} do not apply to a former object of that name"
         ))),
         ensured => ensured,
     }

@@ -85,7 +85,7 @@ impl Engine {
         wanted: &BackUp,
         settings: BTreeMap<String, String>,
     ) -> Result<BackupReport, CqlError> {
-        let Ok(_alone) = self.backing_up.try_lock() else {
+        let Ok(_alone) = self.cuts.backing_up.try_lock() else {
             return Err(CqlError::invalid(
                 "this node is backing up already: wait until that has ended",
             ));
@@ -104,7 +104,7 @@ impl Engine {
             as_of: None,
         };
         // With history, times after the backup are restored from its tablets. They must be pinned even if there is no table.
-        let taken = self.take_cut(&take, self.history.is_on()).await?;
+        let taken = self.take_cut(&take, self.cuts.history.is_on()).await?;
         let written = self.write_backup(wanted, &take.tag, &location, settings, &taken);
         let written = written.await;
         let cleared = self.clear_left_backups().await;
@@ -169,7 +169,7 @@ impl Engine {
         taken: &TakenCut,
     ) -> Result<BackupReport, CqlError> {
         let cut = cut(&self.schema(), tag, self.now_ms());
-        let is_kept = self.history.is_on();
+        let is_kept = self.cuts.history.is_on();
         let schema = documents::encode(&cut.schema)?;
         let schema = serde_json::from_slice(&schema);
         let history = match is_kept && !taken.positions.is_empty() {
@@ -201,7 +201,7 @@ impl Engine {
                 taken_ms: cut.taken_ms,
                 clock_us: self.context.store.clock_us().max(self.clock_us()),
                 settings,
-                header_tables: self.context.headers.all(),
+                header_tables: self.context.hooks.headers.all(),
                 schema: schema
                     .map_err(|error| CqlError::Server(format!("can't write the schema: {error}")))?,
                 history,

@@ -102,7 +102,7 @@ impl Engine {
         };
         let keyspaces = requested_keyspaces(&source, wanted)?;
         // New writes must have later timestamps than the restored rows.
-        self.context.timestamps.raise(source.clock_us);
+        self.context.writing.timestamps.raise(source.clock_us);
         let mut restored = RestoredBackup {
             backup: source.name.clone(),
             taken_ms: source.taken_ms,
@@ -266,7 +266,7 @@ impl Engine {
         })
         .await?;
         let names: Vec<String> = earlier.access.roles.keys().cloned().collect();
-        tracing::info!(roles = names.join(" "), "roles were put back");
+        tracing::info!(roles = names.join(" "), "roles were restored");
         Ok(names)
     }
 }
@@ -282,7 +282,7 @@ fn with_roles(schema: &Schema, earlier: &Schema) -> Option<Schema> {
             let is_same = on.is_system_data() || on.is_same(earlier, schema);
             if !is_same {
                 let permissions = permissions.iter().map(Permission::name).collect::<Vec<_>>();
-                tracing::warn!(role = %name, permissions = permissions.join(" "), %on, "permissions were not put back: this is not what the backup has under that name");
+                tracing::warn!(role = %name, permissions = permissions.join(" "), %on, "permissions were not restored: the resource of that name is not the one in the backup");
             }
             is_same
         });

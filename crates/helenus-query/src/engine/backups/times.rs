@@ -46,7 +46,7 @@ pub(super) fn schema_between(backups: &[BackupDocument], time_ms: i64) -> Result
     match changes.apply_until(&mut schema, time_ms)? {
         true => Ok(schema),
         false => Err(CqlError::invalid(format!(
-            "{} can't be restored: a change of the schema by then is in no backup",
+            "{} can't be restored: a change of the schema before that time is in no backup",
             timestamp::to_cql_text(time_ms)
         ))),
     }

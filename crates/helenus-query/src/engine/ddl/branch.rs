@@ -213,7 +213,7 @@ fn table_as_of(keyspace: &Keyspace, statement: &ast::CopyTable) -> Result<Arc<Ta
 }
 
 fn damaged(error: String) -> CqlError {
-    CqlError::Server(format!("what is copied can't be understood: {error}"))
+    CqlError::Server(format!("the schema of the copy is not valid: {error}"))
 }
 
 fn keyspace(

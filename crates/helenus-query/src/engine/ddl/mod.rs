@@ -29,6 +29,7 @@ use async_trait::async_trait;
 use helenus_cql::ast;
 use helenus_cql::error::CqlError;
 use helenus_tablet::{Store, TableOrigin};
+use tokio::sync::{Mutex, broadcast};
 
 use super::Engine;
 use super::access::{self, AccessControl, RoleContext};
@@ -44,6 +45,49 @@ use crate::storage::agreement::await_schema_agreement;
 pub(crate) use queue::DdlQueue;
 pub(crate) use roles::make_superuser;
 pub(crate) use schema_store::SystemKeyspaces;
+
+/// Maximum number of events that a slow subscriber may lag behind before it loses some.
+const EVENTS_MAX: usize = 1024;
+
+/// The changes of the schema on this node: their order, and their subscribers.
+pub(crate) struct SchemaUpdates {
+    /// Held while statements change the schema, because changes are serial.
+    pub changing: Mutex<()>,
+    pub queue: DdlQueue,
+    /// Held while a newer schema is read.
+    pub loading: Mutex<()>,
+    /// Held while a schema is installed.
+    installing: parking_lot::Mutex<()>,
+    events: broadcast::Sender<SchemaChange>,
+    /// Function that returns the virtual keyspaces.
+    system_keyspaces: SystemKeyspaces,
+}
+
+impl SchemaUpdates {
+    pub fn new(system_keyspaces: SystemKeyspaces) -> SchemaUpdates {
+        SchemaUpdates {
+            changing: Mutex::default(),
+            queue: DdlQueue::default(),
+            loading: Mutex::default(),
+            installing: parking_lot::Mutex::default(),
+            events: broadcast::channel(EVENTS_MAX).0,
+            system_keyspaces,
+        }
+    }
+
+    /// Returns a receiver of changes of the schema.
+    pub fn subscribe(&self) -> broadcast::Receiver<SchemaChange> {
+        self.events.subscribe()
+    }
+
+    /// Notifies the subscribers of changes.
+    pub fn announce(&self, events: Vec<SchemaChange>) {
+        for event in events {
+            // Sending fails if there is no subscriber.
+            let _ = self.events.send(event);
+        }
+    }
+}
 
 /// The effect of a statement that changes the schema.
 pub(crate) struct Change {
@@ -124,7 +168,7 @@ impl<'a> DdlContext<'a> {
             data_centers: data_centers(engine),
             keyspace,
             user,
-            control: engine.control,
+            control: engine.access.control,
             masks_columns: engine.masks_columns(),
             auto_snapshot: engine.context.limits().auto_snapshot,
             now_us: engine.context.clock.now_us(),
@@ -209,7 +253,7 @@ pub async fn execute(
         return roles::manage(engine, client, keyspace, statement).await;
     }
     if let ast::Statement::Truncate(name) = statement
-        && truncate::forget_traces(engine, keyspace, name)
+        && truncate::forget_traces(engine.traces(), keyspace, name)
     {
         return Ok(Response::Void.into());
     }
@@ -222,7 +266,7 @@ pub async fn execute(
     let Some(event) = done.event else {
         return Ok(Response::Void.with(warnings));
     };
-    announce(engine, done.events);
+    engine.schema_updates.announce(done.events);
     let missed = options_warning(&engine.schema(), keyspace, statement);
     // One warning for each connection is enough, since applications create many tables one after the other.
     warnings.extend(missed.filter(|_| client.is_warned_of_options.is_first()));
@@ -420,7 +464,7 @@ pub(crate) async fn commit(engine: &Engine, before: &Schema, mut schema: Schema)
 /// Installs a schema if it is newer. Never waits: writes in progress here may be waiting for other nodes, and those may be waiting until
 /// this node has the schema. The builder of an index or a view waits for older writes itself ([`await_old_writes`]).
 fn install(engine: &Engine, mut schema: Schema) -> bool {
-    let _installing = engine.installing.lock();
+    let _installing = engine.schema_updates.installing.lock();
     let current = engine.schema();
     if schema.document_version <= current.document_version {
         return false;
@@ -428,17 +472,17 @@ fn install(engine: &Engine, mut schema: Schema) -> bool {
     schema.generation = current.generation + 1;
     // The set of live tables comes first, so that no compaction sweeps rows of the new tables. Old rows are swept only when no statement
     // reads them any more.
-    engine.context.live_tables.set(&schema);
+    engine.context.hooks.live_tables.set(&schema);
     set_origins(&engine.context.store, &schema);
     let are_roles_new = !Arc::ptr_eq(&current.access, &schema.access);
     engine.context.schema.store(Arc::new(schema));
-    engine.context.writes.advance();
+    engine.context.writing.epochs.advance();
     if are_roles_new {
         engine.end_strangers();
     }
     let exists = engine.schema();
     let ids: std::collections::HashSet<_> = exists.stored_tables().map(|table| table.id).collect();
-    engine.figures.retain(|id| ids.contains(&id));
+    engine.metrics().retain(|id| ids.contains(&id));
     engine.context.installed.notify_waiters();
     true
 }
@@ -461,20 +505,13 @@ pub(super) fn origins(schema: &Schema) -> Vec<(u32, Arc<TableOrigin>)> {
 /// Installs the schema of the store if it is newer, and notifies the subscribers of the changes.
 pub(crate) async fn reload(engine: &Engine) -> Result<(), CqlError> {
     let before = engine.schema();
-    let newer = schema_store::load_newer(&engine.context.store, &before, engine.system_keyspaces).await?;
+    let updates = &engine.schema_updates;
+    let newer = schema_store::load_newer(&engine.context.store, &before, updates.system_keyspaces).await?;
     let Some(schema) = newer else { return Ok(()) };
     if install(engine, schema) {
-        announce(engine, difference::events(&before, &engine.schema()));
+        updates.announce(difference::events(&before, &engine.schema()));
     }
     Ok(())
-}
-
-/// Notifies the subscribers of changes.
-pub(crate) fn announce(engine: &Engine, events: Vec<SchemaChange>) {
-    for event in events {
-        // Sending fails if there is no subscriber.
-        let _ = engine.events.send(event);
-    }
 }
 
 /// Replaces the schema by the result of `change`, and waits until all nodes agree. `change` is called again if another node changes the
@@ -483,7 +520,7 @@ pub(crate) async fn change<T>(
     engine: &Engine,
     change: impl Fn(&Schema) -> Result<Option<(Schema, T)>, CqlError>,
 ) -> Result<Option<T>, CqlError> {
-    let changing = engine.ddl.lock().await;
+    let changing = engine.schema_updates.changing.lock().await;
     loop {
         let before = engine.schema();
         let Some((schema, done)) = change(&before)? else {

@@ -49,7 +49,8 @@ pub(crate) async fn run(
     statement: ast::Statement,
 ) -> Answer {
     let (answer, mut answered) = oneshot::channel();
-    engine.ddl_queue.0.lock().push(QueuedChange {
+    let updates = &engine.schema_updates;
+    updates.queue.0.lock().push(QueuedChange {
         statement,
         keyspace: keyspace.map(str::to_owned),
         user: client.user.clone(),
@@ -61,8 +62,8 @@ pub(crate) async fn run(
             done = &mut answered => {
                 return done.unwrap_or_else(|_| Err(CqlError::Server("the schema change was given up".to_owned())));
             }
-            changing = engine.ddl.lock() => {
-                let together = engine.ddl_queue.take();
+            changing = updates.changing.lock() => {
+                let together = updates.queue.take();
                 if together.is_empty() {
                     // Another caller has executed this statement and is about to answer it.
                     drop(changing);

@@ -393,7 +393,7 @@ pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, Str
         ));
     }
     if take.skip_flush && take.as_of.is_some() {
-        return Err("a snapshot of a time of the past has what was in memory then".to_owned());
+        return Err("a snapshot of a time always has the rows that were in memory at that time: leave out --skip-flush".to_owned());
     }
     let is_users = |keyspace: &&Arc<Keyspace>| !keyspace.is_virtual && !is_system_name(&keyspace.name);
     let named = |name: &str| {
@@ -404,7 +404,7 @@ pub(crate) fn to_take(schema: &Schema, take: &Take) -> Result<Vec<Keyspace>, Str
     for name in &take.tables {
         let (keyspace, table) = name
             .split_once('.')
-            .ok_or_else(|| format!("{name} is no table as KEYSPACE.TABLE"))?;
+            .ok_or_else(|| format!("{name} is not of the form KEYSPACE.TABLE"))?;
         let of = named(keyspace)?;
         let unknown = || format!("Unknown keyspace/cf pair ({keyspace}.{table})");
         let table = of.tables.get(table).filter(|table| !table.is_view());

@@ -8,8 +8,8 @@ use helenus_cql::error::CqlError;
 
 use super::renumber::renumbered;
 use super::{DdlContext, snapshots};
-use crate::engine::Engine;
 use crate::schema::{Schema, Table, TableKind, views_of};
+use crate::trace::Traces;
 
 pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schema, CqlError> {
     let table = ctx
@@ -32,14 +32,14 @@ pub fn truncate(ctx: &DdlContext<'_>, name: &ast::QualifiedName) -> Result<Schem
 }
 
 /// Truncates a table of this node's traces, which are in memory. Returns false if the name is not that of such a table.
-pub fn forget_traces(engine: &Engine, keyspace: Option<&str>, name: &ast::QualifiedName) -> bool {
+pub fn forget_traces(traces: &Traces, keyspace: Option<&str>, name: &ast::QualifiedName) -> bool {
     let named = name.keyspace.as_ref().map(|name| name.as_str());
     if named.or(keyspace) != Some("system_traces") {
         return false;
     }
     match name.name.as_str() {
-        "sessions" => engine.traces.change_all(|trace| trace.deleted.is_whole = true),
-        "events" => engine.traces.change_all(|trace| trace.events.clear()),
+        "sessions" => traces.change_all(|trace| trace.deleted.is_whole = true),
+        "events" => traces.change_all(|trace| trace.events.clear()),
         _ => return false,
     }
     true

@@ -133,8 +133,8 @@ impl Engine {
         let near = [before, later];
         let near = near.into_iter().flatten().map(timestamp::to_cql_text);
         CqlError::invalid(format!(
-            "AS OF {}: more than {} MiB were written to these tables since the moment that is kept before that time, which is more than may \
-             lie in memory (as much as memtable_bytes, or 256 MiB); these times can be read: {}",
+            "AS OF '{}': more than {} MiB were written to these tables between the last kept cut and that time, which is more than may be \
+             held in memory (as much as memtable_bytes, or 256 MiB); use one of these times: {}",
             timestamp::to_cql_text(time_ms),
             limit >> 20,
             near.collect::<Vec<_>>().join(", ")
@@ -189,10 +189,14 @@ impl Engine {
 
     /// Refuses a time in the future, and any time if no history is kept.
     fn check_time(&self, time_ms: i64) -> Result<(), CqlError> {
-        if time_ms > self.now_ms() {
-            return Err(CqlError::invalid("AS OF a time that is still to come"));
+        let now_ms = self.now_ms();
+        if time_ms > now_ms {
+            let [time, now] = [time_ms, now_ms].map(timestamp::to_cql_text);
+            return Err(CqlError::invalid(format!(
+                "AS OF '{time}': the time is in the future; the newest time that can be read is {now}"
+            )));
         }
-        if !self.history.is_on() {
+        if !self.cuts.history.is_on() {
             return Err(CqlError::invalid(
                 "AS OF a time needs the setting point_in_time_window, which is off; AS OF SNAPSHOT reads a snapshot",
             ));
@@ -206,7 +210,7 @@ impl Engine {
         let bases = self.bases().await?;
         let Some(last) = bases.last() else {
             return Err(CqlError::invalid(format!(
-                "AS OF {time}: nothing is kept of the past yet"
+                "AS OF '{time}': no history is kept yet; try again in a few seconds"
             )));
         };
         let times: Vec<BaseTimes> = bases.iter().map(|base| base.times()).collect();
@@ -227,7 +231,7 @@ impl Engine {
             }
             Err(NoPlace::Uncertain(of)) => Err(uncertain(time_ms, of.first_ms, of.last_ms)),
             Err(NoPlace::TooOld) => Err(CqlError::invalid(format!(
-                "AS OF {time}: the past can be read from {} on",
+                "AS OF '{time}': the time is too old; the oldest time that can be read is {}",
                 timestamp::to_cql_text(bases.first().unwrap_or(last).taken_ms)
             ))),
         }
@@ -238,7 +242,7 @@ impl Engine {
 pub(in crate::engine) fn uncertain(time_ms: i64, from_ms: i64, to_ms: i64) -> CqlError {
     let [time, from, to] = [time_ms, from_ms, to_ms].map(timestamp::to_cql_text);
     CqlError::invalid(format!(
-        "AS OF {time}: a clock was set back, so that the times from {from} to {to} are uncertain; take a time before or after them, or a snapshot"
+        "AS OF '{time}': a clock was set back, so that the times from {from} to {to} are uncertain; use a time before or after them, or a snapshot"
     ))
 }
 

@@ -109,7 +109,7 @@ impl Engine {
     /// The store can't be read, or a base is damaged.
     pub(crate) async fn bases(&self) -> Result<Vec<Arc<Base>>, CqlError> {
         let store = &self.context.store;
-        let mut bases = self.history.bases.lock().await;
+        let mut bases = self.cuts.history.bases.lock().await;
         let names = store.list_history(FOLDER).await.map_err(store_error)?;
         let mut there = Vec::new();
         for name in names {
@@ -139,7 +139,7 @@ impl Engine {
     pub(in crate::engine) async fn take_base(&self) -> Result<(), CqlError> {
         let schema = self.note_whole_schema(true).await?;
         // The lock prevents others from unpinning the tablets before the base names them.
-        let _pinning = self.pinning.lock().await;
+        let _pinning = self.cuts.pinning.lock().await;
         let began_ms = self.now_ms();
         let PinnedCut { tablets, positions } = self.pin_for_history().await?;
         let bases = self.bases().await?;
@@ -168,12 +168,9 @@ impl Engine {
             self.unpin().await;
             return Err(error);
         }
-        tracing::debug!(
-            taken_ms = base.taken_ms,
-            "a moment was kept for times of the past"
-        );
-        self.history.clock.lock().restart(base.taken_ms);
-        self.history.bases.lock().await.push(Arc::new(base));
+        tracing::debug!(taken_ms = base.taken_ms, "a consistent cut was kept for history");
+        self.cuts.history.clock.lock().restart(base.taken_ms);
+        self.cuts.history.bases.lock().await.push(Arc::new(base));
         Ok(())
     }
 
@@ -187,7 +184,7 @@ impl Engine {
             .delete_history(FOLDER, &Base::name(base.taken_ms))
             .await
             .map_err(store_error)?;
-        let mut bases = self.history.bases.lock().await;
+        let mut bases = self.cuts.history.bases.lock().await;
         bases.retain(|other| other.taken_ms != base.taken_ms);
         drop(bases);
         store.unpin(&base.tablets).await.map_err(store_error)

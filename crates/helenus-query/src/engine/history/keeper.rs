@@ -47,7 +47,7 @@ struct Keeper {
 pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
     let engine: Weak<Engine> = Arc::downgrade(engine);
     tokio::spawn(async move {
-        let Some(window) = engine.upgrade().map(|engine| engine.history.window) else {
+        let Some(window) = engine.upgrade().map(|engine| engine.cuts.history.window) else {
             return;
         };
         let Some(window) = window else {
@@ -60,10 +60,8 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
             trimmed: Instant::now(),
             noted: None,
         };
-        let mut keeping = FailureStreak::new(
-            "the past could not be kept; trying again",
-            "the past is kept again",
-        );
+        let mut keeping =
+            FailureStreak::new("history could not be kept; trying again", "history is kept again");
         loop {
             let Some(engine) = engine.upgrade() else { return };
             let was_set_back = engine.watch_clock();
@@ -71,7 +69,7 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
                 true => keeper.run(&engine, was_set_back).await,
                 false => {
                     keeper.last = None;
-                    *engine.history.figures.lock() = HistoryFigures::default();
+                    *engine.cuts.history.figures.lock() = HistoryFigures::default();
                     match was_set_back {
                         // No other node knows about the steps of this node's clock.
                         true => engine.take_base().await,
@@ -80,7 +78,7 @@ pub(in crate::engine) fn begin(engine: &Arc<Engine>) {
                 }
             };
             keeping.note(&kept);
-            *engine.history.failure.lock() = kept.err().map(|error| error.to_string());
+            *engine.cuts.history.failure.lock() = kept.err().map(|error| error.to_string());
             drop(engine);
             tokio::time::sleep(INTERVAL).await;
         }
@@ -104,7 +102,7 @@ impl Keeper {
         if self.trimmed.elapsed() >= interval {
             self.trimmed = Instant::now();
             let lasting = (self.window / SETTLED_PART).min(SETTLED_MAX);
-            let settled_ms = engine.history.clock.lock().settled_ms(lasting);
+            let settled_ms = engine.cuts.history.clock.lock().settled_ms(lasting);
             if let Some(now_ms) = settled_ms {
                 trim(engine, self.window, now_ms).await?;
             }
@@ -153,9 +151,9 @@ pub(in crate::engine) async fn trim(engine: &Engine, window: Duration, now_ms: i
     engine
         .trim_released(earliest_ms.unwrap_or(i64::MIN), None)
         .await?;
-    engine.open_history.close_times_before(first.taken_ms);
+    engine.cuts.open_history.close_times_before(first.taken_ms);
     let trimmed = engine.context.store.trim_history(&first.positions).await;
-    *engine.history.figures.lock() = HistoryFigures {
+    *engine.cuts.history.figures.lock() = HistoryFigures {
         cuts: bases.len(),
         earliest_ms: Some(first.taken_ms),
         log_bytes: trimmed.map_err(store_error)?.kept_bytes,
@@ -186,7 +184,7 @@ async fn remove_all(engine: &Weak<Engine>) {
         if engine.is_housekeeper() {
             match remove(&engine).await {
                 Ok(()) => return,
-                Err(error) => tracing::warn!(%error, "what was kept of the past could not be removed"),
+                Err(error) => tracing::warn!(%error, "history could not be removed"),
             }
         }
         drop(engine);
@@ -208,7 +206,7 @@ pub(in crate::engine) async fn remove(engine: &Engine) -> Result<(), CqlError> {
     if trimmed.deleted > 0 {
         tracing::info!(
             parts = trimmed.deleted,
-            "what was kept of the past was removed: point_in_time_window is off"
+            "history was removed: point_in_time_window is off"
         );
     }
     Ok(())

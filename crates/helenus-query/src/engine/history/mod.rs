@@ -19,6 +19,7 @@ pub(super) mod released;
 pub(super) mod timeline;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use helenus_cql::error::CqlError;
@@ -35,6 +36,10 @@ use clock_watch::{ClockWatch, Run};
 /// Maximum difference between the clocks of nodes, in milliseconds.
 const SKEW_MS: i64 = 60_000;
 
+/// Maximum time between the readings of two clocks that count as simultaneous, and number of tries until they are accepted anyway.
+const CLOCKS_APART_MAX: Duration = Duration::from_millis(20);
+const CLOCK_TRIES: u32 = 20;
+
 /// State of the history of a store.
 pub(crate) struct History {
     /// Length of the window that can be read. `None` if no history is kept.
@@ -44,6 +49,8 @@ pub(crate) struct History {
     /// Records of this node's clock, and the time since which it is watched.
     clock: parking_lot::Mutex<ClockWatch>,
     since: Instant,
+    /// True once this process has written down a change of the schema.
+    has_noted: AtomicBool,
     /// Figures that the keeper found last.
     figures: parking_lot::Mutex<HistoryFigures>,
     /// Reason of the keeper's last failure. `None` if its last run succeeded.
@@ -85,6 +92,7 @@ impl History {
             bases: Mutex::default(),
             clock: parking_lot::Mutex::default(),
             since: Instant::now(),
+            has_noted: AtomicBool::new(false),
             figures: parking_lot::Mutex::default(),
             failure: parking_lot::Mutex::default(),
         }
@@ -99,42 +107,58 @@ impl Engine {
     /// Returns the figures of the history, and the time span that can be read. `None` if no history is kept.
     pub fn history_figures(&self) -> Option<(HistoryFigures, Duration)> {
         let figures = HistoryFigures {
-            times_opened: self.open_history.times_opened(),
-            ..*self.history.figures.lock()
+            times_opened: self.cuts.open_history.times_opened(),
+            ..*self.cuts.history.figures.lock()
         };
         let reach_ms = figures
             .earliest_ms
             .map_or(0, |first_ms| self.now_ms().saturating_sub(first_ms));
         let reach = Duration::from_millis(reach_ms.max(0).unsigned_abs());
-        self.history.is_on().then_some((figures, reach))
+        self.cuts.history.is_on().then_some((figures, reach))
     }
 
     /// Returns the length of the window in which any time shall be readable. `None` if no history is kept.
     pub fn history_window(&self) -> Option<Duration> {
-        self.history.window
+        self.cuts.history.window
     }
 
     /// Returns the reason why this node's keeper failed the last time. `None` if it did not.
     pub fn history_failure(&self) -> Option<String> {
-        self.history.failure.lock().clone()
+        self.cuts.history.failure.lock().clone()
     }
 
     /// Reads this node's clock. Returns true if it was set back since the last base.
     fn watch_clock(&self) -> bool {
         // The commit time is taken before the clock is read, so that it is not later unless the clock was set back.
         let latest_ms = self.context.store.take_latest_commit_ms();
-        let history = &self.history;
+        let history = &self.cuts.history;
         let mut clock = history.clock.lock();
-        if clock.read(history.since.elapsed(), self.now_ms(), latest_ms) {
-            tracing::warn!("the clock was set back: times of the past that it has shown twice can't be read");
+        let (steady, wall_ms) = self.both_clocks();
+        if clock.read(steady, wall_ms, latest_ms) {
+            tracing::warn!("the clock was set back: times that it has shown twice can't be read");
         }
         clock.was_set_back
+    }
+
+    /// Reads the steady clock, and the wall clock in ms, at the same time. A busy machine may suspend a thread between two readings, which
+    /// would look like a step of the wall clock. So the steady clock is read before and after.
+    fn both_clocks(&self) -> (Duration, i64) {
+        let since = self.cuts.history.since;
+        let mut tries = 0;
+        loop {
+            let before = since.elapsed();
+            let wall_ms = self.now_ms();
+            tries += 1;
+            if since.elapsed() - before < CLOCKS_APART_MAX || tries == CLOCK_TRIES {
+                return (before, wall_ms);
+            }
+        }
     }
 
     /// Returns the runs of the clocks since the base that was taken at `taken_ms`, in order.
     fn clock_runs(&self, taken_ms: Option<i64>) -> Vec<Run> {
         self.watch_clock();
-        let clock = self.history.clock.lock();
+        let clock = self.cuts.history.clock.lock();
         clock.runs_since(taken_ms, self.now_ms())
     }
 
@@ -161,7 +185,7 @@ impl Engine {
             .collect::<Vec<_>>();
         let of_history = self.pinned_by_history().await?;
         Ok(HistoryReport {
-            window_ms: self.history.window.map(|window| window.as_millis() as u64),
+            window_ms: self.cuts.history.window.map(|window| window.as_millis() as u64),
             earliest_ms: bases.first().map(|base| base.taken_ms),
             bases: bases.len(),
             log_bytes: store.history_bytes().await.map_err(store_error)?,

@@ -42,16 +42,16 @@ impl Released {
     }
 }
 
-/// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is the least of its checkpoints.
+/// Returns the cuts that are origins of a schema's tables, including tables of snapshots. The key of a cut is its id.
 pub(in crate::engine) fn origin_cuts(schema: &Schema) -> BTreeMap<Uuid, CutTablets> {
     let origins = schema.branches().filter_map(|table| table.origin.as_deref());
     by_id(origins.flat_map(TableOrigin::cuts).cloned()).collect()
 }
 
-/// Returns each cut with the least of its checkpoints.
+/// Returns each cut with its id.
 fn by_id(cuts: impl IntoIterator<Item = CutTablets>) -> impl Iterator<Item = (Uuid, CutTablets)> {
     cuts.into_iter().filter_map(|cut| {
-        let id = cut.iter().map(|tablet| tablet.checkpoint).min()?;
+        let id = PinnedTablet::cut_id(&cut)?;
         Some((id, cut))
     })
 }
@@ -162,7 +162,7 @@ impl Engine {
             return Ok(());
         }
         // The lock prevents the removal of tablets that others have pinned and not written down yet.
-        let _pinning = self.pinning.lock().await;
+        let _pinning = self.cuts.pinning.lock().await;
         let store = &self.context.store;
         for document in &old {
             let deleted = store.delete_history(FOLDER, &document.name).await;

@@ -5,8 +5,10 @@
 //! The node that makes a change writes it down as lines of the journal ([`crate::schema::documents::journal`]). From time to time the whole
 //! schema is written. If a node ends before it has written a change, the next whole schema contains the change.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use helenus_cql::error::CqlError;
 use helenus_tablet::{BackupSchemaChange, SetBack};
@@ -78,15 +80,43 @@ struct ChangeDoc {
 impl Engine {
     /// Writes down a change of the schema, if history is kept. If that fails, the next whole schema contains the change.
     pub(in crate::engine) async fn note_schema(&self, before: &Schema, after: &Schema) {
-        if !self.history.is_on() {
+        if !self.cuts.history.is_on() {
             return;
         }
         if let Err(error) = self.note_released(before, after).await {
-            tracing::warn!(%error, "times of the past at which a branch was there that is gone may not be readable");
+            tracing::warn!(%error, "times at which a dropped branch existed may not be readable");
+        }
+        let is_first = !self.cuts.history.has_noted.swap(true, Ordering::AcqRel);
+        if is_first && let Err(error) = self.note_change_before(before).await {
+            tracing::warn!(%error, "a change of the schema that a killed node has made is not in the history of the schema");
         }
         if let Err(error) = self.write_change(before, after).await {
             tracing::warn!(%error, "a change of the schema is not in the history of the schema yet");
         }
+    }
+
+    /// Writes down the lost change before the first change of this process, if there is one.
+    ///
+    /// # Errors
+    /// The store can't be read or written to.
+    async fn note_change_before(&self, schema: &Schema) -> Result<(), CqlError> {
+        let names = self.timeline().await?;
+        self.note_lost_change(&names, schema).await
+    }
+
+    /// Writes down the change that leads from the last known version to this schema, if the version is not among the documents. A node that
+    /// was killed may have changed the schema without writing the change down.
+    ///
+    /// # Errors
+    /// The store can't be read or written to.
+    async fn note_lost_change(&self, names: &[Name], schema: &Schema) -> Result<(), CqlError> {
+        if names.iter().any(|name| name.version == schema.version) {
+            return Ok(());
+        }
+        let bases = self.bases().await?;
+        let Some(last) = bases.last() else { return Ok(()) };
+        let known = self.schema_at(last, i64::MAX, SetBack::Nowhere).await?;
+        self.write_change(&known, schema).await
     }
 
     async fn write_change(&self, before: &Schema, after: &Schema) -> Result<(), CqlError> {
@@ -135,6 +165,7 @@ impl Engine {
         if is_known {
             return Ok(schema.version);
         }
+        self.note_lost_change(&names, &schema).await?;
         let name = Name {
             time_ms: self.now_ms(),
             version: schema.version,
@@ -177,7 +208,7 @@ impl Engine {
                 version: name.version,
                 document,
             };
-            changes.insert(change.document.before, change);
+            add_change(&mut changes, change);
         }
         let mut chain = in_order(schema.version, &mut changes);
         let known: BTreeSet<Uuid> = chain.iter().map(|change| change.version).collect();
@@ -294,6 +325,20 @@ struct Change {
     document: ChangeDoc,
 }
 
+/// Adds a change to a map by the versions before the changes. The earliest of several changes of one version counts: a later one was only
+/// written down for the case that the earlier one is lost.
+fn add_change(changes: &mut HashMap<Uuid, Change>, change: Change) {
+    match changes.entry(change.document.before) {
+        Entry::Occupied(mut known) if change.time_ms < known.get().time_ms => {
+            known.insert(change);
+        }
+        Entry::Occupied(_) => {}
+        Entry::Vacant(free) => {
+            free.insert(change);
+        }
+    }
+}
+
 /// Takes the consecutive changes that begin at `version` out of the map, and returns them in order. Keys of the map are the versions before
 /// the changes.
 fn in_order(mut version: Uuid, changes: &mut HashMap<Uuid, Change>) -> Vec<Change> {
@@ -364,17 +409,18 @@ impl ChangesOfBackups {
         changes: impl Iterator<Item = &'c BackupSchemaChange>,
         to: Uuid,
     ) -> Result<ChangesOfBackups, CqlError> {
-        let read = |change: &BackupSchemaChange| {
-            let document: ChangeDoc = serde_json::from_value(change.change.clone()).map_err(damaged)?;
-            let before = document.before;
+        let mut read = HashMap::new();
+        for change in changes {
+            let document = serde_json::from_value(change.change.clone()).map_err(damaged)?;
+            let (time_ms, version) = (change.time_ms, change.version);
             let change = Change {
-                time_ms: change.time_ms,
-                version: change.version,
+                time_ms,
+                version,
                 document,
             };
-            Ok((before, change))
-        };
-        let mut changes = changes.map(read).collect::<Result<HashMap<_, _>, CqlError>>()?;
+            add_change(&mut read, change);
+        }
+        let mut changes = read;
         let mut chain = in_order(from, &mut changes);
         // Changes after `to` may have been written down while the last backup was written.
         let end = chain.iter().position(|change| change.version == to);
@@ -439,6 +485,28 @@ mod tests {
         let order = in_order(Uuid::from_u128(1), &mut by_version);
         let times: Vec<i64> = order.iter().map(|change| change.time_ms).collect();
         assert_eq!(times, [5_000, 20, 30]);
+    }
+
+    #[test]
+    fn earliest_change_of_a_version_counts() {
+        let change = |time_ms, version| Change {
+            time_ms,
+            version: Uuid::from_u128(version),
+            document: ChangeDoc {
+                before: Uuid::from_u128(1),
+                next_table_number: 0,
+                lines: Vec::new(),
+            },
+        };
+        let mut changes = HashMap::new();
+        for (time_ms, version) in [(20, 3), (10, 2), (30, 4)] {
+            add_change(&mut changes, change(time_ms, version));
+        }
+        let chain = in_order(Uuid::from_u128(1), &mut changes);
+        assert_eq!(
+            chain.iter().map(|change| change.time_ms).collect::<Vec<_>>(),
+            [10]
+        );
     }
 
     #[test]

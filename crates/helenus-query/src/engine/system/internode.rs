@@ -11,7 +11,7 @@ use super::local::rpc_port;
 use super::row::{bigint_saturating, inet, int, row, text};
 use crate::cluster::ReportedNode;
 use crate::engine::Engine;
-use crate::figures::internode::MessageCounter;
+use crate::metrics::internode::MessageCounter;
 use crate::schema::Table;
 
 /// Returns the columns that identify the node of a row.
@@ -52,7 +52,7 @@ fn left(all: &MessageCounter, gone: [&MessageCounter; 2]) -> (u64, u64) {
 
 /// Returns the requests of other nodes to this one (Cassandra's `InternodeInboundTable`).
 pub(crate) fn inbound(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    rows(engine, table, engine.figures.inbound.list(), |traffic| {
+    rows(engine, table, engine.metrics().inbound.list(), |traffic| {
         let (running, running_bytes) = left(&traffic.received, [&traffic.processed, &traffic.failed]);
         vec![
             ("error_bytes", bigint_saturating(traffic.failed.bytes())),

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use super::Row;
 use super::row::{bigint_saturating, double, row, text};
 use crate::engine::Engine;
-use crate::figures::histogram::{Histogram, Snapshot};
-use crate::figures::{StatementKind, TableFigures};
+use crate::metrics::histogram::{Histogram, Snapshot};
+use crate::metrics::{StatementKind, TableMetrics};
 use crate::schema::{Table, TableKind};
 
 /// Function that returns a histogram of a table. The flag is true if the node belongs to a cluster.
-type Figure = fn(&TableFigures, bool) -> Snapshot;
+type Figure = fn(&TableMetrics, bool) -> Snapshot;
 
 pub(crate) fn local_reads(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     rows(engine, table, true, |of, is_clustered| {
@@ -65,8 +65,8 @@ fn rows(engine: &Engine, table: &Table, is_latency: bool, snapshot: Figure) -> V
     let is_clustered = engine.is_clustered();
     let schema = engine.schema();
     let shown = |of: &Arc<Table>| {
-        let figures = engine.figures.table(of.id);
-        let snapshot = figures.map_or_else(Snapshot::default, |figures| snapshot(&figures, is_clustered));
+        let metrics = engine.metrics().table(of.id);
+        let snapshot = metrics.map_or_else(Snapshot::default, |metrics| snapshot(&metrics, is_clustered));
         let mut values = vec![
             ("keyspace_name", text(&of.keyspace)),
             ("table_name", text(&of.name)),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Row;
 use super::row::{bigint, bigint_saturating, int, row, text};
 use crate::engine::Engine;
-use crate::figures::log_lines;
+use crate::metrics::log_lines;
 use crate::schema::Table;
 use crate::trace;
 
@@ -31,7 +31,7 @@ pub(crate) fn queries(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     shown.collect()
 }
 
-/// Figures of a pool of tasks.
+/// Metrics of a pool of tasks.
 struct Pool {
     name: &'static str,
     active: Option<u64>,
@@ -44,7 +44,7 @@ struct Pool {
 pub(crate) fn thread_pools(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let stats = engine.store_stats();
     let running = engine.context.running.list().len() as u64;
-    let transport = engine.figures.transport.read();
+    let transport = engine.metrics().transport.read();
     let pools = [
         Pool {
             name: REQUESTS,

@@ -10,13 +10,13 @@ use crate::schema::Table;
 use crate::trace::{Trace, TraceEvent};
 
 pub(crate) fn sessions(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let traces = engine.traces.all();
+    let traces = engine.traces().all();
     let shown = traces.iter().filter(|trace| !trace.deleted.is_whole);
     shown.map(|trace| session(engine, table, trace)).collect()
 }
 
 pub(crate) fn events(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
-    let traces = engine.traces.all();
+    let traces = engine.traces().all();
     let of_trace = |trace: &Trace| -> Vec<Row> {
         trace
             .events

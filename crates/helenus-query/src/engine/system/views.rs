@@ -97,7 +97,7 @@ pub(crate) fn cql_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         .collect()
 }
 
-/// Returns figures of batches (Cassandra's `BatchMetricsTable`).
+/// Returns metrics of batches (Cassandra's `BatchMetricsTable`).
 pub(crate) fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
     let kinds = [
         ("partitions_per_logged_batch", BatchKind::Logged),
@@ -105,13 +105,13 @@ pub(crate) fn batch_metrics(engine: &Arc<Engine>, table: &Table) -> Vec<Row> {
         ("partitions_per_counter_batch", BatchKind::Counter),
     ];
     let shown = |(name, kind): (&str, BatchKind)| {
-        let figures = engine.figures.batches.of(kind).snapshot();
-        let quantile = |share: f64| double(figures.quantile(share) as f64);
+        let metrics = engine.metrics().batches.of(kind).snapshot();
+        let quantile = |share: f64| double(metrics.quantile(share) as f64);
         row(
             table,
             [
                 ("name", text(name)),
-                ("max", bigint_saturating(figures.max())),
+                ("max", bigint_saturating(metrics.max())),
                 ("p50th", quantile(0.5)),
                 ("p99th", quantile(0.99)),
                 ("p999th", quantile(0.999)),

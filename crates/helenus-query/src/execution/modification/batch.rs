@@ -135,7 +135,7 @@ async fn run(
     warnings.extend(checked.warnings);
     // In a cluster, the coordinator counts batches instead, because it sees the whole batch.
     if context.cluster().is_none() {
-        context.figures.batch(kind, checked.partitions);
+        context.metrics.batch(kind, checked.partitions);
     }
     for bound in bounds.iter().filter(|bound| !bound.writes_nothing()) {
         consistency::require_replicas(&context.schema.load(), &bound.plan.table, parameters.consistency)?;

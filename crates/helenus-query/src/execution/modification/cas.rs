@@ -68,7 +68,8 @@ pub(super) async fn execute(
     let serial = parameters.serial_consistency.unwrap_or(Consistency::Serial);
     consistency::require_replicas(&context.schema.load(), table, serial)?;
     let locked = [(table.number, partition.token, Access::Alone)];
-    let guard = contended(context, table, &partition, context.lock_partitions(locked)).await?;
+    let lock = context.lock_partitions(locked);
+    let guard = contended(&context.metrics.sampling, table, &partition, lock).await?;
     require_own(context, bounds)?;
     let conditional = Conditional {
         context,

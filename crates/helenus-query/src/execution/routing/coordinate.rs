@@ -1,7 +1,6 @@
 //! Coordination of a client's request: it runs on this node, at the owner of its partitions, or divided into parts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use helenus_cql::error::{Consistency, CqlError, WriteType};
@@ -12,7 +11,9 @@ use uuid::Uuid;
 use super::route::{OwnerPart, Route, route};
 use super::serve::serve;
 use crate::cluster::{Backoff, Cluster, Owner, RemoteError, Request};
+use crate::execution::timing::Timing;
 use crate::failure::{ExecutionError, read_timeout, says_undone, unavailable, write_timeout};
+use crate::measurement;
 use crate::request::{ClientFrame, QueryParameters};
 use crate::response::{Outcome, PassedOn, Response};
 use crate::storage::ExecutionContext;
@@ -54,15 +55,15 @@ pub(crate) fn client_error(
     }
 }
 
-/// Runs a request of a client. `timeout` is that of the service level of the client's role.
+/// Runs a request of a client. `timing` measures its first attempt, and has the time limit by the service level of the client's role.
 pub(crate) async fn run(
     context: &Arc<ExecutionContext>,
     cluster: &dyn Cluster,
     request: Request<'_>,
-    timeout: Option<Duration>,
+    timing: Timing,
 ) -> Result<Outcome, CqlError> {
     let deadline = context.deadline();
-    let deadline = match timeout {
+    let deadline = match timing.timeout {
         Some(timeout) => deadline.min(Instant::now() + timeout),
         None => deadline,
     };
@@ -71,7 +72,7 @@ pub(crate) async fn run(
         token: request.work.token(),
         ..request
     };
-    run_part(context, cluster, request, deadline)
+    run_part(context, cluster, request, deadline, timing)
         .await
         .map_err(|error| client_error(error, consistency, request.work.write_type()))
 }
@@ -82,12 +83,13 @@ async fn run_part(
     cluster: &dyn Cluster,
     request: Request<'_>,
     deadline: Instant,
+    timing: Timing,
 ) -> Result<Outcome, CqlError> {
     let mut backoff = Backoff::until(deadline, cluster);
     let consistency = request.frame.parameters.consistency;
     let mut unanswered = None;
     let mut share: Option<Share> = None;
-    let mut is_first = true;
+    let mut first = Some(timing);
     loop {
         let request = Request {
             share: share.as_ref().or(request.share),
@@ -97,14 +99,17 @@ async fn run_part(
             Some(token) => Route::Owner(OwnerPart { token, share: None }).into(),
             None => route(context, cluster, &request)?,
         };
-        if let (true, Some((kind, partitions))) = (is_first, routed.batch) {
-            context.figures.batch(kind, partitions);
+        if let (Some(_), Some((kind, partitions))) = (first, routed.batch) {
+            context.metrics.batch(kind, partitions);
         }
-        is_first = false;
+        // Further attempts are measured from their own beginning.
+        let timing = first.take().unwrap_or_else(|| Timing::begin(None));
         let tried = match routed.route {
-            Route::Anywhere => serve(context, cluster, &request, deadline).await.into(),
+            Route::Anywhere => serve(context, cluster, &request, deadline, timing)
+                .await
+                .into(),
             Route::Owner(target) => {
-                let tried = at_owner(context, cluster, &request, &target, deadline).await;
+                let tried = at_owner(context, cluster, &request, &target, deadline, timing).await;
                 if let AttemptOutcome::Moved = tried {
                     // Further attempts keep these keys. A key that the statement computes, such as a random one, would otherwise differ at each
                     // attempt and could belong to another node.
@@ -113,7 +118,7 @@ async fn run_part(
                 tried
             }
             Route::Several(targets) => {
-                return run_parts(context, cluster, request, targets, deadline).await;
+                return run_parts(context, cluster, request, targets, deadline, timing).await;
             }
         };
         match tried {
@@ -136,9 +141,10 @@ async fn at_owner(
     request: &Request<'_>,
     target: &OwnerPart,
     deadline: Instant,
+    timing: Timing,
 ) -> AttemptOutcome {
     match cluster.owner(target.token) {
-        Owner::Here => serve(context, cluster, request, deadline).await.into(),
+        Owner::Here => serve(context, cluster, request, deadline, timing).await.into(),
         Owner::Unowned => AttemptOutcome::Moved,
         Owner::Peer(node) => {
             let request = Request {
@@ -165,9 +171,9 @@ async fn forward(
     trace::step(|| format!("Passing the request on to node {node}"));
     let requested_at = std::time::Instant::now();
     let answer = cluster.execute(node, request, deadline).await;
-    trace::waited_for_owner(node, requested_at);
+    let ended = Some(measurement::waited_for_owner(node, requested_at));
     match answer {
-        Ok(outcome) => AttemptOutcome::Done(Ok(outcome)),
+        Ok(outcome) => AttemptOutcome::Done(Ok(Outcome { ended, ..outcome })),
         Err(RemoteError::NotOwned | RemoteError::Unreachable(_)) => AttemptOutcome::Moved,
         Err(RemoteError::Failed(error)) => AttemptOutcome::Done(Err(error)),
         Err(RemoteError::NoAnswer(why)) => match request.work.write_type() {
@@ -189,6 +195,7 @@ fn run_parts<'a>(
     request: Request<'a>,
     targets: Vec<OwnerPart>,
     deadline: Instant,
+    timing: Timing,
 ) -> BoxFuture<'a, Result<Outcome, CqlError>> {
     Box::pin(async move {
         let dated = dated(context, &request);
@@ -207,7 +214,7 @@ fn run_parts<'a>(
                     share: Some(&share),
                     ..request
                 };
-                run_part(context, cluster, request, deadline).await
+                run_part(context, cluster, request, deadline, timing).await
             }
         };
         let results = join_all(targets.iter().map(part)).await;
@@ -232,11 +239,13 @@ fn dated(context: &ExecutionContext, request: &Request<'_>) -> QueryParameters {
 fn joined(request: &Request<'_>, results: Vec<Result<Outcome, CqlError>>) -> Result<Outcome, CqlError> {
     let mut warnings = Vec::new();
     let mut begun = false;
+    let mut ended: Option<std::time::Instant> = None;
     let mut failed = None;
     for result in results {
         match result {
             Ok(outcome) => {
                 begun = true;
+                ended = ended.max(outcome.ended);
                 warnings.extend(outcome.warnings);
             }
             Err(error) => {
@@ -254,7 +263,10 @@ fn joined(request: &Request<'_>, results: Vec<Result<Outcome, CqlError>>) -> Res
         Some(error) => Err(error),
         None => {
             warnings.dedup();
-            Ok(Response::Void.with(warnings))
+            Ok(Outcome {
+                ended,
+                ..Response::Void.with(warnings)
+            })
         }
     }
 }

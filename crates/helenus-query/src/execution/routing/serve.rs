@@ -9,13 +9,13 @@ use crate::cluster::{Cluster, Request, RequestWork};
 use crate::execution::run_here;
 use crate::execution::timing::Timing;
 use crate::failure::{ExecutionError, read_timeout};
-use crate::figures::Side;
+use crate::metrics::Side;
 use crate::response::{Outcome, Response};
 use crate::schema::TableKind;
 use crate::storage::ExecutionContext;
 
 /// Runs the request on this node. The answer is refused if it may be stale. An attempt that must be repeated counts neither as a statement
-/// nor as a read.
+/// nor as a read. `timing` is that of this attempt.
 ///
 /// # Errors
 /// [`ExecutionError::NotOwned`], before anything was done, if a write belongs to another node. Reads find the rows on any node.
@@ -24,15 +24,21 @@ pub(crate) async fn serve(
     cluster: &dyn Cluster,
     request: &Request<'_>,
     deadline: Instant,
+    timing: Timing,
 ) -> Result<Outcome, ExecutionError> {
-    let timing = Timing::begin();
-    let served = try_to_serve(context, cluster, request, deadline).await;
-    match (&served, request.work) {
-        (Err(ExecutionError::NotOwned), _) => timing.forget(),
-        (_, RequestWork::Statement { planned, .. }) => {
-            timing.end(context, Side::Local, planned, &request.source);
+    let mut served = try_to_serve(context, cluster, request, deadline).await;
+    let ended = match (&served, request.work) {
+        (Err(ExecutionError::NotOwned), _) => {
+            timing.forget();
+            None
         }
-        (_, RequestWork::Batch(batch)) => timing.end_batch(context, Side::Local, batch),
+        (_, RequestWork::Statement { planned, .. }) => {
+            timing.end(context, Side::Local, planned, &request.source, None)
+        }
+        (_, RequestWork::Batch(batch)) => Some(timing.end_batch(context, Side::Local, batch, None)),
+    };
+    if let Ok(outcome) = &mut served {
+        outcome.ended = ended;
     }
     served
 }

@@ -11,6 +11,7 @@ pub(crate) mod point;
 pub(crate) mod row_parts;
 pub(crate) mod run;
 pub(crate) mod size;
+mod skipping;
 pub(crate) mod source;
 pub(crate) mod stored_row;
 pub(crate) mod tombstones;

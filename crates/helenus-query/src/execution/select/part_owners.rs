@@ -6,12 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use helenus_cql::error::CqlError;
 use helenus_tablet::TokenRange;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::SelectExecution;
@@ -19,6 +21,7 @@ use super::part_work::{Part, PartResult};
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::NO_LIMIT;
 use crate::analysis::select::paging::PagingState;
+use crate::analysis::select::plan::Aggregation;
 use crate::analysis::{EvalContext, Planned};
 use crate::cluster::{Cluster, Owner, PartAnswer, RemoteError, Request};
 use crate::execution::now_s;
@@ -27,6 +30,9 @@ use crate::limits::scope;
 use crate::request::{BoundValue, ClientFrame, QueryParameters};
 use crate::storage::ExecutionContext;
 use crate::trace;
+
+/// Maximum time in which an owner aggregates a part. Cassandra limits each page of an aggregate, not their sum.
+const AGGREGATE_TIME_MAX: Duration = Duration::from_secs(3_600);
 
 /// The other nodes that read parts of one execution.
 pub(super) struct PartOwners<'a> {
@@ -90,7 +96,7 @@ impl PartOwners<'_> {
             Err(error) => {
                 let is_silent = matches!(error, RemoteError::Unreachable(_) | RemoteError::NoAnswer(_));
                 node.is_silent.fetch_or(is_silent, Ordering::Relaxed);
-                tracing::debug!(node = %id, ?error, "a part of a read is done here, since its owner has not done it");
+                tracing::debug!(node = %id, ?error, "a part of a read is executed here, because its owner has not executed it");
                 Ok(None)
             }
         }
@@ -108,10 +114,20 @@ impl PartOwners<'_> {
             schema_version: self.context.schema().document_version,
             ..*self.request
         };
-        let deadline = self.context.deadline();
         self.cluster
-            .read_part(node, &request, part.tokens, deadline)
+            .read_part(node, &request, part.tokens, self.deadline())
             .await
+    }
+
+    /// Returns the time by which an owner must have read a part.
+    fn deadline(&self) -> Instant {
+        let restarts = self.plan.timeout().is_none() && !matches!(self.plan.aggregation, Aggregation::None);
+        match scope::deadline() {
+            // The owner restarts the time with each page of rows that it aggregates. The connection fails if the owner dies.
+            _ if restarts => Instant::now() + AGGREGATE_TIME_MAX,
+            Some(at) => at.into(),
+            None => self.context.deadline(),
+        }
     }
 
     fn node(&self, id: Uuid) -> Arc<PartNode> {
@@ -165,7 +181,7 @@ pub(crate) async fn serve(
     scope::step_aside().await;
     let _permit = match work.gives_rows() {
         true => None,
-        false => Some(context.scan_permits.acquire().await),
+        false => Some(context.limits.scan_permits.acquire().await),
     };
     scope::checkpoint().await?;
     let result = work.run(context, part).await?;

@@ -388,7 +388,7 @@ async fn rows_that_the_owner_has_not_sent_are_read_here() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_that_the_owner_has_not_read_are_read_here() {
-    let unknown = || RemoteError::NoAnswer("a question of a newer version".to_owned());
+    let unknown = || RemoteError::NoAnswer("a request of a newer version of Helenus".to_owned());
     let another = |answer: Result<PartAnswer, RemoteError>| {
         let met = answer.map(|answer| answer.met).unwrap_or_default();
         let rows = PartRows::Group(Default::default());
@@ -452,8 +452,8 @@ async fn a_read_that_is_repeated_counts_its_rows_once() {
     let key = (0..200_i32).find(|key| helenus_row::murmur3_token(&key.to_be_bytes()) < 0);
     let text = format!("SELECT w FROM ks.t WHERE k = {}", key.expect("a key"));
     joined.cluster.lost_leases.store(3, Ordering::Relaxed);
-    let before = crate::trace::rows_read();
+    let before = crate::measurement::rows_read();
     assert_eq!(run(&joined.engine, &text).await.expect("a row").len(), 1);
     assert_eq!(joined.cluster.lost_leases.load(Ordering::Relaxed), 0);
-    assert_eq!(crate::trace::rows_read().0 - before.0, 1);
+    assert_eq!(crate::measurement::rows_read().0 - before.0, 1);
 }

@@ -12,11 +12,12 @@ use tokio::task::JoinHandle;
 use super::SelectExecution;
 use super::count::{CountRequest, Counted};
 use super::output::{PageLimit, ResultCollector, ResultPage};
-use super::run::{is_here, purgeable, read_partitions};
+use super::run::read_partitions;
 use super::size::ResultSize;
 use super::source::{RangeSource, RowSource};
 use super::tombstones::TombstoneCount;
 use crate::analysis::restrictions::Filter;
+use crate::analysis::restrictions::packed_filter::PackedFilter;
 use crate::analysis::restrictions::token::TokenBounds;
 use crate::analysis::select::SelectPlan;
 use crate::analysis::select::limits::{Limits, NO_LIMIT};
@@ -187,16 +188,24 @@ impl<'a> SelectExecution<'a> {
         if plan.is_distinct || self.resume.is_some() || !plan.selection.is_mergeable() {
             return None;
         }
-        let needs_all = plan.restrictions.clustering.is_empty() && !plan.table.is_static_compact();
-        if plan.selection.counts_rows() && filter.is_empty() && needs_all {
-            return Some(PartWork::Count(CountRequest {
-                table: plan.table.clone(),
-                now_s: self.now_s,
-                counts_static_alone: plan.table.has_static() && plan.restrictions.returns_static_alone(),
-                renews_time: plan.timeout().is_none(),
-            }));
+        let collects = || PartWork::Collect(Arc::new(self.collect_request(wanted)));
+        Some(self.count_work(wanted, filter).unwrap_or_else(collects))
+    }
+
+    /// Returns the work of counting rows where they are stored. `None` if each row must be decoded.
+    fn count_work(&self, wanted: &RowSelection, filter: &Filter) -> Option<PartWork> {
+        let plan = self.plan;
+        if !plan.selection.counts_rows() {
+            return None;
         }
-        Some(PartWork::Collect(Arc::new(self.collect_request(wanted))))
+        let packed = self.packed_filter(filter).filter(PackedFilter::is_complete)?;
+        Some(PartWork::Count(CountRequest {
+            table: plan.table.clone(),
+            wanted: wanted.clone(),
+            filter: packed,
+            counts_static_alone: self.finds_static(filter),
+            renews_time: plan.timeout().is_none(),
+        }))
     }
 
     fn collect_request(&self, wanted: &RowSelection) -> CollectRequest {
@@ -230,14 +239,7 @@ impl PartWork {
         Box::pin(async move {
             match self {
                 PartWork::Count(request) => {
-                    let tokens = part.tokens;
-                    let counted = request.run(context, tokens).await?;
-                    if is_here(context, tokens.first)
-                        && let Ok(tablet) = context.store.tablet(tokens.first)
-                    {
-                        let dead = purgeable(&request.table, counted.met.dead as u64);
-                        tablet.passed(counted.met.live as u64, dead);
-                    }
+                    let counted = request.run(context, part.tokens).await?;
                     Ok(PartResult::Counted(counted))
                 }
                 PartWork::Collect(request) => request.collect(context, part).await,
@@ -255,7 +257,7 @@ impl PartWork {
         let scope = scope::part();
         let (work, context) = (self.clone(), context.clone());
         let mut task = PartTask(tokio::spawn(scope::within(scope, async move {
-            let _permit = context.scan_permits.acquire().await;
+            let _permit = context.limits.scan_permits.acquire().await;
             work.run(&context, part).await
         })));
         match (&mut task.0).await {
@@ -286,7 +288,8 @@ impl CollectRequest {
             rows: NO_LIMIT,
             per_partition: NO_LIMIT,
         };
-        let mut output = ResultCollector::new(run.plan, run.ctx, limits, None, &context.client_memory)?;
+        let mut output =
+            ResultCollector::new(run.plan, run.ctx, limits, None, &context.limits.client_memory)?;
         let met = self.read(&run, part.tokens, &mut output).await?;
         Ok(PartResult::Collected(output.into_partial(), met))
     }
@@ -304,7 +307,8 @@ impl CollectRequest {
             rows: part.rows_max,
             bytes: context.limits().page_bytes_max.min(PAGE_BYTES),
         };
-        let mut output = ResultCollector::new(plan, run.ctx, limits, Some(page), &context.client_memory)?;
+        let mut output =
+            ResultCollector::new(plan, run.ctx, limits, Some(page), &context.limits.client_memory)?;
         output.keep_last();
         let met = self.read(&run, part.tokens, &mut output).await?;
         Ok(PartResult::Page(output.into_page()?, met))
@@ -339,7 +343,7 @@ impl CollectRequest {
         };
         let source = RangeSource::new(&run.plan.table, bounds, self.wanted.clone(), run.resume.as_ref());
         let mut source = RowSource::Range(source);
-        let mut size = ResultSize::new(run.context);
+        let mut size = ResultSize::new(&run.context.limits);
         read_partitions(run, &filter, &mut source, output, &mut tombstones, &mut size).await?;
         Ok(tombstones.met())
     }

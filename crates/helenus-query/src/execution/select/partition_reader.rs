@@ -82,7 +82,7 @@ impl PartitionReader<'_, '_> {
         }
         let mut has_rows = false;
         let mut is_dead = live_statics.is_none();
-        while let Some(found) = source.next_row(run.context, table).await? {
+        while let Some(found) = self.next_row(source, tombstones).await? {
             self.checkpoint(&found, tombstones).await?;
             let Some(row) = found.row.live(run.now_s)? else {
                 let met = found.row.tombstones_of_dead(run.now_s)?;
@@ -154,6 +154,20 @@ impl PartitionReader<'_, '_> {
         }
         let entry = source.entry_position();
         Ok(self.static_alone(key, statics.as_ref(), entry.as_ref(), output)?)
+    }
+
+    /// Returns the next row, and counts the rows that the source skipped before it.
+    async fn next_row(
+        &self,
+        source: &mut RowSource,
+        tombstones: &mut TombstoneCount,
+    ) -> Result<Option<RowAt>, ExecutionError> {
+        let (context, plan) = (self.run.context, self.run.plan);
+        let found = source.next_row(context, &plan.table).await?;
+        if let Some(skipped) = source.take_skipped() {
+            tombstones.skip(plan, skipped)?;
+        }
+        Ok(found)
     }
 
     /// Yields if necessary, before a row that was read is processed.

@@ -130,7 +130,7 @@ impl SelectExecution<'_> {
 
 /// Returns the error for a part whose result is of the wrong kind.
 pub(super) fn not_expected() -> CqlError {
-    CqlError::Server("a part of the read has come to something else than was asked".to_owned())
+    CqlError::Server("a part of the read has another kind of result than requested".to_owned())
 }
 
 /// The reader of one execution's parts.

@@ -16,6 +16,7 @@ use crate::analysis::select::{PointKey, SelectPlan};
 use crate::execution::rate_limits::count_read;
 use crate::execution::sampling::SampledRead;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
+use crate::measurement;
 use crate::response::{Outcome, Response, Rows, RowsBuilder};
 use crate::rows::{RowAt, RowView, StoredRow};
 use crate::storage::ExecutionContext;
@@ -50,15 +51,15 @@ pub(crate) async fn execute(
     require_replicas(&context.schema.load(), table, consistency)?;
     count_read(context, table, &partition)?;
     trace::step(|| format!("Executing single-partition query on {}", table.name));
-    let sampled = SampledRead::begin(context, table, &partition, true);
-    let (live, tombstones) = trace::rows_read();
+    let sampled = SampledRead::begin(&context.metrics.sampling, table, &partition, true);
+    let (live, tombstones) = measurement::rows_read();
     let header = read_header(context, table, &partition).await?;
     let row = read_stored_row_under(context, table, &partition, &clustering, header.as_ref()).await?;
     if let Some(row) = row {
         let bytes = row.packed.bytes().len();
         if bytes > LONG_ROW_BYTES {
             scope::step_aside().await;
-            ResultSize::new(context).reserve(bytes).await?;
+            ResultSize::new(&context.limits).reserve(bytes).await?;
         }
         let statics = match plan.needs_static {
             true => read_stored_static(context, table, &partition, header.as_ref()).await?,
@@ -67,9 +68,9 @@ pub(crate) async fn execute(
         let found = RowAt { clustering, row };
         write(plan, &key, &found, statics.as_ref(), now_s, &mut out)?;
     } else {
-        trace::read(0, 0);
+        measurement::read(0, 0);
     }
-    let (live_after, tombstones_after) = trace::rows_read();
+    let (live_after, tombstones_after) = measurement::rows_read();
     sampled.end(
         &partition,
         live_after.saturating_sub(live),
@@ -93,10 +94,10 @@ fn write(
 ) -> Result<(), CqlError> {
     let table = &plan.table;
     let Some(row) = found.row.live(now_s)? else {
-        trace::read(0, found.row.tombstones_of_dead(now_s)?);
+        measurement::read(0, found.row.tombstones_of_dead(now_s)?);
         return Ok(());
     };
-    trace::read(1, row.dead_cells);
+    measurement::read(1, row.dead_cells);
     let live_statics = statics.map_or(Ok(None), |stored| stored.live(now_s))?;
     let columns = plan.selection.plain_columns().unwrap_or_default();
     let is_clustering = |place: &usize| {

@@ -52,7 +52,7 @@ impl SelectExecution<'_> {
             resume: resume.take(),
             ..Part::whole(tokens)
         });
-        let mut size = ResultSize::new(self.context);
+        let mut size = ResultSize::new(&self.context.limits);
         let mut pace = Pace::default();
         let mut under_way = FuturesOrdered::new();
         let began = Instant::now();

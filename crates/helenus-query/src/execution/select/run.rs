@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use helenus_cql::error::CqlError;
-use helenus_tablet::Tablet;
 
 use super::SelectExecution;
 use super::output::{PageLimit, ResultCollector, Step};
@@ -28,9 +27,10 @@ use crate::index::read::probe::ProbeLimits;
 use crate::limits::scope::{self, LONG_ROW_BYTES};
 use crate::request::{BoundValue, QueryParameters};
 use crate::response::{Outcome, Response, Rows};
-use crate::rows::RowSelection;
-use crate::schema::{ColumnKind, Table, TableKind};
+use crate::rows::{PartitionKey, RowSelection};
+use crate::schema::{ColumnKind, TableKind};
 use crate::storage::ExecutionContext;
+use crate::storage::row_reads::passed_rows::PassedRows;
 
 /// Seconds by which the time of a read may lie before the current time. Such a read may still see cells that have expired since.
 const SETTLED_S: i64 = 10;
@@ -102,7 +102,7 @@ async fn read(
         None => limits,
     };
     run.probe = run.probe_limits(limits);
-    let mut output = ResultCollector::new(plan, ctx, limits, page, &run.context.client_memory)?;
+    let mut output = ResultCollector::new(plan, ctx, limits, page, &run.context.limits.client_memory)?;
     if limits.rows > 0 {
         match plan.table.kind {
             TableKind::Virtual => {
@@ -280,7 +280,7 @@ impl SelectExecution<'_> {
             is_read = Box::pin(self.read_parts(bounds, wanted, &filter, output, &mut tombstones)).await?;
         }
         if !is_read {
-            let mut size = ResultSize::new(self.context);
+            let mut size = ResultSize::new(&self.context.limits);
             read_partitions(self, &filter, &mut source, output, &mut tombstones, &mut size).await?;
         }
         source.report(self.context);
@@ -317,13 +317,18 @@ pub(super) async fn read_partitions(
     tombstones: &mut TombstoneCount,
     size: &mut ResultSize<'_>,
 ) -> Result<(), ExecutionError> {
+    let table = &run.plan.table;
     let needs_clustering = run.needs_clustering(filter);
     let resume = run.resume.clone();
-    let mut tablet = None;
-    while let Some(partition) = source.next_partition(run.context, &run.plan.table).await? {
+    let mut passed = PassedRows::new(table.clone());
+    if let RowSource::Range(range) = source {
+        let fitting = run.fitting_rows(filter, range.requested().1);
+        range.skip_others(fitting);
+    }
+    while let Some(partition) = next_partition(run, source, tombstones).await? {
         scope::checkpoint().await?;
         if source.is_of_named_keys() {
-            count_read(run.context, &run.plan.table, &partition)?;
+            count_read(run.context, table, &partition)?;
         }
         let resumed = resume
             .as_ref()
@@ -339,30 +344,19 @@ pub(super) async fn read_partitions(
             needs_clustering,
             is_resumed: resumed.is_some(),
         };
-        let sampled = SampledRead::begin(run.context, &run.plan.table, &partition, source.is_of_keys());
-        let before = tombstones.met();
+        let sampling = &run.context.metrics.sampling;
+        let sampled = SampledRead::begin(sampling, table, &partition, source.is_of_keys());
+        let before = tombstones.decoded();
         let step = reader.read(source, output, tombstones, size).await;
-        let after = tombstones.met();
-        // A read that fails because of too many tombstones is recorded too.
-        sampled.end(
-            &partition,
+        let after = tombstones.decoded();
+        let (live, dead) = (
             (after.live - before.live) as u64,
-            (after.tombstones - before.tombstones) as u64,
+            (after.dead - before.dead) as u64,
         );
+        // A read that fails because of too many tombstones is recorded too.
+        sampled.end(&partition, live, (after.tombstones - before.tombstones) as u64);
         let step = step?;
-        let is_other = |tablet: &Arc<Tablet>| !tablet.token_range().contains(partition.token);
-        if tablet.as_ref().is_none_or(is_other) {
-            let here = is_here(run.context, partition.token);
-            tablet = here
-                .then(|| run.context.store.tablet(partition.token).ok())
-                .flatten();
-        }
-        if let Some(tablet) = &tablet {
-            tablet.passed(
-                (after.live - before.live) as u64,
-                purgeable(&run.plan.table, (after.dead - before.dead) as u64),
-            );
-        }
+        passed.add(run.context, partition.token, live, dead);
         tombstones.check(run.plan, &partition)?;
         if step == Step::Stop {
             break;
@@ -371,15 +365,15 @@ pub(super) async fn read_partitions(
     Ok(())
 }
 
-/// Returns the number of dead rows that a compaction can purge. It is 0 if the table has an origin.
-pub(super) fn purgeable(table: &Table, dead: u64) -> u64 {
-    match table.origin {
-        None => dead,
-        Some(_) => 0,
+/// Returns the next partition, and counts the rows that the source skipped before it.
+async fn next_partition(
+    run: &SelectExecution<'_>,
+    source: &mut RowSource,
+    tombstones: &mut TombstoneCount,
+) -> Result<Option<PartitionKey>, ExecutionError> {
+    let partition = source.next_partition(run.context, &run.plan.table).await?;
+    if let Some(skipped) = source.take_skipped() {
+        tombstones.skip(run.plan, skipped)?;
     }
-}
-
-pub(super) fn is_here(context: &ExecutionContext, token: i64) -> bool {
-    let owner = context.cluster().map(|cluster| cluster.owner(token));
-    owner.is_none_or(|owner| owner == Owner::Here)
+    Ok(partition)
 }

@@ -8,8 +8,9 @@ use helenus_cql::error::CqlError;
 use helenus_cql::value::to_cql_literal;
 
 use crate::engine::{Engine, EngineConfig};
+use crate::limits::Limits;
 use crate::request::{ClientState, QueryParameters};
-use crate::response::{Response, Rows};
+use crate::response::{Outcome, Response, Rows};
 
 pub(super) struct Node {
     engine: Arc<Engine>,
@@ -25,12 +26,18 @@ impl Drop for Node {
 
 impl Node {
     pub(super) async fn open(name: &str) -> Node {
+        Node::with_limits(name, Limits::default()).await
+    }
+
+    pub(super) async fn with_limits(name: &str, limits: Limits) -> Node {
         let path = std::env::temp_dir().join(format!("helenus-select-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the store");
-        let engine = Engine::open(EngineConfig::small(&path))
-            .await
-            .expect("the store opens");
+        let config = EngineConfig {
+            limits,
+            ..EngineConfig::small(&path)
+        };
+        let engine = Engine::open(config).await.expect("the store opens");
         let mut node = Node {
             engine,
             client: ClientState::default(),
@@ -55,11 +62,18 @@ impl Node {
             paging_state: state,
             ..QueryParameters::default()
         };
-        let outcome = self.engine.query(&self.client, text, &options).await?;
-        Ok(match outcome.response {
+        Ok(match self.query(text, &options).await?.response {
             Response::Rows(rows) => Some(rows),
             _ => None,
         })
+    }
+
+    pub(super) async fn query(&self, text: &str, options: &QueryOptions) -> Result<Outcome, CqlError> {
+        self.engine.query(&self.client, text, options).await
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     pub(super) async fn run(&self, text: &str) {
@@ -96,7 +110,7 @@ impl Node {
     }
 }
 
-fn show(page: &Rows, row: &[Option<Bytes>]) -> String {
+pub(super) fn show(page: &Rows, row: &[Option<Bytes>]) -> String {
     let cells = row
         .iter()
         .zip(&page.metadata.columns)

@@ -2,8 +2,8 @@
 
 use helenus_cql::error::{Consistency, CqlError, Failure};
 
+use crate::limits::node_limits::NodeLimits;
 use crate::limits::scope;
-use crate::storage::ExecutionContext;
 
 /// The code of `RequestFailureReason.READ_SIZE`.
 const READ_SIZE: u16 = 4;
@@ -12,13 +12,13 @@ const STEP_BYTES: usize = 256 << 10;
 
 /// The size of an answer in progress.
 pub(crate) struct ResultSize<'e> {
-    context: &'e ExecutionContext,
+    limits: &'e NodeLimits,
     reserved: usize,
 }
 
 impl<'e> ResultSize<'e> {
-    pub fn new(context: &'e ExecutionContext) -> ResultSize<'e> {
-        ResultSize { context, reserved: 0 }
+    pub fn new(limits: &'e NodeLimits) -> ResultSize<'e> {
+        ResultSize { limits, reserved: 0 }
     }
 
     /// Reserves memory for an answer that has grown to `bytes`.
@@ -29,11 +29,11 @@ impl<'e> ResultSize<'e> {
         if bytes < self.reserved + STEP_BYTES {
             return Ok(());
         }
-        let limit = self.context.limits().answer_bytes_max;
+        let limit = self.limits.load().answer_bytes_max;
         if bytes > limit {
             return Err(too_large(limit));
         }
-        scope::reserve(&self.context.answers, bytes - self.reserved).await?;
+        scope::reserve(&self.limits.answers, bytes - self.reserved).await?;
         self.reserved = bytes;
         Ok(())
     }
@@ -42,7 +42,7 @@ impl<'e> ResultSize<'e> {
 fn too_large(limit: usize) -> CqlError {
     CqlError::ReadFailure {
         message: format!(
-            "The answer is larger than {limit} bytes, the limit of answer_bytes_max; query aborted. Ask for it in pages"
+            "The answer is larger than {limit} bytes, the limit of answer_bytes_max; query aborted. Request it in pages"
         ),
         consistency: Consistency::One,
         received: 0,

@@ -11,10 +11,11 @@ use crate::analysis::select::paging::{EntryPosition, PagingState};
 use crate::failure::ExecutionError;
 use crate::index::nearest::NearestSource;
 use crate::index::read::IndexSource;
-use crate::rows::{PartitionKey, RowAt, RowSelection, StoredRow};
+use crate::rows::{PartitionKey, RowAt, RowCounts, RowSelection, StoredRow};
 use crate::schema::Table;
 use crate::storage::ExecutionContext;
 use crate::storage::key_reads::get_many;
+use crate::storage::row_reads::range_cursor::fitting::FittingRows;
 use crate::storage::row_reads::row_cursor::KnownRows;
 use crate::storage::row_reads::{RangeCursor, RowCursor, read_header, read_stored_static};
 use crate::trace;
@@ -94,9 +95,17 @@ impl RowSource {
                 Some(rows) => rows.next(context).await,
                 None => Ok(None),
             },
-            RowSource::Range(source) => Ok(source.cursor.next_row(context).await?),
+            RowSource::Range(source) => Ok(source.next_row(context).await?),
             RowSource::Index(source) => source.next_row(context, table).await,
             RowSource::Nearest(source) => source.next_row(context, table).await,
+        }
+    }
+
+    /// Returns the counts of the rows that were skipped without being returned since the last call. `None` if the source skips no rows.
+    pub fn take_skipped(&mut self) -> Option<RowCounts> {
+        match self {
+            RowSource::Range(source) => source.fitting.as_mut().map(|rows| rows.take_skipped()),
+            RowSource::Keys(_) | RowSource::Index(_) | RowSource::Nearest(_) => None,
         }
     }
 
@@ -198,7 +207,7 @@ impl KeySource {
         let (Some(cluster), RowSelection::Names(names)) = (context.cluster(), &self.wanted) else {
             return;
         };
-        if self.keys.len() == 0 || self.resume.is_some() || context.headers.contains(table.number) {
+        if self.keys.len() == 0 || self.resume.is_some() || context.hooks.headers.contains(table.number) {
             return;
         }
         let count = self.read_ahead.min(ROWS_AHEAD_MAX / names.len().max(1)).max(1);
@@ -254,6 +263,8 @@ pub(crate) struct RangeSource {
     wanted: RowSelection,
     cursor: RangeCursor,
     static_row: Option<StoredRow>,
+    /// The filter by which rows are skipped. `None` if every row is returned.
+    fitting: Option<Box<FittingRows>>,
 }
 
 impl RangeSource {
@@ -277,7 +288,13 @@ impl RangeSource {
             wanted,
             cursor,
             static_row: None,
+            fitting: None,
         }
+    }
+
+    /// Returns only rows that may be part of the result. Called before the first partition is read.
+    pub fn skip_others(&mut self, fitting: Option<FittingRows>) {
+        self.fitting = fitting.map(Box::new);
     }
 
     /// Returns the tokens, and the rows of each partition, that this source returns.
@@ -290,10 +307,20 @@ impl RangeSource {
         context: &ExecutionContext,
         table: &Table,
     ) -> Result<Option<PartitionKey>, CqlError> {
-        let found = self.cursor.next_partition(context, table).await?;
+        let found = match &mut self.fitting {
+            Some(rows) => self.cursor.next_fitting_partition(context, rows).await?,
+            None => self.cursor.next_partition(context, table).await?,
+        };
         Ok(found.map(|found| {
             self.static_row = found.static_row;
             found.key
         }))
+    }
+
+    async fn next_row(&mut self, context: &ExecutionContext) -> Result<Option<RowAt>, CqlError> {
+        match &mut self.fitting {
+            Some(rows) => self.cursor.next_fitting_row(context, rows).await,
+            None => self.cursor.next_row(context).await,
+        }
     }
 }

@@ -4,6 +4,7 @@ use helenus_cql::error::{Consistency, CqlError, Failure};
 
 use crate::analysis::select::SelectPlan;
 use crate::limits::Limits;
+use crate::measurement;
 use crate::rows::{PartitionKey, RowCounts};
 use crate::trace;
 
@@ -13,6 +14,8 @@ const READ_TOO_MANY_TOMBSTONES: u16 = 1;
 /// Dead and live rows of one read.
 pub(crate) struct TombstoneCount {
     met: RowCounts,
+    /// The part of `met` that was skipped without being decoded.
+    skipped: RowCounts,
     warn_threshold: usize,
     failure_threshold: usize,
 }
@@ -21,6 +24,7 @@ impl TombstoneCount {
     pub fn new(limits: &Limits) -> TombstoneCount {
         TombstoneCount {
             met: RowCounts::default(),
+            skipped: RowCounts::default(),
             warn_threshold: limits.tombstone_warn_threshold,
             failure_threshold: limits.tombstone_failure_threshold,
         }
@@ -34,6 +38,27 @@ impl TombstoneCount {
     /// Returns the counts so far.
     pub fn met(&self) -> RowCounts {
         self.met
+    }
+
+    /// Returns the counts of the rows that were read one by one.
+    pub fn decoded(&self) -> RowCounts {
+        RowCounts {
+            live: self.met.live - self.skipped.live,
+            dead: self.met.dead - self.skipped.dead,
+            tombstones: self.met.tombstones - self.skipped.tombstones,
+            last_token: self.met.last_token,
+        }
+    }
+
+    /// Adds the counts of rows that were skipped without being decoded.
+    ///
+    /// # Errors
+    /// As [`TombstoneCount::add`].
+    pub fn skip(&mut self, plan: &SelectPlan, skipped: RowCounts) -> Result<(), CqlError> {
+        self.skipped.live += skipped.live;
+        self.skipped.dead += skipped.dead;
+        self.skipped.tombstones += skipped.tombstones;
+        self.add(plan, skipped)
     }
 
     /// Adds the counts of the next part of the read.
@@ -115,7 +140,7 @@ impl TombstoneCount {
 
     /// Ends the count. Returns a warning for the client if there were many tombstones.
     pub fn finish(&self, plan: &SelectPlan) -> Option<String> {
-        trace::read(self.met.live, self.met.tombstones);
+        measurement::read(self.met.live, self.met.tombstones);
         (self.met.tombstones > self.warn_threshold).then(|| {
             format!(
                 "Read {} live rows and {} tombstone cells for query SELECT * FROM {}; token {} (see tombstone_warn_threshold)",

@@ -79,7 +79,7 @@ impl Entry {
         cluster: &Arc<dyn Cluster>,
         ops: Vec<Op>,
     ) -> Result<(), CqlError> {
-        let _epoch = context.writes.enter();
+        let _epoch = context.writing.epochs.enter();
         if let Some(op) = self.unwritten.clone() {
             write_ops(context, cluster, vec![op], true, context.deadline()).await?;
         }

@@ -164,7 +164,7 @@ pub(crate) async fn apply_here(
     cluster: &Arc<dyn Cluster>,
     writes: WriteSet,
 ) -> Result<(), ExecutionError> {
-    writes.sample(&context.figures.sampling);
+    writes.sample(&context.metrics.sampling);
     writes.note_headers(context).await?;
     let durable = writes.is_durable(&context.schema());
     let guard = writes.guard.clone();

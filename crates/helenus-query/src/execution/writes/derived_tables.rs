@@ -161,7 +161,7 @@ impl WriteSet {
                 now_s,
             };
             directories::prepare(context, table).await?;
-            let entries = upkeep::entry_ops(table, &write, &context.posting_lists, &|| {
+            let entries = upkeep::entry_ops(table, &write, &context.indexes.posting_lists, &|| {
                 context.next_timestamp_us()
             })?;
             added.extend(entries.added);

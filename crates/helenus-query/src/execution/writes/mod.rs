@@ -172,7 +172,7 @@ impl WriteSet {
         if let Some(cluster) = context.cluster() {
             return commit::commit(context, cluster, self, together).await;
         }
-        self.sample(&context.figures.sampling);
+        self.sample(&context.metrics.sampling);
         self.note_headers(context).await?;
         let durable = self.is_durable(&context.schema.load());
         let guard = self.guard.clone();

@@ -1,4 +1,4 @@
-//! Samples of writes: the written partitions and their bytes ([`crate::figures::sampling`]).
+//! Samples of writes: the written partitions and their bytes ([`crate::metrics::sampling`]).
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::WriteSet;
-use crate::figures::sampling::{PartitionSampling, SamplerKind};
+use crate::metrics::sampling::{PartitionSampling, SamplerKind};
 
 impl WriteSet {
     /// Records the writes of this node.

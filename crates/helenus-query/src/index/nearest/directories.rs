@@ -25,7 +25,7 @@ pub(crate) const WRITERS_KNOW: Duration = Duration::from_secs(1);
 /// Loads the directories of the table's indexes before a write, unless they are recent.
 pub(crate) async fn prepare(context: &ExecutionContext, table: &Table) -> Result<(), ExecutionError> {
     for index in table.indexes.iter().filter(|index| index.has_posting_lists) {
-        let known = context.posting_lists.known(index);
+        let known = context.indexes.posting_lists.known(index);
         if known.is_none_or(|(_, checked)| checked.elapsed() > WRITERS_KNOW) {
             Box::pin(current(context, index)).await?;
         }
@@ -41,20 +41,23 @@ pub(crate) async fn current(
     let checked = Instant::now();
     let version = stored_version(context, index).await?;
     let known = || {
-        let known = context.posting_lists.known(index).map(|(known, _)| known);
+        let known = context.indexes.posting_lists.known(index).map(|(known, _)| known);
         known.filter(|known| known.version >= version)
     };
     let mut directory = known();
     if directory.is_none() && version != 0 {
         // The lock makes one request read the directory for all that wait for it.
-        let _loading = context.posting_lists.loading.lock().await;
+        let _loading = context.indexes.posting_lists.loading.lock().await;
         directory = known();
         if directory.is_none() {
             directory = Some(Arc::new(read(context, index).await?));
         }
     }
     let directory = directory.unwrap_or_default();
-    context.posting_lists.set(index, directory.clone(), checked);
+    context
+        .indexes
+        .posting_lists
+        .set(index, directory.clone(), checked);
     Ok(directory)
 }
 

@@ -5,6 +5,7 @@
 //!
 //! A table that never had a partition header ([`super::HeaderTables`]) needs no lookup of headers.
 
+pub(crate) mod passed_rows;
 pub(crate) mod range_cursor;
 pub(crate) mod reversed_range_cursor;
 pub(crate) mod row_cursor;
@@ -140,7 +141,7 @@ pub async fn read_header(
     partition: &PartitionKey,
 ) -> Result<Option<PartitionHeader>, CqlError> {
     let view = view.into();
-    if !view.context.headers.contains(table.number) {
+    if !view.context.hooks.headers.contains(table.number) {
         return Ok(None);
     }
     let key = key::header_key(table.number, partition.token, &partition.bytes);

@@ -1,5 +1,9 @@
 //! Partitions of a range of tokens, over all tablets, in the order of tokens.
 
+pub(crate) mod fitting;
+mod fitting_reads;
+pub(crate) mod visiting;
+
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -221,36 +225,6 @@ impl RangeCursor {
         }
         self.skip_past(&current);
         Ok(())
-    }
-
-    /// Passes the key and packed row of each entry to `visit`, in order and without a copy, as long as `visit` returns true. Returns false
-    /// once the range is done. A cursor is either read in this way from the beginning, or not at all.
-    pub async fn visit(
-        &mut self,
-        context: &ExecutionContext,
-        visit: &mut (dyn FnMut(&[u8], &[u8]) -> bool + Send),
-    ) -> Result<bool, CqlError> {
-        let mut needs_more = true;
-        while needs_more {
-            if let Some(scan) = &mut self.scan {
-                let last = scan.visit_at_hand(&mut |key, packed| {
-                    needs_more = visit(key, packed);
-                    needs_more
-                });
-                if last.is_some() && self.begun_at.is_some() {
-                    self.last = last;
-                    self.restarts = 0;
-                }
-                if !needs_more {
-                    break;
-                }
-            }
-            match self.next_stored(context).await? {
-                Some((key, packed)) => needs_more = visit(&key, &packed),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
     }
 
     async fn next_entry(&mut self, context: &ExecutionContext) -> Result<Option<Entry>, CqlError> {

@@ -48,7 +48,7 @@ pub(super) async fn log_in(
     if name.contains('\0') || password.contains('\0') {
         return Err(Refused(
             StatusCode::BAD_REQUEST,
-            "a NUL is in no name and no password".to_owned(),
+            "a user name or password has a NUL character: remove it".to_owned(),
         ));
     }
     let token = format!("\0{name}\0{password}");

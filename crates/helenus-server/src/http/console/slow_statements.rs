@@ -19,7 +19,7 @@ pub(super) async fn show(
     let may_see = |request: &KeptRequest| {
         let table = (!request.table.is_empty()).then_some((&*request.keyspace, &*request.table));
         let engine = &console.reporter.engine;
-        engine.may_read_same(user.as_deref(), table, request.work.statement.table)
+        engine.may_read_same(user.as_deref(), table, request.measurement.statement.table)
     };
     let kept = console.reporter.slow_requests.kept();
     let shown: Vec<Value> = kept

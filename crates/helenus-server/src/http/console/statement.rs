@@ -32,7 +32,7 @@ pub(super) async fn run(
     let field = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
     let statement = field("statement").ok_or_else(|| bad("\"statement\" is missing".to_owned()))?;
     let Ok(permit) = console.statements.clone().try_acquire_owned() else {
-        let why = "as many statements of the console run as may run; try again".to_owned();
+        let why = "the console runs as many statements as it may: try again".to_owned();
         return Err(Refused(StatusCode::TOO_MANY_REQUESTS, why));
     };
     let client = ClientState {

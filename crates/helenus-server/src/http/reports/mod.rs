@@ -1,6 +1,6 @@
 //! Reports of a node over HTTP, for `nodetool`. They change nothing. Requests that make the node do something belong in `http/commands/`.
 //!
-//! [`node`] has the state of the node, [`tables`] the figures of its tables, [`slow_statements`] the latest slow requests, and [`facts`] the
+//! [`node`] has the state of the node, [`tables`] the metrics of its tables, [`slow_statements`] the latest slow requests, and [`facts`] the
 //! rest. [`watched`] has the warnings for the operator. Reports of the cluster are in `node/admin_api.rs`.
 
 pub(super) mod facts;

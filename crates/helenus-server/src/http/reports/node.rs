@@ -169,7 +169,7 @@ impl NodeReporter {
                 (true, false) => {
                     tracing::warn!(
                         troubles = troubles.join("; "),
-                        "the node is not ready: clients should ask others"
+                        "the node is not ready: clients should use other nodes"
                     );
                 }
                 (false, true) => tracing::info!("the node is ready again"),

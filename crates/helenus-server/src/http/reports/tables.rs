@@ -1,4 +1,4 @@
-//! Reports of tables. `GET /node/tables` returns the figures of every table on this node, for `nodetool tablestats` and `tablehistograms`.
+//! Reports of tables. `GET /node/tables` returns the metrics of every table on this node, for `nodetool tablestats` and `tablehistograms`.
 //! `GET /node/latencies` returns the latencies of this node's clients by kind of statement, for `nodetool proxyhistograms`.
 
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use helenus_cql::error::CqlError;
 use helenus_query::engine::Engine;
 use helenus_query::engine::sizes::TableSize;
 use helenus_query::engine::system::PartitionEstimate;
-use helenus_query::figures::histogram::Snapshot;
-use helenus_query::figures::{StatementKind, TableFigures};
+use helenus_query::metrics::histogram::Snapshot;
+use helenus_query::metrics::{StatementKind, TableMetrics};
 use helenus_query::schema::{Table, TableKind};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
 
 async fn latencies(State(engine): State<Arc<Engine>>) -> impl IntoResponse {
     let kinds = StatementKind::ALL.map(|kind| {
-        let snapshot = engine.figures.latencies.of(kind).snapshot();
+        let snapshot = engine.metrics().latencies.of(kind).snapshot();
         (kind.name().to_owned(), shown(&snapshot))
     });
     as_json(&Value::from_iter(kinds))
@@ -54,9 +54,9 @@ async fn tables(State(engine): State<Arc<Engine>>) -> Result<impl IntoResponse, 
 }
 
 fn report(engine: &Engine, table: &Table, size: &TableSize, estimate: &PartitionEstimate) -> Value {
-    let figures = engine.figures.table(table.id);
-    let of = |snapshot: &dyn Fn(&TableFigures) -> Snapshot| {
-        shown(&figures.as_deref().map_or_else(Snapshot::default, snapshot))
+    let metrics = engine.metrics().table(table.id);
+    let of = |snapshot: &dyn Fn(&TableMetrics) -> Snapshot| {
+        shown(&metrics.as_deref().map_or_else(Snapshot::default, snapshot))
     };
     let is_clustered = engine.is_clustered();
     json!({
@@ -68,15 +68,15 @@ fn report(engine: &Engine, table: &Table, size: &TableSize, estimate: &Partition
         "largest_partition_bytes": size.largest_partition,
         "partitions": estimate.partitions,
         "partition_bytes": partition_bytes(size, &estimate.sizes),
-        "reads": of(&|figures| {
-            let local = figures.local(is_clustered);
+        "reads": of(&|metrics| {
+            let local = metrics.local(is_clustered);
             let mut reads = local.of(StatementKind::Read).snapshot();
             reads.add(&local.of(StatementKind::Range).snapshot());
             reads
         }),
-        "writes": of(&|figures| figures.local(is_clustered).writes()),
-        "rows_per_read": of(&|figures| figures.rows_per_read.snapshot()),
-        "tombstones_per_read": of(&|figures| figures.tombstones_per_read.snapshot()),
+        "writes": of(&|metrics| metrics.local(is_clustered).writes()),
+        "rows_per_read": of(&|metrics| metrics.rows_per_read.snapshot()),
+        "tombstones_per_read": of(&|metrics| metrics.tombstones_per_read.snapshot()),
     })
 }
 

@@ -56,7 +56,7 @@ impl Watched {
         warnings.extend(skew.and_then(|(node, us)| skew_warning(&node, us)));
         warnings.extend(self.backups.as_ref().and_then(|backups| backups.warning()));
         if let Some(error) = engine.history_failure() {
-            warnings.push(format!("times of the past are not kept: {error}"));
+            warnings.push(format!("history is not kept: {error}"));
         }
         warnings
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use helenus_cql::value::timestamp;
-use helenus_query::trace::Work;
+use helenus_query::measurement::RequestMeasurement;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -28,13 +28,13 @@ pub(crate) struct KeptRequest {
     pub statement: String,
     /// Number of values that are bound to its markers.
     pub values: usize,
-    pub work: Work,
+    pub measurement: RequestMeasurement,
 }
 
 impl KeptRequest {
     /// Returns the request as JSON, with times in milliseconds.
     pub fn report(&self) -> Value {
-        let Work { statement, store } = &self.work;
+        let RequestMeasurement { statement, store } = &self.measurement;
         let stages = self
             .stages
             .iter()

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use helenus_query::clock::{Clock, SystemClock};
+use helenus_query::measurement::RequestMeasurement;
 use helenus_query::statement_shape::without_values;
-use helenus_query::trace::{Work, shorten};
+use helenus_query::trace::shorten;
 
 use self::kept::KeptRequests;
 use crate::logs::rate_limit::LogRateLimiter;
@@ -25,7 +26,7 @@ pub(crate) struct FinishedRequest {
     pub client: SocketAddr,
     /// Keyspace and name of the last table that the request used. `None` if it used none.
     pub table: Option<(String, String)>,
-    pub work: Work,
+    pub measurement: RequestMeasurement,
     pub stage_times: StageTimes,
 }
 
@@ -95,10 +96,10 @@ impl SlowLog {
             client: slow.client,
             keyspace,
             table,
-            owner: slow.work.statement.owner,
+            owner: slow.measurement.statement.owner,
             statement,
             values: slow.values,
-            work: slow.work,
+            measurement: slow.measurement,
         };
         if let Some(suppressed) = logged {
             log(&request, &slow.stage_times, sending, suppressed);
@@ -115,10 +116,10 @@ fn stages(times: &StageTimes, sending: Duration) -> Vec<(&'static str, Duration)
 }
 
 fn log(request: &KeptRequest, stage_times: &StageTimes, sending: Duration, suppressed: u64) {
-    let Work {
+    let RequestMeasurement {
         statement: read,
         store,
-    } = &request.work;
+    } = &request.measurement;
     // Owner of the tablet, if the request was forwarded to another node. Empty otherwise.
     let owner = request.owner.map(|owner| owner.to_string()).unwrap_or_default();
     tracing::warn!(

@@ -15,15 +15,15 @@ fn slow(statement: &str) -> FinishedRequest {
         last_byte: now,
         begun: now,
     };
-    let mut work = Work::default();
-    work.store.log_ns = 4_500_000;
+    let mut measurement = RequestMeasurement::default();
+    measurement.store.log_ns = 4_500_000;
     FinishedRequest {
         statement: statement.to_owned(),
         values: 0,
         client: ([127, 0, 0, 1], 4000).into(),
         table: Some(("shop".to_owned(), "carts".to_owned())),
-        work,
-        stage_times: StageTimes::new(&arrival, &work, now + Duration::from_millis(5)),
+        measurement,
+        stage_times: StageTimes::new(&arrival, &measurement, now + Duration::from_millis(5)),
     }
 }
 

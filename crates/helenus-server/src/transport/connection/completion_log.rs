@@ -41,23 +41,27 @@ impl<B: Backend> Connection<B> {
         );
         self.output.answered = self.output.answered.wrapping_add(1);
         if self.output.answered.is_multiple_of(SAMPLE_INTERVAL) {
-            metrics.stages(&StageTimes::new(arrival, &done.work, answered));
+            metrics.stages(&StageTimes::new(arrival, &done.measurement, answered));
         }
     }
 
     /// Keeps the facts to report until the response has been sent.
     pub(super) fn remember(&mut self, notes: ResponseNotes, done: &CompletedRequest, answer_len: usize) {
-        let CompletedRequest { info, answered, work } = done;
+        let CompletedRequest {
+            info,
+            answered,
+            measurement,
+        } = done;
         let request = notes.statement.map(|(statement, values)| FinishedRequest {
             statement,
             values,
             client: self.peer,
-            table: work
+            table: measurement
                 .statement
                 .table
                 .and_then(|id| self.server.backend.table_name(id)),
-            work: *work,
-            stage_times: StageTimes::new(&info.arrival, work, answered.at),
+            measurement: *measurement,
+            stage_times: StageTimes::new(&info.arrival, measurement, answered.at),
         });
         self.output.pending_reports.push(PendingReport {
             request,

@@ -16,7 +16,7 @@ use helenus_cql::frame::{ProtocolVersion, Response, ResponseMessage};
 use helenus_query::limits::answers::Reservation;
 use helenus_query::limits::client_memory::Charge;
 use helenus_query::limits::scope::Scope;
-use helenus_query::trace::Work;
+use helenus_query::measurement::RequestMeasurement;
 use tokio::task::{JoinHandle, coop};
 
 use super::traced::{RequestTrace, ResponseTrace};
@@ -67,7 +67,7 @@ pub(super) struct ResponseNotes {
 pub(super) struct CompletedRequest {
     pub info: RequestInfo,
     pub answered: ReadyResponse,
-    pub work: Work,
+    pub measurement: RequestMeasurement,
 }
 
 /// A request that is about to run.
@@ -76,7 +76,7 @@ pub(super) struct AdmittedRequest {
     pub traced: Option<Box<RequestTrace>>,
     /// The parent of the request's span. `None` if the request is not sampled.
     pub span: Option<SpanParent>,
-    pub work: Work,
+    pub measurement: RequestMeasurement,
     /// True if even reading and parsing the request takes long.
     pub is_long: bool,
 }
@@ -88,7 +88,7 @@ impl AdmittedRequest {
             info,
             traced: None,
             span: None,
-            work: Work::default(),
+            measurement: RequestMeasurement::default(),
             is_long: false,
         }
     }
@@ -110,35 +110,35 @@ enum RunState {
 
 /// Handle to a request that has a task of its own.
 struct TaskHandle {
-    task: JoinHandle<(ReadyResponse, Work)>,
+    task: JoinHandle<(ReadyResponse, RequestMeasurement)>,
     is_left: Arc<AtomicBool>,
 }
 
-/// A request with its work so far and its scope. Both are swapped into thread-local variables while it is polled.
+/// A request with its record and its scope. Both are swapped into thread-local variables while it is polled.
 struct TrackedRequest {
-    work: Work,
+    measurement: RequestMeasurement,
     scope: Scope,
     answer: BoxFuture<'static, ReadyResponse>,
 }
 
 impl TrackedRequest {
-    fn poll_at(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<(ReadyResponse, Work)> {
+    fn poll_at(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<(ReadyResponse, RequestMeasurement)> {
         self.scope.polled_at(now);
-        self.work.swap();
+        self.measurement.swap();
         self.scope.swap();
         let polled = self.answer.as_mut().poll(cx);
         self.scope.swap();
-        self.work.swap();
+        self.measurement.swap();
         polled.map(|mut answered| {
             answered.reserved = self.scope.take_reservation();
-            (answered, self.work)
+            (answered, self.measurement)
         })
     }
 
     /// Takes the request out and leaves an empty one.
     fn take(&mut self) -> TrackedRequest {
         let nothing = TrackedRequest {
-            work: Work::default(),
+            measurement: RequestMeasurement::default(),
             scope: Scope::default(),
             answer: Box::pin(std::future::pending()),
         };
@@ -179,7 +179,7 @@ struct SpawnedRequest {
 }
 
 impl Future for SpawnedRequest {
-    type Output = (ReadyResponse, Work);
+    type Output = (ReadyResponse, RequestMeasurement);
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -207,9 +207,9 @@ impl Future for SpawnedRequest {
 }
 
 impl TaskHandle {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(ReadyResponse, Work)> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(ReadyResponse, RequestMeasurement)> {
         let joined = Pin::new(&mut self.task).poll(cx);
-        joined.map(|joined| joined.unwrap_or_else(|_| (broken(), Work::default())))
+        joined.map(|joined| joined.unwrap_or_else(|_| (broken(), RequestMeasurement::default())))
     }
 }
 
@@ -220,10 +220,10 @@ pub(super) enum StartOutcome {
 }
 
 impl InFlightRequest {
-    /// Begins a request. It begins in the pool of long requests if it `is_long`. `work` is the work that was done for it before.
+    /// Begins a request. It begins in the pool of long requests if it `is_long`. `measurement` is its record so far.
     pub fn begin(
         info: RequestInfo,
-        work: Work,
+        measurement: RequestMeasurement,
         answer: impl Future<Output = ReadyResponse> + Send + 'static,
         long_requests: &Arc<LongRequestPool>,
         is_long: bool,
@@ -232,7 +232,7 @@ impl InFlightRequest {
         let guarded = AssertUnwindSafe(answer).catch_unwind();
         let answer = Box::pin(guarded.map(|answered| answered.unwrap_or_else(|_| broken())));
         let mut request = TrackedRequest {
-            work,
+            measurement,
             scope: Scope::default(),
             answer,
         };
@@ -241,11 +241,16 @@ impl InFlightRequest {
                 request.scope.go_aside();
                 PollOutcome::Moved(request.take().run_apart(long_requests))
             }
-            false => poll_inline(&mut request, long_requests, cx),
+            // The request was decoded in the same stretch, so the reading of the clock that began it serves here too.
+            false => poll_inline(&mut request, long_requests, info.arrival.begun, cx),
         };
         let state = match begun {
-            PollOutcome::Done((answered, work)) => {
-                return StartOutcome::Done(CompletedRequest { info, answered, work });
+            PollOutcome::Done((answered, measurement)) => {
+                return StartOutcome::Done(CompletedRequest {
+                    info,
+                    answered,
+                    measurement,
+                });
             }
             PollOutcome::Waits => RunState::Inline(request),
             PollOutcome::Moved(moved) => RunState::Moved(moved),
@@ -266,11 +271,11 @@ impl InFlightRequest {
         is_left.store(true, Ordering::Relaxed);
     }
 
-    fn done(&self, (answered, work): (ReadyResponse, Work)) -> CompletedRequest {
+    fn done(&self, (answered, measurement): (ReadyResponse, RequestMeasurement)) -> CompletedRequest {
         CompletedRequest {
             info: self.info,
             answered,
-            work,
+            measurement,
         }
     }
 }
@@ -291,17 +296,18 @@ fn broken() -> ReadyResponse {
 /// The result of a poll in the connection's task.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 enum PollOutcome {
-    Done((ReadyResponse, Work)),
+    Done((ReadyResponse, RequestMeasurement)),
     Waits,
     Moved(TaskHandle),
 }
 
+/// Polls a request in the connection's task. `before` is the time at which this stretch of its work began.
 fn poll_inline(
     request: &mut TrackedRequest,
     long_requests: &Arc<LongRequestPool>,
+    before: Instant,
     cx: &mut Context<'_>,
 ) -> PollOutcome {
-    let before = Instant::now();
     if let Poll::Ready(answered) = request.poll_at(before, cx) {
         return PollOutcome::Done(answered);
     }
@@ -323,7 +329,7 @@ impl Future for InFlightRequest {
         }
         let this = self.get_mut();
         if let RunState::Inline(request) = &mut this.state {
-            match poll_inline(request, &this.long_requests, cx) {
+            match poll_inline(request, &this.long_requests, Instant::now(), cx) {
                 PollOutcome::Done(answered) => return Poll::Ready(this.done(answered)),
                 PollOutcome::Waits => return Poll::Pending,
                 PollOutcome::Moved(moved) => this.state = RunState::Moved(moved),

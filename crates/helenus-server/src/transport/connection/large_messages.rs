@@ -9,7 +9,7 @@ use helenus_cql::frame::{
     Decompressor, Envelope, Flags, Opcode, OutputEncoder, Request, RequestMessage, Response, ResponseMessage,
 };
 use helenus_query::limits::scope;
-use helenus_query::trace::Work;
+use helenus_query::measurement::RequestMeasurement;
 
 use super::in_flight::{AdmittedRequest, RequestInfo};
 use super::state::StartupOptions;
@@ -55,10 +55,10 @@ impl<B: Backend> Connection<B> {
                 _ => {}
             }
         }
-        let mut work = Work::default();
+        let mut measurement = RequestMeasurement::default();
         let is_traced = header.flags.contains(Flags::TRACING);
-        let traced =
-            is_traced.then(|| RequestTrace::begin(&self.server, self.peer, request_len, &arrival, &mut work));
+        let traced = is_traced
+            .then(|| RequestTrace::begin(&self.server, self.peer, request_len, &arrival, &mut measurement));
         let description = traced.as_ref().map(|traced| traced.description());
         let (server, client) = (self.server.clone(), self.session.client.clone());
         let is_warned = self.session.is_warned.clone();
@@ -90,7 +90,7 @@ impl<B: Backend> Connection<B> {
             traced,
             // The payload, which may have a parent span, is not decoded yet.
             span: self.sample(None),
-            work,
+            measurement,
             is_long: true,
         };
         self.run_request(accepted, run, cx);

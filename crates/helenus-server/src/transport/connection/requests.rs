@@ -8,7 +8,7 @@ use helenus_cql::error::CqlError;
 use helenus_cql::frame::response::{AuthSuccess, Ready};
 use helenus_cql::frame::{CustomPayload, Envelope, Request, RequestMessage, Response, ResponseMessage};
 use helenus_query::limits::client_memory::{CHARGED_STEP, Charge, ClientMemory};
-use helenus_query::trace::Work;
+use helenus_query::measurement::RequestMeasurement;
 
 use super::audited::AuditedRequest;
 use super::in_flight::{self, AdmittedRequest, InFlightRequest, ReadyResponse, RequestInfo, ResponseNotes};
@@ -57,10 +57,10 @@ impl<B: Backend> Connection<B> {
             Ok(decoded) => decoded,
             Err(error) => return self.send_error(version, header.stream, error),
         };
-        let mut work = Work::default();
+        let mut measurement = RequestMeasurement::default();
         let server = self.server.clone();
         let traced = message.tracing.then(|| {
-            let traced = RequestTrace::begin(&server, self.peer, request_len, &arrival, &mut work);
+            let traced = RequestTrace::begin(&server, self.peer, request_len, &arrival, &mut measurement);
             let _ = traced.description().set(describe(&server, &message.request));
             traced
         });
@@ -74,7 +74,7 @@ impl<B: Backend> Connection<B> {
             },
             traced,
             span: self.sample(message.custom_payload.as_ref()),
-            work,
+            measurement,
             is_long: false,
         };
         match message.request {
@@ -149,7 +149,7 @@ impl<B: Backend> Connection<B> {
             info,
             traced,
             span,
-            work,
+            measurement,
             is_long,
         } = begun;
         let server = self.server.clone();
@@ -198,7 +198,7 @@ impl<B: Backend> Connection<B> {
         };
         self.running.bytes += info.cost_bytes;
         self.server.acquire(info.cost_bytes);
-        match InFlightRequest::begin(info, work, answer, &self.server.long_requests, is_long, cx) {
+        match InFlightRequest::begin(info, measurement, answer, &self.server.long_requests, is_long, cx) {
             in_flight::StartOutcome::Done(done) => self.finish(done),
             in_flight::StartOutcome::Running(request) => self.running.requests.push(request),
         }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use helenus_cql::error::Consistency;
 use helenus_cql::frame::request::StatementRef;
 use helenus_cql::frame::{QueryParameters, Request};
-use helenus_query::trace::{Deleted, Step, Trace, TraceEvent, TraceRecorder, Work, parameter};
+use helenus_query::measurement::RequestMeasurement;
+use helenus_query::trace::{Deleted, Step, Trace, TraceEvent, TraceRecorder, parameter};
 use uuid::Uuid;
 
 use crate::metrics::stage_times::Arrival;
@@ -40,14 +41,14 @@ pub(super) struct ResponseTrace {
 }
 
 impl RequestTrace {
-    /// Begins the trace of a request. All steps done for `work` are recorded from now on. The description is set through
+    /// Begins the trace of a request. All steps done for `measurement` are recorded from now on. The description is set through
     /// [`RequestTrace::description`] once the request has been decoded.
     pub fn begin<B: Backend>(
         server: &ServerState<B>,
         client: SocketAddr,
         request_len: usize,
         arrival: &Arrival,
-        work: &mut Work,
+        measurement: &mut RequestMeasurement,
     ) -> Box<RequestTrace> {
         let since_first = arrival.begun.saturating_duration_since(arrival.first_byte);
         let received = TraceEvent {
@@ -69,7 +70,7 @@ impl RequestTrace {
         };
         Box::new(RequestTrace {
             trace,
-            recording: TraceRecorder::begin(&mut work.store),
+            recording: TraceRecorder::begin(&mut measurement.store),
             first_byte: arrival.first_byte,
             description: Arc::default(),
         })

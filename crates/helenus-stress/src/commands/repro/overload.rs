@@ -113,7 +113,7 @@ fn surge(run: &Run) -> Vec<PublishedFigure> {
         )
     });
     let mut figures = vec![
-        figure("asked for in the surge", "10 times", requested),
+        figure("requested in the surge", "10 times", requested),
         figure("done in the surge", "-", format!("{:.0}/s", all_per_s(run))),
         figure("answered with OVERLOADED", "-", refused.to_string()),
         figure("other errors", "0", others.to_string()),

@@ -206,7 +206,7 @@ impl DiskCache {
         }
         let found = found.unwrap_or_else(|error| {
             if self.counters.errors.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(folder = %self.folder, %error, "a read from the disk cache has failed; the bucket is asked");
+                tracing::warn!(folder = %self.folder, %error, "a read from the disk cache has failed; the bucket is read");
             }
             None
         });
@@ -266,7 +266,7 @@ impl DiskCache {
             }
             Err(error) => {
                 self.counters.errors.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(folder = %self.folder, error, "the disk cache cannot be opened; the bucket is asked");
+                tracing::warn!(folder = %self.folder, error, "the disk cache cannot be opened; the bucket is read");
                 state.failed = Some(Instant::now());
             }
         }
@@ -292,7 +292,7 @@ impl DiskCache {
         let mut state = self.state.lock().await;
         self.counters.bytes.store(used, Ordering::Relaxed);
         if !self.is_sound(&mut state).await {
-            tracing::warn!(folder = %self.folder, "the disk cache fails and is not used for a minute; the bucket is asked");
+            tracing::warn!(folder = %self.folder, "the disk cache fails and is not used for a minute; the bucket is read");
             state.failed = Some(Instant::now());
             self.close_parts().await;
         }

@@ -47,7 +47,9 @@ impl TopicAdmin<'_> {
             Some(ProtocolError::UnknownTopicOrPartition) => Ok(None),
             Some(error) => {
                 let why = refused(error, described.error_message);
-                Err(failed(format!("its settings are not told: {why:?}")))
+                Err(failed(format!(
+                    "the broker did not report the settings of the topic: {why:?}"
+                )))
             }
         }
     }

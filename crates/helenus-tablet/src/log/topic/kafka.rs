@@ -177,7 +177,7 @@ impl KafkaTopic {
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let refuse = |why: String| StoreError::InvalidConfig(format!("log_store = \"{}\": {why}", self.url));
         let admin = TopicAdmin(self.brokers());
-        let unreachable = |error: StoreError| refuse(format!("the topic cannot be looked at: {error}"));
+        let unreachable = |error: StoreError| refuse(format!("the topic cannot be read: {error}"));
         let mut found = retried(|| admin.describe()).await.map_err(unreachable)?;
         if found.is_none() {
             let replicas = self.config.replicas_min;
@@ -185,7 +185,7 @@ impl KafkaTopic {
             created.map_err(|error| {
                 let error = StoreError::from(error);
                 refuse(format!(
-                    "the topic {} cannot be made with {replicas} replicas, as log_store_replicas_min says: {error}",
+                    "the topic {} cannot be created with {replicas} replicas (log_store_replicas_min): {error}",
                     self.url.topic
                 ))
             })?;

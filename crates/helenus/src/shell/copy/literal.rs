@@ -15,7 +15,7 @@ pub fn from_text(ty: &CqlType, text: &str, null: &str) -> Result<Bytes, String> 
     let value = reader.value(ty)?.ok_or("null is no value of a column here")?;
     match reader.rest.trim() {
         "" => Ok(value),
-        rest => Err(format!("'{rest}' is left behind a value of type {ty}")),
+        rest => Err(format!("'{rest}' follows a value of type {ty}")),
     }
 }
 
@@ -23,7 +23,7 @@ fn bare(native: NativeType, text: &str) -> Result<Bytes, String> {
     let ty = CqlType::Native(native);
     match native {
         NativeType::Text | NativeType::Ascii => from_string(&ty, text),
-        _ if text.trim().is_empty() => Err(format!("nothing is no value of type {ty}")),
+        _ if text.trim().is_empty() => Err(format!("an empty text is not a value of type {ty}")),
         NativeType::Blob => {
             let text = text.trim();
             parse_hex(

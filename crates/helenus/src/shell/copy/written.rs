@@ -21,14 +21,7 @@ pub fn written(ty: &CqlType, bytes: &Bytes, null: &str) -> String {
 
 /// Returns true if the type is, or contains, a tuple or a user type.
 fn has_fields(ty: &CqlType) -> bool {
-    match ty {
-        CqlType::Native(_) | CqlType::Custom(_) => false,
-        CqlType::List { element, .. } | CqlType::Set { element, .. } | CqlType::Vector { element, .. } => {
-            has_fields(element)
-        }
-        CqlType::Map { key, value, .. } => has_fields(key) || has_fields(value),
-        CqlType::Tuple(_) | CqlType::Udt { .. } => true,
-    }
+    ty.any(&|ty: &CqlType| matches!(ty, CqlType::Tuple(_) | CqlType::Udt { .. }))
 }
 
 fn literal(ty: &CqlType, bytes: &[u8], null: &str) -> Result<String, String> {

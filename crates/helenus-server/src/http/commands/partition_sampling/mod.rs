@@ -20,7 +20,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use helenus_query::engine::Engine;
 use helenus_query::engine::sampling::{NamedSample, SamplingRequest};
-use helenus_query::figures::sampling::SamplerKind;
+use helenus_query::metrics::sampling::SamplerKind;
 use serde_json::{Value, json};
 
 use self::schedule::Schedule;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use helenus_query::engine::Engine;
 use helenus_query::engine::sampling::NamedSample;
-use helenus_query::figures::sampling::{JOBS_MAX, SamplerKind};
+use helenus_query::metrics::sampling::{JOBS_MAX, SamplerKind};
 use parking_lot::Mutex;
 
 use super::Order;

@@ -321,7 +321,7 @@ async function charts(show) {
   wanted.forEach((chart, n) => plots.push(plot(chart, history, Math.max(200, places[n].clientWidth - 32), places[n])));
 }
 
-/* ---- What tables of system_views tell ---- */
+/* ---- Tables of system_views ---- */
 
 async function viewsThere() {
   const found = await rowsOf("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_views'");
@@ -345,7 +345,7 @@ async function tables(show) {
   const isTold = ([view, column]) => [...(byView.get(view)?.values() || [])].some((row) => Number(row[column]) > 0);
   const figures = TABLE_FIGURES.filter(isTold).map(([view, column, title]) => [title, (row) => shown(byView.get(view).get(key(row))?.[column]), true]);
   const own = all.filter((row) => !row.keyspace_name.startsWith("system"));
-  show(panel("Tables", note(figures.length ? "As the tables of system_views tell for this node." : "This node keeps no figures of single tables."),
+  show(panel("Tables", note(figures.length ? "As the tables of system_views report for this node." : "This node keeps no figures of single tables."),
     table([["Keyspace", (row) => row.keyspace_name], ["Table", (row) => row.table_name], ...figures], own, "There are no tables yet.")));
 }
 /* A table of system_views as it is; false while people type into the filter. */
@@ -483,13 +483,13 @@ async function prompt(show) {
 
 /* ---- The frame ---- */
 
-/* Name, title, what draws it, and whether it is drawn anew all the time. */
+/* Name, title, function that draws the view, and whether the view is refreshed continuously. */
 const SECTIONS = [
   ["overview", "Overview", overview, true], ["charts", "Charts", charts, true], ["tables", "Tables", tables, true],
   ["partitions", "Partitions", partitions, true], ["slow", "Slow statements", slowStatements, true],
-  ["clients", "Clients", view("clients", "Connected clients", "This node does not tell its clients."), true],
+  ["clients", "Clients", view("clients", "Connected clients", "This node does not report its clients."), true],
   ["schema", "Schema", schema, false],
-  ["settings", "Settings", view("settings", "Settings", "This node does not tell its settings.", true), false],
+  ["settings", "Settings", view("settings", "Settings", "This node does not report its settings.", true), false],
   ["cql", "CQL", prompt, false],
 ];
 let drawn = 0;

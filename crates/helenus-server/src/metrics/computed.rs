@@ -1,10 +1,10 @@
-//! Metrics that are computed from [`Figures`] when they are read, in the text format of Prometheus: latencies by kind of statement, the
-//! busiest tables, and the requests to the bucket.
+//! Metrics that are computed from [`NodeMetrics`] when they are read, in the text format of Prometheus: latencies by kind of statement,
+//! the busiest tables, and the requests to the bucket.
 
 use std::fmt::Write;
 
-use helenus_query::figures::histogram::{Snapshot, UPPER_BOUNDS};
-use helenus_query::figures::{Figures, StatementKind};
+use helenus_query::metrics::histogram::{Snapshot, UPPER_BOUNDS};
+use helenus_query::metrics::{NodeMetrics, StatementKind};
 use helenus_query::schema::Schema;
 use helenus_tablet::{BUCKET_LATENCY_MS, BucketLatency, BucketStats};
 
@@ -20,11 +20,11 @@ const BOUND_STEP: usize = 4;
 const BOUND_FIRST_US: u64 = 40;
 
 /// Adds the metrics of statements.
-pub(crate) fn write_statements(text: &mut String, figures: &Figures) {
+pub(crate) fn write_statements(text: &mut String, metrics: &NodeMetrics) {
     let help = "Latency of statements as this node's clients see it, by kind";
     head(text, STATEMENTS, "histogram", help);
     for kind in StatementKind::ALL {
-        let snapshot = figures.latencies.of(kind).snapshot();
+        let snapshot = metrics.latencies.of(kind).snapshot();
         let labels = format!("kind=\"{}\"", kind.name());
         let shown = UPPER_BOUNDS.iter().filter(|bound| **bound > BOUND_FIRST_US);
         for bound in shown.step_by(BOUND_STEP) {
@@ -42,18 +42,17 @@ pub(crate) fn write_statements(text: &mut String, figures: &Figures) {
 }
 
 /// Adds the metrics of the tables with the most requests.
-pub(crate) fn write_tables(text: &mut String, figures: &Figures, schema: &Schema) {
-    let help =
-        "Latency of statements about one of the 20 tables that this node's clients have asked most, by kind";
+pub(crate) fn write_tables(text: &mut String, metrics: &NodeMetrics, schema: &Schema) {
+    let help = "Latency of statements about one of the 20 tables that this node's clients use most, by kind";
     head(text, TABLE_STATEMENTS, "summary", help);
     let mut tables: Vec<_> = schema
         .stored_tables()
-        .filter_map(|table| Some((table, figures.table(table.id)?)))
+        .filter_map(|table| Some((table, metrics.table(table.id)?)))
         .collect();
-    tables.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.statements()));
-    for (table, figures) in tables.iter().take(BUSIEST) {
+    tables.sort_by_key(|(_, metrics)| std::cmp::Reverse(metrics.statements()));
+    for (table, metrics) in tables.iter().take(BUSIEST) {
         for kind in StatementKind::ALL {
-            let snapshot = figures.coordinator.of(kind).snapshot();
+            let snapshot = metrics.coordinator.of(kind).snapshot();
             if snapshot.count == 0 {
                 continue;
             }

@@ -87,7 +87,7 @@ impl Drop for Running<'_> {
 }
 
 impl RunningStatements {
-    /// Enters a statement into the register, until the returned guard is dropped.
+    /// Enters a statement that began at `began` into the register, until the returned guard is dropped.
     pub(crate) fn begin(&self, text: StatementText, began: Instant) -> Option<Running<'_>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let shard = self.shards.get(id as usize % SHARDS)?;

@@ -1,4 +1,5 @@
-//! Figures about the requests of clients: latencies by kind of statement and by table, and the rows and tombstones that reads meet.
+//! Metrics of the whole process about the requests of clients: latencies by kind of statement and by table, and the rows and tombstones
+//! that reads meet. Statements enter them when they end.
 //!
 //! Recent values weigh more in quantiles: the weight of a new value grows by the factor e each minute (Cassandra's
 //! `DecayingEstimatedHistogramReservoir`). Quantiles therefore describe about the last five minutes.
@@ -22,7 +23,7 @@ use uuid::Uuid;
 
 use self::histogram::{Histogram, Snapshot};
 use self::internode::Inbound;
-use self::rate_limits::RateLimitFigures;
+use self::rate_limits::RateLimitMetrics;
 use self::sampling::PartitionSampling;
 
 /// Kind of a statement, by which latencies are grouped.
@@ -86,9 +87,9 @@ impl Latencies {
     }
 }
 
-/// The figures of one table.
+/// The metrics of one table.
 #[derive(Debug, Default)]
-pub struct TableFigures {
+pub struct TableMetrics {
     /// Latencies of the statements of this node's clients, in microseconds. The sum is in nanoseconds.
     pub coordinator: Latencies,
     /// Latencies of the work that this node did itself. Unused on a single node, where `coordinator` is the same.
@@ -99,7 +100,7 @@ pub struct TableFigures {
     pub tombstones_per_read: Histogram,
 }
 
-impl TableFigures {
+impl TableMetrics {
     fn histograms(&self) -> impl Iterator<Item = &Histogram> {
         let latencies = self.coordinator.kinds.iter().chain(&self.local.kinds);
         latencies.chain([&self.rows_per_read, &self.tombstones_per_read])
@@ -121,13 +122,13 @@ impl TableFigures {
 
 /// Numbers of partitions written by the batches of clients, without conditional batches (Cassandra's `BatchMetrics`).
 #[derive(Debug, Default)]
-pub struct BatchFigures {
+pub struct BatchMetrics {
     logged: Histogram,
     unlogged: Histogram,
     counter: Histogram,
 }
 
-impl BatchFigures {
+impl BatchMetrics {
     pub fn of(&self, kind: BatchKind) -> &Histogram {
         match kind {
             BatchKind::Logged => &self.logged,
@@ -146,7 +147,7 @@ pub(crate) enum Side {
 
 /// The transport's report about its queue.
 #[derive(Debug, Default)]
-pub struct TransportFigures {
+pub struct QueueMetrics {
     waiting: AtomicU64,
     running_max: AtomicU64,
 }
@@ -160,7 +161,7 @@ pub struct TransportQueue {
     pub running_max: u64,
 }
 
-impl TransportFigures {
+impl QueueMetrics {
     pub fn set_waiting(&self, requests: usize) {
         self.waiting.store(requests as u64, Ordering::Relaxed);
     }
@@ -177,19 +178,19 @@ impl TransportFigures {
     }
 }
 
-/// The figures of a node. Entering a value takes no lock, except for the first of a table.
+/// The metrics of a node. Entering a value takes no lock, except for the first of a table.
 #[derive(Debug)]
-pub struct Figures {
+pub struct NodeMetrics {
     /// Latencies of all tables, by kind of statement.
     pub latencies: Latencies,
-    pub batches: BatchFigures,
-    pub transport: TransportFigures,
+    pub batches: BatchMetrics,
+    pub transport: QueueMetrics,
     pub inbound: Inbound,
-    pub rate_limits: RateLimitFigures,
+    pub rate_limits: RateLimitMetrics,
     /// Samples of the partitions that are read and written.
     pub sampling: Arc<PartitionSampling>,
-    /// Figures by the id of the table. Tables without requests have no entry.
-    tables: ArcSwap<HashMap<Uuid, Arc<TableFigures>>>,
+    /// Metrics by the id of the table. Tables without requests have no entry.
+    tables: ArcSwap<HashMap<Uuid, Arc<TableMetrics>>>,
     /// Held while a table is added.
     adding: Mutex<()>,
     /// Weight of a value that is entered now, among the recent values.
@@ -197,14 +198,14 @@ pub struct Figures {
     began: Instant,
 }
 
-impl Default for Figures {
-    fn default() -> Figures {
-        Figures {
+impl Default for NodeMetrics {
+    fn default() -> NodeMetrics {
+        NodeMetrics {
             latencies: Latencies::default(),
-            batches: BatchFigures::default(),
-            transport: TransportFigures::default(),
+            batches: BatchMetrics::default(),
+            transport: QueueMetrics::default(),
             inbound: Inbound::default(),
-            rate_limits: RateLimitFigures::default(),
+            rate_limits: RateLimitMetrics::default(),
             sampling: Arc::default(),
             tables: ArcSwap::default(),
             adding: Mutex::default(),
@@ -221,25 +222,25 @@ const MEAN_LIFETIME_S: f64 = 60.0;
 /// Maximum weight of a new value: e^10. When it is reached, all weights are divided by it.
 const WEIGHT_MAX: u64 = 22_026;
 
-impl Figures {
-    /// Returns the figures of a table. `None` if the table has had no request.
-    pub fn table(&self, id: Uuid) -> Option<Arc<TableFigures>> {
+impl NodeMetrics {
+    /// Returns the metrics of a table. `None` if the table has had no request.
+    pub fn table(&self, id: Uuid) -> Option<Arc<TableMetrics>> {
         self.tables.load().get(&id).cloned()
     }
 
-    /// Calls `enter` with the figures of a table, which are created if necessary.
-    fn with_table(&self, id: Uuid, enter: impl Fn(&TableFigures)) {
-        if let Some(figures) = self.tables.load().get(&id) {
-            return enter(figures);
+    /// Calls `enter` with the metrics of a table, which are created if necessary.
+    fn with_table(&self, id: Uuid, enter: impl Fn(&TableMetrics)) {
+        if let Some(metrics) = self.tables.load().get(&id) {
+            return enter(metrics);
         }
         let _adding = self.adding.lock();
         let mut tables = HashMap::clone(&self.tables.load());
-        let figures = tables.entry(id).or_default().clone();
+        let metrics = tables.entry(id).or_default().clone();
         self.tables.store(Arc::new(tables));
-        enter(&figures);
+        enter(&metrics);
     }
 
-    /// Drops the figures of tables that no longer exist.
+    /// Drops the metrics of tables that no longer exist.
     pub(crate) fn retain(&self, exists: impl Fn(Uuid) -> bool) {
         if self.tables.load().keys().all(|id| exists(*id)) {
             return;
@@ -259,10 +260,10 @@ impl Figures {
     /// Enters the latency of a statement for its table.
     pub(crate) fn statement_of(&self, table: Uuid, side: Side, kind: StatementKind, took: Duration) {
         let weight = self.weight.load(Ordering::Relaxed);
-        self.with_table(table, |figures| {
+        self.with_table(table, |metrics| {
             let latencies = match side {
-                Side::Coordinator => &figures.coordinator,
-                Side::Local => &figures.local,
+                Side::Coordinator => &metrics.coordinator,
+                Side::Local => &metrics.local,
             };
             enter_latency(latencies, kind, took, weight);
         });
@@ -271,9 +272,9 @@ impl Figures {
     /// Enters the numbers of rows and tombstones that a read of a table met.
     pub(crate) fn read_of(&self, table: Uuid, rows: u64, tombstones: u64) {
         let weight = self.weight.load(Ordering::Relaxed);
-        self.with_table(table, |figures| {
-            figures.rows_per_read.record(rows, rows, weight);
-            figures.tombstones_per_read.record(tombstones, tombstones, weight);
+        self.with_table(table, |metrics| {
+            metrics.rows_per_read.record(rows, rows, weight);
+            metrics.tombstones_per_read.record(tombstones, tombstones, weight);
         });
     }
 
@@ -284,13 +285,13 @@ impl Figures {
         self.batches.of(kind).record(partitions, partitions, weight);
     }
 
-    /// Keeps rates and weights up to date as long as the figures exist.
+    /// Keeps rates and weights up to date as long as the metrics exist.
     pub(crate) fn begin_ticks(self: &Arc<Self>) {
         tokio::spawn(tick(Arc::downgrade(self)));
     }
 
     fn for_each(&self, each: impl Fn(&Histogram)) {
-        let BatchFigures {
+        let BatchMetrics {
             logged,
             unlogged,
             counter,
@@ -310,24 +311,24 @@ fn enter_latency(latencies: &Latencies, kind: StatementKind, took: Duration, wei
     latencies.of(kind).record(nanos / 1000, nanos, weight);
 }
 
-async fn tick(figures: Weak<Figures>) {
+async fn tick(metrics: Weak<NodeMetrics>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.tick().await;
-    let Some(began) = figures.upgrade().map(|figures| figures.began) else {
+    let Some(began) = metrics.upgrade().map(|metrics| metrics.began) else {
         return;
     };
     let mut landmark = began;
     loop {
         ticks.tick().await;
-        let Some(figures) = figures.upgrade() else { return };
-        figures.for_each(|histogram| histogram.update_rate(TICK.as_secs_f64()));
+        let Some(metrics) = metrics.upgrade() else { return };
+        metrics.for_each(|histogram| histogram.update_rate(TICK.as_secs_f64()));
         let weight = (landmark.elapsed().as_secs_f64() / MEAN_LIFETIME_S).exp() as u64;
         if weight >= WEIGHT_MAX {
             landmark = Instant::now();
-            figures.weight.store(1, Ordering::Relaxed);
-            figures.for_each(|histogram| histogram.rescale(weight));
+            metrics.weight.store(1, Ordering::Relaxed);
+            metrics.for_each(|histogram| histogram.rescale(weight));
         } else {
-            figures.weight.store(weight.max(1), Ordering::Relaxed);
+            metrics.weight.store(weight.max(1), Ordering::Relaxed);
         }
     }
 }

@@ -25,12 +25,12 @@ impl RateLimitKind {
 
 /// Numbers of requests that this node has refused.
 #[derive(Debug, Default)]
-pub struct RateLimitFigures {
+pub struct RateLimitMetrics {
     partition: AtomicU64,
     role: AtomicU64,
 }
 
-impl RateLimitFigures {
+impl RateLimitMetrics {
     fn of(&self, kind: RateLimitKind) -> &AtomicU64 {
         match kind {
             RateLimitKind::Partition => &self.partition,

@@ -1,6 +1,6 @@
-//! Counters of the work that the store does for one request.
+//! The store's part of the measurement of a request.
 //!
-//! The task that polls a request swaps the request's [`StoreWork`] into the thread for the duration of the poll. The counting code thus
+//! The task that polls a request swaps the request's [`StoreMeasurement`] into the thread for the duration of the poll. The counting code thus
 //! needs no reference to the request, and a result from memory needs no reading of the clock. Work outside of a poll is not counted.
 
 use std::cell::RefCell;
@@ -9,9 +9,9 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// The work of the store for one request. Times are in nanoseconds.
+/// The times and counts of the store's work for one request. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreWork {
+pub struct StoreMeasurement {
     /// Time of waiting until the writes in flight leave room for the request's write.
     pub admission_ns: u64,
     /// Time from the log's queue until the log is synced and reads see the write.
@@ -31,8 +31,8 @@ pub struct StoreWork {
 }
 
 thread_local! {
-    static CURRENT: RefCell<StoreWork> = const {
-        RefCell::new(StoreWork {
+    static CURRENT: RefCell<StoreMeasurement> = const {
+        RefCell::new(StoreMeasurement {
             admission_ns: 0,
             log_ns: 0,
             read_wait_ns: 0,
@@ -45,8 +45,8 @@ thread_local! {
     };
 }
 
-impl StoreWork {
-    /// Swaps this work with the thread's: the first call puts it into the thread, the second takes it out.
+impl StoreMeasurement {
+    /// Swaps this record with the thread's: the first call puts it into the thread, the second takes it out.
     pub fn swap(&mut self) {
         CURRENT.with_borrow_mut(|current| std::mem::swap(current, self));
     }
@@ -57,13 +57,13 @@ pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn count(count: impl FnOnce(&mut StoreWork)) {
+pub(crate) fn count(count: impl FnOnce(&mut StoreMeasurement)) {
     CURRENT.with_borrow_mut(count);
 }
 
 /// Returns the recording of the request that this thread polls. 0 if it is not traced.
 pub(crate) fn recording() -> u64 {
-    CURRENT.with_borrow(|work| work.recording)
+    CURRENT.with_borrow(|store| store.recording)
 }
 
 /// Awaits a read, and counts the time for which it was not ready.
@@ -79,11 +79,11 @@ pub(crate) async fn read_wait<T>(read: impl Future<Output = T>) -> T {
     })
     .await;
     if let Some(since) = since {
-        count(|work| work.read_wait_ns += nanos(since.elapsed()));
+        count(|store| store.read_wait_ns += nanos(since.elapsed()));
     }
     output
 }
 
 #[cfg(test)]
-#[path = "work_tests.rs"]
+#[path = "measurement_tests.rs"]
 mod tests;
