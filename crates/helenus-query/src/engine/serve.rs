@@ -173,9 +173,8 @@ impl Engine {
             if !owns(cluster, request) {
                 return Err(ExecutionError::NotOwned);
             }
-            let timing = first.take().unwrap_or_else(|| Timing::begin(None));
-            // The future is boxed, because otherwise the nested futures are too deep for the compiler.
             let timing = Timing::begin(None);
+            // The future is boxed, because otherwise the nested futures are too deep for the compiler.
             let served: BoxFuture<'_, _> = Box::pin(serve(&self.context, cluster, request, deadline, timing));
             match served.await {
                 Err(ExecutionError::NotOwned) if opening.wait(cluster).await => {}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helenus_cql::error::CqlError;
-use helenus_query::request::QueryOptions;
+use helenus_query::request::QueryParameters;
 
 use crate::nodes::Nodes;
 use crate::proxy::Proxy;
@@ -45,7 +45,7 @@ async fn a_write_whose_answer_is_lost_is_reported_as_unknown() {
     for k in 0..40 {
         proxies.iter().for_each(Proxy::lose_answer);
         let append = format!("UPDATE t SET l = l + [{k}] WHERE k = {k}");
-        let (client, options) = (Nodes::client(), QueryOptions::default());
+        let (client, options) = (Nodes::client(), QueryParameters::default());
         let outcome = nodes.engines[0].query(&client, &append, &options).await;
         match was_lost(&proxies) {
             true => {

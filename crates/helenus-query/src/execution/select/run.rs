@@ -17,7 +17,7 @@ use crate::analysis::select::paging::PagingState;
 use crate::analysis::select::plan::Aggregation;
 use crate::analysis::select::similarity::AnnOrdering;
 use crate::analysis::{EvalContext, Planned, consistency};
-use crate::cluster::{Owner, Request};
+use crate::cluster::Request;
 use crate::execution::now_s;
 use crate::execution::rate_limits::count_read;
 use crate::execution::sampling::SampledRead;

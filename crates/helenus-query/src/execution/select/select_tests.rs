@@ -68,7 +68,7 @@ impl Node {
         })
     }
 
-    pub(super) async fn query(&self, text: &str, options: &QueryOptions) -> Result<Outcome, CqlError> {
+    pub(super) async fn query(&self, text: &str, options: &QueryParameters) -> Result<Outcome, CqlError> {
         self.engine.query(&self.client, text, options).await
     }
 
