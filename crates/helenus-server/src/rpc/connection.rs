@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use helenus_query::limits::scope;
+use helenus_query::metrics::internode::{OutboundQueue, OutboundTraffic};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};

@@ -105,9 +105,7 @@ async fn run_part(
         // Further attempts are measured from their own beginning.
         let timing = first.take().unwrap_or_else(|| Timing::begin(None));
         let tried = match routed.route {
-            Route::Anywhere => serve(context, cluster, &request, deadline, timing)
-                .await
-                .into(),
+            Route::Anywhere => serve(context, cluster, &request, deadline, timing).await.into(),
             Route::Owner(target) => {
                 let tried = at_owner(context, cluster, &request, &target, deadline, timing).await;
                 if let AttemptOutcome::Moved = tried {
