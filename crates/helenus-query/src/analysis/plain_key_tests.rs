@@ -49,6 +49,8 @@ fn tokens_are_those_of_the_serialized_keys() {
             vec![BoundValue::Null, set(&int)],
         ),
         ("DELETE FROM one WHERE k = ?", vec![set(&int)]),
+        // A list of one value is planned as the value.
+        ("UPDATE one SET v = 1 WHERE k IN (?)", vec![set(&int)]),
     ] {
         let key = planned(&schema, text).key.expect(text);
         assert_eq!(key.token(&values), single, "{text}");
@@ -83,7 +85,7 @@ fn computed_and_several_keys_have_no_token() {
         "SELECT v FROM many WHERE k = ?",
         "INSERT INTO id (k, v) VALUES (uuid(), 1)",
         "INSERT INTO one JSON '{\"k\": 1}'",
-        "UPDATE one SET v = 1 WHERE k IN (1)",
+        "UPDATE one SET v = 1 WHERE k IN (1, 2)",
         "SELECT * FROM system_views.settings WHERE name = 'x'",
         "BEGIN BATCH INSERT INTO one (k, v) VALUES (1, 1) APPLY BATCH",
     ] {
