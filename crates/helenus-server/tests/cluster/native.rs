@@ -301,9 +301,9 @@ async fn a_trace_has_the_steps_of_the_owner() {
         let id = traced.tracing_id.expect("a trace");
         let steps = format!("SELECT activity FROM system_traces.events WHERE session_id = {id}");
         let rows = rows_of(clients[0].query(&steps).await);
-        let activities = rows.content.iter().flatten().flatten();
+        let mut activities = rows.content.iter().flatten().flatten();
         let is_remote = |activity: Bytes| String::from_utf8_lossy(&activity).contains("(on 127.0.0.1:");
-        remote += usize::from(activities.map(is_remote).any(|is_remote| is_remote));
+        remote += usize::from(activities.any(is_remote));
     }
     assert!(
         (1..9).contains(&remote),
