@@ -109,6 +109,13 @@ def patient(act, what, timeout_s=180, passing=Exception):
     return found[0]
 
 
+def execute_all(session, statement, rows):
+    """Executes a prepared statement with the values of each row, 64 requests in flight. Raises the first error."""
+    from cassandra.concurrent import execute_concurrent_with_args
+
+    execute_concurrent_with_args(session, statement, rows, concurrency=64)
+
+
 def answers_options(host, port, timeout_s=5):
     """Returns true if a CQL server answers OPTIONS with SUPPORTED, or requires TLS."""
     try:

@@ -5,6 +5,7 @@ from cassandra import InvalidRequest
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement
 
+import helenus
 from tool import done
 
 pytestmark = pytest.mark.process
@@ -26,8 +27,7 @@ def make(session, keyspace):
 
 
 def fill(session, insert, v=lambda k: k % 5):
-    for future in [session.execute_async(insert, (k, v(k))) for k in range(ROWS)]:
-        future.result()
+    helenus.execute_all(session, insert, [(k, v(k)) for k in range(ROWS)])
 
 
 def counts(session, keyspace, as_of=""):

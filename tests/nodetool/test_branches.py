@@ -23,8 +23,7 @@ def node(tmp_path):
 
 
 def fill(session, insert, rows=range(ROWS)):
-    for future in [session.execute_async(insert, (k, k % 10, f"value {k}")) for k in rows]:
-        future.result()
+    helenus.execute_all(session, insert, [(k, k % 10, f"value {k}") for k in rows])
 
 
 def counts(session, keyspace):

@@ -30,8 +30,7 @@ def listed(node):
 
 def fill(session):
     insert = create(session)
-    for future in [session.execute_async(insert, (k, k % 10, VALUE + os.urandom(200).hex())) for k in range(ROWS)]:
-        future.result()
+    helenus.execute_all(session, insert, [(k, k % 10, VALUE + os.urandom(200).hex()) for k in range(ROWS)])
 
 
 WHOLE = (ROWS, ROWS // 10, ROWS)

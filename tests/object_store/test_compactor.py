@@ -57,10 +57,8 @@ def write(session, number):
     insert = session.prepare("INSERT INTO c.t (k, c, v) VALUES (?, ?, ?)")
     brief = session.prepare("INSERT INTO c.t (k, c, v) VALUES (?, ?, ?) USING TTL 1")
     text = "x" * 2000
-    futures = [session.execute_async(insert, (k, number, text)) for k in range(ROWS)]
-    futures += [session.execute_async(brief, (k, 1000 + number, text)) for k in range(0, ROWS, 10)]
-    for future in futures:
-        future.result()
+    helenus.execute_all(session, insert, [(k, number, text) for k in range(ROWS)])
+    helenus.execute_all(session, brief, [(k, 1000 + number, text) for k in range(0, ROWS, 10)])
     session.execute("DELETE FROM c.t WHERE k = %s", (number,))
     session.execute("DELETE FROM c.t WHERE k = %s AND c = %s", (100 + number, number))
 

@@ -96,8 +96,7 @@ def numbers(session, keyspace):
     """Makes a table with more rows than a page of the shell. Returns its name."""
     session.execute(f"CREATE TABLE {keyspace}.numbers (k int, c int, name text, PRIMARY KEY (k, c))")
     insert = session.prepare(f"INSERT INTO {keyspace}.numbers (k, c, name) VALUES (0, ?, ?)")
-    for future in [session.execute_async(insert, (c, f"name {c}")) for c in range(ROWS)]:
-        future.result()
+    helenus.execute_all(session, insert, [(c, f"name {c}") for c in range(ROWS)])
     return f"{keyspace}.numbers"
 
 
@@ -344,8 +343,7 @@ def test_copy_to_goes_on_after_an_interruption(terminal, session, numbers, tmp_p
     """Pages of one row, so that there is time for Ctrl-C."""
     path, one = tmp_path / "out.csv", terminal()
     insert = session.prepare(f"INSERT INTO {numbers} (k, c, name) VALUES (2, ?, ?)")
-    for future in [session.execute_async(insert, (c, f"name {c}")) for c in range(3000)]:
-        future.result()
+    helenus.execute_all(session, insert, [(c, f"name {c}") for c in range(3000)])
     said = interrupted(one, f"COPY {numbers} TO '{path}' WITH PAGESIZE = 1;", tmp_path / "out.csv.resume")
     assert "WITH RESUME = true goes on there" in said
     one.type_in(f"COPY {numbers} TO '{path}' WITH RESUME = true;", "rows exported")
