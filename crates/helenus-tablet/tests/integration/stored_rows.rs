@@ -1,6 +1,7 @@
 //! Rows as the query layer stores them: random changes, and the rows that must be read after them.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -346,14 +347,19 @@ pub async fn open(path: &Path) -> Arc<Store> {
         .unwrap()
 }
 
+/// Copies the folder of an open store. A file that the store removes meanwhile is not copied.
 pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+            continue;
+        }
+        match std::fs::copy(entry.path(), target) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            copied => drop(copied.unwrap()),
         }
     }
 }
