@@ -44,10 +44,10 @@ impl EncodingStats {
         let local_deletion = cursor.vint("minimum local deletion time")? as i32;
         let ttl = cursor.vint("minimum TTL")? as i32;
         let is_unsigned = version.has_uint_deletion_time();
-        let min_local_deletion_s = if is_unsigned {
-            i64::from(local_deletion).wrapping_add(i64::from(DELETION_TIME_EPOCH_S))
-        } else {
-            i64::from(local_deletion.wrapping_add(DELETION_TIME_EPOCH_S))
+        let local_deletion = local_deletion.wrapping_add(DELETION_TIME_EPOCH_S);
+        let min_local_deletion_s = match is_unsigned {
+            true => i64::from(local_deletion as u32),
+            false => i64::from(local_deletion),
         };
         Ok(EncodingStats {
             min_timestamp_us: timestamp.wrapping_add(TIMESTAMP_EPOCH_US),
@@ -62,16 +62,14 @@ impl EncodingStats {
         (difference as i64).wrapping_add(self.min_timestamp_us)
     }
 
-    /// Decodes a local deletion time in s. Before `oa`, a negative one is the expiry of a TTL that overflowed (CASSANDRA-14092). Since
-    /// `oa`, negative ones are 32 bits without sign (`Cell.decodeLocalDeletionTime`).
+    /// Decodes a local deletion time in s. The difference has 32 bits in all versions, so both are added modulo 2³². Before `oa`, the sum has
+    /// a sign, and a negative one is the expiry of a TTL that overflowed (CASSANDRA-14092). Since `oa`, it has none
+    /// (`SerializationHeader.writeLocalDeletionTime`, `Cell.decodeLocalDeletionTime`).
     pub(crate) fn local_deletion(&self, difference: u64) -> i64 {
-        if !self.is_unsigned {
-            let min = self.min_local_deletion_s as i32;
-            return local_deletion_of_i32((difference as i32).wrapping_add(min));
-        }
-        match (difference as i64).wrapping_add(self.min_local_deletion_s) {
-            seconds if seconds < 0 => local_deletion_of_u32(seconds as u32),
-            seconds => seconds,
+        let seconds = (difference as i32).wrapping_add(self.min_local_deletion_s as i32);
+        match self.is_unsigned {
+            true => local_deletion_of_u32(seconds as u32),
+            false => local_deletion_of_i32(seconds),
         }
     }
 

@@ -78,8 +78,8 @@ impl SerializationHeader {
         }
     }
 
-    /// Marks columns as frozen, by name. Cassandra 3.11 leaves out `FrozenType` around frozen user types in the header (CASSANDRA-15035,
-    /// `SSTableHeaderFix`). In `md` and `me`, only the schema says whether such a column has one cell or many.
+    /// Marks columns as frozen. Cassandra 3.0 leaves out `FrozenType` around user types in the header, and all of its user types are frozen
+    /// (CASSANDRA-15035, `SSTableHeaderFix`). In `md` and `me`, only the schema says whether such a column has one cell or many.
     pub fn freeze_columns(&mut self, is_frozen: impl Fn(&Column) -> bool) {
         for column in self.static_columns.iter_mut().chain(&mut self.regular_columns) {
             if column.is_complex && is_frozen(column) {

@@ -76,12 +76,11 @@ impl Writer<'_> {
 
     fn local_deletion(&self, out: &mut Vec<u8>, seconds: i64) {
         let min = self.header.encoding.min_local_deletion_s;
-        if self.header.version.has_uint_deletion_time() {
-            put_vint(out, seconds.wrapping_sub(min) as u64);
-        } else {
-            let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
-            put_vint(out, i64::from(seconds.wrapping_sub(min as i32)) as u64);
-        }
+        let seconds = match self.header.version.has_uint_deletion_time() {
+            true => seconds,
+            false => i64::from(i32::try_from(seconds).unwrap_or(i32::MAX)),
+        };
+        put_vint(out, i64::from(seconds.wrapping_sub(min) as i32) as u64);
     }
 
     fn ttl(&self, out: &mut Vec<u8>, ttl_s: i32) {
