@@ -19,7 +19,7 @@ fn components_are_grouped_and_missing_ones_named() {
         "nb_txn_compaction_0b5d.log",
         "manifest.json",
     ] {
-        folder.insert(name, vec![0; 3]);
+        folder.insert(name, vec![0_u8; 3]);
     }
     folder.insert("nb-1-big-TOC.txt", "Data.db\nStatistics.db\nTOC.txt\nIndex.db\n");
     folder.insert(

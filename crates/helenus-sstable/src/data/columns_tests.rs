@@ -28,7 +28,12 @@ fn subsets_have_cassandras_bytes() {
 
 #[test]
 fn columns_outside_the_header_are_refused() {
-    for (bytes, columns) in [(&[0b1000_u8][..], 3), (&[1], 0), (&[65], 64), (&[2, 0, 70], 70)] {
-        assert_eq!(read(bytes, columns).unwrap_err().kind, ErrorKind::Corrupt);
+    for (bytes, columns) in [
+        (vec![0b1000], 3),
+        (vec![1], 0),
+        (vec![65], 64),
+        (vec![2, 0, 70], 70),
+    ] {
+        assert_eq!(read(&bytes, columns).unwrap_err().kind, ErrorKind::Corrupt);
     }
 }

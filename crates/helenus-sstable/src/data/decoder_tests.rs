@@ -56,7 +56,7 @@ const LEGACY_LIVE: &[u8] = &[0x7f, 0xff, 0xff, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0];
 const ROW: &[u8] = &[0x24, 0x00, 0, 0, 0, 5, 0x07, 0x12, 0x2a, 0x08, 0, 0, 0, 7];
 
 fn partition(live: &[u8], items: &[&[u8]]) -> Vec<u8> {
-    [&[0, 1, b'k'], live, &items.concat(), &[0x01]].concat()
+    [&[0, 1, b'k'][..], live, items.concat().as_slice(), &[0x01][..]].concat()
 }
 
 /// Derived by hand from `UnfilteredSerializer`, `Clustering.Serializer`, `Cell.Serializer` and `DeletionTime.Serializer`.
@@ -197,7 +197,7 @@ fn wrong_bytes_are_refused_with_their_place() {
     let offset = 15;
     for (row, place) in [
         (patched(0, 0x25), 0),
-        ([&[0xa4, 0x01], &ROW[1..]].concat(), 0),
+        ([&[0xa4, 0x01][..], &ROW[1..]].concat(), 0),
         (patched(9, 0x28), 9),
         (patched(6, 0x06), 10),
         (patched(6, 0x08), 14),
