@@ -54,9 +54,9 @@ fn cut_contexts_are_refused() {
 fn shards_merge_as_in_cassandra() {
     use ShardKind::{Global, Local, Remote};
     let merged = |left: Shard, right: Shard| {
-        let both = [[left].as_slice(), [right].as_slice()];
-        let [result]: [Shard; 1] = merge_contexts(both).try_into().unwrap();
-        let [swapped]: [Shard; 1] = merge_contexts([both[1], both[0]]).try_into().unwrap();
+        let (left, right) = (&[left][..], &[right][..]);
+        let [result]: [Shard; 1] = merge_contexts([left, right]).try_into().unwrap();
+        let [swapped]: [Shard; 1] = merge_contexts([right, left]).try_into().unwrap();
         assert_eq!(result, swapped);
         result
     };

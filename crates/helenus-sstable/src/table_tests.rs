@@ -24,8 +24,6 @@ fn versions() -> impl Strategy<Value = Version> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn random_sstables_survive_a_round_trip(version in versions(), seed in any::<u64>()) {
         let (table, events) = random_table(version, seed);
